@@ -1,0 +1,174 @@
+"""For whom: what two neighbouring logs may differ in (the unit of privacy), and how much may be learned (the budget).
+
+Every unit is one frozen dataclass that states one guarantee. A guarantee at the level of a unit says: whatever is
+published would have been almost as likely had the log been any of its neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from dpwindows.errors import InputError
+
+
+@dataclass(frozen=True)
+class Unit:
+    """Base of the units of privacy; use `EventLevel`, `ItemLevel` or `ItemAddRemove`."""
+
+    name: ClassVar[str]
+    promise: ClassVar[str]
+
+
+@dataclass(frozen=True)
+class EventLevel(Unit):
+    """Neighbours: one occurrence of one item (one unit of count, never a row that carries a count) added or removed."""
+
+    name: ClassVar[str] = "event"
+    promise: ClassVar[str] = (
+        "Protects each single occurrence of an item: the output is nearly as likely whether or not any one event is "
+        "in the log; it does not hide that an item with many events is in the log, nor its habits."
+    )
+
+
+@dataclass(frozen=True)
+class ItemLevel(Unit):
+    """Neighbours: all occurrences of one item changed arbitrarily. Implies event level at the same budget."""
+
+    name: ClassVar[str] = "item"
+    promise: ClassVar[str] = (
+        "Protects everything about each single item: the output is nearly as likely whatever occurrences that item "
+        "has, none included; it does not hide facts that hold for many items together."
+    )
+
+
+@dataclass(frozen=True)
+class ItemAddRemove(Unit):
+    """Neighbours: one item present or absent with all its occurrences.
+
+    Weaker than `ItemLevel`, and it does not imply event level at the same budget: adding one occurrence to an item
+    that is there is removing the item and adding the longer one, two changes.
+    """
+
+    name: ClassVar[str] = "item-add-remove"
+    promise: ClassVar[str] = (
+        "Protects the presence of each single item with all its events: the output is nearly as likely whether or not "
+        "that item is in the log; a change to an item that stays in the log counts as two changes, so it is protected "
+        "at twice the epsilon (four times the rho), and facts that hold for many items together are not hidden."
+    )
+
+
+_UNITS: dict[str, Unit] = {unit.name: unit for unit in (EventLevel(), ItemLevel(), ItemAddRemove())}
+
+
+def parse_unit(text: str) -> Unit:
+    """Read `event`, `item` or `item-add-remove`.
+
+    Raises:
+        InputError: the text is none of these.
+    """
+    try:
+        return _UNITS[text.strip()]
+    except KeyError:
+        raise InputError(f"unknown unit {text!r}: use one of {', '.join(_UNITS)}") from None
+
+
+@dataclass(frozen=True)
+class Budget:
+    """Base of the budgets; use `PureDP`, `ApproxDP` or `ZCDP`."""
+
+    kind: ClassVar[str]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The budget as plain values, for metadata."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class PureDP(Budget):
+    """epsilon-differential privacy: no output is more than exp(epsilon) times as likely under a neighbour."""
+
+    epsilon: float
+    kind: ClassVar[str] = "pure"
+
+    def __post_init__(self) -> None:
+        _require_positive("epsilon", self.epsilon)
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"kind": "pure", "epsilon": ...}`."""
+        return {"kind": self.kind, "epsilon": float(self.epsilon)}
+
+    def __str__(self) -> str:
+        return f"epsilon = {self.epsilon:g} (pure)"
+
+
+@dataclass(frozen=True)
+class ApproxDP(Budget):
+    """(epsilon, delta)-differential privacy, with 0 < delta < 1. For delta = 0 use `PureDP`."""
+
+    epsilon: float
+    delta: float
+    kind: ClassVar[str] = "approximate"
+
+    def __post_init__(self) -> None:
+        _require_positive("epsilon", self.epsilon)
+        if not (0 < self.delta < 1):
+            raise InputError(
+                f"delta must lie strictly between 0 and 1 (use PureDP for delta = 0), got {self.delta!r}: "
+                "choose a small probability, for example 1e-6"
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"kind": "approximate", "epsilon": ..., "delta": ...}`."""
+        return {"kind": self.kind, "epsilon": float(self.epsilon), "delta": float(self.delta)}
+
+    def __str__(self) -> str:
+        return f"(epsilon, delta) = ({self.epsilon:g}, {self.delta:g})"
+
+
+@dataclass(frozen=True)
+class ZCDP(Budget):
+    """rho-zero-concentrated differential privacy (Bun and Steinke, 2016)."""
+
+    rho: float
+    kind: ClassVar[str] = "zcdp"
+
+    def __post_init__(self) -> None:
+        _require_positive("rho", self.rho)
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"kind": "zcdp", "rho": ...}`."""
+        return {"kind": self.kind, "rho": float(self.rho)}
+
+    def __str__(self) -> str:
+        return f"rho = {self.rho:g} (zCDP)"
+
+
+def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:
+    """Build a budget from the command line's options.
+
+    Exactly one of `epsilon` and `rho` must be given; `delta` goes with `epsilon`, and none or 0 means pure.
+
+    Raises:
+        InputError: the combination or a value is not legal.
+    """
+    if (epsilon is None) == (rho is None):
+        raise InputError("give either epsilon (with or without delta) or rho, and not both")
+    if rho is not None:
+        if delta is not None:
+            raise InputError("delta goes with epsilon; a rho budget has none")
+        return ZCDP(rho)
+    assert epsilon is not None
+    if delta is None or delta == 0:
+        return PureDP(epsilon)
+    if not (0 < delta < 1):
+        raise InputError(f"delta must lie in [0, 1), got {delta!r}: choose a small probability, for example 1e-6")
+    return ApproxDP(epsilon, delta)
+
+
+def _require_positive(name: str, value: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise InputError(f"{name} must be a number, got {value!r}")
+    if not (math.isfinite(value) and value > 0):
+        raise InputError(f"{name} must be finite and greater than 0, got {value!r}")

@@ -1,0 +1,177 @@
+"""What is asked: window families, and which counts are wanted in each of their windows.
+
+A *window family* is a set of windows answered together: `Cumulative`, `Rolling` or `AnyWindow`. A *measure* is
+what is counted in a window: the items seen at least `k` times, or exactly `k` times. A `Query` pairs one family
+with one or more measures::
+
+    Rolling(28).at_least(1, 3)      # two measures of one family
+    Cumulative()                    # a family alone means "at least 1": the number of distinct items
+
+Steps are numbered from 1; a window is the pair of its first and last step, both inclusive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+from dpwindows.errors import InputError
+
+MeasureKind = Literal["at_least", "exactly"]
+
+
+@dataclass(frozen=True, order=True)
+class Measure:
+    """A count taken in one window: the items with at least, or exactly, `k` occurrences in it."""
+
+    kind: MeasureKind
+    k: int
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("at_least", "exactly"):
+            raise InputError(f"a measure is 'at_least' or 'exactly', got {self.kind!r}")
+        if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
+            raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """The at-least counts this measure is a combination of: exactly k is at least k minus at least k+1."""
+        return (self.k,) if self.kind == "at_least" else (self.k, self.k + 1)
+
+    def __str__(self) -> str:
+        return f"{self.kind.replace('_', ' ')} {self.k}"
+
+
+@dataclass(frozen=True)
+class WindowFamily:
+    """Base of the three families; use `Cumulative`, `Rolling` or `AnyWindow`."""
+
+    def at_least(self, *ks: int) -> Query:
+        """Ask for the number of items seen at least `k` times, for every `k` given."""
+        return Query(self).at_least(*ks)
+
+    def exactly(self, *ks: int) -> Query:
+        """Ask for the number of items seen exactly `k` times, for every `k` given."""
+        return Query(self).exactly(*ks)
+
+    @property
+    def text(self) -> str:
+        """The canonical text of the family, as in the `window` column of a release."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Cumulative(WindowFamily):
+    """Every window that begins at the first step: (1, t) for t = 1..T."""
+
+    @property
+    def text(self) -> str:
+        """`cumulative`."""
+        return "cumulative"
+
+
+@dataclass(frozen=True)
+class Rolling(WindowFamily):
+    """The last `length` steps at every step t: (max(1, t - length + 1), t)."""
+
+    length: int
+
+    def __post_init__(self) -> None:
+        _require_steps("a rolling window", self.length)
+
+    @property
+    def text(self) -> str:
+        """`rolling:LENGTH`."""
+        return f"rolling:{self.length}"
+
+
+@dataclass(frozen=True)
+class AnyWindow(WindowFamily):
+    """Every window (a, b) with 1 <= a <= b <= T, at most `max_length` steps long where that is given."""
+
+    max_length: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.max_length is not None:
+            _require_steps("the longest window of `any`", self.max_length)
+
+    @property
+    def text(self) -> str:
+        """`any` or `any:MAX`."""
+        return "any" if self.max_length is None else f"any:{self.max_length}"
+
+
+@dataclass(frozen=True)
+class Query:
+    """One window family and the measures wanted in each of its windows.
+
+    With no measure given the query means "at least 1", the number of distinct items.
+    """
+
+    window: WindowFamily
+    measures: tuple[Measure, ...] = ()
+
+    def at_least(self, *ks: int) -> Query:
+        """The same query with "at least k" added for every `k` given."""
+        return self._with("at_least", ks)
+
+    def exactly(self, *ks: int) -> Query:
+        """The same query with "exactly k" added for every `k` given."""
+        return self._with("exactly", ks)
+
+    def _with(self, kind: MeasureKind, ks: tuple[int, ...]) -> Query:
+        if not ks:
+            raise InputError(f"{kind} needs at least one k, for example {kind}(1)")
+        return Query(self.window, self.measures + tuple(Measure(kind, k) for k in ks))
+
+
+def normalise(queries: Iterable[Query | WindowFamily]) -> tuple[Query, ...]:
+    """Merge what is asked into one query per window family, measures unique and in the order asked.
+
+    Raises:
+        InputError: nothing was asked, or something that is no query.
+    """
+    merged: dict[WindowFamily, dict[Measure, None]] = {}
+    for asked in queries:
+        query = Query(asked) if isinstance(asked, WindowFamily) else asked
+        if not isinstance(query, Query):
+            raise InputError(f"expected Cumulative(), Rolling(length) or AnyWindow(max_length), got {asked!r}")
+        wanted = merged.setdefault(query.window, {})
+        wanted.update(dict.fromkeys(query.measures or (Measure("at_least", 1),)))
+    if not merged:
+        raise InputError("no query was given: ask for at least one window family, for example Rolling(28)")
+    return tuple(Query(window, tuple(measures)) for window, measures in merged.items())
+
+
+def parse_window(text: str) -> WindowFamily:
+    """Read `cumulative`, `rolling:N` (or its alias `fixed:N`), `any` or `any:MAX`.
+
+    Raises:
+        InputError: the text is none of these.
+    """
+    name, colon, size = text.strip().partition(":")
+    match name, bool(colon):
+        case "cumulative", False:
+            return Cumulative()
+        case "any", False:
+            return AnyWindow()
+        case "any", True:
+            return AnyWindow(_parse_steps(text, size))
+        case ("rolling" | "fixed"), True:
+            return Rolling(_parse_steps(text, size))
+    raise InputError(f"unknown window {text!r}: use cumulative, rolling:STEPS, any or any:MAX_STEPS")
+
+
+def _parse_steps(text: str, size: str) -> int:
+    if not (size.isascii() and size.isdigit()):
+        raise InputError(f"window {text!r} needs a whole number of steps after the colon, for example rolling:28")
+    return int(size)
+
+
+def _require_steps(what: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InputError(f"{what} must be a whole number of at least 1 step, got {value!r}")

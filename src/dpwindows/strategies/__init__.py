@@ -1,0 +1,46 @@
+"""Strategies: ways to measure a window family so that the released error is small. One file a family.
+
+A strategy is a function from a problem to a design, or to None where it does not apply. To add one, write its file
+and name it in `STRATEGIES`; nothing else knows strategies by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from dpwindows.errors import InputError
+from dpwindows.strategies import anchored, compressed, counters, direct, normalised_counter, series_filter
+from dpwindows.strategies import tensor_filter, tree
+from dpwindows.strategies.design import Design, Problem, score
+
+Strategy = Callable[[Problem], Design | None]
+
+STRATEGIES: dict[str, Strategy] = {
+    series_filter.NAME: series_filter.design,
+    normalised_counter.NAME: normalised_counter.design,
+    tensor_filter.NAME: tensor_filter.design,
+    counters.NAME: counters.design,
+    anchored.NAME: anchored.design,
+    tree.NAME: tree.design,
+    direct.NAME: direct.design,
+}
+
+
+def candidates(problem: Problem, name: str = "auto") -> list[Design]:
+    """The designs of all strategies that apply (or of the one named), best first by the problem's criterion.
+
+    Raises:
+        InputError: the name is unknown, or the strategy does not apply to this problem.
+    """
+    if name != "auto" and name not in STRATEGIES:
+        raise InputError(f"unknown strategy {name!r}: use auto or one of {', '.join(STRATEGIES)}")
+    asked = STRATEGIES if name == "auto" else {name: STRATEGIES[name]}
+    designs = [found for strategy in asked.values() if (found := strategy(problem)) is not None]
+    if name == "auto" and problem.singleton:
+        designs += compressed.designs(problem, candidates)
+    if not designs:
+        raise InputError(
+            f"strategy {name!r} does not apply to {problem.window} windows for unit {problem.unit.name!r} with "
+            f"{problem.law} noise: use auto"
+        )
+    return sorted(designs, key=score)

@@ -1,0 +1,74 @@
+# Set-up and the few commands of daily work. `make` alone lists them.
+#
+#   PYTHON   the interpreter the environment is made from (3.11 or newer), and
+#   VENV     where the environment is kept:                                make test PYTHON=python3.13 VENV=.venv-3.13
+#   WORKERS  how many test processes run side by side:                     make test WORKERS=8
+#   ARGS     further arguments for the command of demo, test, bench, lock: make test ARGS="-m 'not slow'"
+
+PYTHON ?= python3
+VENV := .venv
+WORKERS := 2
+ARGS :=
+
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.PHONY: help setup demo test lint format bench lock clean
+
+help: ## list these commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(READY) ## install dpwindows and everything its tests need into .venv
+
+demo: $(READY) ## the main job on real data: a private release of the New York flights of 2013, and its report
+	$(BIN)/dpwindows demo $(ARGS)
+
+test: $(READY) ## run all tests
+	$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+
+lint: $(READY) ## check style, format and types
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+
+format: $(READY) ## rewrite the files in the house's format
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+bench: $(READY) ## measure time and memory against exact counting
+	$(BIN)/python -m benchmarks $(ARGS)
+
+lock: $(BIN)/python ## compile requirements.lock anew (ARGS=--upgrade for the newest versions)
+	$(BIN)/python -m pip install --quiet uv
+	$(BIN)/uv pip compile --quiet --python $(BIN)/python --universal --python-version 3.11 --generate-hashes --no-header \
+		--no-emit-index-url --no-emit-find-links --all-extras --group dev $(ARGS) pyproject.toml -o requirements.lock
+	@! grep -nE '://|file:|--(extra-)?index|--find-links' requirements.lock
+
+clean: ## remove the environment and everything made by the commands above
+	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.lock pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $@
+
+# Debian and Ubuntu ship python3 without the part that makes environments: it is installed where that can be done.
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "dpwindows needs Python 3.11 or newer, and '$(PYTHON)' is not: name another with PYTHON=..." >&2; exit 1; }
+	@$(PYTHON) -m venv --clear $(VENV) >/dev/null 2>&1 || { \
+		rm -rf $(VENV); \
+		if [ "$$(id -u)" = 0 ]; then as_root=; else as_root=sudo; fi; \
+		if command -v apt-get >/dev/null && { [ -z "$$as_root" ] || command -v sudo >/dev/null; }; then \
+			package=$$($(PYTHON) -c 'import sys; print("python%d.%d-venv" % sys.version_info[:2])'); \
+			echo "'$(PYTHON) -m venv' does not work here: installing $$package"; \
+			$$as_root apt-get update -qq; \
+			$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$package >/dev/null; \
+		fi; \
+		$(PYTHON) -m venv --clear $(VENV); } || { \
+		rm -rf $(VENV); \
+		echo "no environment could be made with '$(PYTHON) -m venv $(VENV)': install Python's venv module" \
+			"(Debian and Ubuntu: the package python3-venv), or name another interpreter with PYTHON=..." >&2; exit 1; }

@@ -1,0 +1,306 @@
+"""From what is asked, for whom and under which budget, to measurements with noise scales: before any data is seen.
+
+A `Plan` groups what is asked by window family, asks every strategy for a design of each, takes the one of least
+error, and shares the budget out. Its forecast and the standard errors of a release come from one function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpwindows.accounting import GAUSSIAN, Law, laws_for, noise_variance, scales, unit_scale
+from dpwindows.errors import InputError
+from dpwindows.integer_maps import FloatArray
+from dpwindows.intervals import half_width_factors
+from dpwindows.kernel import Measurement
+from dpwindows.privacy import Budget, Unit
+from dpwindows.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
+from dpwindows.strategies import candidates
+from dpwindows.strategies.design import Criterion, Design, Problem, score
+from dpwindows.timeline import Timeline
+from dpwindows.windows import count_windows
+
+if TYPE_CHECKING:
+    from dpwindows.events import EngineSettings
+    from dpwindows.release import Release
+
+MAX_ROWS = 5_000_000
+# One count is about 2^24 lattice units unless the noise is so wide that a coarser lattice must do.
+_BITS, _FEWEST_BITS = 24, 8
+_WIDEST_SCALE, _HIGHEST_SCALE = 2.0**52, 2.0**60
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What to expect of one measure of one window family.
+
+    `rms` and `max` are over the standard errors that a release will carry, in counts; `half_width` is the root mean
+    square half width of its intervals at the plan's confidence. `limit` and `ratio_to_limit` are None where the least
+    possible error is not known.
+    """
+
+    window: str
+    measure: str
+    k: int
+    strategy: str
+    rms: float
+    max: float
+    half_width: float
+    limit: float | None
+    ratio_to_limit: float | None
+    noise: str
+    proof: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """One query with the measurement that serves it and its share of the budget."""
+
+    query: Query
+    measurement: Measurement
+    share: float
+
+    def variance(self, measure: Measure) -> FloatArray:
+        """Variance of the released estimate of each window, in squared counts."""
+        noise = noise_variance(self.measurement.law, self.measurement.scale)
+        return self.measurement.design.variance() * noise * len(measure.thresholds)
+
+    def std_errors(self, measure: Measure) -> FloatArray:
+        """Standard error of the released estimate of each window, in counts: what plan and release both report."""
+        return np.sqrt(self.variance(measure))
+
+    def bias_bounds(self) -> FloatArray:
+        """Bound on the bias of each window's estimate, in counts (0 for unbiased designs)."""
+        bias = self.measurement.design.bias_bound()
+        return np.zeros(self._windows) if bias is None else bias
+
+    @property
+    def _windows(self) -> int:
+        problem = self.measurement.design.problem
+        return count_windows(problem.window, problem.steps)
+
+    def half_widths(self, measure: Measure, confidence: float) -> FloatArray:
+        """Half width of each window's interval, in counts: a quantile of the noise, widened by the bias bound."""
+        design = self.measurement.design
+        moment = None if self.measurement.law != GAUSSIAN else np.zeros(self._windows)
+        if self.measurement.law != GAUSSIAN and (fourth := design.fourth_moment()) is not None:
+            # An exact count is the difference of two independent estimates, which halves the kurtosis.
+            squared = np.maximum(design.variance(), 1e-300) ** 2
+            moment = 3 * fourth / squared / len(measure.thresholds)
+        factors = half_width_factors(moment, confidence, self._windows)
+        return factors * self.std_errors(measure) + self.bias_bounds()
+
+
+class Plan:
+    """A release worked out before any data is seen: what will be measured, with what noise, and how exact it will be.
+
+    Args:
+        queries: what is asked; queries on one window family are measured together.
+        timeline: the public range and step.
+        unit: the unit of privacy.
+        budget: what the whole release may spend.
+        strategy: `auto`, or the name of one strategy for every query.
+        criterion: `rms` or `max`, the error over a query's windows that strategies are chosen by.
+        weights: relative importance of the window families, by canonical text or in the order asked (default: all
+            alike). Shares of the budget are in proportion, which minimises the weighted geometric mean of the errors.
+        singleton: a public promise that every step holds at most one event over all items.
+        confidence: coverage of each interval by itself.
+
+    Raises:
+        InputError: something asked for is not legal, or more than 5,000,000 numbers would be released.
+    """
+
+    def __init__(
+        self,
+        queries: Iterable[Query | WindowFamily],
+        *,
+        timeline: Timeline,
+        unit: Unit,
+        budget: Budget,
+        strategy: str = "auto",
+        criterion: Criterion = "rms",
+        weights: Mapping[str, float] | Sequence[float] | None = None,
+        singleton: bool = False,
+        confidence: float = 0.95,
+    ) -> None:
+        self.queries = normalise(queries)
+        self.timeline, self.unit, self.budget = timeline, unit, budget
+        self.strategy, self.criterion, self.singleton = strategy, criterion, singleton
+        self.confidence = confidence
+        if criterion not in ("rms", "max"):
+            raise InputError(f"criterion must be rms or max, got {criterion!r}")
+        if not (isinstance(confidence, float) and 0 < confidence < 1):
+            raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {confidence!r}")
+        self._require_room()
+        shares = _shares(self.queries, weights)
+        self.allotments = _least_error([self._allot(law, shares) for law in laws_for(budget)], shares)
+
+    def __repr__(self) -> str:
+        asked = ", ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in self.queries)
+        return f"Plan({asked}; {self.timeline}; {self.unit.name} level; {self.budget})"
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """Every k whose "at least k" counts are measured."""
+        return tuple(sorted({k for query in self.queries for k in _thresholds(query)}))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks worth telling whoever asked, one sentence each."""
+        return tuple(
+            f"{query.window} is at least as long as the {self.timeline.steps} steps of the range, so it means "
+            "cumulative here"
+            for query in self.queries
+            if isinstance(query.window, Rolling) and query.window.length >= self.timeline.steps
+        )
+
+    @cached_property
+    def _forecast(self) -> tuple[Forecast, ...]:
+        return tuple(
+            _forecast(allotment, measure, self.confidence)
+            for allotment in self.allotments
+            for measure in allotment.query.measures
+        )
+
+    def forecast(self) -> list[Forecast]:
+        """The error to expect of every measure asked for; computed without any data."""
+        return list(self._forecast)
+
+    def run(
+        self,
+        events: Any,
+        *,
+        item: str,
+        time: str,
+        count: str | None = None,
+        table: str | None = None,
+        settings: EngineSettings | None = None,
+    ) -> Release:
+        """Read an event log and release every number asked for, once, with fresh noise.
+
+        Guarantee: the release satisfies the plan's budget for the plan's unit of privacy. Every call is a new release
+        and spends the budget again.
+
+        Args:
+            events: a path (file, glob, directory or DuckDB database), data frame, Arrow table or DuckDB relation.
+            item: name of the column that identifies items.
+            time: name of the column that holds times.
+            count: name of an optional column of multiplicities; an event is one occurrence, not one row.
+            table: table to read where `events` is a DuckDB database.
+            settings: memory limit, spill directory, threads and progress of the engine.
+
+        Raises:
+            InputError: the log cannot be read as asked; nothing was spent.
+            EngineError: the engine failed; nothing was spent.
+        """
+        from dpwindows.release import run_plan
+
+        return run_plan(self, events, item=item, time=time, count=count, table=table, settings=settings)
+
+    def _require_room(self) -> None:
+        rows = sum(count_windows(query.window, self.timeline.steps) * len(query.measures) for query in self.queries)
+        if rows > MAX_ROWS:
+            raise InputError(
+                f"{rows:,} numbers would be released, more than the {MAX_ROWS:,} that are allowed: "
+                "bound the windows' length (any:MAX), use coarser steps, or ask for fewer measures"
+            )
+
+    def _allot(self, law: Law, shares: Sequence[float]) -> tuple[Allotment, ...]:
+        bits = _BITS
+        while True:
+            designs = [
+                self._best_design(query, law, share, bits) for query, share in zip(self.queries, shares, strict=True)
+            ]
+            found = scales(
+                self.budget,
+                law,
+                [design.sensitivity for design in designs],
+                list(shares),
+                [design.rows * len(design.problem.thresholds) for design in designs],
+            )
+            if max(found) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(found) <= _HIGHEST_SCALE):
+                break
+            if bits == _FEWEST_BITS:
+                raise InputError(f"{self.budget} is too small: the noise would exceed {2.0**50:.0e} counts")
+            bits = max(_FEWEST_BITS, bits - math.ceil(math.log2(max(found) / _WIDEST_SCALE)))
+        return tuple(
+            Allotment(query, Measurement(design, law, scale), share)
+            for query, design, scale, share in zip(self.queries, designs, found, shares, strict=True)
+        )
+
+    def _best_design(self, query: Query, law: Law, share: float, bits: int) -> Design:
+        window = query.window
+        if isinstance(window, Rolling) and window.length >= self.timeline.steps:
+            window = Cumulative()
+        problem = Problem(
+            window=window,
+            steps=self.timeline.steps,
+            thresholds=_thresholds(query),
+            unit=self.unit,
+            law=law,
+            noise_per_unit=unit_scale(self.budget, law, share),
+            criterion=self.criterion,
+            bits=bits,
+            singleton=self.singleton,
+        )
+        return candidates(problem, self.strategy)[0]
+
+
+def _thresholds(query: Query) -> tuple[int, ...]:
+    return tuple(sorted({k for measure in query.measures for k in measure.thresholds}))
+
+
+def _shares(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[float] | None) -> list[float]:
+    texts = [query.window.text for query in queries]
+    if isinstance(weights, Mapping):
+        if unknown := set(weights) - set(texts):
+            raise InputError(f"weights name windows that are not asked for: {', '.join(sorted(unknown))}")
+        weights = [weights.get(text, 1.0) for text in texts]
+    weights = list(weights) if weights is not None else [1.0] * len(texts)
+    if len(weights) != len(texts):
+        raise InputError(f"{len(weights)} weights were given for {len(texts)} window families: {', '.join(texts)}")
+    if not all(math.isfinite(weight) and weight > 0 for weight in weights):
+        raise InputError(f"weights must be finite and greater than 0, got {weights}")
+    # Floating shares may sum to a hair over 1, which the head-room of the scales covers.
+    return [weight / sum(weights) for weight in weights]
+
+
+def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]) -> tuple[Allotment, ...]:
+    """The noise law whose designs have the least weighted geometric mean error."""
+
+    def mean_log(allotments: tuple[Allotment, ...]) -> float:
+        errors = [score(allotment.measurement.design) for allotment in allotments]
+        return sum(share * math.log(max(error, 1e-300)) for share, error in zip(shares, errors, strict=True))
+
+    return min(plans, key=mean_log)
+
+
+def _forecast(allotment: Allotment, measure: Measure, confidence: float) -> Forecast:
+    variance = allotment.variance(measure)
+    half_widths = allotment.half_widths(measure, confidence)
+    measurement = allotment.measurement
+    return Forecast(
+        window=allotment.query.window.text,
+        measure=measure.kind,
+        k=measure.k,
+        strategy=measurement.design.strategy,
+        rms=float(np.sqrt(variance.mean())),
+        max=float(np.sqrt(variance.max())),
+        half_width=float(np.sqrt((half_widths**2).mean())),
+        limit=None,
+        ratio_to_limit=None,
+        noise=measurement.law,
+        proof=measurement.design.proof,
+    )
+
+

@@ -1,0 +1,226 @@
+"""Charts of a release, as Altair (Vega-Lite) charts.
+
+Three kinds: a line with its interval band for windows that follow one another, a heat map over (end, length) for the
+windows of an `any` family, and a line over window length for those of them that end last. Rows go in as plain values,
+so Altair's limit on rows does not apply; how many are drawn is decided before (`series`).
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from dpwindows.errors import InputError
+from dpwindows.report.clock import Clock
+from dpwindows.report.series import Row, Series, records
+
+if TYPE_CHECKING:
+    import altair as alt
+
+# Told apart by people with any of the common colour vision deficiencies, and by lightness where that fails.
+SERIES_COLOURS = ("#0072b2", "#d55e00", "#00805c", "#b4538a", "#9a6a00", "#5b6770")
+# Lightness falls evenly from few to many.
+HEAT_COLOURS = ("#d7f8e8", "#99dfd1", "#54c4c5", "#00a4bd", "#0082b0", "#005e9a", "#163c79", "#1a1d58")
+
+# Vega-Lite configuration of every chart: level grid lines only, and quiet titles.
+LOOK: Mapping[str, Mapping[str, Any]] = {
+    "view": {"stroke": "transparent"},
+    "axis": {"titleFontWeight": "normal", "gridOpacity": 0.7, "labelOverlap": True},
+    "axisX": {"grid": False},
+    "axisY": {"domain": False, "ticks": False, "tickCount": 5},
+    "legend": {"titleFontWeight": "normal"},
+}
+
+_FEW = 32
+
+
+@dataclass(frozen=True)
+class Style:
+    """How charts look where they are shown.
+
+    Attributes:
+        series: colours of up to six series; on a page these are CSS variables, so that one chart serves light and dark.
+        heat: colours from few to many.
+        width: in pixels, or "container" to fill what surrounds the chart.
+        legend: whether the chart draws its own legend of series (a page draws it as text).
+        config: Vega-Lite configuration of text, axes and background.
+        name: tells the chart's selections from those of others shown with it.
+    """
+
+    series: Sequence[str] = SERIES_COLOURS
+    heat: Sequence[str] = HEAT_COLOURS
+    width: int | Literal["container"] = 640
+    legend: bool = True
+    config: Mapping[str, Any] = field(default_factory=dict)
+    name: str = "near"
+
+
+NOTEBOOK = Style()
+
+
+def require(module: str) -> ModuleType:
+    """Import an optional library that reports need.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise InputError(
+            f"charts and reports need {module}, which is not installed: pip install 'dpwindows[report]'"
+        ) from error
+
+
+def over_time(series: Sequence[Series], clock: Clock, confidence: float, style: Style = NOTEBOOK) -> alt.LayerChart:
+    """Estimates with their intervals over the ends of the windows; windows cut at the first step dashed and light."""
+    altair = require("altair")
+    rows = [row for one in series for row in _with_bridge(list(records(one, clock)))]
+    positions = [row["x"] for row in rows]
+    if clock.unit is None and clock.zone is None:
+        x = altair.X("x:Q").scale(zero=False, nice=False).axis(format=",d", tickMinStep=1)
+    else:
+        x = altair.X("x:T").scale(type="utc").axis(tickCount="day" if clock.day_ticks(positions) else altair.Undefined)
+    tooltip = _tooltip(clock, confidence, rows, series=len(series) > 1)
+    drawn: alt.LayerChart = _band_chart(rows, x.title(clock.axis_title), tooltip, [s.label for s in series], style)
+    return drawn
+
+
+def over_length(series: Sequence[Series], clock: Clock, confidence: float, style: Style = NOTEBOOK) -> alt.LayerChart:
+    """Estimates with their intervals over window length, for windows with one common end."""
+    altair = require("altair")
+    rows = [row for one in series for row in records(one, clock)]
+    x = altair.X("n:Q").scale(zero=False, nice=False).axis(format=",d", tickMinStep=1)
+    tooltip = _tooltip(clock, confidence, rows, series=len(series) > 1)
+    x = x.title(f"window length ({clock.steps})")
+    drawn: alt.LayerChart = _band_chart(rows, x, tooltip, [one.label for one in series], style)
+    return drawn
+
+
+def heat_map(rows: list[Row], clock: Clock, confidence: float, style: Style = NOTEBOOK) -> alt.Chart:
+    """The cells of an `any` family (see `series.cells`): end across, length upwards, the count as colour."""
+    altair = require("altair")
+    estimates = [row["y"] for row in rows if row["y"] is not None]
+    breaks = _nice_breaks(min(estimates, default=0.0), max(estimates, default=0.0), len(style.heat))
+    picks = np.linspace(0, len(style.heat) - 1, len(breaks) + 1).round().astype(int)
+    if clock.unit is None and clock.zone is None:
+        x = altair.X("x0:Q").scale(zero=False, nice=False).axis(format=",d", tickMinStep=1)
+    else:
+        x = altair.X("x0:T").scale(type="utc", nice=False)
+    longest = max((row["n1"] for row in rows), default=2)
+    y = altair.Y("n:Q").scale(domain=[1, longest], nice=False).axis(**_above(f"window length ({clock.steps})"))
+    scale = altair.Scale(type="threshold", domain=breaks, range=[style.heat[pick] for pick in picks])
+    colour = altair.Color("y:Q", scale=scale).legend(
+        title="number of items", orient="top", gradientLength=260, gradientThickness=12, offset=26, format=",~f"
+    )
+    chart = altair.Chart(altair.Data(values=rows)).mark_rect()
+    chart = chart.encode(
+        x=x.title(clock.axis_title),
+        x2="x1",
+        y=y,
+        y2="n1",
+        color=colour,
+        tooltip=_tooltip(clock, confidence, rows, series=False),
+    )
+    drawn: alt.Chart = _finish(chart, style, height=380)
+    return drawn
+
+
+def _band_chart(rows: list[Row], x: Any, tooltip: list[Any], labels: list[str], style: Style) -> Any:
+    """Band (or error bars, where there are few points), line, and points that answer to the pointer."""
+    altair = require("altair")
+    few = sum("bridge" not in row for row in rows) <= _FEW * len(labels)
+    legend = (
+        altair.Legend(title=None, orient="top", offset=22, symbolType="stroke")
+        if style.legend and len(labels) > 1
+        else None
+    )
+    colour = altair.Color("s:N").scale(domain=labels, range=list(style.series[: len(labels)])).legend(legend)
+    y = altair.Y("y:Q").scale(domain=_from_zero(rows), nice=False).axis(**_above("number of items"), format=",~f")
+    base = altair.Chart(altair.Data(values=rows)).encode(x=x, color=colour, detail="cut:N")
+    interval = base.mark_rule(strokeWidth=1.5) if few else base.mark_area(strokeWidth=0)
+    whole_or_cut = altair.Scale(domain=[False, True], range=[0.28, 0.14] if not few else [0.7, 0.35])
+    opacity = altair.Opacity("cut:N", scale=whole_or_cut, legend=None)
+    interval = interval.encode(y=altair.Y("lo:Q"), y2="hi", opacity=opacity)
+    line = base.mark_line(strokeWidth=1.75, interpolate="linear").encode(
+        y=y,
+        strokeDash=altair.StrokeDash(
+            "cut:N", scale=altair.Scale(domain=[False, True], range=[[1, 0], [4, 3]]), legend=None
+        ),
+        opacity=altair.Opacity("cut:N", scale=altair.Scale(domain=[False, True], range=[1, 0.65]), legend=None),
+    )
+    near = altair.selection_point(
+        name=style.name, nearest=True, on="pointerover", clear="pointerout", empty=False, encodings=["x"]
+    )
+    points = base.transform_filter("!datum.bridge").mark_circle(size=42)
+    points = points.encode(y=y, tooltip=tooltip, opacity=altair.value(1) if few else _shown_if(altair, near))
+    layers = altair.layer(interval, line, points.add_params(near)).resolve_scale(opacity="independent")
+    return _finish(layers, style, height=300)
+
+
+def _from_zero(rows: list[Row]) -> list[float]:
+    """The range of a count axis: from zero, or from the lowest bound where that is negative, to a round number."""
+    low = min((row[key] for row in rows for key in ("y", "lo") if row[key] is not None), default=0.0)
+    high = max((row[key] for row in rows for key in ("y", "hi") if row[key] is not None), default=0.0)
+    low, high = min(low, 0.0), max(high, 0.0)
+    step = _nice_step((high - low) or 1.0, 5)
+    return [low, float(np.ceil(high / step) * step) or (step if low == 0.0 else 0.0)]
+
+
+def _nice_step(spread: float, most: int) -> float:
+    """The smallest round number that divides a range into at most so many parts."""
+    power = 10.0 ** np.floor(np.log10(spread / most))
+    return float(next(power * nice for nice in (1, 2, 2.5, 5, 10, 20) if spread / (power * nice) <= most))
+
+
+def _shown_if(altair: ModuleType, near: Any) -> Any:
+    return altair.when(near).then(altair.value(1)).otherwise(altair.value(0))
+
+
+def _with_bridge(rows: list[Row]) -> list[Row]:
+    """Repeat the first whole window at the end of the cut ones, so that the dashed line meets the full one."""
+    whole = next((at for at, row in enumerate(rows) if not row["cut"]), 0)
+    if whole == 0:
+        return rows
+    return [*rows[:whole], rows[whole] | {"cut": True, "bridge": True}, *rows[whole:]]
+
+
+def _tooltip(clock: Clock, confidence: float, rows: list[Row], *, series: bool) -> list[Any]:
+    altair = require("altair")
+    errors = [row["e"] for row in rows if row["e"] is not None]
+    digits = ",.0f" if min(errors, default=0) >= 2 else ",.1f"
+    shown = [
+        altair.Tooltip("s:N", title="seen") if series else None,
+        altair.Tooltip("a:N", title="from"),
+        altair.Tooltip("b:N", title=clock.until),
+        altair.Tooltip("y:Q", title="estimate", format=digits),
+        altair.Tooltip("e:Q", title="standard error", format=",.1f"),
+        altair.Tooltip("lo:Q", title=f"{100 * confidence:g}% interval, low", format=digits),
+        altair.Tooltip("hi:Q", title=f"{100 * confidence:g}% interval, high", format=digits),
+        altair.Tooltip("bias:Q", title="bias at most", format=",.1f") if any("bias" in row for row in rows) else None,
+        altair.Tooltip("fit:Q", title="made consistent", format=",d") if any("fit" in row for row in rows) else None,
+    ]
+    return [one for one in shown if one is not None]
+
+
+def _above(title: str) -> dict[str, Any]:
+    """Axis properties that set a title level, above the axis: read without turning the head, no width lost."""
+    return {"title": title, "titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleX": 0, "titleY": -8}
+
+
+def _nice_breaks(low: float, high: float, colours: int) -> list[float]:
+    """At most `colours - 1` round numbers that cut the range of counts into equal steps."""
+    step = _nice_step(max(high - min(low, 0.0), 1.0), colours)
+    first = np.floor(min(low, 0.0) / step) * step + step
+    breaks = [float(first + step * at) for at in range(colours - 1)]
+    return [value for value in breaks if value < high] or [breaks[0]]
+
+
+def _finish(chart: Any, style: Style, height: int) -> Any:
+    finished = chart.properties(width=style.width, height=height)
+    return finished.configure(**style.config) if style.config else finished

@@ -1,0 +1,130 @@
+"""The times of a release as people read them: axis positions, dates as text, lengths in words.
+
+A release counts in steps. A reader thinks in days of their own calendar, so every time shown is the wall clock of the
+release's time zone, and a window of whole days is named by its first and its last day.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_UNITS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month"}
+_MILLISECONDS_A_DAY = 86_400_000
+
+Instants = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How to show the times of one release.
+
+    Attributes:
+        count: how many units a step is long.
+        unit: the unit of a step in words (`day`), or None where time is a plain number.
+        zone: the time zone of the release, or None where time is a plain number or has no zone.
+        dates: whether every window is made of whole days, so that dates without a time of day say it all.
+    """
+
+    count: int
+    unit: str | None
+    zone: str | None
+    dates: bool
+
+    @classmethod
+    def of(cls, table: pa.Table, metadata: Mapping[str, Any]) -> Clock:
+        """The clock of a release, from its timeline and the type of its `end` column."""
+        kind = table.schema.field("end").type
+        timeline = metadata.get("timeline") or {}
+        found = re.fullmatch(r"(\d+)\s*(s|mo|m|h|d|w)?", str(timeline.get("step", "1")).strip())
+        count, letter = (int(found[1]), found[2]) if found else (1, None)
+        if not pa.types.is_timestamp(kind):
+            return cls(count, None, None, dates=False)
+        unit = _UNITS.get(letter or "")
+        return cls(count, unit, kind.tz, dates=unit in ("day", "week", "month") and _at_midnight(table))
+
+    def wall(self, column: pa.ChunkedArray) -> Instants:
+        """A time column as plain numbers, or as instants of the release's own wall clock."""
+        if pa.types.is_timestamp(column.type):
+            local = pc.local_timestamp(column) if column.type.tz else column
+            return np.asarray(local.to_numpy(), dtype="datetime64[us]")
+        return np.asarray(column.to_numpy(), dtype=np.int64)
+
+    def positions(self, ends: Instants) -> list[int]:
+        """Where windows with these ends (from `wall`) stand on an axis: their last day, else their end.
+
+        Milliseconds since 1970 of the wall clock, to be drawn on a UTC axis: a browser in another zone then shows the
+        release's own dates. (An hour repeated in autumn is drawn at one place.)
+        """
+        if ends.dtype.kind != "M":
+            return [int(value) - 1 for value in ends]
+        instants = (ends - np.timedelta64(1, "us")).astype("datetime64[D]") if self.dates else ends
+        return [int(value) for value in instants.astype("datetime64[ms]").astype(np.int64)]
+
+    def edges(self, ends: Instants) -> list[int]:
+        """Where windows with these ends (from `wall`) stop on the same axis, exactly."""
+        whole = ends.astype("datetime64[ms]").astype(np.int64) if ends.dtype.kind == "M" else ends
+        return [int(value) for value in whole]
+
+    def starts(self, instants: Instants) -> list[str]:
+        """Window starts (from `wall`, inclusive) as text."""
+        return self._text(instants)
+
+    def ends(self, instants: Instants) -> list[str]:
+        """Window ends (from `wall`, exclusive) as text: the last day or number inside the window; else the end."""
+        if instants.dtype.kind != "M":
+            return self._text(instants - 1)
+        return self._text(instants - np.timedelta64(1, "us") if self.dates else instants)
+
+    @property
+    def until(self) -> str:
+        """The word before an end written by `ends`: `through` where it is inside the window, else `until`."""
+        return "through" if self.dates or self.unit is None else "until"
+
+    def _text(self, instants: Instants) -> list[str]:
+        if instants.dtype.kind != "M":
+            return [str(int(value)) for value in instants]
+        unit = "D" if self.dates else "s" if self.unit == "second" else "m"
+        return [str(text).replace("T", " ") for text in np.datetime_as_string(instants.astype(f"datetime64[{unit}]"))]
+
+    def length(self, steps: int) -> str:
+        """So many steps in words: `28 days`, `7 hours`, `12 steps`."""
+        if self.unit is None:
+            return f"{steps:,} step{'' if steps == 1 else 's'}"
+        total, unit = steps * self.count, self.unit
+        for smaller, larger in (("second", "minute"), ("minute", "hour")):
+            if unit == smaller and total % 60 == 0:
+                total, unit = total // 60, larger
+        return f"{total:,} {unit}{'' if total == 1 else 's'}"
+
+    @property
+    def steps(self) -> str:
+        """What a window length is counted in: `days`, or `steps of 15 minutes`."""
+        if self.unit is None:
+            return "steps" if self.count == 1 else f"steps of {self.count:,}"
+        return f"{self.unit}s" if self.count == 1 else f"steps of {self.length(1)}"
+
+    @property
+    def axis_title(self) -> str:
+        """What the horizontal axis of a chart over time shows."""
+        if self.unit is None and self.zone is None:
+            return "last time value in the window"
+        return "last day of the window" if self.dates else f"end of the window ({self.zone or 'local time'})"
+
+    def day_ticks(self, positions: list[int]) -> bool:
+        """Whether so few days are shown that an axis left to itself would add hours."""
+        return self.dates and max(positions) - min(positions) < 12 * _MILLISECONDS_A_DAY
+
+
+def _at_midnight(table: pa.Table) -> bool:
+    if table.num_rows == 0:
+        return True
+    first = pc.min(table["start"]).as_py()
+    return bool(first.hour == first.minute == first.second == first.microsecond == 0)

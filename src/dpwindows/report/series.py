@@ -1,0 +1,200 @@
+"""A release table cut into what is drawn: families of windows, their series, and rows few enough for a page.
+
+Thinning picks released numbers, each with its own error; it never averages them, so whatever is drawn is in the file.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpwindows.report.clock import Clock
+
+Row = dict[str, Any]
+
+_DRAWN = (
+    "first_step",
+    "last_step",
+    "start",
+    "end",
+    "complete",
+    "estimate",
+    "std_error",
+    "bias_bound",
+    "lower",
+    "upper",
+    "consistent",
+)
+_ROWS_OF_A_HEAT_MAP = 60
+
+
+@dataclass(frozen=True)
+class Series:
+    """One measure in the windows of one family, in the order of the windows' ends.
+
+    Attributes:
+        window: canonical text of the family, such as `rolling:28`.
+        kind: `at_least` or `exactly`.
+        k: the number of occurrences.
+        rows: its rows of the release.
+        stride: one window in so many is held (1: all of them).
+    """
+
+    window: str
+    kind: str
+    k: int
+    rows: pa.Table
+    stride: int = 1
+
+    @property
+    def label(self) -> str:
+        """The measure in words: `at least once`, `exactly 3 times`."""
+        times = "once" if self.k == 1 else "twice" if self.k == 2 else f"{self.k} times"
+        return f"{self.kind.replace('_', ' ')} {times}"
+
+    @property
+    def distinct(self) -> bool:
+        """Whether this counts distinct items."""
+        return self.kind == "at_least" and self.k == 1
+
+    def numbers(self, column: str) -> npt.NDArray[np.float64]:
+        """One column as floating numbers; what is missing is NaN."""
+        return np.asarray(pc.cast(self.rows[column], pa.float64()).to_numpy(), dtype=np.float64)
+
+    def steps(self, column: str) -> npt.NDArray[np.int64]:
+        """`first_step` or `last_step` as an array."""
+        return np.asarray(self.rows[column].to_numpy(), dtype=np.int64)
+
+    @property
+    def lengths(self) -> npt.NDArray[np.int64]:
+        """How many steps each window covers."""
+        return self.steps("last_step") - self.steps("first_step") + 1
+
+    def thinned(self, most: int) -> Series:
+        """The series with at most `most` windows (at least one), evenly spaced, the last one among them."""
+        count = self.rows.num_rows
+        stride = max(1, math.ceil(count / max(1, most)))
+        if stride == 1:
+            return self
+        return self._take(np.arange((count - 1) % stride, count, stride), stride)
+
+    def last_end(self) -> Series:
+        """Only the windows with the latest end, shortest first."""
+        last = self.steps("last_step")
+        chosen = np.flatnonzero(last == last.max())
+        return self._take(chosen[np.argsort(self.lengths[chosen], kind="stable")], 1)
+
+    def _take(self, chosen: npt.NDArray[np.int64], stride: int) -> Series:
+        return Series(self.window, self.kind, self.k, self.rows.take(pa.array(chosen)), stride)
+
+
+@dataclass(frozen=True)
+class Family:
+    """All series of one window family."""
+
+    window: str
+    series: tuple[Series, ...]
+
+    @property
+    def name(self) -> str:
+        """`cumulative`, `rolling` or `any`."""
+        return self.window.partition(":")[0]
+
+    @property
+    def size(self) -> int | None:
+        """The number after the colon: the length of a rolling window, the longest of any windows; None without one."""
+        digits = self.window.partition(":")[2]
+        return int(digits) if digits.isdigit() else None
+
+
+def families(table: pa.Table) -> list[Family]:
+    """The families of a release with their series, in the order of the table; series without rows do not occur."""
+    keys = table.select(["window", "measure", "k"]).group_by(["window", "measure", "k"], use_threads=False)
+    found: dict[str, list[Series]] = {}
+    for key in keys.aggregate([]).to_pylist():
+        rows = table.filter(
+            pc.and_(
+                pc.and_(pc.equal(table["window"], key["window"]), pc.equal(table["measure"], key["measure"])),
+                pc.equal(table["k"], key["k"]),
+            )
+        )
+        ordered = rows.select(list(_DRAWN)).sort_by([("last_step", "ascending"), ("first_step", "ascending")])
+        found.setdefault(key["window"], []).append(Series(key["window"], key["measure"], int(key["k"]), ordered))
+    return [Family(window, tuple(series)) for window, series in found.items()]
+
+
+def records(series: Series, clock: Clock) -> Iterator[Row]:
+    """The rows of a series for a chart, short keys because a page may hold thousands.
+
+    `x` place on the time axis, `n` window length in steps, `y` estimate, `lo`, `hi` interval, `e` standard error,
+    `a`, `b` the window's start and end as text, `cut` whether the window is cut short at the first step; `bias` and
+    `fit` (bias bound, consistent value) only where they say something. Numbers that are not finite become None.
+    """
+    ends = clock.wall(series.rows["end"])
+    columns = zip(
+        clock.positions(ends),
+        series.lengths.tolist(),
+        series.rows["complete"].to_pylist(),
+        clock.starts(clock.wall(series.rows["start"])),
+        clock.ends(ends),
+        *(series.numbers(name).tolist() for name in ("estimate", "lower", "upper", "std_error", "bias_bound")),
+        series.rows["consistent"].to_pylist(),
+        strict=True,
+    )
+    for x, length, complete, start, end, estimate, lower, upper, error, bias, fit in columns:
+        row: Row = {"x": x, "n": length, "s": series.label, "a": start, "b": end, "cut": not complete}
+        row |= {"y": _short(estimate), "lo": _short(lower), "hi": _short(upper), "e": _short(error)}
+        if bias and math.isfinite(bias):
+            row["bias"] = _short(bias)
+        if fit is not None:
+            row["fit"] = fit
+        yield row
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The cells of a heat map, and which windows they stand for."""
+
+    rows: list[Row]
+    every_end: int
+    every_length: int
+
+
+def cells(series: Series, clock: Clock, most: int) -> Cells:
+    """At most `most` or so windows of an `any` family as rectangles over (end, length).
+
+    The rows are those of `records` with the rectangle's corners: `x0`, `x1` in time and `n`, `n1` in length. Where
+    windows had to be left out, a rectangle reaches over the places of those it stands for.
+    """
+    last, lengths = series.steps("last_step"), series.lengths
+    every_length = math.ceil(int(lengths.max()) / _ROWS_OF_A_HEAT_MAP)
+    kept = (lengths - 1) % every_length == 0
+    every_end = max(1, math.ceil(int(kept.sum()) / max(1, most)))
+    kept &= (last.max() - last) % every_end == 0
+    chosen = series._take(np.flatnonzero(kept), 1)
+    ends = clock.edges(clock.wall(chosen.rows["end"]))
+    spans = zip(ends, clock.edges(clock.wall(chosen.rows["start"])), chosen.lengths.tolist(), strict=True)
+    a_step = {end: (end - start) / length for end, start, length in spans}
+    marks = sorted(a_step)
+    left = dict(zip(marks, [marks[0] - a_step[marks[0]] * every_end, *marks], strict=False))
+    top = int(chosen.lengths.max()) + every_length
+    rows = []
+    for row, end in zip(records(chosen, clock), ends, strict=True):
+        # Cells reach a little under their later and their shorter neighbours, drawn after them: no seams show.
+        right = min(marks[-1], end + round((end - left[end]) / 8))
+        rows.append(row | {"x0": round(left[end]), "x1": right, "n1": min(top, row["n"] + every_length * 1.1)})
+    return Cells(rows, every_end, every_length)
+
+
+def _short(value: float) -> float | None:
+    """A number with no more digits than its reader can use; None where there is no number."""
+    if not math.isfinite(value):
+        return None
+    return round(value, 2) if abs(value) >= 1 else float(f"{value:.3g}")

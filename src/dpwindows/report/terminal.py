@@ -1,0 +1,58 @@
+"""A release at a glance in the terminal: one line and one sparkline for each series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from rich.table import Table
+from rich.text import Text
+
+from dpwindows.report.clock import Clock
+from dpwindows.report.figures import confidence_of, number
+from dpwindows.report.series import families, records
+
+_BARS = "▁▂▃▄▅▆▇█"
+_WIDTH = 32
+
+
+def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
+    """A table to print with rich: for each series the course of its estimates, the last one and its interval.
+
+    For `any` windows the course is over window length, among those that end last.
+    """
+    confidence = f"{100 * confidence_of(metadata):g}%"
+    clock = Clock.of(table, metadata)
+    shown = Table(box=None, pad_edge=False, header_style="bold")
+    shown.add_column("window", no_wrap=True)
+    shown.add_column("seen", no_wrap=True)
+    shown.add_column("course, low to high", no_wrap=True)
+    shown.add_column("last window", no_wrap=True)
+    shown.add_column("estimate", justify="right", no_wrap=True)
+    shown.add_column(f"{confidence} interval", justify="right", no_wrap=True)
+    for family in families(table):
+        for series in family.series:
+            course = series.last_end() if family.name == "any" else series
+            last = next(records(course.thinned(1), clock))
+            shown.add_row(
+                Text(family.window),
+                Text(series.label),
+                Text(sparkline(course.numbers("estimate"), _WIDTH), style="cyan"),
+                Text(f"{last['a']} {clock.until} {last['b']}"),
+                Text(number(last["y"], last["e"]), style="bold"),
+                Text(f"{number(last['lo'], last['e'])} to {number(last['hi'], last['e'])}"),
+            )
+    return shown
+
+
+def sparkline(values: npt.NDArray[np.float64], width: int) -> str:
+    """A course as at most `width` bars, lowest to highest over its own range; gaps where no value is finite."""
+    parts = np.array_split(values, min(width, len(values))) if len(values) else []
+    means = [float(part[np.isfinite(part)].mean()) if np.isfinite(part).any() else None for part in parts]
+    known = [mean for mean in means if mean is not None]
+    low, spread = (min(known), max(known) - min(known)) if known else (0.0, 0.0)
+    scale = (len(_BARS) - 1) / spread if spread > 0 else 0.0
+    return "".join(" " if mean is None else _BARS[round((mean - low) * scale)] for mean in means)

@@ -1,0 +1,386 @@
+r"""Certified sensitivities: how far one neighbour can move a measurement, proved, from the integers actually used.
+
+Notation: `T` steps, `W` the rolling length, `k` a threshold, `S[u,[a,b]]` the occurrences of item `u` in steps a..b,
+`g` the difference of the exact answers of two neighbouring logs. Answers of different items add up, and neighbours
+differ in one item only, so `g` is always the difference of two single-item logs.
+
+Every function returns an integer: a bound on the squared L2 norm (names ending in `_l2`) or on the L1 norm (`_l1`)
+of `M g`, over all neighbours and all thresholds measured together, for the integer matrix `M` in use. All
+arithmetic is exact, or rounded upward by a stated margin.
+
+**What one added occurrence changes (event level).** An occurrence of `u` added at step `s` raises `S[u,[a,t]]` by
+one for the windows with a <= s <= t and no others, so "at least k" flips from 0 to 1 exactly where the old count
+was k-1. For several thresholds together the changes have disjoint supports: a window has one old count. Removing is
+the same with the other sign. With `left(a)` the old occurrences in a..s and `right(t)` those in s+1..t, the old
+count is `left(a) + right(t)`; `left` does not increase with a, `right` does not decrease with t.
+
+- *Cumulative*: a = 1, so the flips for threshold k are an interval of ends t, and intervals of different thresholds
+  are disjoint.
+- *Rolling*: the ends t concerned are s..s+W-1, and a = max(1, t-W+1) moves with t. If two flips for one threshold
+  have equal `right`, then `left` is equal there too, both are constant between, and the two lie in one run. So runs
+  have distinct `right` in 0..k-1: **at most k runs, of one sign, inside W consecutive steps**, with at least one step
+  between runs; over all thresholds the total length is at most W.
+- *Any window*: threshold k flips where `left(a) = i` and `right(t) = k-1-i`: **k rectangles `I_i x J_{k-1-i}`**, the
+  `I_i` disjoint intervals of starts at or before s, the `J_j` disjoint intervals of ends at or after s (some empty).
+
+**What one whole item changes.** Let `f` be the answers of the log that holds that item alone. Under add/remove
+`g = f` (up to sign); under the formal item-level relation `g = f - f'`.
+
+- *Cumulative*: `f` is 1 from the k-th occurrence on; `f - f'` is an interval of one sign.
+- *Rolling*: call t a start if f is 1 at t and not at t-1. If `t_0 < ... < t_j` are starts with `t_j <= t_0 + W`, then
+  step t_j - 1's window holds every occurrence in `t_0..t_j - 1` (its first step is `t_j - W <= t_0`), among them
+  at least one at each start `t_0..t_{j-1}` (a count rises only where something occurs), and fewer than k in all:
+  `j <= k-1`. So **any W+1 consecutive steps hold at most k starts**, and f has at most `k ceil(T/(W+1))` runs.
+- *Any window*: for each start a, `f(a, .)` is 1 from some end on: one cumulative counter for each start.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+Thresholds = Sequence[int]
+
+# Horizons up to which all O(T^2) interval norms are formed; beyond, the horizon-free bound is used.
+_EXACT_HORIZON = 4096
+
+
+# --- Norms of intervals under a causal filter ---------------------------------------------------------------------
+
+
+def autocorrelation(taps: Sequence[int]) -> list[int]:
+    """`r_m = sum_j taps_j taps_{j+m}` for m = 0..len(taps)-1, exact."""
+    array = np.array(taps, dtype=object if sum(map(abs, taps)) ** 2 >= 1 << 62 else np.int64)
+    return [int(value) for value in np.correlate(array, array, mode="full")[len(taps) - 1 :]]
+
+
+def require_contracting_signs(taps: Sequence[int]) -> None:
+    """Check the sign pattern that makes disjoint intervals cost no more together than apart.
+
+    The pattern: `taps_0 > 0 >= taps_j`, `|taps_j|` not increasing for j >= 1, and a positive sum.
+
+    Lemma (signs). Then `r_m <= 0` for every m >= 1 and `r_0 + 2 sum_{m<=n} r_m >= (sum taps)^2 > 0` for every n.
+    Proof. `r_m = taps_0 taps_m + sum_{j>=1} taps_j taps_{j+m} <= -taps_0 |taps_m| + |taps_m| sum_{j>=1} |taps_j|`,
+    since `|taps_{j+m}| <= |taps_m|`; and `sum_{j>=1} |taps_j| < taps_0`. The full sum over all lags, positive and
+    negative, is `(sum taps)^2`; leaving out terms that are <= 0 can only raise it. Nothing depends on how the taps
+    were found, rounded or truncated. QED.
+
+    Raises:
+        ValueError: the pattern does not hold (a bug in a strategy, never a fault of the input).
+    """
+    tail = [-tap for tap in taps[1:]]
+    ordered = all(first >= second for first, second in zip(tail, tail[1:], strict=False))
+    if not (taps[0] > 0 and ordered and all(tap >= 0 for tap in tail) and sum(taps) > 0):
+        raise ValueError("the filter's integer taps do not have contracting signs")
+
+
+def interval_norms(taps: Sequence[int], longest: int) -> list[int]:
+    """`q(n) = ||L 1_[0,n)||^2` for n = 0..longest, `L` the filter on an unbounded horizon; exact.
+
+    `q(n+1) - q(n) = r_0 + 2 sum_{m=1..n} r_m`. For contracting signs (`require_contracting_signs`) these differences
+    are positive and do not increase: **q is increasing and concave**, and for a set that is a union of disjoint
+    intervals `||L 1||^2 <= sum q(|interval|)`, because the cross terms are sums of `r_m <= 0`. A finite horizon only
+    drops rows of `L`, so the same bounds hold there.
+    """
+    lags = autocorrelation(taps)[:longest]
+    rises = list(accumulate([lags[0], *(2 * lag for lag in lags[1:])]))
+    rises += [rises[-1]] * (longest - len(rises))
+    return [0, *accumulate(rises[:longest])]
+
+
+def runs_bound(norms: Sequence[int], runs: int, length: int, *, gaps: bool) -> int:
+    """The largest `sum q(n_i)` over at most `runs` disjoint runs in `length` consecutive steps.
+
+    `norms` is q from `interval_norms` of contracting taps: increasing and concave, so for r runs the most even split
+    of the largest total is best. The total is `length`, less the r-1 steps between runs where `gaps` are certain.
+    """
+    best = 0
+    for count in range(1, min(runs, length) + 1):
+        total = length - (count - 1 if gaps else 0)
+        if total < count:
+            break
+        size, longer = divmod(total, count)
+        best = max(best, longer * norms[size + 1] + (count - longer) * norms[size] if longer else count * norms[size])
+    return best
+
+
+def prefix_sums(taps: Sequence[int], steps: int) -> NDArray[np.int64]:
+    """`C(m) = sum_{j<=m} taps_j` for m = 0..steps-1: the filter's answer to a step that rises at 0 and stays."""
+    padded = np.zeros(steps, dtype=np.int64)
+    padded[: min(len(taps), steps)] = taps[:steps]
+    return np.cumsum(padded)
+
+
+def longest_interval_norm(taps: Sequence[int], steps: int) -> int:
+    """The largest `||L 1_[x,y)||^2` over 1 <= x < y <= steps + 1, on the finite horizon: exact.
+
+    Row t of `L 1_[x,y)` is `C(t-x) - C(t-y)`, with C = 0 before 0, so the norm for (x, y) is a sum over
+    m = t - x = 0..steps-x of `(C(m) - C(m-n))^2`, n = y - x. It has the more terms the smaller x is: x = 1 is worst.
+    Beyond 4,096 steps the horizon-free `q(steps)` is used; contracting signs make it an upper bound for every n.
+    """
+    if steps > _EXACT_HORIZON:
+        require_contracting_signs(taps)
+        return interval_norms(taps, steps)[-1]
+    response = prefix_sums(taps, steps)
+    wide = response if int(np.abs(response).max()) ** 2 * 4 * steps < 1 << 62 else response.astype(object)
+    largest = 0
+    for n in range(1, steps + 1):
+        difference = wide.copy()
+        difference[n:] -= wide[: steps - n]
+        largest = max(largest, int((difference * difference).sum()))
+    return largest
+
+
+# --- Cumulative -----------------------------------------------------------------------------------------------------
+
+
+def cumulative_filter_event_l2(taps: Sequence[int], steps: int, thresholds: Thresholds) -> int:
+    """Cumulative counts, one occurrence added or removed, measured through the filter `taps`.
+
+    Proof. Each threshold changes on one interval, so it costs at most `longest_interval_norm`, and m thresholds at
+    most m times that. If the signs are contracting the m intervals, being disjoint, also cost at most
+    `runs_bound(q, m, T)`. Either bound holds; the smaller is returned. QED.
+    """
+    single = len(thresholds) * longest_interval_norm(taps, steps)
+    if len(thresholds) == 1:
+        return single
+    require_contracting_signs(taps)
+    return min(single, runs_bound(interval_norms(taps, steps), len(thresholds), steps, gaps=False))
+
+
+def cumulative_filter_item_l2(taps: Sequence[int], steps: int, thresholds: Thresholds) -> int:
+    """Cumulative counts, one item changed arbitrarily, measured through the filter `taps`.
+
+    Proof. For each threshold `f` and `f'` are 1 from some step on, so `f - f'` is one interval of one sign; the m
+    thresholds may change independently, each at most `longest_interval_norm`. QED.
+    """
+    return len(thresholds) * longest_interval_norm(taps, steps)
+
+
+def cumulative_counter_add_remove_l2(
+    taps: Sequence[int], weights: Sequence[int], steps: int, thresholds: Thresholds
+) -> int:
+    """Cumulative counts, one item added or removed, measured through a weighted prefix counter.
+
+    Proof. For each threshold the increments of `f` are 1 at one step x and 0 elsewhere (or 0 everywhere), so `M f` is
+    column x of `C diag(weights)`, whose squared norm is `weights_x^2 sum_{i<=T-x} taps_i^2`. The largest column,
+    times the number of thresholds, bounds all. QED. A filter L on values is the counter with taps C(m), weights 1.
+    """
+    squares = list(accumulate(int(tap) ** 2 for tap in taps[:steps]))
+    squares += [squares[-1]] * (steps - len(squares))
+    largest = max(int(weight) ** 2 * squares[steps - 1 - x] for x, weight in enumerate(weights))
+    return len(thresholds) * largest
+
+
+def cumulative_tree_l1(levels: int, moved_ends: int, thresholds: Thresholds) -> int:
+    """Cumulative counts through a tree of increments: `moved_ends * levels` for each threshold.
+
+    Proof. For each threshold g is an interval of one sign, so its increments are +1 at one step and -1 at another
+    (`moved_ends = 2`: event level, and formal item level); under add/remove `g = f` has a single increment
+    (`moved_ends = 1`). An increment is in one node of each of the `levels` levels. QED.
+    """
+    return moved_ends * levels * len(thresholds)
+
+
+# --- Rolling --------------------------------------------------------------------------------------------------------
+
+
+def rolling_filter_event_l2(taps: Sequence[int], length: int, steps: int, thresholds: Thresholds) -> int:
+    """Rolling counts, one occurrence added or removed, through a filter with contracting signs.
+
+    Proof. The changes lie in at most W consecutive ends (and T). One threshold k: at most k runs of one sign with
+    gaps between them. Several together: at most `sum k` runs over all, of total length at most W, and thresholds are
+    measured apart, so their squared norms add. Each run costs q of its length. QED.
+    """
+    require_contracting_signs(taps)
+    reach = min(length, steps)
+    norms = interval_norms(taps, reach)
+    return runs_bound(norms, sum(thresholds), reach, gaps=len(thresholds) == 1)
+
+
+def rolling_filter_add_remove_l2(taps: Sequence[int], length: int, steps: int, thresholds: Thresholds) -> int:
+    """Rolling counts, one item added or removed, through a filter with contracting signs.
+
+    Proof. For each threshold `g = f` is 0/1 with at most `k ceil(T/(W+1))` runs in T steps, at least one step apart.
+    The squared norms of the thresholds add. QED.
+    """
+    require_contracting_signs(taps)
+    norms = interval_norms(taps, steps)
+    return sum(runs_bound(norms, most_starts(k, length, steps), steps, gaps=True) for k in thresholds)
+
+
+def rolling_filter_item_l2(taps: Sequence[int], length: int, steps: int, thresholds: Thresholds) -> int:
+    """Rolling counts, one item changed arbitrarily, through a filter with contracting signs.
+
+    Proof. `g = f - f'` has mixed signs, for which sums of q are no bound. By the triangle inequality
+    `||M g|| <= ||M f|| + ||M f'||`: twice the add/remove bound, four times squared. QED.
+    """
+    return 4 * rolling_filter_add_remove_l2(taps, length, steps, thresholds)
+
+
+def rolling_differences_event_l1(
+    step_weight: int, anchor_weight: int, every: int, length: int, steps: int, thresholds: Thresholds
+) -> int:
+    """Rolling counts, one occurrence added or removed, through anchored differences.
+
+    Proof. Over all thresholds at most `min(sum k, W)` runs, each changing two differences by 1; and the W (or T) ends
+    concerned hold at most `ceil(W / every)` anchors, each of which changes by at most 1 for at most one threshold,
+    their supports being disjoint. QED.
+    """
+    reach = min(length, steps)
+    runs = min(sum(thresholds), reach)
+    anchors = -(-reach // every)
+    return 2 * runs * step_weight + anchors * anchor_weight
+
+
+def rolling_differences_item_l1(
+    step_weight: int, anchor_weight: int, every: int, length: int, steps: int, thresholds: Thresholds, *, formal: bool
+) -> int:
+    """Rolling counts, one item changed arbitrarily (`formal`) or added or removed, through anchored differences.
+
+    Proof. For each threshold f has at most `k ceil(T/(W+1))` runs (and at most `ceil(T/2)`), each with two ends; a
+    formal change is `f - f'`, with the ends of both. At every anchor g is -1, 0 or 1. QED.
+    """
+    ends = sum(2 * min(most_starts(k, length, steps), (steps + 1) // 2) for k in thresholds)
+    return (2 if formal else 1) * ends * step_weight + len(thresholds) * -(-steps // every) * anchor_weight
+
+
+def most_starts(k: int, length: int, steps: int) -> int:
+    """How often one item can start being counted in a rolling window: `k ceil(T/(W+1))` (module docstring)."""
+    return k * -(-steps // (length + 1))
+
+
+# --- Any window -----------------------------------------------------------------------------------------------------
+
+
+def any_tensor_event_l2(
+    taps: Sequence[int], block: int, extent: int, steps: int, thresholds: Thresholds
+) -> int:
+    """Any windows, one occurrence added or removed, through one contracting filter on starts and on ends.
+
+    Starts are cut into blocks of `block`; with each block of starts all ends from its first step on are measured,
+    `extent` of them (the last blocks are cut at T; one block with `extent = T` measures everything).
+
+    Proof. *One block, one threshold k.* g is 1 on k rectangles `I_i x J_i`, the I disjoint, the J disjoint. Write
+    `A_ij = 1_Ii' G 1_Ij` and B likewise for the J, with G the Gram matrix of the filter, so that
+    `||M g||^2 = sum_ij A_ij B_ij`. For i != j both are <= 0 (signs lemma) and `sum_{j != i} |A_ij| <= A_ii`, row sums
+    of G being >= 0. Moreover `|B_ij| <= min(B_ii, B_jj) / 2`: fill the gap between J_i and J_j into J_j, which only
+    adds terms of that sign; for touching intervals of lengths n, m, `2 B = q(n+m) - q(n) - q(m) >= -q(n)`, q being
+    increasing; likewise with the roles changed. So the cross terms add at most
+    `sum_{i != j} |A_ij| (B_ii + B_jj) / 4 = sum_i B_ii sum_{j != i} |A_ij| / 2 <= sum_i A_ii B_ii / 2`, and
+    `||M g||^2 <= 3/2 sum_i q(|I_i|) q(|J_i|)`; for k = 1 there is no cross term and no factor. By Cauchy-Schwarz
+    the sum is at most `sqrt(F(m) F(n))` where `F(m)` is the largest `sum_{i<=k} q(m_i)^2` over `sum m_i <= m`, and m,
+    n are the numbers of starts at or before s, and ends at or after s, in the block.
+    *Blocks and thresholds.* These are measured apart, so squared bounds add. An event at offset o = 1..block of a
+    block is at offset o + block, o + 2 block, ... of the blocks before it, while that is at most `extent`; at offset
+    o there are `min(o, block)` starts at or before it and `extent - o + 1` ends at or after it. The largest sum over
+    o is returned. QED. Reversing an axis (which decoding may prefer) leaves every interval an interval.
+    """
+    require_contracting_signs(taps)
+    norms = interval_norms(taps, max(block, extent))
+    totals = [0] * (extent + 1)
+    for k in thresholds:
+        best = _best_square_sums(norms, k)
+        for offset in range(1, extent + 1):
+            starts, ends = min(offset, block), extent - offset + 1
+            if k == 1:
+                totals[offset] += norms[starts] * norms[ends]
+            else:
+                totals[offset] += -(-3 * (math.isqrt(best[starts] * best[ends]) + 1) // 2)
+    return max(sum(totals[offset::block]) for offset in range(1, min(block, extent) + 1))
+
+
+def _best_square_sums(norms: Sequence[int], parts: int) -> list[int]:
+    """Upper bounds on the largest `sum q(n_i)^2` over at most `parts` lengths with sum at most n, for every n.
+
+    A (max, +) convolution in floating point, doubled up; each entry is a maximum of sums of at most `parts` rounded
+    terms, so its relative error is below (log2(parts) + 2) 2^-52, and the result is raised by 2^-40 of itself.
+    """
+    squares = np.array([float(norm) ** 2 for norm in norms])
+    if parts == 1:
+        return [norm**2 for norm in norms]
+    best = np.zeros_like(squares)
+    power, left = squares, min(parts, len(norms) - 1)
+    while left:
+        if left & 1:
+            best = _max_plus(best, power)
+        left >>= 1
+        if left:
+            power = _max_plus(power, power)
+    return [int(math.ceil(value * (1 + 2.0**-40))) for value in best]
+
+
+def _max_plus(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
+    result = np.empty_like(first)
+    for n in range(len(first)):
+        result[n] = (first[: n + 1] + second[n::-1]).max()
+    return result
+
+
+def any_counters_l2(taps: Sequence[int], reach: int, steps: int, thresholds: Thresholds, *, formal: bool) -> int:
+    """Any windows, one item changed arbitrarily (`formal`) or added or removed: a filtered counter for every start.
+
+    The counter of start a answers the ends a..min(T, a+reach-1), as a series of that length from its start on.
+
+    Proof. For each start and threshold `f(a, .)` is 1 from some end on. Added or removed: the filter answers
+    `C(0), C(1), ...`, at most `sum_{m<n} C(m)^2` for a series of n ends. Changed: `f - f'` is one interval of one
+    sign, at most `longest_interval_norm(taps, n)`. Squared norms of starts and thresholds add. QED.
+    """
+    if formal:
+        largest = _interval_norms_of_horizons(taps, min(reach, steps))
+    else:
+        response = [int(value) for value in prefix_sums(taps, min(reach, steps))]
+        largest = list(accumulate(value**2 for value in response))
+    total = sum(largest[min(reach, steps - a) - 1] for a in range(steps))
+    return len(thresholds) * total
+
+
+def _interval_norms_of_horizons(taps: Sequence[int], longest: int) -> list[int]:
+    """`longest_interval_norm(taps, n)` for n = 1..longest, or an upper bound that is the same for all."""
+    if longest > _EXACT_HORIZON:
+        return [longest_interval_norm(taps, longest)] * longest
+    response = prefix_sums(taps, longest).astype(object)
+    if int(max(abs(response))) ** 2 * 4 * longest < 1 << 62:
+        response = response.astype(np.int64)
+    best = np.cumsum(response * response)
+    for n in range(1, longest):
+        difference = response.copy()
+        difference[n:] -= response[: longest - n]
+        best = np.maximum(best, np.cumsum(difference * difference))
+    return [int(value) for value in best]
+
+
+def any_tree_event_l1(start_levels: int, end_levels: int, blocks_met: int, thresholds: Thresholds) -> int:
+    """Any windows, one occurrence added or removed, through a tree of increments on starts and one on ends.
+
+    Proof. In each block of starts an event meets (at most `blocks_met`), threshold k changes on k rectangles, whose
+    two-dimensional increments are +1 or -1 at four corners each. A corner is in one node of each level of either
+    tree, `start_levels * end_levels` products in all. QED.
+    """
+    return 4 * sum(thresholds) * blocks_met * start_levels * end_levels
+
+
+def any_counters_l1(levels: int, steps: int, thresholds: Thresholds, *, formal: bool) -> int:
+    """Any windows, one item changed arbitrarily (`formal`) or added or removed: a tree for every start.
+
+    Proof. For every start and threshold the increments of the counter change in one step (added or removed) or in
+    two (changed), each of which is in `levels` nodes. QED.
+    """
+    return (2 if formal else 1) * levels * steps * len(thresholds)
+
+
+# --- Direct measurement ---------------------------------------------------------------------------------------------
+
+
+def direct_cells(windows_touched: int, windows: int, thresholds: Thresholds, *, event: bool) -> int:
+    """Every answer measured as it is: a bound on the L1 norm and on the squared L2 norm of g alike.
+
+    Proof. Each entry of g is -1, 0 or 1, so both norms count non-zero entries. Event level: over all thresholds
+    together each of the `windows_touched` windows that can hold one step changes at most once. Item level: each of
+    the `windows` windows, for each threshold. QED.
+    """
+    return windows_touched if event else windows * len(thresholds)

@@ -1,0 +1,105 @@
+"""`filter`: a fractional-difference filter along time, for cumulative and rolling counts under Gaussian noise.
+
+Causal and with finite taps, so the same strategy serves batch and continual release. Its two parameters are chosen
+for the least error at the very sensitivity it is charged for.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpwindows import sensitivity
+from dpwindows.accounting import GAUSSIAN
+from dpwindows.integer_maps import Filter
+from dpwindows.privacy import EventLevel, ItemAddRemove
+from dpwindows.queries import Cumulative, Rolling
+from dpwindows.strategies.design import Design, Problem, SeriesDesign
+from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
+
+NAME = "filter"
+# Up to this horizon the search charges a cumulative filter exactly as the certificate does.
+_EXACT_SEARCH = 512
+
+
+def design(problem: Problem) -> Design | None:
+    """The filter of least error, or None where it does not apply."""
+    if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
+        return None
+    horizon = min(problem.steps, LONGEST)
+    reach = problem.window.length if isinstance(problem.window, Rolling) else horizon
+
+    def error(alpha: float, decay: float) -> float:
+        taps, inverse = real_taps(alpha, decay, horizon), real_taps(-alpha, decay, horizon)
+        variance = np.cumsum(inverse**2)
+        worst = variance[-1] if problem.criterion == "max" else variance.mean()
+        return float(np.sqrt(_real_bound(problem, taps, horizon) * worst))
+
+    alpha, decay = search(error, reach)
+    taps = integer_taps(alpha, decay, problem.steps, problem.bits)
+    bound, proof = _certified(problem, taps)
+    return SeriesDesign(
+        problem,
+        NAME,
+        bound,
+        proof,
+        {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits},
+        map=Filter(problem.steps, taps),
+    )
+
+
+def _certified(problem: Problem, taps: tuple[int, ...]) -> tuple[int, str]:
+    """The certified squared L2 sensitivity of integer taps, and the name of its proof."""
+    steps, thresholds = problem.steps, problem.thresholds
+    if isinstance(problem.window, Rolling):
+        length = problem.window.length
+        if isinstance(problem.unit, EventLevel):
+            bound, proof = sensitivity.rolling_filter_event_l2, "rolling_filter_event_l2"
+        elif isinstance(problem.unit, ItemAddRemove):
+            bound, proof = sensitivity.rolling_filter_add_remove_l2, "rolling_filter_add_remove_l2"
+        else:
+            bound, proof = sensitivity.rolling_filter_item_l2, "rolling_filter_item_l2"
+        return bound(taps, length, steps, thresholds), f"dpwindows.sensitivity.{proof}"
+    if isinstance(problem.unit, ItemAddRemove):
+        response = [int(value) for value in sensitivity.prefix_sums(taps, steps)]
+        value = sensitivity.cumulative_counter_add_remove_l2(response, [1] * steps, steps, thresholds)
+        return value, "dpwindows.sensitivity.cumulative_counter_add_remove_l2"
+    if isinstance(problem.unit, EventLevel):
+        value = sensitivity.cumulative_filter_event_l2(taps, steps, thresholds)
+        return value, "dpwindows.sensitivity.cumulative_filter_event_l2"
+    value = sensitivity.cumulative_filter_item_l2(taps, steps, thresholds)
+    return value, "dpwindows.sensitivity.cumulative_filter_item_l2"
+
+
+def _real_bound(problem: Problem, taps: np.ndarray, horizon: int) -> float:
+    """The same bounds in floating point, for the search."""
+    if isinstance(problem.window, Rolling):
+        return _real_rolling(problem, taps, horizon)
+    response = np.cumsum(taps)
+    if isinstance(problem.unit, ItemAddRemove):
+        return float((response**2).sum())
+    if len(problem.thresholds) == 1 and horizon <= _EXACT_SEARCH:
+        # Row n of this matrix is the response less itself n steps later: all intervals at once.
+        padded = np.concatenate([response, np.zeros(horizon)])
+        later = np.array([np.roll(padded, n)[:horizon] for n in _lengths(horizon)])
+        return float(((response - later) ** 2).sum(axis=1).max())
+    return float(real_interval_norms(taps, horizon)[-1])
+
+
+def _lengths(horizon: int) -> list[int]:
+    """A few interval lengths, dense near both ends, that find the longest norm well enough for a search."""
+    return sorted({min(horizon, max(1, round(horizon * share))) for share in np.linspace(0.02, 1, 24)})
+
+
+def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:
+    assert isinstance(problem.window, Rolling)
+    length = problem.window.length
+    event = isinstance(problem.unit, EventLevel)
+    reach = min(length, horizon) if event else horizon
+    norms = [float(value) for value in real_interval_norms(taps, reach)]
+    if event:
+        # runs_bound only compares and adds, so it serves floating-point norms as well.
+        return sensitivity.runs_bound(norms, sum(problem.thresholds), reach, gaps=len(problem.thresholds) == 1)
+    return sum(
+        sensitivity.runs_bound(norms, sensitivity.most_starts(k, length, horizon), reach, gaps=True)
+        for k in problem.thresholds
+    )

@@ -1,0 +1,81 @@
+"""`tensor-filter`: a fractional-difference filter on starts times the same on ends; any windows, Gaussian noise.
+
+At event level the two filters work on (blocks of) the square of starts and ends. At item level one item can change
+every start's counts, so filtering over starts gains nothing: each start gets one filtered counter of its own
+(`counters`), all calibrated jointly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpwindows import sensitivity
+from dpwindows.accounting import GAUSSIAN
+from dpwindows.integer_maps import Filter, FloatArray
+from dpwindows.privacy import EventLevel, ItemLevel
+from dpwindows.queries import AnyWindow
+from dpwindows.strategies.design import BlocksDesign, CountersDesign, Design, Problem, score
+from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
+from dpwindows.strategies.square import block_widths
+from dpwindows.windows import longest_window
+
+NAME = "tensor-filter"
+
+
+def design(problem: Problem) -> Design | None:
+    """The filters of least error, or None where they do not apply."""
+    if problem.law != GAUSSIAN or not isinstance(problem.window, AnyWindow):
+        return None
+    if not isinstance(problem.unit, EventLevel):
+        return None
+    return min((_best_square(problem, width) for width in block_widths(problem)), key=score)
+
+
+def _best_square(problem: Problem, width: int) -> Design:
+    longest = longest_window(problem.window, problem.steps)
+    extent = min(width + longest - 1, problem.steps)
+    alpha, decay = search(lambda alpha, decay: _error(problem, width, extent, longest, alpha, decay), longest)
+    # Two filters multiply, so each gets half the resolution and a little more.
+    bits = -(-problem.bits * 5 // 8)
+    taps = integer_taps(alpha, decay, extent, bits)
+    bound = sensitivity.any_tensor_event_l2(taps, width, extent, problem.steps, problem.thresholds)
+    return BlocksDesign(
+        problem,
+        NAME,
+        bound,
+        "dpwindows.sensitivity.any_tensor_event_l2",
+        {"alpha": alpha, "decay": decay, "taps": len(taps), "width": width, "bits_per_axis": bits},
+        width=width,
+        make_map=lambda size: Filter(size, taps[:size]),
+    )
+
+
+def _error(problem: Problem, width: int, extent: int, longest: int, alpha: float, decay: float) -> float:
+    """Error of real filters on one full block, up to a constant."""
+    taps = real_taps(alpha, decay, min(extent, LONGEST))
+    inverse = np.zeros(extent)
+    inverse[: len(taps)] = real_taps(-alpha, decay, len(taps))
+    variance = np.cumsum(inverse**2)
+    reversed_ends = variance[::-1]
+    if problem.criterion == "max":
+        worst = float((variance[:width] * reversed_ends[:width]).max())
+    else:
+        # Ends a..a+longest-1 of each start a, by running sums.
+        totals = np.concatenate([[0.0], np.cumsum(reversed_ends)])
+        starts = np.arange(width)
+        until = np.minimum(starts + longest, extent)
+        worst = float((variance[:width] * (totals[until] - totals[starts])).sum() / (until - starts).sum())
+    return float(np.sqrt(worst * _real_bound(real_interval_norms(taps, max(width, extent)), width, extent, problem)))
+
+
+def _real_bound(norms: FloatArray, width: int, extent: int, problem: Problem) -> float:
+    """The certified bound's shape in floating point, with an even split into k parts in place of the best one."""
+    offsets = np.arange(1, extent + 1)
+    starts, ends = np.minimum(offsets, width), extent - offsets + 1
+    totals = np.zeros(extent)
+    for k in problem.thresholds:
+        factor = 1.0 if k == 1 else 1.5 * k
+        parts = np.interp(starts / k, np.arange(len(norms)), norms), np.interp(ends / k, np.arange(len(norms)), norms)
+        totals += factor * parts[0] * parts[1]
+    padded = np.concatenate([totals, np.zeros(-extent % width)])
+    return float(padded.reshape(-1, width).sum(axis=0).max())

@@ -7,6 +7,7 @@ import importlib
 import json
 import re
 from html.parser import HTMLParser
+from itertools import pairwise
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -223,8 +224,7 @@ def test_page_chart_and_preview_of_every_shape(name: str) -> None:
     assert reader.specs()
     assert sum(len(rows_of(spec)) for spec in reader.specs()) > 0
     assert chart(table, about()).to_dict()["vconcat"]
-    console = Console(width=160, record=True, file=None, quiet=True)
-    console.print(preview(table, about()))
+    Console(width=160, quiet=True).print(preview(table, about()))
 
 
 def test_charts_are_valid_vega_lite() -> None:
@@ -345,7 +345,7 @@ def test_a_day_is_the_last_day_inside_the_window_whatever_the_zone_and_daylight(
     assert [row["b"] for row in rows][:2] == ["2013-02-01", "2013-02-02"]
     assert rows[-1]["b"] == "2013-04-01"
     day = 86_400_000
-    assert {later["x"] - row["x"] for row, later in zip(rows, rows[1:], strict=False)} == {day}
+    assert {later["x"] - row["x"] for row, later in pairwise(rows)} == {day}
     assert rows[0]["x"] % day == 0
 
 
@@ -450,10 +450,6 @@ def test_sparkline_runs_from_lowest_to_highest() -> None:
 def test_preview_does_not_read_markup() -> None:
     table = SHAPES["rolling"]
     hostile = table.set_column(0, "window", pa.array(["[bold]x[/]"] * table.num_rows))
-    console = Console(width=160, record=True, quiet=True)
-    with console.capture() as captured:
-        console.print(preview(hostile, about()))
-    del captured
     shown = Console(width=160, color_system=None)
     with shown.capture() as text:
         shown.print(preview(hostile, about()))

@@ -1,1 +1,43 @@
+"""dpwindows: distinct and k-occurrence counts in time windows, published under differential privacy.
+
+import dpwindows as dw
+
+plan = dw.Plan(
+    [dw.Rolling(28).at_least(1, 3), dw.Cumulative(), dw.AnyWindow(max_length=90)],
+    timeline=dw.Timeline("2013-01-01", "2014-01-01", step="1d"),
+    unit=dw.EventLevel(),
+    budget=dw.ApproxDP(epsilon=1.0, delta=1e-6),
+)
+plan.forecast()
+release = plan.run("flights.parquet", item="tailnum", time="time")
+release.count("2013-02-01", "2013-03-15", at_least=1)
+"""
+
+from dpwindows.errors import EngineError, InputError
+from dpwindows.plan import Forecast, Plan
+from dpwindows.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, PureDP, ZCDP
+from dpwindows.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.release import Count, Release
+from dpwindows.timeline import Timeline
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "ZCDP",
+    "AnyWindow",
+    "ApproxDP",
+    "Count",
+    "Cumulative",
+    "EngineError",
+    "EventLevel",
+    "Forecast",
+    "InputError",
+    "ItemAddRemove",
+    "ItemLevel",
+    "Plan",
+    "PureDP",
+    "Release",
+    "Rolling",
+    "Timeline",
+    "__version__",
+]

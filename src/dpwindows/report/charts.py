@@ -8,8 +8,10 @@ so Altair's limit on rows does not apply; how many are drawn is decided before (
 from __future__ import annotations
 
 import importlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import starmap
 from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -111,27 +113,30 @@ def heat_map(rows: list[Row], clock: Clock, confidence: float, style: Style = NO
     if clock.unit is None and clock.zone is None:
         x = altair.X("x0:Q").scale(zero=False, nice=False).axis(format=",d", tickMinStep=1)
     else:
-        x = altair.X("x0:T").scale(type="utc", nice=False)
+        few = clock.day_ticks([row["x1"] for row in rows])
+        x = altair.X("x0:T").scale(type="utc", nice=False).axis(tickCount="day" if few else altair.Undefined)
     longest = max((row["n1"] for row in rows), default=2)
-    y = altair.Y("n:Q").scale(domain=[1, longest], nice=False).axis(**_above(f"window length ({clock.steps})"))
+    y = altair.Y("n:Q").scale(domain=[1, longest], nice=False)
+    ticks = list(range(1, int(longest))) if longest <= 12 else altair.Undefined
+    y = y.axis(**_above(f"window length ({clock.steps})"), format=",d", values=ticks)
     scale = altair.Scale(type="threshold", domain=breaks, range=[style.heat[pick] for pick in picks])
     colour = altair.Color("y:Q", scale=scale).legend(
         title="number of items", orient="top", gradientLength=260, gradientThickness=12, offset=26, format=",~f"
     )
-    chart = altair.Chart(altair.Data(values=rows)).mark_rect()
+    tooltip = _tooltip(clock, confidence, rows, series=False)
+    chart = altair.Chart(altair.Data(values=rows)).mark_rect(tooltip=tooltip)
     chart = chart.encode(
         x=x.title(clock.axis_title),
         x2="x1",
         y=y,
         y2="n1",
         color=colour,
-        tooltip=_tooltip(clock, confidence, rows, series=False),
     )
     drawn: alt.Chart = _finish(chart, style, height=380)
     return drawn
 
 
-def _band_chart(rows: list[Row], x: Any, tooltip: list[Any], labels: list[str], style: Style) -> Any:
+def _band_chart(rows: list[Row], x: Any, tooltip: Any, labels: list[str], style: Style) -> Any:
     """Band (or error bars, where there are few points), line, and points that answer to the pointer."""
     altair = require("altair")
     few = sum("bridge" not in row for row in rows) <= _FEW * len(labels)
@@ -144,7 +149,8 @@ def _band_chart(rows: list[Row], x: Any, tooltip: list[Any], labels: list[str], 
     y = altair.Y("y:Q").scale(domain=_from_zero(rows), nice=False).axis(**_above("number of items"), format=",~f")
     base = altair.Chart(altair.Data(values=rows)).encode(x=x, color=colour, detail="cut:N")
     interval = base.mark_rule(strokeWidth=1.5) if few else base.mark_area(strokeWidth=0)
-    whole_or_cut = altair.Scale(domain=[False, True], range=[0.28, 0.14] if not few else [0.7, 0.35])
+    strength = 0.7 if few else 0.28 if len(labels) < 4 else 0.14
+    whole_or_cut = altair.Scale(domain=[False, True], range=[strength, strength / 2])
     opacity = altair.Opacity("cut:N", scale=whole_or_cut, legend=None)
     interval = interval.encode(y=altair.Y("lo:Q"), y2="hi", opacity=opacity)
     line = base.mark_line(strokeWidth=1.75, interpolate="linear").encode(
@@ -157,8 +163,8 @@ def _band_chart(rows: list[Row], x: Any, tooltip: list[Any], labels: list[str], 
     near = altair.selection_point(
         name=style.name, nearest=True, on="pointerover", clear="pointerout", empty=False, encodings=["x"]
     )
-    points = base.transform_filter("!datum.bridge").mark_circle(size=42)
-    points = points.encode(y=y, tooltip=tooltip, opacity=altair.value(1) if few else _shown_if(altair, near))
+    points = base.transform_filter("!datum.bridge").mark_circle(size=42, tooltip=tooltip)
+    points = points.encode(y=y, opacity=altair.value(1) if few else _shown_if(altair, near))
     layers = altair.layer(interval, line, points.add_params(near)).resolve_scale(opacity="independent")
     return _finish(layers, style, height=300)
 
@@ -190,22 +196,27 @@ def _with_bridge(rows: list[Row]) -> list[Row]:
     return [*rows[:whole], rows[whole] | {"cut": True, "bridge": True}, *rows[whole:]]
 
 
-def _tooltip(clock: Clock, confidence: float, rows: list[Row], *, series: bool) -> list[Any]:
-    altair = require("altair")
+def _tooltip(clock: Clock, confidence: float, rows: list[Row], *, series: bool) -> Any:
+    """What a point says, as one expression.
+
+    Vega-Lite 6.4 loses the text fields of its own tooltips where the nearest point answers: what is pointed at is then
+    an invisible cell around the point, and the row is the datum of its datum. Hence the expression asks for either.
+    """
     errors = [row["e"] for row in rows if row["e"] is not None]
     digits = ",.0f" if min(errors, default=0) >= 2 else ",.1f"
-    shown = [
-        altair.Tooltip("s:N", title="seen") if series else None,
-        altair.Tooltip("a:N", title="from"),
-        altair.Tooltip("b:N", title=clock.until),
-        altair.Tooltip("y:Q", title="estimate", format=digits),
-        altair.Tooltip("e:Q", title="standard error", format=",.1f"),
-        altair.Tooltip("lo:Q", title=f"{100 * confidence:g}% interval, low", format=digits),
-        altair.Tooltip("hi:Q", title=f"{100 * confidence:g}% interval, high", format=digits),
-        altair.Tooltip("bias:Q", title="bias at most", format=",.1f") if any("bias" in row for row in rows) else None,
-        altair.Tooltip("fit:Q", title="made consistent", format=",d") if any("fit" in row for row in rows) else None,
-    ]
-    return [one for one in shown if one is not None]
+    interval = f"{100 * confidence:g}% interval"
+    shown: list[tuple[str, str, str | None]] = [("seen", "s", None)] if series else []
+    shown += [("from", "a", None), (clock.until, "b", None), ("estimate", "y", digits), ("standard error", "e", ",.1f")]
+    shown += [(f"{interval}, low", "lo", digits), (f"{interval}, high", "hi", digits)]
+    shown += [("bias at most", "bias", ",.1f")] if any("bias" in row for row in rows) else []
+    shown += [("made consistent", "fit", ",d")] if any("fit" in row for row in rows) else []
+    return require("altair").ExprRef(f"{{{', '.join(starmap(_tooltip_line, shown))}}}")
+
+
+def _tooltip_line(title: str, key: str, digits: str | None) -> str:
+    value = f"(datum.datum || datum).{key}"
+    text = f"format({value}, '{digits}')" if digits else value
+    return f"{json.dumps(title)}: isValid({value}) ? {text} : 'unknown'"
 
 
 def _above(title: str) -> dict[str, Any]:

@@ -83,7 +83,7 @@ def number(value: float | None, std_error: float | None) -> str:
     if value is None:
         return "unknown"
     digits = 0 if (std_error or 0.0) >= 2 else 1
-    return f"{round(value, digits) + 0.0:,.{digits}f}"
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 @dataclass(frozen=True)

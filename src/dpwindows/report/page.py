@@ -23,7 +23,7 @@ from dpwindows.report.figures import Figure, confidence_of, figures, number
 from dpwindows.report.series import Series, families
 
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-_LONGEST_VALUE = 160
+_LONGEST_VALUE = 60
 _SYMBOLS = {
     "epsilon": "\N{GREEK SMALL LETTER EPSILON}",
     "delta": "\N{GREEK SMALL LETTER DELTA}",

@@ -1,0 +1,24 @@
+"""Progress bars for long work: on standard error, only where a person is looking, and never in a release."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+# Drawing this many numbers takes about three seconds.
+_LONG = 250_000
+
+
+@contextmanager
+def noise_progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    """A bar for drawing `total` noise values; yields the function to call with the number drawn since last time."""
+    if not (shown and total >= _LONG and sys.stderr.isatty()):
+        yield lambda drawn: None
+        return
+    from rich.console import Console
+    from rich.progress import Progress
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("drawing noise", total=total)
+        yield lambda drawn: bar.advance(task, drawn)

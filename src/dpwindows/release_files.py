@@ -1,0 +1,222 @@
+"""Release files: Parquet, CSV with its metadata beside it, and JSON; written atomically, read back unchanged.
+
+Parquet keeps the metadata under the schema key `dpwindows`; JSON is `{"format", "metadata", "rows"}`; CSV has it in
+`PATH.meta.json`, which is written first so that no table ever stands without it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from dpwindows.errors import EngineError, InputError
+
+KEY = b"dpwindows"
+ENDINGS = (".parquet", ".csv", ".json")
+
+
+def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDINGS) -> None:
+    """Check that a file may be written, before anything is spent on its content.
+
+    Raises:
+        InputError: its ending is unknown, its folder is missing, it exists and `force` is not set, or the metadata
+            file beside a CSV file does.
+    """
+    if path.suffix.lower() not in endings:
+        raise InputError(f"the output must end in {', '.join(endings)}, got {str(path)!r}")
+    if not path.parent.is_dir():
+        raise InputError(f"the folder of the output does not exist: {path.parent}")
+    if path.is_dir():
+        raise InputError(f"the output is a folder: {path}")
+    if not os.access(path.parent, os.W_OK):
+        raise EngineError(f"the folder of the output cannot be written to: {path.parent}")
+    for existing in (path, meta_path(path)) if path.suffix.lower() == ".csv" else (path,):
+        if existing.exists() and not force:
+            raise InputError(f"{existing} exists already: name another output, or replace it with --force")
+
+
+def meta_path(path: Path) -> Path:
+    """Where the metadata of a CSV file is kept."""
+    return path.with_name(path.name + ".meta.json")
+
+
+def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool) -> None:
+    """Write a release; each file appears whole or not at all."""
+    require_writable(path, force=force)
+    text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    match path.suffix.lower():
+        case ".parquet":
+            schema = table.schema.with_metadata({KEY: text.encode()})
+            _atomically(path, lambda file: pa.parquet.write_table(table.cast(schema), file))
+        case ".csv":
+            write_text(json.dumps(metadata, indent=2, ensure_ascii=False, allow_nan=False) + "\n", meta_path(path))
+            _atomically(path, lambda file: pa.csv.write_csv(_with_text_times(table), file))
+        case _:
+            content = {"format": metadata["format"], "metadata": metadata, "rows": _json_rows(table)}
+            write_text(json.dumps(content, ensure_ascii=False, allow_nan=False), path)
+
+
+def write_text(text: str, path: Path) -> None:
+    """Write a text file atomically, in UTF-8."""
+    _atomically(path, lambda file: Path(file).write_text(text, encoding="utf-8"))
+
+
+def read(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
+    """Read a release; see `Release.load`."""
+    if not path.is_file():
+        raise InputError(f"there is no release file {str(path)!r}")
+    readers = {".parquet": _read_parquet, ".csv": _read_csv, ".json": _read_json}
+    reader = readers.get(path.suffix.lower())
+    if reader is None:
+        raise InputError(f"a release ends in {', '.join(ENDINGS)}, got {str(path)!r}")
+    try:
+        return reader(path, known_format)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{str(path)!r} is not a release written by dpwindows: {error}") from error
+    except OSError as error:
+        raise EngineError(f"{str(path)!r} cannot be read: {error}") from error
+
+
+def _read_parquet(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
+    table = pa.parquet.read_table(path)
+    stored = (table.schema.metadata or {}).get(KEY)
+    if stored is None:
+        raise ValueError("it has no dpwindows metadata")
+    metadata = _checked(json.loads(stored), known_format)
+    return table.replace_schema_metadata(None).cast(_schema(metadata)), metadata
+
+
+def _read_csv(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
+    beside = meta_path(path)
+    if not beside.is_file():
+        raise InputError(f"the metadata of {str(path)!r} is missing: {beside} should stand beside it")
+    metadata = _checked(json.loads(beside.read_text(encoding="utf-8")), known_format)
+    schema = _schema(metadata)
+    # Times are read as text, because Arrow's CSV reader takes no offsets for zoned columns.
+    types = {field.name: pa.string() if pa.types.is_timestamp(field.type) else field.type for field in schema}
+    options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=False)
+    table = pa.csv.read_csv(path, convert_options=options)
+    return _from_text_times(table, schema), metadata
+
+
+def _read_json(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
+    content = json.loads(path.read_text(encoding="utf-8"))
+    if not isinstance(content, dict) or not {"format", "metadata", "rows"} <= set(content):
+        raise ValueError("it lacks format, metadata or rows")
+    metadata = _checked(content["metadata"], known_format)
+    schema = _schema(metadata)
+    types = [(field.name, pa.string() if pa.types.is_timestamp(field.type) else field.type) for field in schema]
+    return _from_text_times(pa.Table.from_pylist(content["rows"], schema=pa.schema(types)), schema), metadata
+
+
+def _checked(metadata: Any, known_format: int) -> dict[str, Any]:
+    if not isinstance(metadata, dict) or "format" not in metadata:
+        raise ValueError("its metadata carry no format")
+    if metadata["format"] != known_format:
+        raise InputError(
+            f"the release is of format {metadata['format']!r}, and this version reads format {known_format}: "
+            "use a newer dpwindows"
+        )
+    return metadata
+
+
+def _schema(metadata: dict[str, Any]) -> pa.Schema:
+    """The columns of format 1."""
+    timeline = metadata["timeline"]
+    time = pa.int64() if isinstance(timeline["step"], int) else pa.timestamp("us", tz=timeline["time_zone"])
+    return pa.schema(
+        [
+            ("window", pa.string()),
+            ("measure", pa.string()),
+            ("k", pa.int64()),
+            ("first_step", pa.int64()),
+            ("last_step", pa.int64()),
+            ("start", time),
+            ("end", time),
+            ("complete", pa.bool_()),
+            ("estimate", pa.float64()),
+            ("std_error", pa.float64()),
+            ("bias_bound", pa.float64()),
+            ("lower", pa.float64()),
+            ("upper", pa.float64()),
+            ("consistent", pa.int64()),
+        ]
+    )
+
+
+def _with_text_times(table: pa.Table) -> pa.Table:
+    """The table with times as ISO text with their offset, such as 2013-07-01T00:00:00-04:00."""
+    for name in ("start", "end"):
+        position = table.schema.get_field_index(name)
+        column = table.column(name)
+        if pa.types.is_timestamp(column.type):
+            table = table.set_column(position, name, _by_distinct(column, pa.string(), lambda time: time.isoformat()))
+    return table
+
+
+def _from_text_times(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    for field in schema:
+        if pa.types.is_timestamp(field.type):
+            zone = ZoneInfo(field.type.tz)
+            position = table.schema.get_field_index(field.name)
+            times = _by_distinct(
+                table.column(field.name), field.type, lambda text, zone=zone: datetime.fromisoformat(text).astimezone(zone)
+            )
+            table = table.set_column(position, field.name, times)
+    return table.cast(schema)
+
+
+def _by_distinct(column: pa.ChunkedArray, result: pa.DataType, convert: Callable[[Any], Any]) -> pa.ChunkedArray:
+    """Convert a column value by value, each distinct value once: windows share few boundaries."""
+    encoded = column.combine_chunks().dictionary_encode()
+    if isinstance(encoded, pa.ChunkedArray):
+        encoded = encoded.combine_chunks()
+    distinct = pa.array([convert(value) for value in encoded.dictionary.to_pylist()], type=result)
+    return pa.chunked_array([distinct.take(encoded.indices)])
+
+
+def _json_rows(table: pa.Table) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = _with_text_times(table).to_pylist()
+    return rows
+
+
+def _atomically(path: Path, fill: Callable[[str], object]) -> None:
+    """Let `fill` write a temporary file in the same folder, then put it in place."""
+    temporary = ""
+    try:
+        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+        os.close(handle)
+        fill(temporary)
+        _settle_on_disk(temporary)
+        os.chmod(temporary, 0o666 & ~_umask())
+        os.replace(temporary, path)
+    except OSError as error:
+        raise EngineError(f"{str(path)!r} cannot be written: {error}") from error
+    finally:
+        with suppress(OSError):
+            if temporary:
+                os.unlink(temporary)
+
+
+def _settle_on_disk(name: str) -> None:
+    with Path(name).open("rb") as file:
+        os.fsync(file.fileno())
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask

@@ -270,7 +270,8 @@ def test_other_budgets(budget: dict[str, Any], said: str) -> None:
 
 
 def test_singleton_and_bias_are_said() -> None:
-    text = check_page(page(SHAPES["biased"], about(singleton=True))).text
+    text = check_page(page(SHAPES["biased"], about(singleton=True, notes=["This is a note."]))).text
+    assert "This is a note." in text
     assert "at most one event in each step" in text
     assert "bias" in text
 
@@ -283,6 +284,7 @@ def test_text_from_metadata_is_escaped() -> None:
     hostile["timeline"] |= {"time_zone": EVIL, "start": EVIL, "end": EVIL, "step": EVIL, "steps": EVIL}
     hostile["budget"] = {"kind": EVIL, "epsilon": EVIL}
     hostile["versions"] = {EVIL: EVIL}
+    hostile["notes"] = [EVIL]
     hostile["measurements"][0] |= {"strategy": EVIL, "window": EVIL, "parameters": {EVIL: EVIL}, "budget_share": EVIL}
     hostile["measurements"][0] |= {"noise": {"law": EVIL, "scale": EVIL, "unit": EVIL}, "thresholds": [EVIL]}
     hostile["measurements"][0]["sensitivity"] = {"norm": EVIL, "value": EVIL, "proof": EVIL}
@@ -381,6 +383,26 @@ def test_integer_time_names_the_last_value_inside() -> None:
     assert clock.starts(clock.wall(table["start"]))[0] == "1000"
     assert clock.ends(clock.wall(table["end"]))[0] == "1009"
     assert clock.length(3) == "3 steps"
+
+
+def test_pointing_at_a_chart_tells_window_and_interval() -> None:
+    for name in ("two measures", "any"):
+        told = re.findall(r'"tooltip":{"expr":"(.*?[^\\\\])"}', page(SHAPES[name], about()))
+        assert told
+        for field in ("a", "b", "y", "e", "lo", "hi"):
+            assert all(f"(datum.datum || datum).{field}" in expression for expression in told)
+
+
+def test_another_converter_than_altairs_will_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    converter = importlib.import_module("vl_convert")
+
+    def only_its_own(vl_version: str | None = None) -> str:
+        if vl_version is not None:
+            raise ValueError(vl_version)
+        return "const vegaEmbed = 0;"
+
+    monkeypatch.setattr(converter, "javascript_bundle", only_its_own)
+    assert "const vegaEmbed = 0;" in page(SHAPES["rolling"], about())
 
 
 def test_heat_map_cells_are_released_windows() -> None:

@@ -47,6 +47,8 @@ LAPLACE: Law = "discrete Laplace"
 _PRECISION = 192
 # Relative head-room given to a scale computed in floating point; the exact check afterwards needs a little.
 _HEADROOM = 1e-12
+# The logarithm of the least mu^2 considered: a noise scale of about 10^150.
+_LEAST_EXPONENT = -690.0
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,10 @@ class Cost:
     sensitivity: int
     scale: float
     rows: int
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.scale) and self.scale > 0 and self.sensitivity >= 0 and self.rows >= 0):
+            raise ValueError(f"a cost needs a finite scale > 0, sensitivity >= 0 and rows >= 0, got {self}")
 
 
 class BudgetExceededError(RuntimeError):
@@ -161,7 +167,8 @@ def _gaussian_within(budget: Budget, squared: Fraction, eta: Fraction) -> bool:
 def _mu_squared(budget: Budget, sensitivities: Sequence[int], shares: Sequence[float], rows: Sequence[int]) -> float:
     """The largest `mu^2` found for which the budget is proved to hold."""
     if isinstance(budget, ZCDP):
-        return 2 * float(budget.rho)
+        # The bound keeps the square finite; it is beyond any noise that matters.
+        return min(2 * float(budget.rho), 1e300)
     assert isinstance(budget, ApproxDP)
     # With scales sqrt(D_i / (share_i mu^2)) the lattice term is a multiple of mu^2.
     per_unit = sum(
@@ -173,11 +180,10 @@ def _mu_squared(budget: Budget, sensitivities: Sequence[int], shares: Sequence[f
         squared = Fraction(math.exp(exponent))
         return _gaussian_within(budget, squared, squared * per_unit)
 
-    # mu^2 lies between that of a crude Gaussian bound and a little over 2 epsilon + a constant.
-    low, high = math.log(budget.epsilon) * 2 - 12, math.log(2 * budget.epsilon + 80) + 1
-    low = min(low, high - 1)
-    while not holds(low):
-        low -= 8
+    # Between next to nothing and a little over 2 epsilon.
+    low, high = _LEAST_EXPONENT, math.log(2 * budget.epsilon + 80) + 1
+    if not holds(low):
+        raise InputError(f"{budget} is too small for any usable noise scale: choose a larger epsilon or delta")
     while high - low > 1e-13 * max(1.0, abs(low)):
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
@@ -203,7 +209,7 @@ def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
         return excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - log_order
 
     # Any order alpha proves something; the best is near 1 + (epsilon - rho) / (2 rho).
-    centre = math.log(max((epsilon - rho) / (2 * rho), 1e-9)) if rho > 0 else 0.0
+    centre = math.log(min(max((epsilon - rho) / (2 * rho), 1e-9), 1e100)) if rho > 0 else 0.0
     found = optimize.minimize_scalar(log_delta, bounds=(centre - 6, centre + 6), method="bounded")
     with flint.ctx.workprec(_PRECISION):
         alpha = _ball(1 + Fraction(math.exp(float(found.x))))

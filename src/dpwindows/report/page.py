@@ -86,7 +86,11 @@ def page(table: pa.Table, metadata: Mapping[str, Any]) -> str:
 def _chart_library() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script, of the version Altair writes for."""
     version = ".".join(str(require("altair").SCHEMA_VERSION).split(".")[:2])
-    bundle: str = require("vl_convert").javascript_bundle(vl_version=version)
+    converter = require("vl_convert")
+    try:
+        bundle: str = converter.javascript_bundle(vl_version=version)
+    except ValueError:  # a converter older or newer than Altair: its own version draws these charts as well
+        bundle = converter.javascript_bundle()
     return bundle.replace("</script", "<\\/script")
 
 
@@ -105,8 +109,8 @@ def _title(table: pa.Table, metadata: Mapping[str, Any]) -> str:
 
 
 def _lede(table: pa.Table, metadata: Mapping[str, Any]) -> str:
-    timeline = metadata.get("timeline") or {}
-    zone = f" Times are those of {timeline['time_zone']}." if timeline.get("time_zone") else ""
+    clock = Clock.of(table, metadata)
+    zone = f" Times are those of {clock.zone}." if clock.zone else ""
     interval = f"{100 * confidence_of(metadata):g}% interval"
     biased = (pc.max(table["bias_bound"]).as_py() or 0) > 0
     average = "right on average, but for the bias bound beside them" if biased else "right on average"
@@ -122,7 +126,7 @@ def _guarantee(metadata: Mapping[str, Any]) -> str:
     unit = metadata.get("unit") or {}
     said, promise = str(metadata.get("guarantee") or ""), str(unit.get("promise") or "")
     sentences = [said] if promise in said else [promise, said]
-    if metadata.get("singleton"):
+    if metadata.get("singleton") and "at most one event" not in said:
         sentences.append("It rests on a public promise about the log: at most one event in each step.")
     paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence)
     facts = "".join(f"<li>{escape(name)} <b>{escape(value)}</b></li>" for name, value in _budget(metadata))
@@ -136,7 +140,7 @@ def _budget(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
     budget, unit = metadata.get("budget") or {}, metadata.get("unit") or {}
     names = {"pure": "pure", "approximate": "approximate", "zcdp": "zero-concentrated"}
     kind = str(budget.get("kind") or "")
-    facts = [("protects one", str(unit["name"]))] if unit.get("name") else []
+    facts = [("unit of privacy", str(unit["name"]))] if unit.get("name") else []
     facts += [(f"{names.get(kind, kind)} differential privacy".strip(), "")]
     return facts + [(f"{symbol} =", _plain(budget[key])) for key, symbol in _SYMBOLS.items() if budget.get(key)]
 
@@ -202,7 +206,7 @@ def _errors(table: pa.Table, metadata: Mapping[str, Any]) -> str:
             str(row.get("strategy", "")),
             _figures_of(row.get("rms")),
             _figures_of(row.get("max")),
-            _figures_of(widths.get((row.get("window"), row.get("measure"), row.get("k")))),
+            _figures_of(row.get("half_width") or widths.get((row.get("window"), row.get("measure"), row.get("k")))),
             *([_figures_of(row.get("ratio_to_limit"))] if limits else []),
         ]
         for row in forecast
@@ -210,8 +214,9 @@ def _errors(table: pa.Table, metadata: Mapping[str, Any]) -> str:
     return (
         '<section aria-labelledby="errors"><h2 id="errors">How precise the numbers are</h2>'
         "<p>Known before any data was read, and the same whatever the data. Typical is the root mean square over all "
-        "windows of a query; the interval is the mean over them, and holds for one window at a time.</p>"
+        "windows of a query, for the interval too, which holds for one window at a time.</p>"
         + _grid(head, body, numeric=range(3, len(head)), label="Errors by query")
+        + "".join(f'<p class="note">{escape(str(note))}</p>' for note in metadata.get("notes") or [])
         + "</section>"
     )
 
@@ -219,7 +224,8 @@ def _errors(table: pa.Table, metadata: Mapping[str, Any]) -> str:
 def _half_width(series: Series) -> float | None:
     if series.rows.num_rows == 0:
         return None
-    half = float((series.numbers("upper") - series.numbers("lower")).mean() / 2)
+    widths = (series.numbers("upper") - series.numbers("lower")) / 2
+    half = float((widths**2).mean() ** 0.5)
     return half if math.isfinite(half) else None
 
 

@@ -16,7 +16,7 @@ from dpwindows.report.figures import confidence_of, number
 from dpwindows.report.series import families, records
 
 _BARS = "▁▂▃▄▅▆▇█"
-_WIDTH = 32
+_WIDTH = 15  # the table fits a terminal of 80 columns
 
 
 def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
@@ -29,8 +29,8 @@ def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
     shown = Table(box=None, pad_edge=False, header_style="bold")
     shown.add_column("window", no_wrap=True)
     shown.add_column("seen", no_wrap=True)
-    shown.add_column("course, low to high", no_wrap=True)
-    shown.add_column("last window", no_wrap=True)
+    shown.add_column("course", no_wrap=True)
+    shown.add_column(clock.until, no_wrap=True)
     shown.add_column("estimate", justify="right", no_wrap=True)
     shown.add_column(f"{confidence} interval", justify="right", no_wrap=True)
     for family in families(table):
@@ -39,9 +39,9 @@ def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
             last = next(records(course.thinned(1), clock))
             shown.add_row(
                 Text(family.window),
-                Text(series.label),
+                Text(f"{series.kind.replace('_', ' ')} {series.k}"),
                 Text(sparkline(course.numbers("estimate"), _WIDTH), style="cyan"),
-                Text(f"{last['a']} {clock.until} {last['b']}"),
+                Text(str(last["b"])),
                 Text(number(last["y"], last["e"]), style="bold"),
                 Text(f"{number(last['lo'], last['e'])} to {number(last['hi'], last['e'])}"),
             )

@@ -35,8 +35,9 @@ def _best_square(problem: Problem, width: int) -> Design:
     longest = longest_window(problem.window, problem.steps)
     extent = min(width + longest - 1, problem.steps)
     alpha, decay = search(lambda alpha, decay: _error(problem, width, extent, longest, alpha, decay), longest)
-    # Two filters multiply, so each gets half the resolution and a little more.
-    bits = -(-problem.bits * 5 // 8)
+    # Two filters multiply, so each gets half the resolution and a little more: counts of billions stay far from the
+    # kernel's bounds on integers.
+    bits = problem.bits // 2 + 1
     taps = integer_taps(alpha, decay, extent, bits)
     bound = sensitivity.any_tensor_event_l2(taps, width, extent, problem.steps, problem.thresholds)
     return BlocksDesign(

@@ -1,0 +1,152 @@
+"""Exact counting: one query reduces a log of events to signed counts by step and recency.
+
+Recency tau_k(u, t) is the step of the k-th most recent occurrence of item u at or before step t, 0 if there are fewer
+than k. It decides every window at once, since CountAtLeast_k(a, t) = #{u : tau_k(u, t) >= a} for all a >= 1, and it
+changes only at steps in which u occurs. The query sorts the events of each item by step, finds the recencies, and
+adds up over all items the signed counts delta_k(step, recency): an item whose recency changes from r' to r at step s
+counts -1 at (s, r') and +1 at (s, r), where a recency of 0 does not count.
+
+The SQL is standard (window functions, GROUPING SETS) and is the specification of the count: DuckDB, Spark SQL and
+PostgreSQL read it alike. It passes over the events once, for all thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+
+from dpwindows.answers import ExactAnswers
+from dpwindows.engine_progress import progress_bar
+from dpwindows.errors import InputError
+from dpwindows.events import EngineSettings, EventColumns, EventRelation, open_events
+from dpwindows.timeline import Timeline
+from dpwindows.zones import Int64Array
+
+
+def count_events(
+    source: object,
+    columns: EventColumns,
+    timeline: Timeline,
+    thresholds: Iterable[int],
+    *,
+    table: str | None = None,
+    settings: EngineSettings | None = None,
+) -> ExactAnswers:
+    """Count the events of a source exactly, for every threshold k of `thresholds` in one reading.
+
+    `source` is the path of a Parquet, CSV or DuckDB file (the last with `table`), a glob, a directory, a pandas,
+    Polars or Arrow table, a record batch reader or a DuckDB relation. It is not written to.
+
+    Raises `InputError` if the source or a column is missing, unreadable or of the wrong type, and `EngineError` if
+    the engine fails (memory, disk, lock).
+    """
+    wanted = _checked_thresholds(thresholds, timeline)
+    settings = settings or EngineSettings()
+    with (
+        open_events(source, columns, timeline, cap=wanted[-1], table=table, settings=settings) as events,
+        progress_bar(events.connection, "counting events", shown=settings.progress),
+    ):
+        changes = _run(events, wanted)
+    return ExactAnswers(timeline.steps, changes)
+
+
+def recency_sql(events: str, thresholds: Sequence[int], *, weighted: bool) -> str:
+    """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
+
+    `events` is the name of a table or a query in parentheses; `thresholds` are distinct. `weighted` says that counts
+    other than 1 occur; otherwise the column count is not read. Rows of the same item and step add up.
+    """
+    if weighted and tuple(thresholds) != (1,):
+        return _weighted_sql(events, thresholds)
+    return _unit_sql(events, thresholds)
+
+
+def _unit_sql(events: str, thresholds: Sequence[int]) -> str:
+    """One occurrence a row: the k-th most recent occurrence is k - 1 rows back.
+
+    The row of an occurrence moves the recency from the step k rows back to the step k - 1 rows back. Where an item
+    occurs several times in one step the moves are made one after the other at that step, and their sum is the move
+    from the first to the last: occurrences need no grouping by step.
+    """
+    backs = sorted({back for k in thresholds for back in (k - 1, k)} - {0})
+    order = "(PARTITION BY item ORDER BY step)"
+    lags = ", ".join(f"lag(step, {back}) OVER {order} AS back_{back}" for back in backs)
+    sets = ", ".join(f"(step, back_{back})" for back in backs)
+    which = " ".join(f"WHEN grouping(back_{back}) = 0 THEN {back}" for back in backs)
+    found = " ".join(f"WHEN grouping(back_{back}) = 0 THEN back_{back}" for back in backs)
+    uses = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
+    signs = " UNION ALL ".join(f"SELECT {back} AS back, {k} AS k, {sign} AS sign" for back, k, sign in uses)
+    return f"""
+WITH occurrences AS (SELECT step, {lags} FROM {events} AS events),
+counted AS (
+    SELECT CASE {which} ELSE 0 END AS back, step, CASE {found} ELSE step END AS recency, count(*) AS rows_counted
+    FROM occurrences GROUP BY GROUPING SETS ((step), {sets})
+),
+signs AS ({signs})
+SELECT k, step, recency, CAST(sum(sign * rows_counted) AS BIGINT) AS delta
+FROM counted JOIN signs ON counted.back = signs.back
+WHERE recency IS NOT NULL
+GROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"""
+
+
+def _weighted_sql(events: str, thresholds: Sequence[int]) -> str:
+    """Several occurrences a row: number them, and look up the step that holds the one k - 1 numbers back.
+
+    `numbered` is the running number of an item's last occurrence in a step. More than max(k) occurrences in one step
+    are as good as max(k). A recency reached at one step is left again at the next step in which the item occurs.
+    """
+    order = "(PARTITION BY item ORDER BY numbered"
+    steps_back = ", ".join(
+        f"CASE WHEN numbered >= {k} THEN first_value(step) OVER {order} RANGE BETWEEN {k - 1} PRECEDING "
+        f"AND CURRENT ROW) END AS recency_{k}"
+        for k in thresholds
+    )
+    sets = ", ".join(f"({at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
+    which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
+    found = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN recency_{k}" for k in thresholds)
+    return f"""
+WITH grouped AS (
+    SELECT item, step, CAST(least(sum(count), {max(thresholds)}) AS BIGINT) AS occurrences
+    FROM {events} AS events GROUP BY item, step
+),
+running AS (
+    SELECT item, step, CAST(sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
+        AS numbered
+    FROM grouped
+),
+reached AS (
+    SELECT step, lead(step) OVER {order}) AS next_step, {steps_back} FROM running
+),
+counted AS (
+    SELECT CASE {which} END AS k, CASE WHEN grouping(step) = 0 THEN step ELSE next_step END AS changed_at,
+        CASE {found} END AS recency, CASE WHEN grouping(step) = 0 THEN count(*) ELSE -count(*) END AS change
+    FROM reached GROUP BY GROUPING SETS ({sets})
+)
+SELECT k, changed_at AS step, recency, CAST(sum(change) AS BIGINT) AS delta
+FROM counted
+WHERE recency IS NOT NULL AND changed_at IS NOT NULL
+GROUP BY k, changed_at, recency HAVING sum(change) <> 0"""
+
+
+def _checked_thresholds(thresholds: Iterable[int], timeline: Timeline) -> tuple[int, ...]:
+    wanted = tuple(sorted(set(thresholds)))
+    if not wanted:
+        raise InputError("at least one threshold k is needed")
+    for k in wanted:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise InputError(f"a threshold k must be a whole number of at least 1, got {k!r}")
+    # The running number of an occurrence must fit 64 bits.
+    if wanted[-1] * timeline.steps >= 2**62:
+        raise InputError(f"k={wanted[-1]} is too large for {timeline.steps} steps")
+    return wanted
+
+
+def _run(events: EventRelation, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
+    """The signed counts (step, recency, delta) of every threshold."""
+    query = recency_sql(f"({events.sql})", thresholds, weighted=events.weighted)
+    table = events.connection.sql(query).to_arrow_table()
+    of, step, recency, delta = (
+        table[name].to_numpy().astype(np.int64, copy=False) for name in ("k", "step", "recency", "delta")
+    )
+    return {k: (step[of == k], recency[of == k], delta[of == k]) for k in thresholds}

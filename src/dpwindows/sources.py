@@ -1,0 +1,366 @@
+"""Where events come from: files, DuckDB databases and data frames, as SQL with the columns item, time[, count].
+
+A source becomes one or more *parts*: queries over one connection, each with its own column types. Files that differ
+in the type of a column are separate parts, so that nothing is converted silently. Nothing here looks at a value, and
+nothing is written to a source. Messages name columns, types and files, never the contents of a row.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import glob
+import io
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals.stable.v2 as nw
+import pyarrow as pa
+
+from dpwindows.errors import EngineError, InputError
+
+CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
+PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
+_DELIMITERS = (",", ";", "\t", "|")
+_LONGEST_HEADER = 1 << 20
+_FRAME = "dpwindows_frame"
+_DATABASE = "dpwindows_source"
+# Arrow has no exact counterpart of these; as text they stay distinct values.
+_NO_ARROW_TYPE = ("hugeint", "uhugeint", "uuid", "bit", "bignum")
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """The names of the columns that hold the item, its time and, if any, its number of occurrences."""
+
+    item: str
+    time: str
+    count: str | None = None
+
+    def __post_init__(self) -> None:
+        for role, name in self.roles:
+            if not isinstance(name, str) or not name:
+                raise InputError(f"the {role} column must be given by its name, got {name!r}")
+
+    @property
+    def roles(self) -> list[tuple[str, str]]:
+        """The pairs (role, column name) in use."""
+        pairs = [("item", self.item), ("time", self.time)]
+        return pairs if self.count is None else [*pairs, ("count", self.count)]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one shape: a query with the columns item, time[, count], and the type identifiers of these columns."""
+
+    sql: str
+    types: dict[str, str]
+
+
+def quote_name(name: str) -> str:
+    """A name as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Text as an SQL literal."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn what the engine says while a source is opened into our two kinds of errors."""
+    try:
+        yield
+    except duckdb.Error as error:
+        text = str(error)
+        if "already attached" in text or "file handle conflict" in text:
+            raise EngineError(
+                f"{what} is open in this process; close that connection or pass a relation made from it"
+            ) from None
+        if "lock on file" in text:
+            raise EngineError(f"{what} is locked by another process that writes to it; try again later") from None
+        raise InputError(f"{what} cannot be read: {_first_line(error)}") from None
+
+
+def _first_line(error: Exception) -> str:
+    """The first line of an engine message: later lines may quote rows."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def find_parts(
+    connection: duckdb.DuckDBPyConnection, source: object, columns: EventColumns, table: str | None
+) -> list[Part]:
+    """Open any source on `connection`. Raises `InputError` if it is missing, unreadable or lacks a column."""
+    if isinstance(source, str | Path):
+        return _path_parts(connection, str(source), columns, table)
+    if table is not None:
+        raise InputError("table names a table of a DuckDB database file; it does not go with a data frame or relation")
+    return _frame_parts(connection, source, columns)
+
+
+# --- paths -----------------------------------------------------------------------------------------------------
+
+
+def _path_parts(
+    connection: duckdb.DuckDBPyConnection, text: str, columns: EventColumns, table: str | None
+) -> list[Part]:
+    files = _files_of(text)
+    kinds = {_kind_of(path) for path in files}
+    if len(kinds) > 1:
+        raise InputError(f"{text} holds files of several kinds ({', '.join(sorted(kinds))}); give a glob for one kind")
+    kind = kinds.pop()
+    if kind == "DuckDB":
+        if len(files) > 1:
+            raise InputError(f"{text} names {len(files)} DuckDB databases; give one")
+        return _database_parts(connection, files[0], columns, table)
+    if table is not None:
+        raise InputError(f"table goes with a DuckDB database file; {text} is {kind}")
+    reader = _parquet_parts if kind == "Parquet" else _csv_parts
+    return reader(connection, files, columns)
+
+
+def _files_of(text: str) -> list[Path]:
+    """The files a path, glob or directory stands for, sorted."""
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text):
+        raise InputError("events must be a local file, glob, directory or DuckDB database, got a network address")
+    path = Path(text).expanduser()
+    if path.is_dir():
+        suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
+        files = sorted(file for file in path.rglob("*") if _is_visible(file, path) and file.is_file())
+        files = [file for file in files if file.name.lower().endswith(suffixes)]
+        if not files:
+            raise InputError(f"the directory {text} has no Parquet or CSV files")
+        return files
+    if path.exists():
+        return [path]
+    if glob.has_magic(text):
+        files = sorted(file for file in map(Path, glob.glob(str(path), recursive=True)) if file.is_file())  # noqa: PTH207 (absolute patterns)
+        if not files:
+            raise InputError(f"no file matches {text}")
+        return files
+    raise InputError(f"there is no file or directory {text}")
+
+
+def _is_visible(file: Path, directory: Path) -> bool:
+    """False for what writers leave beside their data: names that begin with a dot or an underscore."""
+    return not any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
+
+
+def _kind_of(path: Path) -> str:
+    """Parquet, DuckDB or CSV, by the first bytes where these tell and by the name otherwise."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(12)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    name = path.name.lower()
+    if head[:4] == b"PAR1" or name.endswith(PARQUET_SUFFIXES):
+        return "Parquet"
+    if head[8:12] == b"DUCK":
+        return "DuckDB"
+    if name.endswith(CSV_SUFFIXES):
+        return "CSV"
+    raise InputError(
+        f"{path} is neither Parquet nor a DuckDB database, and its name does not end as CSV does ({CSV_SUFFIXES[0]})"
+    )
+
+
+def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
+    groups: dict[tuple[str, ...], list[Path]] = {}
+    for file in files:
+        groups.setdefault(_parquet_signature(connection, file, columns), []).append(file)
+    parts = []
+    for members in groups.values():
+        relation = f"read_parquet({_file_list(members)}, hive_types_autocast=false)"
+        with reading(_named(members)):
+            parts.append(_part(connection, relation, columns, _named(members)))
+    return parts
+
+
+def _parquet_signature(connection: duckdb.DuckDBPyConnection, file: Path, columns: EventColumns) -> tuple[str, ...]:
+    """The types of our columns in one file; a column that the file itself lacks may come from its directory."""
+    with reading(str(file)):
+        described = connection.sql(
+            f"SELECT name, concat_ws(' ', type, converted_type, logical_type, precision, scale, num_children) "
+            f"FROM parquet_schema({_file_list([file])})"
+        ).fetchall()
+    types: dict[str, str] = dict(described)
+    return tuple(types.get(name, "") for _, name in columns.roles)
+
+
+def _csv_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
+    groups: dict[tuple[str, tuple[str, ...]], list[Path]] = {}
+    for file in files:
+        delimiter, header = _csv_header(file, columns)
+        groups.setdefault((delimiter, header), []).append(file)
+    parts = []
+    for (delimiter, header), members in groups.items():
+        # Every column is read as text, under a name of ours: nothing is sniffed, ids keep their bytes.
+        struct = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(header)))
+        relation = (
+            f"read_csv({_file_list(members)}, columns={{{struct}}}, auto_detect=false, header=true, skip=0, "
+            f"delim={quote_text(delimiter)}, quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, "
+            f"comment='', strict_mode=true, null_padding=false, ignore_errors=false, hive_partitioning=false)"
+        )
+        chosen = {role: f"c{_position(header, name, role, members[0])}" for role, name in columns.roles}
+        parts.append(Part(_select(chosen, relation), dict.fromkeys(chosen, "varchar")))
+    return parts
+
+
+def _csv_header(file: Path, columns: EventColumns) -> tuple[str, tuple[str, ...]]:
+    """The delimiter and the column names: the delimiter that yields our columns, else the most columns."""
+    try:
+        with pa.input_stream(str(file), compression="detect") as stream:
+            text = stream.read(_LONGEST_HEADER).decode("utf-8-sig", errors="replace")
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{file} cannot be read: {_first_line(error)}") from None
+    line = next(iter(io.StringIO(text, newline=None)), "").rstrip("\n")
+    if not line.strip():
+        raise InputError(f"{file} is empty; a CSV file begins with a line of column names")
+    wanted = {name for _, name in columns.roles}
+    headers = [(mark, tuple(next(csv.reader([line], delimiter=mark)))) for mark in _DELIMITERS]
+    return max(headers, key=lambda pair: (wanted <= set(pair[1]), len(pair[1])))
+
+
+def _position(header: Sequence[str], name: str, role: str, file: Path) -> int:
+    if header.count(name) > 1:
+        raise InputError(f"{file} has {header.count(name)} columns named {name!r}; rename the {role} column")
+    _require(name, role, header, str(file))
+    return header.index(name)
+
+
+def _file_list(files: Sequence[Path]) -> str:
+    """An SQL list of paths in which nothing is a pattern: [x] is the set that holds only x."""
+    return "[" + ", ".join(quote_text(re.sub(r"([*?\[])", r"[\1]", str(file))) for file in files) + "]"
+
+
+def _named(files: Sequence[Path]) -> str:
+    return str(files[0]) if len(files) == 1 else f"one of {len(files)} files such as {files[0]}"
+
+
+# --- DuckDB databases --------------------------------------------------------------------------------------------
+
+
+def _database_parts(
+    connection: duckdb.DuckDBPyConnection, path: Path, columns: EventColumns, table: str | None
+) -> list[Part]:
+    with reading(str(path)):
+        connection.execute(f"ATTACH {quote_text(str(path))} AS {_DATABASE} (TYPE duckdb, READ_ONLY)")
+        tables: list[tuple[str, str]] = connection.execute(
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY ALL",
+            [_DATABASE],
+        ).fetchall()
+    schema, name = _chosen_table(tables, table, path)
+    relation = f"{_DATABASE}.{quote_name(schema)}.{quote_name(name)}"
+    with reading(f"table {name} of {path}"):
+        return [_part(connection, relation, columns, f"table {name}")]
+
+
+def _chosen_table(tables: Sequence[tuple[str, str]], table: str | None, path: Path) -> tuple[str, str]:
+    shown = [name if schema == "main" else f"{schema}.{name}" for schema, name in tables]
+    if table is None:
+        if len(tables) == 1:
+            return tables[0]
+        raise InputError(f"{path} has {len(tables)} tables, name one of them: {_listed(shown)}")
+    found = [pair for pair, text in zip(tables, shown, strict=True) if table in (text, ".".join(pair))]
+    if not found:
+        raise InputError(f"{path} has no table {table!r}{_near(table, shown)}; its tables are {_listed(shown)}")
+    return found[0]
+
+
+# --- data frames ---------------------------------------------------------------------------------------------------
+
+
+def _frame_parts(connection: duckdb.DuckDBPyConnection, source: object, columns: EventColumns) -> list[Part]:
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        frame: Any = _relation_reader(source, columns)
+    elif isinstance(source, pa.RecordBatchReader):
+        frame = source
+        _require_all(columns, frame.schema.names, "the record batch reader")
+    else:
+        frame = _frame_table(source, columns)
+    with reading("the data frame"):
+        connection.register(_FRAME, frame)
+        return [_part(connection, _FRAME, columns, "the data frame")]
+
+
+def _relation_reader(relation: duckdb.DuckDBPyRelation, columns: EventColumns) -> pa.RecordBatchReader:
+    """A stream of our columns out of the caller's own connection."""
+    _require_all(columns, relation.columns, "the relation")
+    kinds = dict(zip(relation.columns, (kind.id for kind in relation.types), strict=True))
+    wanted = {name: quote_name(name) for _, name in columns.roles}
+    if kinds[columns.item] in _NO_ARROW_TYPE:
+        wanted[columns.item] = f"CAST({quote_name(columns.item)} AS VARCHAR) AS {quote_name(columns.item)}"
+    with reading("the relation"):
+        return relation.select(*map(duckdb.SQLExpression, wanted.values())).to_arrow_reader()
+
+
+def _frame_table(source: object, columns: EventColumns) -> pa.Table:
+    """Our columns of any data frame as Arrow."""
+    try:
+        frame = nw.from_native(source, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            _require_all(columns, frame.collect_schema().names(), "the data frame")
+            return frame.select(*dict.fromkeys(name for _, name in columns.roles)).collect().to_arrow()
+        if isinstance(frame, nw.DataFrame):
+            _require_all(columns, frame.columns, "the data frame")
+            return frame.select(*dict.fromkeys(name for _, name in columns.roles)).to_arrow()
+        if hasattr(source, "__arrow_c_stream__"):
+            table = pa.table(source)
+            _require_all(columns, table.column_names, "the data frame")
+            return table.select(list(dict.fromkeys(name for _, name in columns.roles)))
+    except InputError:
+        raise
+    except Exception as error:  # any data frame library may raise anything of its own
+        raise InputError(
+            f"the data frame cannot be turned into Arrow ({type(error).__name__}): "
+            f"give each column one type, such as text or integer for the item"
+        ) from None
+    raise InputError(
+        f"events must be a path, a pandas, Polars or Arrow table, or a DuckDB relation, got {type(source).__name__}"
+    )
+
+
+# --- columns -------------------------------------------------------------------------------------------------------
+
+
+def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventColumns, what: str) -> Part:
+    """Our columns of a relation, once it is known to have them."""
+    _require_all(columns, connection.sql(f"SELECT * FROM {relation}").columns, what)
+    sql = _select({role: quote_name(name) for role, name in columns.roles}, relation)
+    selected = connection.sql(sql)
+    return Part(sql, dict(zip(selected.columns, (kind.id for kind in selected.types), strict=True)))
+
+
+def _select(chosen: dict[str, str], relation: str) -> str:
+    return f"SELECT {', '.join(f'{name} AS {quote_name(role)}' for role, name in chosen.items())} FROM {relation}"
+
+
+def _require_all(columns: EventColumns, available: Sequence[str], what: str) -> None:
+    for role, name in columns.roles:
+        _require(name, role, available, what)
+
+
+def _require(name: str, role: str, available: Sequence[str], what: str) -> None:
+    if name not in available:
+        raise InputError(
+            f"{what} has no column {name!r} for the {role}{_near(name, available)}; "
+            f"its columns are {_listed(available)}"
+        )
+
+
+def _near(name: str, available: Sequence[str]) -> str:
+    folded = {other.lower(): other for other in available}
+    close = difflib.get_close_matches(name.lower(), folded, n=1)
+    return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:20])
+    return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "none"

@@ -1,0 +1,39 @@
+"""An oracle for window counts, written from the definition alone and sharing nothing with the package.
+
+A log is a list of (item, step, count) with steps 1..T. S[u, [a, b]] adds the counts of item u in steps a..b;
+CountAtLeast_k(a, b) is the number of items u with S[u, [a, b]] >= k.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
+
+Log = Iterable[tuple[Hashable, int, int]]
+
+
+def count_at_least(log: Log, k: int, first: int, last: int) -> int:
+    """The number of items with at least k occurrences in steps first..last."""
+    sums: dict[Hashable, int] = defaultdict(int)
+    for item, step, count in log:
+        if first <= step <= last:
+            sums[item] += count
+    return sum(1 for total in sums.values() if total >= k)
+
+
+def cumulative(log: Log, k: int, steps: int) -> list[int]:
+    """The windows (1, t), t = 1..steps."""
+    events = list(log)
+    return [count_at_least(events, k, 1, t) for t in range(1, steps + 1)]
+
+
+def rolling(log: Log, k: int, steps: int, length: int) -> list[int]:
+    """The windows (max(1, t - length + 1), t), t = 1..steps."""
+    events = list(log)
+    return [count_at_least(events, k, max(1, t - length + 1), t) for t in range(1, steps + 1)]
+
+
+def any_window(log: Log, k: int, steps: int) -> list[list[int]]:
+    """Row a - 1, column b - 1 holds the window (a, b); 0 where b < a."""
+    events = list(log)
+    return [[count_at_least(events, k, a, b) for b in range(1, steps + 1)] for a in range(1, steps + 1)]

@@ -1,0 +1,173 @@
+"""Bad input through the command line: exit 2, one helpful message, nothing written, no budget spent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import dpwindows.kernel
+from tests.end_to_end.command_line import run, run_process
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.csv"
+    path.write_text("who,at,share\nann,2013-01-02,0.5\nbob,2013-01-03 10:00:00,0.1\n")
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _no_noise_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise AssertionError("noise was drawn for a request that must fail")
+
+    monkeypatch.setattr(dpwindows.kernel, "draw_noise", refuse)
+
+
+GOOD = {
+    "--item": "who",
+    "--time": "at",
+    "--start": "2013-01-01",
+    "--end": "2013-02-01",
+    "--window": "rolling:7",
+    "--unit": "event",
+    "--epsilon": "1",
+}
+
+BAD: list[tuple[dict[str, str], list[str]]] = [
+    ({"--item": "whom"}, ["whom", "who"]),
+    ({"--time": "when"}, ["when", "at"]),
+    ({"--count": "times"}, ["times"]),
+    ({"--count": "share"}, ["share", "whole numbers"]),
+    ({"--time": "who"}, ["who"]),
+    ({"--epsilon": "-1"}, ["epsilon", "-1"]),
+    ({"--epsilon": "0"}, ["epsilon", "0"]),
+    ({"--epsilon": "nan"}, ["epsilon", "nan"]),
+    ({"--epsilon": "inf"}, ["epsilon", "inf"]),
+    ({"--epsilon": "one"}, ["epsilon", "one"]),
+    ({"--delta": "1"}, ["delta", "1.0"]),
+    ({"--delta": "-1e-6"}, ["delta"]),
+    ({"--delta": "nan"}, ["delta", "nan"]),
+    ({"--rho": "1"}, ["epsilon", "rho"]),
+    ({"--at-least": "0"}, ["k", "at least 1", "0"]),
+    ({"--at-least": "-3"}, ["k", "-3"]),
+    ({"--exactly": "0"}, ["k", "0"]),
+    ({"--at-least": "1.5"}, ["1.5"]),
+    ({"--window": "rolling:0"}, ["rolling", "0"]),
+    ({"--window": "rolling"}, ["rolling", "STEPS"]),
+    ({"--window": "rolling:7d"}, ["rolling:7d", "whole number"]),
+    ({"--window": "sliding:7"}, ["sliding:7", "cumulative"]),
+    ({"--window": "any:"}, ["any:"]),
+    ({"--unit": "person"}, ["person", "event", "item"]),
+    ({"--unit": "item-per:7"}, ["item-per:7"]),
+    ({"--end": "2012-12-01"}, ["end", "after"]),
+    ({"--end": "2013-01-01"}, ["end", "after"]),
+    ({"--end": "2013-01-31T12:00"}, ["2013-01-31"]),
+    ({"--start": "soon"}, ["start", "soon"]),
+    ({"--step": "1y"}, ["1y"]),
+    ({"--step": "0d"}, ["step"]),
+    ({"--step": "1"}, ["integer"]),
+    ({"--time-zone": "Mars/Olympus"}, ["Mars/Olympus"]),
+    ({"--strategy": "magic"}, ["magic", "auto"]),
+    ({"--strategy": "normalised-root"}, ["normalised-root", "does not apply"]),
+    ({"--weights": "1,2"}, ["weights"]),
+    ({"--weights": "x"}, ["weights", "x"]),
+    ({"--weights": "-1"}, ["weights"]),
+    ({"--confidence": "1"}, ["confidence"]),
+    ({"--memory-limit": "lots"}, ["lots"]),
+    ({"--engine": "abacus"}, ["abacus"]),
+    ({"--window": "any", "--start": "2000-01-01", "--end": "2013-02-01"}, ["5,000,000", "any:MAX"]),
+    ({"--epsilon": "1e-300"}, ["epsilon"]),
+    ({"--histogram": "3"}, ["--histogram"]),
+    ({"--ledger": "budget.db"}, ["--ledger"]),
+]
+
+
+@pytest.mark.parametrize(("changed", "words"), BAD, ids=[" ".join(f"{k}={v}" for k, v in bad.items()) for bad, _ in BAD])
+def test_bad_requests_are_refused(log: Path, changed: dict[str, str], words: list[str]) -> None:
+    out = log.parent / "release.parquet"
+    options = [part for pair in (GOOD | changed).items() for part in pair]
+    before = sorted(log.parent.iterdir())
+    outcome = run("release", log, *options, "-o", out)
+    assert outcome.code == 2, outcome
+    assert all(word in outcome.err for word in words), outcome.err
+    assert "Traceback" not in outcome.err
+    assert outcome.err.count("Error:") == 1
+    assert sorted(log.parent.iterdir()) == before
+
+
+@pytest.mark.parametrize("missing", sorted(GOOD))
+def test_what_is_required_is_named(log: Path, missing: str) -> None:
+    options = [part for pair in GOOD.items() if pair[0] != missing for part in pair]
+    outcome = run("release", log, *options, "-o", log.parent / "release.csv")
+    assert outcome.code == 2
+    assert missing.removeprefix("--") in outcome.err
+
+
+def _refused(events: Path | str, out: Path, *more: str) -> str:
+    options = [part for pair in GOOD.items() for part in pair]
+    outcome = run("release", events, *options, *more, "-o", out)
+    assert outcome.code == 2, outcome
+    assert not out.exists()
+    return outcome.err
+
+
+def test_logs_that_cannot_be_read_are_refused(log: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release.json"
+    assert "nowhere.csv" in _refused(tmp_path / "nowhere.csv", out)
+    assert "*.parquet" in _refused(tmp_path / "*.parquet", out)
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes(b"PAR1 this is no parquet file")
+    assert "torn.parquet" in _refused(torn, out)
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+    assert "nothing" in _refused(nothing, out)
+    words = tmp_path / "words.csv"
+    words.write_text("who,at\nann,yesterday\n")
+    message = _refused(words, out)
+    assert "at" in message
+    assert "yesterday" not in message
+    database = tmp_path / "log.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 'ann' AS who, DATE '2013-01-02' AS at")
+    assert "--table" in _refused(database, out) or "table" in _refused(database, out)
+    assert "visits" in _refused(database, out, "--table", "visit")
+    floats = tmp_path / "floats.parquet"
+    duckdb.sql(f"COPY (SELECT 1.5::DOUBLE AS who, DATE '2013-01-02' AS at) TO '{floats}'")
+    assert "who" in _refused(floats, out)
+
+
+def test_outputs_that_cannot_be_written_are_refused_before_reading(log: Path, tmp_path: Path) -> None:
+    assert ".parquet" in _refused(log, tmp_path / "release.xlsx")
+    assert "folder" in _refused(log, tmp_path / "missing" / "release.csv")
+    taken = tmp_path / "taken.csv"
+    taken.write_text("keep me")
+    options = [part for pair in GOOD.items() for part in pair]
+    outcome = run("release", log, *options, "-o", taken)
+    assert outcome.code == 2
+    assert "--force" in outcome.err
+    assert taken.read_text() == "keep me"
+
+
+def test_report_refuses_what_is_no_release(log: Path, tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    for found in (tmp_path / "gone.parquet", log, tmp_path / "log.txt"):
+        outcome = run("report", found, "-o", page)
+        assert outcome.code == 2, outcome
+        assert not page.exists()
+
+
+def test_a_failing_process_shows_one_message_and_no_traceback(tmp_path: Path) -> None:
+    outcome = run_process("plan", "--window", "rolling:x", "--unit", "event", "--epsilon", "1", "--steps", "9")
+    assert outcome.code == 2
+    assert outcome.out == ""
+    assert outcome.err.strip().count("\n") == 0
+
+
+def test_a_window_longer_than_the_range_means_cumulative_and_says_so() -> None:
+    outcome = run("plan", "--window", "rolling:400", "--unit", "event", "--epsilon", "1", "--steps", "365", "--json")
+    assert outcome.code == 0
+    assert "rolling:400" in outcome.err
+    assert "cumulative" in outcome.err

@@ -1,0 +1,261 @@
+"""Releases of a real log through the command line: exact where noise vanishes, and as promised where it does not."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import dpwindows as dw
+from tests.end_to_end.command_line import plain_counts, run, run_process
+
+DATA = ("--item", "tailnum", "--time", "time", "--start", "2013-01-01", "--end", "2014-01-01")
+ZONE = ("--time-zone", "America/New_York")
+EVENT = ("--unit", "event", "--epsilon", "1", "--delta", "1e-6")
+
+DAILY = """
+    SELECT tailnum AS item, date_diff('day', DATE '2013-01-01', (time AT TIME ZONE 'America/New_York')::DATE) + 1 AS step,
+        count(*) AS occurrences
+    FROM read_parquet('{path}') WHERE tailnum IS NOT NULL GROUP BY ALL
+"""
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = dw.Release.load(path).to_arrow().to_pylist()
+    return rows
+
+
+def expected(flights: Path, rows: list[dict[str, Any]]) -> list[int]:
+    """The exact value of each released row, from plain count(distinct) queries."""
+    windows = sorted({(row["first_step"], row["last_step"]) for row in rows})
+    ks = sorted({k for row in rows for k in (row["k"], row["k"] + 1)})
+    exact = plain_counts(DAILY.format(path=flights), windows, ks)
+
+    def of(row: dict[str, Any]) -> int:
+        first, last, k = row["first_step"], row["last_step"], row["k"]
+        above = exact[first, last, k + 1] if row["measure"] == "exactly" else 0
+        return exact[first, last, k] - above
+
+    return [of(row) for row in rows]
+
+
+@pytest.mark.parametrize(
+    "privacy",
+    [
+        ("--unit", "event", "--epsilon", "1e9", "--delta", "1e-6"),
+        ("--unit", "event", "--epsilon", "1e9"),
+        ("--unit", "item", "--rho", "1e9"),
+        ("--unit", "item-add-remove", "--epsilon", "1e12"),
+    ],
+)
+def test_without_noise_every_number_is_the_count_distinct(
+    flights: Path, tmp_path: Path, privacy: tuple[str, ...]
+) -> None:
+    out = tmp_path / "release.parquet"
+    windows = ("--window", "cumulative", "--window", "rolling:7", "--window", "rolling:28", "--window", "any:9")
+    counted = ("--at-least", "1", "--at-least", "3", "--exactly", "2")
+    outcome = run("release", flights, *DATA, *ZONE, *windows, *counted, *privacy, "-o", out)
+    assert outcome.code == 0, outcome.err
+    rows = rows_of(out)
+    assert len(rows) == 3 * (3 * 365 + 9 * 365 - 36)
+    assert [round(row["estimate"]) for row in rows] == expected(flights, rows)
+    assert max(abs(row["estimate"] - round(row["estimate"])) for row in rows) < 0.4
+
+
+def test_noise_is_as_large_as_the_standard_errors_say(flights: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release.json"
+    windows = ("--window", "rolling:7", "--window", "any:9", "--window", "cumulative")
+    outcome = run("release", flights, *DATA, *ZONE, *windows, *EVENT, "-o", out)
+    assert outcome.code == 0, outcome.err
+    rows = rows_of(out)
+    errors = np.array([row["estimate"] for row in rows]) - np.array(expected(flights, rows))
+    scaled = errors / np.array([row["std_error"] for row in rows])
+    inside = [row["lower"] <= row["estimate"] - error <= row["upper"] for row, error in zip(rows, errors, strict=True)]
+    for window in ("rolling:7", "any:9"):
+        of_window = np.array([row["window"] == window for row in rows])
+        # Hundreds of weakly dependent errors: the ratio has a standard error of about 0.06.
+        assert 0.6 < float(np.sqrt((scaled[of_window] ** 2).mean())) < 1.5
+        assert np.mean(np.array(inside)[of_window]) > 0.8
+
+
+def test_plan_and_release_agree_to_the_last_bit(flights: Path, tmp_path: Path) -> None:
+    asked = ("--window", "rolling:28", "--window", "any:20", "--at-least", "1", "--exactly", "2", *EVENT)
+    planned = run("plan", *asked, "--start", "2013-01-01", "--end", "2014-01-01", *ZONE, "--json")
+    assert planned.code == 0, planned.err
+    out = tmp_path / "release.parquet"
+    assert run("release", flights, *DATA, *ZONE, *asked, "-o", out).code == 0
+    release = dw.Release.load(out)
+    table = release.to_arrow()
+    for entry in json.loads(planned.out)["queries"]:
+        chosen = pa.compute.and_(
+            pa.compute.equal(table["window"], entry["window"]), pa.compute.equal(table["measure"], entry["measure"])
+        )
+        std_errors = table.filter(chosen)["std_error"].to_numpy()
+        assert entry["max"] == std_errors.max()
+        assert entry["rms"] == pytest.approx(float(np.sqrt((std_errors**2).mean())), rel=1e-12)
+        assert entry in release.metadata["forecast"]
+
+
+def test_the_file_has_the_columns_and_metadata_of_the_format(flights: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release.parquet"
+    asked = ("--window", "rolling:28", *EVENT)
+    assert run("release", flights, *DATA, *ZONE, *asked, "-o", out).code == 0
+    schema = pyarrow.parquet.read_schema(out)
+    zoned = pa.timestamp("us", tz="America/New_York")
+    assert [(field.name, field.type) for field in schema] == [
+        ("window", pa.string()),
+        ("measure", pa.string()),
+        ("k", pa.int64()),
+        ("first_step", pa.int64()),
+        ("last_step", pa.int64()),
+        ("start", zoned),
+        ("end", zoned),
+        ("complete", pa.bool_()),
+        ("estimate", pa.float64()),
+        ("std_error", pa.float64()),
+        ("bias_bound", pa.float64()),
+        ("lower", pa.float64()),
+        ("upper", pa.float64()),
+        ("consistent", pa.int64()),
+    ]
+    metadata = json.loads(schema.metadata[b"dpwindows"])
+    assert metadata["format"] == 1
+    assert "event" in metadata["guarantee"]
+    assert metadata["measurements"][0]["sensitivity"]["proof"].startswith("dpwindows.sensitivity.")
+    text = json.dumps(metadata)
+    assert str(flights) not in text
+    assert flights.name not in text
+    assert "tailnum" not in text
+    table = pyarrow.parquet.read_table(out)
+    assert table["complete"].to_pylist() == [last >= 28 for last in range(1, 366)]
+    assert table["start"][40].as_py().isoformat() == "2013-01-14T00:00:00-05:00"
+    assert table["end"][200].as_py().isoformat() == "2013-07-21T00:00:00-04:00"
+    assert table["consistent"].null_count == 365
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_every_file_kind_loads_as_it_was(flights: Path, tmp_path: Path, ending: str) -> None:
+    plan = dw.Plan(
+        [dw.Rolling(7).at_least(1, 3), dw.Cumulative()],
+        timeline=dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York"),
+        unit=dw.EventLevel(),
+        budget=dw.ApproxDP(1.0, 1e-6),
+    )
+    release = plan.run(flights, item="tailnum", time="time")
+    path = tmp_path / f"release.{ending}"
+    release.save(path)
+    loaded = dw.Release.load(path)
+    assert loaded.to_arrow().equals(release.to_arrow())
+    assert loaded.metadata == release.metadata
+    assert sorted(found.name for found in tmp_path.iterdir()) == sorted(
+        [path.name, *([path.name + ".meta.json"] if ending == "csv" else [])]
+    )
+
+
+def test_a_released_window_can_be_asked_for_by_its_dates(flights: Path) -> None:
+    plan = dw.Plan(
+        [dw.AnyWindow(60).at_least(1), dw.Rolling(28).exactly(2)],
+        timeline=dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York"),
+        unit=dw.EventLevel(),
+        budget=dw.PureDP(1e9),
+    )
+    release = plan.run(flights, item="tailnum", time="time")
+    found = release.count("2013-02-01", "2013-03-15")
+    exact = plain_counts(DAILY.format(path=flights), [(32, 73)], [1])
+    assert round(found.estimate) == exact[32, 73, 1]
+    assert (found.window, found.measure, found.k) == ("any:60", "at_least", 1)
+    assert release.count("2013-02-01", "2013-03-01", exactly=2).window == "rolling:28"
+    with pytest.raises(dw.InputError, match="was not released"):
+        release.count("2013-02-01", "2013-06-15")
+    with pytest.raises(dw.InputError, match="boundary"):
+        release.count("2013-02-01T12:00", "2013-03-15")
+
+
+def test_two_releases_of_one_plan_draw_their_own_noise(flights: Path) -> None:
+    plan = dw.Plan(
+        [dw.Cumulative()],
+        timeline=dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York"),
+        unit=dw.ItemLevel(),
+        budget=dw.ZCDP(0.5),
+    )
+    first, second = (plan.run(flights, item="tailnum", time="time") for _ in range(2))
+    assert first.metadata["release_id"] != second.metadata["release_id"]
+    assert first.to_arrow()["estimate"].to_pylist() != second.to_arrow()["estimate"].to_pylist()
+
+
+def test_an_empty_log_is_released_as_noise(tmp_path: Path) -> None:
+    log = tmp_path / "empty.csv"
+    log.write_text("item,when\n")
+    out = tmp_path / "release.csv"
+    data = ("--item", "item", "--time", "when", "--start", "2013-01-01", "--end", "2013-03-01")
+    outcome = run("release", log, *data, "--window", "rolling:7", *EVENT, "-o", out)
+    assert outcome.code == 0, outcome.err
+    estimates = [row["estimate"] for row in rows_of(out)]
+    assert len(estimates) == 59
+    assert len(set(estimates)) > 50
+
+
+def test_a_row_with_a_count_is_that_many_events(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("who,at,times\na,3,5\nb,3,1\nb,4,1\nc,9,0\nc,1,-2\n,2,1\nd,,1\n")
+    out = tmp_path / "release.json"
+    data = ("--item", "who", "--time", "at", "--count", "times", "--start", "0", "--end", "6", "--step", "1")
+    asked = ("--window", "cumulative", "--at-least", "1", "--at-least", "2", "--at-least", "5", "--exactly", "1")
+    outcome = run("release", log, *data, *asked, "--unit", "event", "--epsilon", "1e12", "-o", out)
+    assert outcome.code == 0, outcome.err
+    rounded: dict[str, list[int]] = {}
+    for row in rows_of(out):
+        rounded.setdefault(f"{row['measure']} {row['k']}", []).append(round(row["estimate"]))
+    assert rounded == {
+        "at_least 1": [0, 0, 0, 2, 2, 2],
+        "at_least 2": [0, 0, 0, 1, 2, 2],
+        "at_least 5": [0, 0, 0, 1, 1, 1],
+        "exactly 1": [0, 0, 0, 1, 0, 0],
+    }
+
+
+def test_a_singleton_stream_may_be_compressed_and_says_so(tmp_path: Path) -> None:
+    log = tmp_path / "log.csv"
+    log.write_text("who,at\n" + "".join(f"{step % 60},{step}\n" for step in range(365)))
+    out = tmp_path / "release.parquet"
+    data = ("--item", "who", "--time", "at", "--start", "0", "--end", "365", "--step", "1")
+    asked = ("--window", "any", "--unit", "item", "--epsilon", "1", "--singleton")
+    outcome = run("release", log, *data, *asked, "-o", out)
+    assert outcome.code == 0, outcome.err
+    release = dw.Release.load(out)
+    assert release.metadata["measurements"][0]["strategy"].startswith("compressed(")
+    assert "at most one event" in release.metadata["guarantee"]
+    rows = rows_of(out)
+    assert max(row["bias_bound"] for row in rows) > 0
+    assert all(row["upper"] - row["lower"] >= 2 * row["bias_bound"] for row in rows)
+    plain = run("plan", *asked[:-1], "--steps", "365", "--json")
+    forecast = release.metadata["forecast"][0]
+    assert forecast["half_width"] < json.loads(plain.out)["queries"][0]["half_width"]
+
+
+def test_report_draws_a_release(flights: Path, tmp_path: Path) -> None:
+    out, page = tmp_path / "release.parquet", tmp_path / "report.html"
+    assert run("release", flights, *DATA, *ZONE, "--window", "rolling:28", *EVENT, "-o", out).code == 0
+    outcome = run("report", out, "-o", page)
+    assert outcome.code == 0, outcome.err
+    assert "rolling:28" in page.read_text(encoding="utf-8")
+    assert run("report", out, "-o", page).code == 2
+    assert run("report", out, "-o", page, "--force").code == 0
+
+
+def test_demo_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
+    outcome = run_process("demo", cwd=tmp_path)
+    assert outcome.code == 0, outcome.err
+    assert (tmp_path / "out" / "flights.html").stat().st_size > 100_000
+    release = dw.Release.load(tmp_path / "out" / "flights.parquet")
+    assert {query["window"] for query in release.metadata["queries"]} == {
+        "rolling:7",
+        "rolling:28",
+        "cumulative",
+        "any:90",
+    }

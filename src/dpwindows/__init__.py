@@ -16,7 +16,7 @@ release.count("2013-02-01", "2013-03-15", at_least=1)
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings
 from dpwindows.plan import Forecast, Plan
-from dpwindows.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, PureDP, ZCDP
+from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, PureDP
 from dpwindows.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.release import Count, Release
 from dpwindows.timeline import Timeline

@@ -38,7 +38,7 @@ import flint
 from scipy import optimize
 
 from dpwindows.errors import InputError
-from dpwindows.privacy import ApproxDP, Budget, PureDP, ZCDP
+from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP
 
 Law = Literal["discrete Gaussian", "discrete Laplace"]
 GAUSSIAN: Law = "discrete Gaussian"

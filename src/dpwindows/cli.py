@@ -89,7 +89,9 @@ _privacy_options = _stack(
         click.option("--epsilon", type=float, metavar="E", help="Budget epsilon, with or without --delta."),
         click.option("--delta", type=float, metavar="D", help="Budget delta, in [0, 1). None or 0: pure."),
         click.option("--rho", type=float, metavar="R", help="Budget rho of zero-concentrated DP, in place of epsilon."),
-        click.option("--strategy", default="auto", show_default=True, metavar="NAME", help="auto or a strategy's name."),
+        click.option(
+            "--strategy", default="auto", show_default=True, metavar="NAME", help="auto or a strategy's name."
+        ),
         click.option(
             "--criterion",
             type=click.Choice(["rms", "max"]),

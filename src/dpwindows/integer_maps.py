@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
@@ -260,7 +261,7 @@ class AnchoredDifferences:
         for i in range(1, self.length):
             forward[i] -= coupling / forward[i - 1]
             backward[-1 - i] -= coupling / backward[-i]
-        return 1.0 / (forward + backward - diagonal)
+        return np.asarray(1.0 / (forward + backward - diagonal), dtype=np.float64)
 
     def fourth_moment(self) -> FloatArray | None:
         """From the explicit decoder for up to 2,048 rows, None beyond."""
@@ -323,7 +324,7 @@ class Tree:
     def decode(self, measured: FloatArray) -> FloatArray:
         """Least squares: precision-weighted sums upward, residuals shared out downward, then a running sum."""
         bounds = np.cumsum((0, *self.level_sizes))
-        own = [measured[low:high] for low, high in zip(bounds[:-1], bounds[1:], strict=True)]
+        own = [measured[low:high] for low, high in pairwise(bounds)]
         shape = (-1,) + (1,) * (measured.ndim - 1)
         best, sums = [own[0]], [own[0]]
         for level in range(1, self.levels):

@@ -104,7 +104,8 @@ def add_noise(exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64
     """
     furthest = _EXACT + _RELEASED
     held = np.clip(exact, -_EXACT, _EXACT).astype(np.int64)
-    return np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)
+    noisy: NDArray[np.int64] = np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)
+    return noisy
 
 
 def draw_noise(

@@ -256,7 +256,7 @@ class Plan:
 
     def _too_small(self) -> InputError:
         return InputError(
-            f"{self.budget} is too small for what is asked: the noise would be around {_MOST_NOISE:.0e} counts or more; "
+            f"{self.budget} is too small for what is asked: the noise would be {_MOST_NOISE:.0e} counts or more; "
             "choose a larger budget or ask for less"
         )
 
@@ -324,5 +324,3 @@ def _forecast(allotment: Allotment, measure: Measure, confidence: float) -> Fore
         noise=measurement.law,
         proof=measurement.design.proof,
     )
-
-

@@ -161,7 +161,7 @@ def parse_window(text: str) -> WindowFamily:
             return AnyWindow()
         case "any", True:
             return AnyWindow(_parse_steps(text, size))
-        case ("rolling" | "fixed"), True:
+        case (("rolling" | "fixed"), True):
             return Rolling(_parse_steps(text, size))
     raise InputError(f"unknown window {text!r}: use cumulative, rolling:STEPS, any or any:MAX_STEPS")
 

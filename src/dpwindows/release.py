@@ -156,7 +156,9 @@ class Release:
             & (pc.field("k") == wanted.k)
         ).to_pylist()
         if not matches:
-            released = sorted({f"{row['window']} ({row['measure'].replace('_', ' ')} {row['k']})" for row in self._asked})
+            released = sorted(
+                {f"{row['window']} ({row['measure'].replace('_', ' ')} {row['k']})" for row in self._asked}
+            )
             raise InputError(
                 f"the window {start} to {end} ({wanted}) was not released; this release holds {', '.join(released)}: "
                 "ask for any windows when planning to have every pair of dates"

@@ -10,11 +10,9 @@ import json
 import os
 import tempfile
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pyarrow.csv
@@ -170,11 +168,8 @@ def _with_text_times(table: pa.Table) -> pa.Table:
 def _from_text_times(table: pa.Table, schema: pa.Schema) -> pa.Table:
     for field in schema:
         if pa.types.is_timestamp(field.type):
-            zone = ZoneInfo(field.type.tz)
             position = table.schema.get_field_index(field.name)
-            times = _by_distinct(
-                table.column(field.name), field.type, lambda text, zone=zone: datetime.fromisoformat(text).astimezone(zone)
-            )
+            times = _by_distinct(table.column(field.name), field.type, datetime.fromisoformat)
             table = table.set_column(position, field.name, times)
     return table.cast(schema)
 
@@ -201,14 +196,13 @@ def _atomically(path: Path, fill: Callable[[str], object]) -> None:
         os.close(handle)
         fill(temporary)
         _settle_on_disk(temporary)
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, path)
+        Path(temporary).chmod(0o666 & ~_umask())
+        Path(temporary).replace(path)
     except OSError as error:
         raise EngineError(f"{str(path)!r} cannot be written: {error}") from error
     finally:
-        with suppress(OSError):
-            if temporary:
-                os.unlink(temporary)
+        if temporary:
+            Path(temporary).unlink(missing_ok=True)
 
 
 def _settle_on_disk(name: str) -> None:

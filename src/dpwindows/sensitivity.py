@@ -38,13 +38,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import accumulate
-from typing import Any
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 Thresholds = Sequence[int]
+# Certificates use whole numbers; searches for parameters use the same formulas on floating-point norms.
+Norm = TypeVar("Norm", int, float)
 
 # Horizons up to which all O(T^2) interval norms are formed; beyond, the horizon-free bound is used.
 _EXACT_HORIZON = 4096
@@ -74,7 +76,7 @@ def require_contracting_signs(taps: Sequence[int]) -> None:
         ValueError: the pattern does not hold (a bug in a strategy, never a fault of the input).
     """
     tail = [-tap for tap in taps[1:]]
-    ordered = all(first >= second for first, second in zip(tail, tail[1:], strict=False))
+    ordered = all(first >= second for first, second in pairwise(tail))
     if not (taps[0] > 0 and ordered and all(tap >= 0 for tap in tail) and sum(taps) > 0):
         raise ValueError("the filter's integer taps do not have contracting signs")
 
@@ -93,13 +95,13 @@ def interval_norms(taps: Sequence[int], longest: int) -> list[int]:
     return [0, *accumulate(rises[:longest])]
 
 
-def runs_bound(norms: Sequence[int], runs: int, length: int, *, gaps: bool) -> int:
+def runs_bound(norms: Sequence[Norm], runs: int, length: int, *, gaps: bool) -> Norm:
     """The largest `sum q(n_i)` over at most `runs` disjoint runs in `length` consecutive steps.
 
     `norms` is q from `interval_norms` of contracting taps: increasing and concave, so for r runs the most even split
     of the largest total is best. The total is `length`, less the r-1 steps between runs where `gaps` are certain.
     """
-    best = 0
+    best = norms[0]
     for count in range(1, min(runs, length) + 1):
         total = length - (count - 1 if gaps else 0)
         if total < count:
@@ -258,20 +260,18 @@ def most_starts(k: int, length: int, steps: int) -> int:
 # --- Any window -----------------------------------------------------------------------------------------------------
 
 
-def any_tensor_event_l2(
-    taps: Sequence[int], block: int, extent: int, steps: int, thresholds: Thresholds
-) -> int:
+def any_tensor_event_l2(taps: Sequence[int], block: int, extent: int, steps: int, thresholds: Thresholds) -> int:
     """Any windows, one occurrence added or removed, through one contracting filter on starts and on ends.
 
     Starts are cut into blocks of `block`; with each block of starts all ends from its first step on are measured,
     `extent` of them (the last blocks are cut at T; one block with `extent = T` measures everything).
 
     Proof. *One block, one threshold k.* The filters have a finite horizon here; taking them on an unbounded one only
-    adds rows to `L x L`, so the norm there bounds the norm here, and G below is the unbounded Gram matrix. g is 1 on k rectangles `I_i x J_i`, the I disjoint, the J disjoint. Write
-    `A_ij = 1_Ii' G 1_Ij` and B likewise for the J, with G the Gram matrix of the filter, so that
-    `||M g||^2 = sum_ij A_ij B_ij`. For i != j both are <= 0 (signs lemma) and `sum_{j != i} |A_ij| <= A_ii`, row sums
-    of G being >= 0. Moreover `|B_ij| <= min(B_ii, B_jj) / 2`: fill the gap between J_i and J_j into J_j, which only
-    adds terms of that sign; for touching intervals of lengths n, m, `2 B = q(n+m) - q(n) - q(m) >= -q(n)`, q being
+    adds rows to `L x L`, so the norm there bounds the norm here, and G below is the unbounded Gram matrix. g is 1 on
+    k rectangles `I_i x J_i`, the I disjoint, the J disjoint. Write `A_ij = 1_Ii' G 1_Ij` and B likewise for the J, so
+    that `||M g||^2 = sum_ij A_ij B_ij`. For i != j both are <= 0 (signs lemma) and `sum_{j != i} |A_ij| <= A_ii`, row
+    sums of G being >= 0. Moreover `|B_ij| <= min(B_ii, B_jj) / 2`: fill the gap between J_i and J_j into J_j, which
+    only adds terms of that sign; for touching intervals of lengths n, m, `2 B = q(n+m) - q(n) - q(m) >= -q(n)`, q being
     increasing; likewise with the roles changed. So the cross terms add at most
     `sum_{i != j} |A_ij| (B_ii + B_jj) / 4 = sum_i B_ii sum_{j != i} |A_ij| / 2 <= sum_i A_ii B_ii / 2`, and
     `||M g||^2 <= 3/2 sum_i q(|I_i|) q(|J_i|)`; for k = 1 there is no cross term and no factor. By Cauchy-Schwarz
@@ -313,7 +313,7 @@ def _best_square_sums(norms: Sequence[int], parts: int) -> list[int]:
         left >>= 1
         if left:
             power = _max_plus(power, power)
-    return [int(math.ceil(value * (1 + 2.0**-40))) for value in best]
+    return [math.ceil(value * (1 + 2.0**-40)) for value in best]
 
 
 def _max_plus(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -9,8 +9,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dpwindows.errors import InputError
-from dpwindows.strategies import anchored, compressed, counters, direct, normalised_counter, series_filter
-from dpwindows.strategies import tensor_filter, tree
+from dpwindows.strategies import (
+    anchored,
+    compressed,
+    counters,
+    direct,
+    normalised_counter,
+    series_filter,
+    tensor_filter,
+    tree,
+)
 from dpwindows.strategies.design import Design, Problem, score
 
 Strategy = Callable[[Problem], Design | None]

@@ -143,7 +143,7 @@ class CompressedDesign:
         listed = start * longest - full * (full - 1) // 2
         position = listed + (end - start - 1)
         assert int(position.max()) < count_windows(inner.window, inner.steps)
-        return position
+        return np.asarray(position)
 
 
 @dataclass(frozen=True)

@@ -97,7 +97,6 @@ def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:
     reach = min(length, horizon) if event else horizon
     norms = [float(value) for value in real_interval_norms(taps, reach)]
     if event:
-        # runs_bound only compares and adds, so it serves floating-point norms as well.
         return sensitivity.runs_bound(norms, sum(problem.thresholds), reach, gaps=len(problem.thresholds) == 1)
     return sum(
         sensitivity.runs_bound(norms, sensitivity.most_starts(k, length, horizon), reach, gaps=True)

@@ -12,9 +12,9 @@ import numpy as np
 from dpwindows import sensitivity
 from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter, FloatArray
-from dpwindows.privacy import EventLevel, ItemLevel
+from dpwindows.privacy import EventLevel
 from dpwindows.queries import AnyWindow
-from dpwindows.strategies.design import BlocksDesign, CountersDesign, Design, Problem, score
+from dpwindows.strategies.design import BlocksDesign, Design, Problem, score
 from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.square import block_widths
 from dpwindows.windows import longest_window

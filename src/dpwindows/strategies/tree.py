@@ -44,9 +44,7 @@ def _along_time(problem: Problem, branching: int) -> Design:
     found = Tree(problem.steps, branching)
     moved_ends = 1 if isinstance(problem.unit, ItemAddRemove) else 2
     bound = sensitivity.cumulative_tree_l1(found.levels, moved_ends, problem.thresholds)
-    return SeriesDesign(
-        problem, NAME, bound, "dpwindows.sensitivity.cumulative_tree_l1", _parameters(found), map=found
-    )
+    return SeriesDesign(problem, NAME, bound, "dpwindows.sensitivity.cumulative_tree_l1", _parameters(found), map=found)
 
 
 def _for_every_start(problem: Problem, branching: int, longest: int) -> Design:

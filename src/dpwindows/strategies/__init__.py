@@ -15,6 +15,7 @@ from dpwindows.strategies import (
     counters,
     direct,
     normalised_counter,
+    optimal_filter,
     series_filter,
     tensor_filter,
     tree,
@@ -25,6 +26,7 @@ Strategy = Callable[[Problem], Design | None]
 
 STRATEGIES: dict[str, Strategy] = {
     series_filter.NAME: series_filter.design,
+    optimal_filter.NAME: optimal_filter.design,
     normalised_counter.NAME: normalised_counter.design,
     tensor_filter.NAME: tensor_filter.design,
     counters.NAME: counters.design,

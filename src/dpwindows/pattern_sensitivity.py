@@ -11,13 +11,14 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwindows.run_patterns import Lags, best_chain, memory_for, neighbour_bound, recent_bound
 from dpwindows.sensitivity import interval_norms
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
-# Lengths of at most this many places are all tried when a price is sought; of longer ones a selection.
+# How many lengths of runs and gaps are tried while a price is sought.
 _TRIED = 96
 # Cells of the tables filled while a price is sought.
 _SEARCH_CELLS = 1_000_000
@@ -45,9 +46,7 @@ def rolling_patterns_event_l2(taps: tuple[int, ...], length: int, steps: int, th
         return min(bounds) << lags.shift
 
     def priced(price: int, cells: int) -> int:
-        return price * reach + sum(
-            recent_bound(lags, k, memory_for(reach, k, cells), price=price) for k in thresholds
-        )
+        return price * reach + sum(recent_bound(lags, k, memory_for(reach, k, cells), price=price) for k in thresholds)
 
     price = _least(lambda price: priced(price, _SEARCH_CELLS), lags.values[0])
     return priced(price, 20 * _SEARCH_CELLS) << lags.shift
@@ -85,28 +84,30 @@ def rolling_patterns_item_l2(taps: tuple[int, ...], length: int, steps: int, thr
     return 4 * rolling_patterns_add_remove_l2(taps, length, steps, thresholds)
 
 
-def chain_lengths(places: int) -> np.ndarray:
-    """All lengths 1..places, or for many places a selection that grows with them."""
+def some_lengths(places: int) -> NDArray[np.int64]:
+    """All lengths 1..places, or for many places a selection that thins out."""
     if places <= _TRIED:
         return np.arange(1, places + 1)
-    ratio = (places / 16.0) ** (1.0 / (_TRIED - 16))
-    grown = np.rint(16 * ratio ** np.arange(1, _TRIED - 15)).astype(np.int64)
-    return np.unique(np.concatenate([np.arange(1, 17), grown, [places]]))
+    few = _TRIED // 4
+    grown = np.rint(np.geomspace(few, places, _TRIED - few + 1)).astype(np.int64)
+    return np.unique(np.concatenate([np.arange(1, few), grown]))
 
 
-def place_price(lags: Lags, runs: int, sizes: np.ndarray, *, shortest: int) -> tuple[int, list[int]]:
-    """The price at which the best chain just fits into the places, and a chain that does fit.
+def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> tuple[int, list[int]]:
+    """A price at which the best chain of some lengths just fits into the places, and a chain that does fit.
 
-    A bisection: the higher the price, the shorter the chain.
+    A bisection: the higher the price, the shorter the chain. It chooses among valid bounds, so it need not be exact.
     """
+    some = some_lengths(lags.length)
+    sizes = np.unique(np.append(some, min(shortest, lags.length)))
     low, high = 0, lags.values[0]
-    _, fitting = best_chain(lags, sizes, runs, 0, shortest=shortest)
+    _, fitting = best_chain(lags, sizes, some, runs, 0, shortest=shortest)
     if sum(fitting) <= lags.length:
         return 0, fitting
-    _, fitting = best_chain(lags, sizes, 1, 0)
-    for _ in range(18):
+    _, fitting = best_chain(lags, sizes, some, 1, 0)
+    for _ in range(rounds):
         middle = (low + high) // 2
-        _, chain = best_chain(lags, sizes, runs, middle, shortest=shortest)
+        _, chain = best_chain(lags, sizes, some, runs, middle, shortest=shortest)
         if sum(chain) > lags.length:
             low = middle
         else:
@@ -116,7 +117,7 @@ def place_price(lags: Lags, runs: int, sizes: np.ndarray, *, shortest: int) -> t
 
 def _least_over_places(lags: Lags, runs: int, *, shortest: int) -> int:
     """The neighbour bound at a good price for places; every price gives a bound."""
-    price, _ = place_price(lags, runs, chain_lengths(lags.length), shortest=shortest)
+    price, _ = place_price(lags, runs, shortest=shortest, rounds=16)
     return neighbour_bound(lags, runs, price, shortest=shortest)
 
 

@@ -155,7 +155,9 @@ def recent_pattern(lags: Lags, runs: int, memory: int, price: int = 0) -> list[i
     tables = list(_fill(lags, runs, memory, price))
     recent, long = tables.pop()
     in_long = int(long.max()) > int(recent.max())
-    count, state = (int(i) for i in np.unravel_index((long if in_long else recent).argmax(), (long if in_long else recent).shape))
+    count, state = (
+        int(i) for i in np.unravel_index((long if in_long else recent).argmax(), (long if in_long else recent).shape)
+    )
     pattern = []
     while tables:
         recent, long = tables.pop()
@@ -199,22 +201,29 @@ def neighbour_bound(lags: Lags, runs: int, place_price: int, *, shortest: int = 
     over all chains of at most k runs in which each two neighbours fit into N places, among them all patterns, its
     maximum is found by dynamic programming over the length of the last run. QED.
     """
-    sizes = np.arange(1, lags.length + 1)
-    value, _ = best_chain(lags, sizes, runs, place_price, shortest=shortest)
+    everything = np.arange(1, lags.length + 1)
+    value, _ = best_chain(lags, everything, everything, runs, place_price, shortest=shortest)
     return max(0, value + place_price * lags.length) + lags.positive_pairs(shortest + 2)
 
 
 def best_chain(
-    lags: Lags, sizes: NDArray[np.int64], runs: int, place_price: int, *, shortest: int = 1
+    lags: Lags,
+    sizes: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    runs: int,
+    place_price: int,
+    *,
+    shortest: int = 1,
 ) -> tuple[int, list[int]]:
-    """The best chain of runs with lengths from `sizes`, and its `n_1, g_1, n_2, ...`; gaps are free.
+    """The best chain of runs with lengths from `sizes` and gaps from `widths`, as `n_1, g_1, n_2, ...`.
 
     Its value is `sum q(n_i) + sum 2 c - place_price (sum n_i + sum g_i)`.
     """
     lags.require_price(place_price)
     norms = np.array(lags.norms(), dtype=np.int64)
     alone = norms[sizes] - place_price * sizes
-    links, gaps = _links(norms, sizes, place_price, max((d for d, r in enumerate(lags.values) if r > 0), default=0))
+    last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
+    links, gaps = _links(norms, sizes, widths, place_price, last_positive)
     inner = np.where(sizes >= shortest, 0, _NEVER)
     chain, history = alone, []
     best = (int(alone.max()), 0, int(alone.argmax()))
@@ -234,7 +243,7 @@ def best_chain(
 
 
 def _links(
-    norms: Table, sizes: NDArray[np.int64], place_price: int, last_positive: int
+    norms: Table, sizes: NDArray[np.int64], widths: NDArray[np.int64], place_price: int, last_positive: int
 ) -> tuple[Table, NDArray[np.int64]]:
     """`max_g 2 c(n, g, n') - place_price g` for all neighbouring lengths, and the gap; `_NEVER` where none fits."""
     length = len(norms) - 1
@@ -243,7 +252,7 @@ def _links(
     best, gaps = np.full(spans.shape, _NEVER, dtype=np.int64), np.zeros(spans.shape, dtype=np.int64)
     # Spans that do not fit are masked out, so what stands for their norms does not matter.
     padded = np.concatenate([norms, np.zeros(2 * length + 1, dtype=np.int64)])
-    for gap in range(1, int(room.max()) + 1):
+    for gap in widths[widths <= room.max()].tolist():
         fits = room >= gap
         # From here on 2 c <= 0 if no lag beyond the gap is positive, so no wider gap is better than -place_price gap.
         if gap > last_positive and int(best[fits].min()) >= -place_price * gap:

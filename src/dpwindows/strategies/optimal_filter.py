@@ -17,7 +17,7 @@ import numpy as np
 from dpwindows import pattern_sensitivity
 from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter, FloatArray
-from dpwindows.pattern_sensitivity import LONGEST_CHAIN, chain_lengths, place_price
+from dpwindows.pattern_sensitivity import LONGEST_CHAIN, some_lengths, place_price
 from dpwindows.privacy import EventLevel, ItemAddRemove
 from dpwindows.queries import Cumulative, Rolling
 from dpwindows.run_patterns import (
@@ -35,8 +35,8 @@ from dpwindows.strategies.spectrum import Oracle, causal_taps, grid_size, interv
 NAME = "optimal-filter"
 # Resolution, in bits, of autocorrelations handed to the bounds while a filter is designed.
 _SEARCH_BITS = 40
-# Cells of the tables of recent places filled in each round of the design.
-_SEARCH_CELLS = 2_000_000
+# Cells of the tables of recent places filled in each round of the design, for few places and for many.
+_FEW_PLACES, _CELLS_FOR_FEW, _CELLS_FOR_MANY = 64, 4_000_000, 1_000_000
 # Runs at least this long on average are designed by their nearest neighbours, shorter ones by recent places.
 _LONG_RUNS = 14
 
@@ -59,7 +59,7 @@ def design(problem: Problem) -> Design | None:
         k = max(problem.thresholds)
         runs = min(k * -(-steps // (length + 1)), (steps + 1) // 2)
         spectrum = _runs_spectrum(reach, (runs,), min(length, steps) if k == 1 else 1)
-    taps = _rounded(causal_taps(spectrum, min(steps, LONGEST)), problem.bits)
+    taps = _rounded(causal_taps(spectrum, LONGEST), problem.bits)
     bound, proof = _certified(problem, taps, length)
     parameters = {"taps": len(taps), "bits": problem.bits}
     return SeriesDesign(problem, NAME, bound, proof, parameters, map=Filter(steps, taps))
@@ -94,6 +94,7 @@ def _interval_spectrum(reach: int) -> FloatArray:
 @lru_cache(maxsize=64)
 def _runs_spectrum(reach: int, runs: tuple[int, ...], shortest: int) -> FloatArray:
     """`log G` for one pattern in `reach` places for each number of runs, the patterns disjoint."""
+    runs = tuple(min(count, (reach + 1) // 2) for count in runs)
     start = interval_spectrum(max(1, reach // sum(runs)), grid_size(reach))
     if len(runs) == 1 and reach // runs[0] >= _LONG_RUNS:
         columns, oracle, beyond = _by_neighbours(reach, runs[0], shortest)
@@ -101,15 +102,15 @@ def _runs_spectrum(reach: int, runs: tuple[int, ...], shortest: int) -> FloatArr
         columns, oracle, beyond = _by_memory(reach, runs)
     distances = np.arange(reach)
     silent = len(runs) * np.where(distances > beyond, reach - distances, 0)
-    return patterns_spectrum(start, columns, oracle, silent)
+    rounds = 20 if reach <= _FEW_PLACES and len(runs) == 1 else 14
+    return patterns_spectrum(start, columns, oracle, silent, rounds)
 
 
 def _by_neighbours(reach: int, runs: int, shortest: int) -> tuple[list[FloatArray], Oracle, int]:
     """Columns to begin with, the oracle, and the distance beyond which pairs are not counted, for long runs."""
-    sizes = chain_lengths(reach)
 
     def oracle(lags: FloatArray) -> FloatArray:
-        _, chain = place_price(_whole(lags), runs, sizes, shortest=shortest)
+        _, chain = place_price(_whole(lags), runs, shortest=shortest, rounds=12)
         return counted_by_neighbours(chain, reach)
 
     columns = [counted_by_neighbours(chain, reach) for chain in _even_chains(reach, runs, shortest)]
@@ -118,7 +119,8 @@ def _by_neighbours(reach: int, runs: int, shortest: int) -> tuple[list[FloatArra
 
 def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Oracle, int]:
     """The same for short runs, one pattern for each number of runs."""
-    memory = min(memory_for(reach, count, _SEARCH_CELLS) for count in runs)
+    cells = _CELLS_FOR_FEW if reach <= _FEW_PLACES and len(runs) == 1 else _CELLS_FOR_MANY
+    memory = min(memory_for(reach, count, cells) for count in runs)
 
     def oracle(lags: FloatArray) -> FloatArray:
         whole = _whole(lags)
@@ -126,7 +128,7 @@ def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Ora
         found = [recent_pattern(whole, count, memory) for count in runs]
         if sum(map(sum, found)) > reach:
             # A price for every one, at which the patterns together have no more ones than places.
-            for _ in range(12):
+            for _ in range(9):
                 middle = (low + high) // 2
                 tried = [recent_pattern(whole, count, memory, middle) for count in runs]
                 if sum(map(sum, tried)) > reach:
@@ -135,8 +137,8 @@ def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Ora
                     high, found = middle, tried
         return _total(counted_by_memory(pattern, memory) for pattern in found)
 
-    columns = []
-    for chain in _even_chains(reach, max(runs), 1):
+    columns = [counted_by_memory([1] * length + [0] * (reach - length), memory) for length in range(1, reach + 1)]
+    for chain in _even_chains(reach, runs[0] if len(runs) == 1 else 0, 1):
         pattern = [1 - place % 2 for place, count in enumerate(chain) for _ in range(count)]
         columns.append(counted_by_memory(pattern + [0] * (reach - len(pattern)), memory))
     return columns, oracle, memory
@@ -144,9 +146,9 @@ def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Ora
 
 def _even_chains(reach: int, runs: int, shortest: int) -> Iterator[list[int]]:
     """Runs and gaps of equal lengths that fill the places, and single runs."""
-    yield from ([length] for length in chain_lengths(reach))
-    for count in range(2, min(runs, reach // (shortest + 1) + 1) + 1):
-        for gap in (1, 2, 3):
+    yield from ([length] for length in some_lengths(reach))
+    for count in some_lengths(min(runs, reach // (shortest + 1) + 1))[1:]:
+        for gap in some_lengths(reach // (2 * count))[:32]:
             length, longer = divmod(reach - gap * (count - 1), count)
             if length >= shortest:
                 chain = [length + 1, gap] * longer + [length, gap] * (count - longer)

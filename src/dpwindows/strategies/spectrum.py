@@ -21,12 +21,14 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import optimize
 
 from dpwindows.integer_maps import FloatArray
+from dpwindows.strategies.descent import minimise
 
 # Power of the multiplicative updates; below 1 they settle smoothly.
 _POWER = 0.9
+# Width of the rounded kink where lags change sign, relative to the first lag, at sharpness 1.
+_SOFTNESS = 2.0
 # Frequencies are this many times as fine as the longest pattern asks for.
 _FINENESS = 16
 
@@ -86,7 +88,7 @@ def causal_taps(log_spectrum: FloatArray, count: int) -> FloatArray:
 
 
 def patterns_spectrum(
-    start: FloatArray, columns: list[Column], oracle: Oracle, silent: NDArray[np.int64], rounds: int = 16
+    start: FloatArray, columns: list[Column], oracle: Oracle, silent: NDArray[np.int64], rounds: int
 ) -> FloatArray:
     """`log G` that nearly minimises `mean(1/G) * max <a, r>` over the columns found by an oracle.
 
@@ -106,7 +108,7 @@ def patterns_spectrum(
         error = charged * circle_mean(np.exp(-log_spectrum))
         if error < best[0] * (1 - 1e-5):
             best = (error, log_spectrum)
-        elif step > 6:
+        elif step > 10:
             break
         columns = [*columns, found]
         costs = np.array([_cost(column) for column in columns])
@@ -121,23 +123,26 @@ def _cost(column: Column) -> FloatArray:
 
 
 def _descend(start: FloatArray, costs: FloatArray, silent: FloatArray, sharpness: float) -> FloatArray:
-    """Minimise `log mean(1/G)` plus the smoothed maximum of `log <a, r>` over the columns, by L-BFGS on log G."""
+    """Minimise `log mean(1/G)` plus the smoothed maximum of `log <a, r>` over the columns, over log G."""
     reach, size = costs.shape[1], 2 * (len(start) - 1)
     share = np.full(len(start), 2.0 / size)
     share[[0, -1]] = 1.0 / size
+    # Pairs that are charged only where lags are positive make a kink at 0, rounded off less and less.
+    first_lag = np.fft.irfft(np.exp(start), size)[0]
+    softness = _SOFTNESS / sharpness * first_lag / np.maximum(np.arange(reach), 1) ** 2
 
     def objective(log_spectrum: FloatArray) -> tuple[float, FloatArray]:
         spectrum = np.exp(log_spectrum)
         lags = np.fft.irfft(spectrum, size)[:reach]
-        variance = float(share @ (1 / spectrum))
-        values = np.maximum(costs @ lags + silent @ np.maximum(lags, 0), 1e-300)
+        variance = float((share / spectrum).sum())
+        root = np.sqrt(lags**2 + softness**2)
+        values = np.maximum((costs * lags).sum(axis=1) + (silent * (lags + root)).sum() / 2, 1e-300)
         scaled = np.log(values)
         weights = np.exp(sharpness * (scaled - scaled.max()))
         total = float(weights.sum())
         per_value = weights / total / values
-        by_lag = per_value @ costs + per_value.sum() * silent * (lags > 0)
+        by_lag = (per_value[:, None] * costs).sum(axis=0) + per_value.sum() * silent * (1 + lags / root) / 2
         gradient = share * np.fft.rfft(by_lag, size).real * spectrum - share / spectrum / variance
         return float(np.log(variance) + scaled.max() + np.log(total) / sharpness), gradient
 
-    found = optimize.minimize(objective, start, jac=True, method="L-BFGS-B", options={"maxiter": 60, "maxfun": 80})
-    return np.asarray(found.x)
+    return minimise(objective, start)

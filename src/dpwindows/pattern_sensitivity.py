@@ -1,4 +1,4 @@
-r"""Certified sensitivities of rolling and cumulative counts through any causal filter with integer taps.
+r"""Certified sensitivities of rolling counts through any causal filter, and of cumulative ones through any matrix.
 
 As in `dpwindows.sensitivity`, where it is shown what one neighbour can change, but with the bounds of
 `dpwindows.run_patterns`, which keep the cross terms between runs and ask for no sign pattern. Every function returns
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.run_patterns import Lags, best_chain, memory_for, neighbour_bound, recent_bound
-from dpwindows.sensitivity import interval_norms
+from dpwindows.sensitivity import Thresholds, interval_norms
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
@@ -82,6 +82,17 @@ def rolling_patterns_item_l2(taps: tuple[int, ...], length: int, steps: int, thr
     removed. (The bounds for patterns are for vectors of one sign and do not hold for g itself.) QED.
     """
     return 4 * rolling_patterns_add_remove_l2(taps, length, steps, thresholds)
+
+
+def cumulative_triangular_add_remove_l2(weights: NDArray[np.int64], thresholds: Thresholds) -> int:
+    """Cumulative counts, one item added or removed, through a matrix of integers on the increments.
+
+    Proof. For each threshold the increments of `f` are 1 at one step x and 0 elsewhere (or 0 everywhere), so `M f` is
+    column x of the matrix. The largest squared norm of a column, in exact integers, times the number of thresholds,
+    bounds all. QED.
+    """
+    wide = weights.astype(object) if int(np.abs(weights).max()) ** 2 * len(weights) >= 1 << 62 else weights
+    return len(thresholds) * max(int(norm) for norm in (wide * wide).sum(axis=0))
 
 
 def some_lengths(places: int) -> NDArray[np.int64]:

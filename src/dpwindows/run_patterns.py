@@ -290,4 +290,4 @@ def counted_by_neighbours(chain: Sequence[int], length: int) -> NDArray[np.float
     pairs = sum((span(n) for n in runs), np.zeros(length))
     for gap, (n, after) in zip(gaps, pairwise(runs), strict=True):
         pairs += span(n + gap + after) - span(n + gap) - span(gap + after) + span(gap)
-    return pairs
+    return np.asarray(pairs, dtype=np.float64)

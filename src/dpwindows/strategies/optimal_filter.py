@@ -1,7 +1,7 @@
 """`optimal-filter`: the stationary filter of least error for the very patterns it is charged for, Gaussian noise.
 
 For rolling counts at event level and at item level, and cumulative counts at event level. Its spectrum comes from
-`strategies.spectrum`: for single intervals the optimum over all stationary noise; for several runs the optimum for the
+`dpwindows.spectrum`: for single intervals the optimum over all stationary noise; for several runs the optimum for the
 bound that certifies it (`run_patterns`), which keeps the cross terms between runs. Its minimum-phase causal filter is
 rounded to integers and charged for what these cost, whatever their signs. Causal, so batch and continual release
 share it.
@@ -17,7 +17,7 @@ import numpy as np
 from dpwindows import pattern_sensitivity
 from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter, FloatArray
-from dpwindows.pattern_sensitivity import LONGEST_CHAIN, some_lengths, place_price
+from dpwindows.pattern_sensitivity import LONGEST_CHAIN, place_price, some_lengths
 from dpwindows.privacy import EventLevel, ItemAddRemove
 from dpwindows.queries import Cumulative, Rolling
 from dpwindows.run_patterns import (
@@ -28,9 +28,9 @@ from dpwindows.run_patterns import (
     recent_pattern,
 )
 from dpwindows.sensitivity import longest_interval_norm
+from dpwindows.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
 from dpwindows.strategies.design import Design, Problem, SeriesDesign
 from dpwindows.strategies.fractional import LONGEST
-from dpwindows.strategies.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
 
 NAME = "optimal-filter"
 # Resolution, in bits, of autocorrelations handed to the bounds while a filter is designed.

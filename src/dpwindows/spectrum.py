@@ -22,8 +22,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.descent import minimise
 from dpwindows.integer_maps import FloatArray
-from dpwindows.strategies.descent import minimise
 
 # Power of the multiplicative updates; below 1 they settle smoothly.
 _POWER = 0.9
@@ -112,7 +112,7 @@ def patterns_spectrum(
             break
         columns = [*columns, found]
         costs = np.array([_cost(column) for column in columns])
-        log_spectrum = _descend(log_spectrum, costs, 2.0 * silent, sharpness=100.0 * (1 + step))
+        log_spectrum = _descend(log_spectrum, costs, 2.0 * silent.astype(np.float64), sharpness=100.0 * (1 + step))
         keep = np.argsort(-(costs @ np.fft.irfft(np.exp(log_spectrum), size)[:reach]))[:100]
         columns = [columns[i] for i in sorted({*keep.tolist(), len(columns) - 1})]
     return best[1]

@@ -42,7 +42,7 @@ from dpwindows.spectrum import circle_mean, grid_size, interval_weights, power_o
 
 # Horizons up to which T x T matrices are used, and how often their weights are improved.
 _DENSE = 400
-_ROUNDS = 8
+_ROUNDS = 5
 # Horizons up to which all changes of any windows are enumerated.
 _SQUARE_EVENT, _SQUARE_ITEM = 16, 10
 _POWER = 1.8
@@ -121,7 +121,12 @@ class Intervals:
     longest: int
 
     def spread(self, by_length: FloatArray) -> FloatArray:
-        """Weights to begin with: every shift of each length alike, and those that stick out cut off and halved."""
+        """Weights to begin with: all alike where most intervals meet an end of the horizon; otherwise every shift of
+        each length alike, and those that stick out cut off and halved.
+        """
+        if 3 * self.longest > self.steps:
+            lengths = np.arange(1, self.longest + 1)
+            return (np.arange(self.steps)[:, None] + lengths[None, :] <= self.steps).astype(float)
         weights = np.zeros((self.steps, self.longest))
         for n, weight in enumerate(by_length, start=1):
             weights[: self.steps - n + 1, n - 1] += weight

@@ -284,7 +284,7 @@ def counted_by_neighbours(chain: Sequence[int], length: int) -> NDArray[np.float
     distances = np.arange(length)
 
     def span(n: int) -> NDArray[np.float64]:
-        return np.maximum(float(n) - distances, 0.0)
+        return np.asarray(np.maximum(float(n) - distances, 0.0), dtype=np.float64)
 
     runs, gaps = list(chain[0::2]), list(chain[1::2])
     pairs = sum((span(n) for n in runs), np.zeros(length))

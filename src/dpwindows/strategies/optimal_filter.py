@@ -1,6 +1,6 @@
 """`optimal-filter`: the stationary filter of least error for the very patterns it is charged for, Gaussian noise.
 
-For rolling counts at event level and at item level, and cumulative counts at event level. Its spectrum comes from
+For rolling counts for every unit, and cumulative counts but for item add/remove. Its spectrum comes from
 `dpwindows.spectrum`: for single intervals the optimum over all stationary noise; for several runs the optimum for the
 bound that certifies it (`run_patterns`), which keeps the cross terms between runs. Its minimum-phase causal filter is
 rounded to integers and charged for what these cost, whatever their signs. Causal, so batch and continual release
@@ -27,7 +27,7 @@ from dpwindows.run_patterns import (
     memory_for,
     recent_pattern,
 )
-from dpwindows.sensitivity import longest_interval_norm
+from dpwindows.sensitivity import cumulative_filter_item_l2
 from dpwindows.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
 from dpwindows.strategies.design import Design, Problem, SeriesDesign
 from dpwindows.strategies.fractional import LONGEST
@@ -45,20 +45,24 @@ def design(problem: Problem) -> Design | None:
     """The filter, or None where it does not apply."""
     if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
         return None
-    event, steps = isinstance(problem.unit, EventLevel), problem.steps
-    if isinstance(problem.window, Cumulative) and not (event and problem.thresholds == (1,)):
-        return None
+    steps, thresholds = problem.steps, problem.thresholds
     length = problem.window.length if isinstance(problem.window, Rolling) else steps
-    reach = min(length, steps) if event else steps
-    single = event and problem.thresholds == (1,)
-    if reach > (LONGEST if single else LONGEST_CHAIN):
-        return None
-    if event:
-        spectrum = _interval_spectrum(reach) if single else _runs_spectrum(reach, problem.thresholds, 1)
+    if isinstance(problem.window, Cumulative):
+        # Under add/remove changes are suffixes, which have better strategies.
+        if isinstance(problem.unit, ItemAddRemove) or len(thresholds) > 1 or steps > LONGEST:
+            return None
+        spectrum = _interval_spectrum(steps)
+    elif isinstance(problem.unit, EventLevel):
+        reach = min(length, steps)
+        if reach > (LONGEST if thresholds == (1,) else LONGEST_CHAIN):
+            return None
+        spectrum = _interval_spectrum(reach) if thresholds == (1,) else _runs_spectrum(reach, thresholds, 1)
     else:
-        k = max(problem.thresholds)
+        if steps > LONGEST_CHAIN:
+            return None
+        k = max(thresholds)
         runs = min(k * -(-steps // (length + 1)), (steps + 1) // 2)
-        spectrum = _runs_spectrum(reach, (runs,), min(length, steps) if k == 1 else 1)
+        spectrum = _runs_spectrum(steps, (runs,), min(length, steps) if k == 1 else 1)
     taps = _rounded(causal_taps(spectrum, LONGEST), problem.bits)
     bound, proof = _certified(problem, taps, length)
     parameters = {"taps": len(taps), "bits": problem.bits}
@@ -68,7 +72,8 @@ def design(problem: Problem) -> Design | None:
 def _certified(problem: Problem, taps: tuple[int, ...], length: int) -> tuple[int, str]:
     steps, thresholds = problem.steps, problem.thresholds
     if isinstance(problem.window, Cumulative):
-        return longest_interval_norm(taps, steps), "dpwindows.sensitivity.longest_interval_norm"
+        # For one threshold the bounds for an event and for an item are the same.
+        return cumulative_filter_item_l2(taps, steps, thresholds), "dpwindows.sensitivity.cumulative_filter_item_l2"
     if isinstance(problem.unit, EventLevel):
         bound = pattern_sensitivity.rolling_patterns_event_l2
     elif isinstance(problem.unit, ItemAddRemove):

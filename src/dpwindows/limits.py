@@ -121,8 +121,10 @@ class Intervals:
     longest: int
 
     def spread(self, by_length: FloatArray) -> FloatArray:
-        """Weights to begin with: all alike where most intervals meet an end of the horizon; otherwise every shift of
-        each length alike, and those that stick out cut off and halved.
+        """Weights to begin with.
+
+        All intervals alike where most meet an end of the horizon; otherwise every shift of each length alike, those
+        that stick out cut off and halved.
         """
         if 3 * self.longest > self.steps:
             lengths = np.arange(1, self.longest + 1)

@@ -15,35 +15,38 @@ from dpwindows.integer_maps import FloatArray
 from dpwindows.run_patterns import Lags, memory_for, recent_pattern
 from dpwindows.spectrum import circle_mean, grid_size, power_of
 
-_POWER = 0.9
+_POWER = 1.8
 _CELLS = 1_000_000
 # Places up to which the tables propose patterns; beyond, even splits and local search do.
 _TABLED = 128
 
 
 @lru_cache(maxsize=32)
-def run_weights(reach: int, runs: int, rounds: int = 30) -> tuple[list[tuple[int, ...]], FloatArray]:
+def run_weights(reach: int, runs: int, rounds: int = 16) -> tuple[list[tuple[int, ...]], FloatArray]:
     """Patterns of at most `runs` runs in `reach` places, and weights that sum to 1."""
     runs = min(runs, (reach + 1) // 2)
     size = grid_size(reach)
     patterns = list(dict.fromkeys(_even_patterns(reach, runs)))
+    first = patterns[:: max(1, len(patterns) // 6)]
     pairs = np.array([_pairs(pattern) for pattern in patterns])
     weights = np.full(len(patterns), 1.0 / len(patterns))
     memory = memory_for(reach, runs, _CELLS)
+    draw = np.random.default_rng(0)
     for _ in range(rounds):
         weights, lags, mean = _improved(pairs, weights, size)
         kept = weights > 1e-9
         patterns = [pattern for pattern, keep in zip(patterns, kept, strict=True) if keep]
         pairs, weights = pairs[kept], weights[kept] / weights[kept].sum()
-        starts = [max(zip(weights, patterns, strict=True))[1]]
+        heaviest = sorted(zip(weights.tolist(), patterns, strict=True))[-3:]
+        starts = [pattern for _, pattern in heaviest] + first + [_scattered(reach, runs, draw) for _ in range(12)]
         if reach <= _TABLED:
             whole = Lags(tuple(int(np.ceil(lag / lags[0] * 2.0**40)) for lag in lags), 0)
             starts.append(tuple(recent_pattern(whole, runs, memory)))
-        found = max((_climbed(start, lags, runs) for start in starts), key=lambda pattern: _cost(pattern, lags))
-        if found in patterns or _cost(found, lags) < mean * (1 + 1e-4):
-            break
-        patterns, pairs = [*patterns, found], np.vstack([pairs, _pairs(found)])
-        weights = np.append(weights * 0.98, 0.02)
+        climbed = {_climbed(start, lags, runs) for start in starts}
+        new = [p for p in climbed if p not in patterns and _cost(p, lags) > mean * (1 + 1e-4)]
+        for found in sorted(new, key=lambda pattern: -_cost(pattern, lags))[:4]:
+            patterns, pairs = [*patterns, found], np.vstack([pairs, _pairs(found)])
+            weights = np.append(weights * 0.98, 0.02)
     return patterns, weights
 
 
@@ -66,6 +69,12 @@ def _even_patterns(reach: int, runs: int) -> list[tuple[int, ...]]:
                 pattern = [((1,) * (length + (i < longer)) + (0,) * gap) for i in range(count)]
                 found.append(tuple(sum(pattern, ())[:reach]))
     return found
+
+
+def _scattered(reach: int, runs: int, draw: np.random.Generator) -> tuple[int, ...]:
+    """Runs with ends anywhere: where even splits are no good place to begin a search."""
+    ends = sorted(draw.choice(reach + 1, size=2 * min(runs, reach // 2 or 1), replace=False).tolist())
+    return tuple(int(sum(end <= place for end in ends) % 2) for place in range(reach))
 
 
 def _pairs(pattern: tuple[int, ...]) -> FloatArray:

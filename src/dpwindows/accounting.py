@@ -49,6 +49,8 @@ _PRECISION = 192
 _HEADROOM = 1e-12
 # The logarithm of the least mu^2 considered: a noise scale of about 10^150.
 _LEAST_EXPONENT = -690.0
+# Logarithms of alpha - 1 among which the order of the concentrated route is first sought.
+_LOG_ORDERS = [*range(-24, 60), *range(60, 690, 5)]
 
 
 @dataclass(frozen=True)
@@ -209,9 +211,9 @@ def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
         value = excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - log_order
         return max(-1e100, min(value, 1e100))
 
-    # Any order alpha proves something; the best is near 1 + (epsilon - rho) / (2 rho).
-    centre = math.log(min(max((epsilon - rho) / (2 * rho), 1e-9), 1e100)) if rho > 0 else 0.0
-    found = optimize.minimize_scalar(log_delta, bounds=(centre - 6, centre + 6), method="bounded")
+    # Any order alpha proves something; the best one found on a grid, then nearby, is tried.
+    coarse = min(_LOG_ORDERS, key=log_delta)
+    found = optimize.minimize_scalar(log_delta, bounds=(coarse - 1, coarse + 1), method="bounded")
     with flint.ctx.workprec(_PRECISION):
         alpha = _ball(1 + Fraction(math.exp(float(found.x))))
         exponent = (alpha - 1) * (alpha * _ball(squared) / 2 - _ball(Fraction(budget.epsilon)))

@@ -69,8 +69,8 @@ def widen(exact: IntArray, growth: int) -> IntArray:
 
     64-bit integers where `growth * max|x| < 2^62`, Python integers of any size otherwise.
     """
-    largest = max((abs(int(exact.min())), abs(int(exact.max())))) if exact.size else 0
-    return exact.astype(np.int64 if largest * max(growth, 1) < _SAFE else object)
+    largest = max(1, abs(int(exact.min())), abs(int(exact.max()))) if exact.size else 1
+    return exact.astype(np.int64 if largest * growth < _SAFE else object)
 
 
 def convolve_exactly(taps: IntArray, exact: IntArray) -> IntArray:
@@ -260,6 +260,8 @@ class AnchoredDifferences:
         right = differences.copy()
         right[:-1] -= differences[1:]
         right[self._anchors] += self.anchor_weight * measured[self.length :]
+        if self.length == 1:  # has no superdiagonal, which scipy's solver insists on
+            return np.asarray(right / self._normal_matrix[1, 0])
         return np.asarray(linalg.solveh_banded(self._normal_matrix, right))
 
     def variance(self) -> FloatArray:

@@ -311,13 +311,15 @@ def _forecast(allotment: Allotment, measure: Measure, confidence: float) -> Fore
     variance = allotment.variance(measure)
     half_widths = allotment.half_widths(measure, confidence)
     measurement = allotment.measurement
+    largest = float(np.sqrt(variance.max()))
     return Forecast(
         window=allotment.query.window.text,
         measure=measure.kind,
         k=measure.k,
         strategy=measurement.design.strategy,
-        rms=float(np.sqrt(variance.mean())),
-        max=float(np.sqrt(variance.max())),
+        # Rounding must not make the mean of equal errors larger than the largest.
+        rms=min(float(np.sqrt(variance.mean())), largest),
+        max=largest,
         half_width=float(np.sqrt((half_widths**2).mean())),
         limit=None,
         ratio_to_limit=None,

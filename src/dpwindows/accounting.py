@@ -108,7 +108,7 @@ def scales(
     if law == LAPLACE:
         epsilon = _epsilon_of(budget)
         return [
-            _positive(sensitivity / (epsilon * share) * (1 + _HEADROOM))
+            _positive(sensitivity / epsilon / share * (1 + _HEADROOM))
             for sensitivity, share in zip(sensitivities, shares, strict=True)
         ]
     squared = _mu_squared(budget, sensitivities, shares, rows)
@@ -198,7 +198,7 @@ def _mu_squared(budget: Budget, sensitivities: Sequence[int], shares: Sequence[f
         return _gaussian_within(budget, squared, squared * per_unit)
 
     # Between next to nothing and a little over 2 epsilon.
-    low, high = _LEAST_EXPONENT, math.log(2 * budget.epsilon + 80) + 1
+    low, high = _LEAST_EXPONENT, min(math.log(budget.epsilon + 80) + 2, 690.0)
     if not holds(low):
         raise InputError(f"{budget} is too small for any usable noise scale: choose a larger epsilon or delta")
     while high - low > 1e-13 * max(1.0, abs(low)):
@@ -223,7 +223,8 @@ def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
         excess = math.exp(log_order)
         order = 1 + excess
         # log(1 - 1/order) = -log1p(1/excess)
-        return excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - log_order
+        value = excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - log_order
+        return max(-1e100, min(value, 1e100))
 
     # Any order alpha proves something; the best is near 1 + (epsilon - rho) / (2 rho).
     centre = math.log(min(max((epsilon - rho) / (2 * rho), 1e-9), 1e100)) if rho > 0 else 0.0

@@ -304,15 +304,18 @@ def _shares(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[fl
     return [weight / sum(weights) for weight in weights]
 
 
-def _part(budget: Budget, share: float) -> Budget:
-    """A share of a budget by basic composition."""
-    match budget:
-        case PureDP(epsilon):
-            return PureDP(epsilon * share)
-        case ApproxDP(epsilon, delta):
-            return ApproxDP(epsilon * share, delta * share)
-        case ZCDP(rho):
-            return ZCDP(rho * share)
+def _part(budget: Budget, share: float) -> Budget | None:
+    """A share of a budget by basic composition; None where a part of it is too small for a floating-point number."""
+    try:
+        match budget:
+            case PureDP(epsilon):
+                return PureDP(epsilon * share)
+            case ApproxDP(epsilon, delta):
+                return ApproxDP(epsilon * share, delta * share)
+            case ZCDP(rho):
+                return ZCDP(rho * share)
+    except InputError:
+        return None
     raise ValueError(f"unknown budget {budget!r}")
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, PureDP
     from dpwindows.queries import AnyWindow, Cumulative, Rolling
     from dpwindows.release import Count, Release
+    from dpwindows.solve import solve_epsilon, solve_rho
     from dpwindows.timeline import Timeline
 
 __version__ = "0.1.0"
@@ -36,6 +37,7 @@ _HOMES = {
     "privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "PureDP"),
     "queries": ("AnyWindow", "Cumulative", "Rolling"),
     "release": ("Count", "Release"),
+    "solve": ("solve_epsilon", "solve_rho"),
     "timeline": ("Timeline",),
 }
 
@@ -69,4 +71,6 @@ __all__ = [
     "Rolling",
     "Timeline",
     "__version__",
+    "solve_epsilon",
+    "solve_rho",
 ]

@@ -22,6 +22,13 @@ Costs of measurements of the same log add up; for Gaussian noise `mu^2 = sum D_i
 2. *Concentrated* (arXiv 2004.00010, Corollary 13). With rho = mu^2 / 2, for any alpha > 1:
    `delta = exp((alpha-1)(alpha rho - epsilon)) (1 - 1/alpha)^alpha / (alpha - 1)`. Holds for the discrete law itself.
 
+**(epsilon, delta) from Laplace noise.** Either by pure composition, or concentrated as well: discrete Laplace noise of
+scale b on one number that changes by d is (|d|/b)-DP, hence `(d/b)^2 / 2`-zCDP (Bun, Steinke 2016, arXiv 1605.02065,
+Proposition 1.4), and independent noise on all numbers makes that rho = D / (2 b^2) for *squared L2* sensitivity D, the
+figure of a Gaussian of scale b. Advanced composition is never more than this route: for n parts that are
+epsilon_0-DP it has `n epsilon_0 (e^epsilon_0 - 1) + sqrt(2 n ln(1/delta)) epsilon_0`, this
+`n epsilon_0^2 / 2 + sqrt(2 n ln(1/delta)) epsilon_0` at most.
+
 Every inequality is decided in exact rational or in ball arithmetic (Arb, through python-flint): a scale is used only
 if its cost is *proved* within the budget.
 """
@@ -58,16 +65,19 @@ class Cost:
     """What one measurement is charged for: its noise and how far a neighbour can move it.
 
     `sensitivity` bounds the L1 norm (Laplace) or the squared L2 norm (Gaussian) of the change, in lattice units;
-    `scale` is the noise scale in lattice units; `rows` is how many numbers are measured.
+    `scale` is the noise scale in lattice units; `rows` is how many numbers are measured. `squared`, for Laplace noise,
+    bounds the squared L2 norm where that is known too.
     """
 
     law: Law
     sensitivity: int
     scale: float
     rows: int
+    squared: int | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale > 0 and self.sensitivity >= 0 and self.rows >= 0):
+        bounds = (self.sensitivity, self.rows, self.squared or 0)
+        if not (math.isfinite(self.scale) and self.scale > 0 and min(bounds) >= 0):
             raise ValueError(f"a cost needs a finite scale > 0, sensitivity >= 0 and rows >= 0, got {self}")
 
 
@@ -125,7 +135,7 @@ def certify(budget: Budget, costs: Sequence[Cost]) -> None:
     laws = {cost.law for cost in costs}
     if laws == {LAPLACE}:
         epsilon = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), Fraction(0))
-        proved = _laplace_within(budget, epsilon)
+        proved = _laplace_within(budget, epsilon) or _laplace_concentrated(budget, costs)
     elif laws == {GAUSSIAN}:
         squared = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
         eta = sum((Fraction(cost.rows, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
@@ -156,6 +166,13 @@ def _epsilon_of(budget: Budget) -> float:
 def _laplace_within(budget: Budget, epsilon: Fraction) -> bool:
     # An epsilon-DP mechanism is (epsilon, delta)-DP for every delta.
     return isinstance(budget, (PureDP, ApproxDP)) and epsilon <= Fraction(budget.epsilon)
+
+
+def _laplace_concentrated(budget: Budget, costs: Sequence[Cost]) -> bool:
+    if not isinstance(budget, ApproxDP) or any(cost.squared is None for cost in costs):
+        return False
+    squared = sum((Fraction(cost.squared or 0) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
+    return _concentrated_within(budget, squared)
 
 
 def _gaussian_within(budget: Budget, squared: Fraction, eta: Fraction) -> bool:

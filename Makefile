@@ -38,7 +38,7 @@ format: $(READY) ## rewrite the files in the house's format
 	$(BIN)/ruff format
 
 bench: $(READY) ## measure time and memory against exact counting
-	$(BIN)/python -m benchmarks $(ARGS)
+	$(BIN)/python benchmarks/scale.py $(ARGS)
 
 lock: $(BIN)/python ## compile requirements.lock anew (ARGS=--upgrade for the newest versions)
 	$(BIN)/python -m pip install --quiet uv

@@ -31,8 +31,8 @@ def signed_counts(log: list[tuple[int, int, int]], k: int, steps: int, rng: rand
             before = now
     rows = [(step, recency, delta) for (step, recency), delta in deltas.items() if recency and delta]
     rng.shuffle(rows)
-    step, recency, delta = np.array(rows, dtype=np.int64).reshape(-1, 3).T
-    return step, recency, delta
+    table = np.array(rows, dtype=np.int64).reshape(-1, 3)
+    return table[:, 0], table[:, 1], table[:, 2]
 
 
 @pytest.mark.parametrize("seed", range(25))

@@ -217,7 +217,8 @@ def test_sql_says_the_same(timeline: Timeline) -> None:
         )
         times = [time for time in times if step_map.low <= time < step_map.high]
         rows = ", ".join(f"({time})" for time in times)
-        found = duckdb.sql(f"SELECT {step_map.sql('t')} FROM (VALUES {rows}) AS times(t) ORDER BY t").fetchall()
+        query = f"SELECT {step_map.sql('t')} FROM (VALUES {rows}) AS times(t) ORDER BY t"
+        found = duckdb.execute(query).fetchall()
         assert [step for (step,) in found] == [step_at(step_map, time) for time in times]
 
 

@@ -13,15 +13,44 @@ release = plan.run("flights.parquet", item="tailnum", time="time")
 release.count("2013-02-01", "2013-03-15", at_least=1)
 """
 
-from dpwindows.errors import EngineError, InputError
-from dpwindows.events import EngineSettings
-from dpwindows.plan import Forecast, Plan
-from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, PureDP
-from dpwindows.queries import AnyWindow, Cumulative, Rolling
-from dpwindows.release import Count, Release
-from dpwindows.timeline import Timeline
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpwindows.errors import EngineError, InputError
+    from dpwindows.events import EngineSettings
+    from dpwindows.plan import Forecast, Plan
+    from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, PureDP
+    from dpwindows.queries import AnyWindow, Cumulative, Rolling
+    from dpwindows.release import Count, Release
+    from dpwindows.solve import solve_epsilon, solve_rho
+    from dpwindows.timeline import Timeline
 
 __version__ = "0.1.0"
+
+_HOMES = {
+    "errors": ("EngineError", "InputError"),
+    "events": ("EngineSettings",),
+    "plan": ("Forecast", "Plan"),
+    "privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "PureDP"),
+    "queries": ("AnyWindow", "Cumulative", "Rolling"),
+    "release": ("Count", "Release"),
+    "solve": ("solve_epsilon", "solve_rho"),
+    "timeline": ("Timeline",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used, so that `dpwindows --help` does not load numerical libraries."""
+    for home, names in _HOMES.items():
+        if name in names:
+            found = getattr(import_module(f"dpwindows.{home}"), name)
+            globals()[name] = found
+            return found
+    raise AttributeError(f"module 'dpwindows' has no attribute {name!r}")
+
 
 __all__ = [
     "ZCDP",
@@ -42,4 +71,6 @@ __all__ = [
     "Rolling",
     "Timeline",
     "__version__",
+    "solve_epsilon",
+    "solve_rho",
 ]

@@ -22,6 +22,13 @@ Costs of measurements of the same log add up; for Gaussian noise `mu^2 = sum D_i
 2. *Concentrated* (arXiv 2004.00010, Corollary 13). With rho = mu^2 / 2, for any alpha > 1:
    `delta = exp((alpha-1)(alpha rho - epsilon)) (1 - 1/alpha)^alpha / (alpha - 1)`. Holds for the discrete law itself.
 
+**(epsilon, delta) from Laplace noise.** Either by pure composition, or concentrated as well: discrete Laplace noise of
+scale b on one number that changes by d is (|d|/b)-DP, hence `(d/b)^2 / 2`-zCDP (Bun, Steinke 2016, arXiv 1605.02065,
+Proposition 1.4), and independent noise on all numbers makes that rho = D / (2 b^2) for *squared L2* sensitivity D, the
+figure of a Gaussian of scale b. Advanced composition is never more than this route: for n parts that are
+epsilon_0-DP it has `n epsilon_0 (e^epsilon_0 - 1) + sqrt(2 n ln(1/delta)) epsilon_0`, this
+`n epsilon_0^2 / 2 + sqrt(2 n ln(1/delta)) epsilon_0` at most.
+
 Every inequality is decided in exact rational or in ball arithmetic (Arb, through python-flint): a scale is used only
 if its cost is *proved* within the budget.
 """
@@ -49,6 +56,8 @@ _PRECISION = 192
 _HEADROOM = 1e-12
 # The logarithm of the least mu^2 considered: a noise scale of about 10^150.
 _LEAST_EXPONENT = -690.0
+# Logarithms of alpha - 1 among which the order of the concentrated route is first sought.
+_LOG_ORDERS = [*range(-24, 60), *range(60, 690, 5)]
 
 
 @dataclass(frozen=True)
@@ -56,16 +65,19 @@ class Cost:
     """What one measurement is charged for: its noise and how far a neighbour can move it.
 
     `sensitivity` bounds the L1 norm (Laplace) or the squared L2 norm (Gaussian) of the change, in lattice units;
-    `scale` is the noise scale in lattice units; `rows` is how many numbers are measured.
+    `scale` is the noise scale in lattice units; `rows` is how many numbers are measured. `squared`, for Laplace noise,
+    bounds the squared L2 norm where that is known too.
     """
 
     law: Law
     sensitivity: int
     scale: float
     rows: int
+    squared: int | None = None
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale > 0 and self.sensitivity >= 0 and self.rows >= 0):
+        bounds = (self.sensitivity, self.rows, self.squared or 0)
+        if not (math.isfinite(self.scale) and self.scale > 0 and min(bounds) >= 0):
             raise ValueError(f"a cost needs a finite scale > 0, sensitivity >= 0 and rows >= 0, got {self}")
 
 
@@ -98,7 +110,7 @@ def scales(
     if law == LAPLACE:
         epsilon = _epsilon_of(budget)
         return [
-            _positive(sensitivity / (epsilon * share) * (1 + _HEADROOM))
+            _positive(sensitivity / epsilon / share * (1 + _HEADROOM))
             for sensitivity, share in zip(sensitivities, shares, strict=True)
         ]
     squared = _mu_squared(budget, sensitivities, shares, rows)
@@ -123,7 +135,7 @@ def certify(budget: Budget, costs: Sequence[Cost]) -> None:
     laws = {cost.law for cost in costs}
     if laws == {LAPLACE}:
         epsilon = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), Fraction(0))
-        proved = _laplace_within(budget, epsilon)
+        proved = _laplace_within(budget, epsilon) or _laplace_concentrated(budget, costs)
     elif laws == {GAUSSIAN}:
         squared = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
         eta = sum((Fraction(cost.rows, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
@@ -156,6 +168,13 @@ def _laplace_within(budget: Budget, epsilon: Fraction) -> bool:
     return isinstance(budget, (PureDP, ApproxDP)) and epsilon <= Fraction(budget.epsilon)
 
 
+def _laplace_concentrated(budget: Budget, costs: Sequence[Cost]) -> bool:
+    if not isinstance(budget, ApproxDP) or any(cost.squared is None for cost in costs):
+        return False
+    squared = sum((Fraction(cost.squared or 0) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
+    return _concentrated_within(budget, squared)
+
+
 def _gaussian_within(budget: Budget, squared: Fraction, eta: Fraction) -> bool:
     if isinstance(budget, ZCDP):
         return squared / 2 <= Fraction(budget.rho)
@@ -181,7 +200,7 @@ def _mu_squared(budget: Budget, sensitivities: Sequence[int], shares: Sequence[f
         return _gaussian_within(budget, squared, squared * per_unit)
 
     # Between next to nothing and a little over 2 epsilon.
-    low, high = _LEAST_EXPONENT, math.log(2 * budget.epsilon + 80) + 1
+    low, high = _LEAST_EXPONENT, min(math.log(budget.epsilon + 80) + 2, 690.0)
     if not holds(low):
         raise InputError(f"{budget} is too small for any usable noise scale: choose a larger epsilon or delta")
     while high - low > 1e-13 * max(1.0, abs(low)):
@@ -206,11 +225,12 @@ def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
         excess = math.exp(log_order)
         order = 1 + excess
         # log(1 - 1/order) = -log1p(1/excess)
-        return excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - log_order
+        value = excess * (order * rho - epsilon) - order * math.log1p(1 / excess) - log_order
+        return max(-1e100, min(value, 1e100))
 
-    # Any order alpha proves something; the best is near 1 + (epsilon - rho) / (2 rho).
-    centre = math.log(min(max((epsilon - rho) / (2 * rho), 1e-9), 1e100)) if rho > 0 else 0.0
-    found = optimize.minimize_scalar(log_delta, bounds=(centre - 6, centre + 6), method="bounded")
+    # Any order alpha proves something; the best one found on a grid, then nearby, is tried.
+    coarse = min(_LOG_ORDERS, key=log_delta)
+    found = optimize.minimize_scalar(log_delta, bounds=(coarse - 1, coarse + 1), method="bounded")
     with flint.ctx.workprec(_PRECISION):
         alpha = _ball(1 + Fraction(math.exp(float(found.x))))
         exponent = (alpha - 1) * (alpha * _ball(squared) / 2 - _ball(Fraction(budget.epsilon)))

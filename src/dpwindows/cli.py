@@ -90,7 +90,11 @@ _privacy_options = _stack(
         click.option("--delta", type=float, metavar="D", help="Budget delta, in [0, 1). None or 0: pure."),
         click.option("--rho", type=float, metavar="R", help="Budget rho of zero-concentrated DP, in place of epsilon."),
         click.option(
-            "--strategy", default="auto", show_default=True, metavar="NAME", help="auto or a strategy's name."
+            "--strategy",
+            default="auto",
+            show_default=True,
+            metavar="NAME",
+            help="auto, a strategy's name, or paper (a reference to compare with).",
         ),
         click.option(
             "--criterion",
@@ -137,15 +141,59 @@ def main() -> None:
 @click.option("--end", help="End of the range, exclusive.")
 @_step_option
 @_zone_option
+@click.option(
+    "--target-std",
+    type=float,
+    metavar="S",
+    help="In place of a budget: find the smallest one whose worst query has a standard error of at most S counts.",
+)
+@click.option(
+    "--solve",
+    type=click.Choice(["epsilon", "rho"]),
+    help="With --target-std: the budget to find. Default: epsilon, with --delta or pure.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the forecast as JSON.")
-def plan(steps: int | None, start: str | None, end: str | None, as_json: bool, **options: Any) -> None:
+@click.option(
+    "--export",
+    "exported",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write what would be measured, as integer matrices, to a .npz file: for others to check.",
+)
+@click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
+def plan(
+    steps: int | None,
+    start: str | None,
+    end: str | None,
+    as_json: bool,
+    exported: Path | None,
+    force: bool,
+    **options: Any,
+) -> None:
     """Forecast the error of every number before any data is read."""
-    planned = _plan(_planned_timeline(steps, start, end, options), options)
+    if exported is not None:
+        from dpwindows.release_files import require_writable
+
+        require_writable(exported, force=force, endings=(".npz",))
+    timeline = _planned_timeline(steps, start, end, options)
+    planned = _plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
     _say_notes(planned)
+    if exported is not None:
+        from dpwindows.export import export_plan
+
+        export_plan(planned, exported, force=force)
+        click.echo(f"Measurements written to {exported}", err=True)
     if as_json:
-        click.echo(json.dumps({"queries": [entry.to_dict() for entry in planned.forecast()]}, indent=2))
+        queries = [entry.to_dict() for entry in planned.forecast()]
+        click.echo(json.dumps({"queries": queries, "budget": planned.budget.to_dict()}, indent=2))
     else:
         console = Console()
+        if options["target_std"] is not None:
+            console.print(
+                f"{planned.budget} is the smallest budget, to three digits, for a standard error of "
+                f"{options['target_std']:g} in the worst query.\n",
+                highlight=False,
+            )
         console.print(_forecast_table(planned))
         console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.", highlight=False)
         console.print("How far one neighbour can move what is measured is proved in the docstrings of:")
@@ -251,7 +299,30 @@ def _planned_timeline(steps: int | None, start: str | None, end: str | None, opt
 
 def _plan(timeline: Any, options: dict[str, Any]) -> Plan:
     from dpwindows.plan import Plan
-    from dpwindows.privacy import parse_budget, parse_unit
+    from dpwindows.privacy import parse_budget
+
+    if options.get("solve") is not None:
+        raise InputError("--solve says which budget to find for --target-std: give --target-std too")
+    budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
+    return Plan(budget=budget, timeline=timeline, **_asked(options))
+
+
+def _solved(timeline: Any, options: dict[str, Any]) -> Plan:
+    from dpwindows.solve import solve_epsilon, solve_rho
+
+    if options["epsilon"] is not None or options["rho"] is not None:
+        raise InputError("give either --target-std, to find a budget, or --epsilon or --rho, and not both")
+    target = options["target_std"]
+    if options["solve"] == "rho":
+        if options["delta"] is not None:
+            raise InputError("delta goes with epsilon; a rho budget has none")
+        return solve_rho(timeline=timeline, target_std=target, **_asked(options))
+    return solve_epsilon(timeline=timeline, target_std=target, delta=options["delta"], **_asked(options))
+
+
+def _asked(options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `Plan` but for the budget and the timeline."""
+    from dpwindows.privacy import parse_unit
     from dpwindows.queries import Query, parse_window
 
     queries = []
@@ -259,17 +330,15 @@ def _plan(timeline: Any, options: dict[str, Any]) -> Plan:
         query = Query(parse_window(text))
         query = query.at_least(*options["at_least"]) if options["at_least"] else query
         queries.append(query.exactly(*options["exactly"]) if options["exactly"] else query)
-    return Plan(
-        queries,
-        timeline=timeline,
-        unit=parse_unit(options["unit"]),
-        budget=parse_budget(options["epsilon"], options["delta"], options["rho"]),
-        strategy=options["strategy"],
-        criterion=options["criterion"],
-        weights=_parse_weights(options["weights"]),
-        singleton=options["singleton"],
-        confidence=options["confidence"],
-    )
+    return {
+        "queries": queries,
+        "unit": parse_unit(options["unit"]),
+        "strategy": options["strategy"],
+        "criterion": options["criterion"],
+        "weights": _parse_weights(options["weights"]),
+        "singleton": options["singleton"],
+        "confidence": options["confidence"],
+    }
 
 
 def _parse_weights(text: str | None) -> list[float] | None:

@@ -121,23 +121,23 @@ def open_events(
 def _engine(settings: EngineSettings) -> Iterator[duckdb.DuckDBPyConnection]:
     """A private engine in memory, without network, that spills to a private directory."""
     try:
-        with tempfile.TemporaryDirectory(prefix="dpwindows-", dir=settings.spill_directory) as spill:
-            config: dict[str, str | bool | int | float | list[str]] = {
-                "temp_directory": spill,
-                "preserve_insertion_order": False,
-                "autoinstall_known_extensions": False,
-                "autoload_known_extensions": False,
-                "allow_community_extensions": False,
-                "python_enable_replacements": False,
-            }
-            if settings.memory_limit is not None:
-                config["memory_limit"] = settings.memory_limit.strip()
-            if settings.threads is not None:
-                config["threads"] = settings.threads
-            with duckdb.connect(":memory:", config=config) as connection:
-                yield connection
+        directory = tempfile.TemporaryDirectory(prefix="dpwindows-", dir=settings.spill_directory)
     except OSError as error:
-        raise EngineError(f"no room to spill events to: {error.strerror or error}") from None
+        raise EngineError(f"no directory to spill to can be made: {error.strerror or error}") from None
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": directory.name,
+        "preserve_insertion_order": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "python_enable_replacements": False,
+    }
+    if settings.memory_limit is not None:
+        config["memory_limit"] = settings.memory_limit.strip()
+    if settings.threads is not None:
+        config["threads"] = settings.threads
+    with directory, duckdb.connect(":memory:", config=config) as connection:
+        yield connection
 
 
 @contextmanager
@@ -156,12 +156,13 @@ def _running(columns: EventColumns) -> Iterator[None]:
             role = text.split(_MARK, 1)[1].split()[0]
             raise _unreadable(role, columns) from None
         line = re.search(r"CSV Error on Line: [0-9]+", text)
-        if line or "CSV" in text:
+        if line or (isinstance(error, duckdb.InvalidInputException) and "CSV" in text):
             raise InputError(
                 f"a CSV file is malformed ({line[0] if line else 'invalid CSV'}): it must be UTF-8, with the same "
                 f"number of fields in every row, fields with delimiters in double quotes, and one kind of line end"
             ) from None
-        if isinstance(error, duckdb.InvalidInputException | duckdb.ConversionException | duckdb.DataError):
+        # The file readers' own complaints arrive as the base class.
+        if type(error) is duckdb.Error or isinstance(error, duckdb.InvalidInputException | duckdb.DataError):
             raise InputError(f"the events cannot be read ({type(error).__name__}): a file is damaged") from None
         raise EngineError(f"the engine failed ({type(error).__name__}){_disk_hint(text)}") from None
 
@@ -291,13 +292,18 @@ def _check_item(kind: str, name: str) -> None:
 def _count_sql(kind: str, name: str, cap: int) -> str:
     """The count as a bigint of at most `cap`: at least-k answers do not change if it is not below any k."""
     if kind in _INTEGERS:
-        return f"CAST(least(count, {cap}) AS BIGINT)"
+        return _capped("count", cap)
     if kind == "varchar":
         beyond = f"CASE WHEN starts_with(trim(count), '-') THEN 0 ELSE {cap} END"
-        return _or_fail("count", f"CAST(least({_text_integer('count', 'HUGEINT', beyond)}, {cap}) AS BIGINT)", "count")
+        return _or_fail("count", _capped(_text_integer("count", "HUGEINT", beyond), cap), "count")
     if kind in _NULL:
         return "CAST(NULL AS BIGINT)"
     raise InputError(f"the count column {name!r} is of type {kind.upper()}; counts must be of an integer type")
+
+
+def _capped(count: str, cap: int) -> str:
+    """A count of at most `cap`, null where it is null: `least` would pass over a null and give the cap."""
+    return f"CAST(CASE WHEN {count} > {cap} THEN {cap} ELSE {count} END AS BIGINT)"
 
 
 def _text_integer(role: str, sql_type: str, beyond: str) -> str:

@@ -15,6 +15,7 @@ Maps never depend on the data; their parameters are fixed by what is asked and b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -22,7 +23,7 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg, signal
+from scipy import linalg
 
 IntArray = NDArray[Any]
 FloatArray = NDArray[np.float64]
@@ -68,8 +69,8 @@ def widen(exact: IntArray, growth: int) -> IntArray:
 
     64-bit integers where `growth * max|x| < 2^62`, Python integers of any size otherwise.
     """
-    largest = max((abs(int(exact.min())), abs(int(exact.max())))) if exact.size else 0
-    return exact.astype(np.int64 if largest * max(growth, 1) < _SAFE else object)
+    largest = max(1, abs(int(exact.min())), abs(int(exact.max()))) if exact.size else 1
+    return exact.astype(np.int64 if largest * growth < _SAFE else object)
 
 
 def convolve_exactly(taps: IntArray, exact: IntArray) -> IntArray:
@@ -81,6 +82,14 @@ def convolve_exactly(taps: IntArray, exact: IntArray) -> IntArray:
         if weight:
             result[lag:] += weight * series[: len(series) - lag]
     return result
+
+
+def invert_filter(taps: Sequence[int], filtered: FloatArray) -> FloatArray:
+    """The series whose filtered version is `filtered`, along the first axis, in floating point (shape kept)."""
+    # Imported here: loading it takes a second, which refusals of bad requests need not wait for.
+    from scipy import signal
+
+    return np.asarray(signal.lfilter([1.0], np.array(taps, dtype=np.float64), filtered, axis=0))
 
 
 def _dense_fourth_moment(decode: Any, rows: int, length: int) -> FloatArray | None:
@@ -139,7 +148,7 @@ class Filter:
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """The inverse filter of the integer taps."""
-        return np.asarray(signal.lfilter([1.0], np.array(self.taps, dtype=np.float64), measured, axis=0))
+        return invert_filter(self.taps, measured)
 
     @cached_property
     def _inverse(self) -> FloatArray:
@@ -184,14 +193,13 @@ class WeightedCounter:
     def decode(self, measured: FloatArray) -> FloatArray:
         """Inverse filter, unweighted, summed up again."""
         weights = np.array(self.weights, dtype=np.float64).reshape((-1,) + (1,) * (measured.ndim - 1))
-        increments = signal.lfilter([1.0], np.array(self.taps, dtype=np.float64), measured, axis=0) / weights
-        return np.asarray(np.cumsum(increments, axis=0))
+        return np.asarray(np.cumsum(invert_filter(self.taps, measured) / weights, axis=0))
 
     def _moment(self, power: int) -> FloatArray:
         # Row t of the decoder puts sum_{i=j..t} inverse_{i-j} / weights_i on noise j: a running sum over t for each j.
         impulse = np.zeros(self.length)
         impulse[0] = 1.0
-        inverse = signal.lfilter([1.0], np.array(self.taps, dtype=np.float64), impulse)
+        inverse = invert_filter(self.taps, impulse)
         weights = np.array(self.weights, dtype=np.float64)
         total = np.zeros(self.length)
         for j in range(self.length):
@@ -252,6 +260,8 @@ class AnchoredDifferences:
         right = differences.copy()
         right[:-1] -= differences[1:]
         right[self._anchors] += self.anchor_weight * measured[self.length :]
+        if self.length == 1:  # has no superdiagonal, which scipy's solver insists on
+            return np.asarray(right / self._normal_matrix[1, 0])
         return np.asarray(linalg.solveh_banded(self._normal_matrix, right))
 
     def variance(self) -> FloatArray:

@@ -9,7 +9,7 @@ a fraction of a percent between.
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from scipy import optimize, special
@@ -17,8 +17,6 @@ from scipy import optimize, special
 from dpwindows.integer_maps import FloatArray
 
 _GRID = np.linspace(0.0, 3.0, 13)
-# Gauss-Legendre nodes and weights on (0, 1).
-_NODES, _NODE_WEIGHTS = ((np.polynomial.legendre.leggauss(256)[0] + 1) / 2, np.polynomial.legendre.leggauss(256)[1] / 2)
 
 
 def half_width_factors(kurtosis: FloatArray | None, confidence: float, count: int) -> FloatArray:
@@ -46,10 +44,18 @@ def _factor(kurtosis: float, confidence: float) -> float:
         return float(-np.log1p(-confidence) / np.sqrt(2))
     # A sum of m Laplace variables is a Gaussian whose variance is drawn from a gamma law of shape m and mean 1.
     shape = 3.0 / kurtosis
-    variances = special.gammaincinv(shape, _NODES) / shape
+    nodes, weights = _quadrature()
+    variances = special.gammaincinv(shape, nodes) / shape
 
     def excess(x: float) -> float:
-        return float(_NODE_WEIGHTS @ special.erf(x / np.sqrt(2 * variances))) - confidence
+        return float(weights @ special.erf(x / np.sqrt(2 * variances))) - confidence
 
     upper = -np.log1p(-confidence) / np.sqrt(2) + special.ndtri((1 + confidence) / 2) + 1
     return float(optimize.brentq(excess, 0.0, upper, xtol=1e-7))
+
+
+@cache
+def _quadrature() -> tuple[FloatArray, FloatArray]:
+    """Gauss-Legendre nodes and weights on (0, 1)."""
+    nodes, weights = special.roots_legendre(128)
+    return (nodes + 1) / 2, weights / 2

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from dpwindows.accounting import GAUSSIAN, Cost, Law, certify
 from dpwindows.privacy import Budget
-from dpwindows.strategies.design import Design
+from dpwindows.strategies.design import Design, PrescribedScale
 from dpwindows.windows import Answers
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
@@ -46,7 +46,8 @@ class Measurement:
     def cost(self) -> Cost:
         """What the measurement is charged."""
         rows = self.design.rows * len(self.design.problem.thresholds)
-        return Cost(self.law, self.design.sensitivity, self.scale, rows)
+        squared = self.design.squared if isinstance(self.design, PrescribedScale) else None
+        return Cost(self.law, self.design.sensitivity, self.scale, rows, squared)
 
 
 def measure(

@@ -20,10 +20,10 @@ from dpwindows.integer_maps import FloatArray
 from dpwindows.intervals import half_width_factors
 from dpwindows.kernel import Measurement
 from dpwindows.limits import limit
-from dpwindows.privacy import Budget, Unit
+from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
 from dpwindows.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
 from dpwindows.strategies import candidates
-from dpwindows.strategies.design import Criterion, Design, Problem, score
+from dpwindows.strategies.design import Criterion, Design, PrescribedScale, Problem, score
 from dpwindows.timeline import Timeline
 from dpwindows.windows import count_windows
 
@@ -156,8 +156,10 @@ class Plan:
 
     @property
     def thresholds(self) -> tuple[int, ...]:
-        """Every k whose "at least k" counts are measured."""
-        return tuple(sorted({k for query in self.queries for k in _thresholds(query)}))
+        """Every k whose "at least k" counts are measured, or read to measure others."""
+        designs = [allotment.measurement.design for allotment in self.allotments]
+        read = {k for design in designs if isinstance(design, PrescribedScale) for k in design.counted}
+        return tuple(sorted(read.union(*(_thresholds(query) for query in self.queries))))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -256,6 +258,10 @@ class Plan:
                 list(shares),
                 [design.rows * len(design.problem.thresholds) for design in designs],
             )
+            found = [
+                design.scale if isinstance(design, PrescribedScale) else scale
+                for design, scale in zip(designs, found, strict=True)
+            ]
             if max(found) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(found) <= _HIGHEST_SCALE):
                 break
             if bits == _FEWEST_BITS:
@@ -286,6 +292,7 @@ class Plan:
             criterion=self.criterion,
             bits=bits,
             singleton=self.singleton,
+            budget=_part(self.budget, share),
         )
         return candidates(problem, self.strategy)[0]
 
@@ -309,6 +316,21 @@ def _shares(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[fl
     return [weight / sum(weights) for weight in weights]
 
 
+def _part(budget: Budget, share: float) -> Budget | None:
+    """A share of a budget by basic composition; None where a part of it is too small for a floating-point number."""
+    try:
+        match budget:
+            case PureDP(epsilon):
+                return PureDP(epsilon * share)
+            case ApproxDP(epsilon, delta):
+                return ApproxDP(epsilon * share, delta * share)
+            case ZCDP(rho):
+                return ZCDP(rho * share)
+    except InputError:
+        return None
+    raise ValueError(f"unknown budget {budget!r}")
+
+
 def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]) -> tuple[Allotment, ...]:
     """The noise law whose designs have the least weighted geometric mean error."""
 
@@ -323,14 +345,16 @@ def _forecast(allotment: Allotment, measure: Measure, confidence: float, limit: 
     variance = allotment.variance(measure)
     half_widths = allotment.half_widths(measure, confidence)
     measurement = allotment.measurement
-    rms = float(np.sqrt(variance.mean()))
+    largest = float(np.sqrt(variance.max()))
+    # Rounding must not make the mean of equal errors larger than the largest.
+    rms = min(float(np.sqrt(variance.mean())), largest)
     return Forecast(
         window=allotment.query.window.text,
         measure=measure.kind,
         k=measure.k,
         strategy=measurement.design.strategy,
         rms=rms,
-        max=float(np.sqrt(variance.max())),
+        max=largest,
         half_width=float(np.sqrt((half_widths**2).mean())),
         limit=limit,
         ratio_to_limit=None if limit is None else rms / limit,

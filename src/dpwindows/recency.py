@@ -41,7 +41,7 @@ def count_events(
     Raises `InputError` if the source or a column is missing, unreadable or of the wrong type, and `EngineError` if
     the engine fails (memory, disk, lock).
     """
-    wanted = _checked_thresholds(thresholds, timeline)
+    wanted = _checked_thresholds(thresholds)
     settings = settings or EngineSettings()
     with (
         open_events(source, columns, timeline, cap=wanted[-1], table=table, settings=settings) as events,
@@ -93,8 +93,9 @@ GROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"""
 def _weighted_sql(events: str, thresholds: Sequence[int]) -> str:
     """Several occurrences a row: number them, and look up the step that holds the one k - 1 numbers back.
 
-    `numbered` is the running number of an item's last occurrence in a step. More than max(k) occurrences in one step
-    are as good as max(k). A recency reached at one step is left again at the next step in which the item occurs.
+    `numbered` is the running number of the last occurrence of a row. More than max(k) occurrences in one row are as
+    good as max(k). A recency reached at one row is left again, at its step, by the item's next row. Rows of one step
+    come in any order; as above only their sum matters, and they need no grouping.
     """
     order = "(PARTITION BY item ORDER BY numbered"
     steps_back = ", ".join(
@@ -106,14 +107,11 @@ def _weighted_sql(events: str, thresholds: Sequence[int]) -> str:
     which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
     found = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN recency_{k}" for k in thresholds)
     return f"""
-WITH grouped AS (
-    SELECT item, step, CAST(least(sum(count), {max(thresholds)}) AS BIGINT) AS occurrences
-    FROM {events} AS events GROUP BY item, step
-),
+WITH capped AS (SELECT item, step, least(count, {max(thresholds)}) AS occurrences FROM {events} AS events),
 running AS (
     SELECT item, step, CAST(sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
         AS numbered
-    FROM grouped
+    FROM capped
 ),
 reached AS (
     SELECT step, lead(step) OVER {order}) AS next_step, {steps_back} FROM running
@@ -129,16 +127,16 @@ WHERE recency IS NOT NULL AND changed_at IS NOT NULL
 GROUP BY k, changed_at, recency HAVING sum(change) <> 0"""
 
 
-def _checked_thresholds(thresholds: Iterable[int], timeline: Timeline) -> tuple[int, ...]:
+def _checked_thresholds(thresholds: Iterable[int]) -> tuple[int, ...]:
     wanted = tuple(sorted(set(thresholds)))
     if not wanted:
         raise InputError("at least one threshold k is needed")
     for k in wanted:
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"a threshold k must be a whole number of at least 1, got {k!r}")
-    # The running number of an occurrence must fit 64 bits.
-    if wanted[-1] * timeline.steps >= 2**62:
-        raise InputError(f"k={wanted[-1]} is too large for {timeline.steps} steps")
+    # Running numbers, at most k times the rows of an item, must fit 64 bits.
+    if wanted[-1] >= 2**31:
+        raise InputError(f"a threshold k must be below 2**31, got {wanted[-1]}")
     return wanted
 
 
@@ -146,7 +144,8 @@ def _run(events: EventRelation, thresholds: Sequence[int]) -> dict[int, tuple[In
     """The signed counts (step, recency, delta) of every threshold."""
     query = recency_sql(f"({events.sql})", thresholds, weighted=events.weighted)
     table = events.connection.sql(query).to_arrow_table()
+    # By DLPack: to_numpy would import pandas, which takes longer than counting a million events.
     of, step, recency, delta = (
-        table[name].to_numpy().astype(np.int64, copy=False) for name in ("k", "step", "recency", "delta")
+        np.from_dlpack(table[name].cast("int64").combine_chunks()) for name in ("k", "step", "recency", "delta")
     )
     return {k: (step[of == k], recency[of == k], delta[of == k]) for k in thresholds}

@@ -70,6 +70,11 @@ def write_text(text: str, path: Path) -> None:
     _atomically(path, lambda file: Path(file).write_text(text, encoding="utf-8"))
 
 
+def write_bytes(content: bytes, path: Path) -> None:
+    """Write a binary file atomically."""
+    _atomically(path, lambda file: Path(file).write_bytes(content))
+
+
 def read(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
     """Read a release; see `Release.load`."""
     if not path.is_file():

@@ -19,7 +19,7 @@ count is `left(a) + right(t)`; `left` does not increase with a, `right` does not
 - *Rolling*: the ends t concerned are s..s+W-1, and a = max(1, t-W+1) moves with t. If two flips for one threshold
   have equal `right`, then `left` is equal there too, both are constant between, and the two lie in one run. So runs
   have distinct `right` in 0..k-1: **at most k runs, of one sign, inside W consecutive steps**, with at least one step
-  between runs; over all thresholds the total length is at most W.
+  between runs (they are taken as long as they are); over all thresholds the total length is at most W.
 - *Any window*: threshold k flips where `left(a) = i` and `right(t) = k-1-i`: **k rectangles `I_i x J_{k-1-i}`**, the
   `I_i` disjoint intervals of starts at or before s, the `J_j` disjoint intervals of ends at or after s (some empty).
 
@@ -260,7 +260,7 @@ def most_starts(k: int, length: int, steps: int) -> int:
 # --- Any window -----------------------------------------------------------------------------------------------------
 
 
-def any_tensor_event_l2(taps: Sequence[int], block: int, extent: int, steps: int, thresholds: Thresholds) -> int:
+def any_tensor_event_l2(taps: Sequence[int], block: int, extent: int, thresholds: Thresholds) -> int:
     """Any windows, one occurrence added or removed, through one contracting filter on starts and on ends.
 
     Starts are cut into blocks of `block`; with each block of starts all ends from its first step on are measured,
@@ -370,7 +370,8 @@ def any_counters_l1(levels: int, steps: int, thresholds: Thresholds, *, formal: 
     """Any windows, one item changed arbitrarily (`formal`) or added or removed: a tree for every start.
 
     Proof. For every start and threshold the increments of the counter change in one step (added or removed) or in
-    two (changed), each of which is in `levels` nodes. QED.
+    two (changed), each of which is in `levels` nodes. The series of late starts are continued past the horizon by
+    their last value, which has no increments there. QED.
     """
     return (2 if formal else 1) * levels * steps * len(thresholds)
 

@@ -73,8 +73,6 @@ class Timeline:
             self._settle_times(number, unit, zone)
         else:
             self._settle_integers(number)
-        if self.steps > MAX_STEPS:
-            raise InputError(f"the range has {self.steps} steps, the most is {MAX_STEPS}: take longer steps")
 
     @classmethod
     def of_steps(cls, steps: int) -> Timeline:
@@ -111,9 +109,9 @@ class Timeline:
 
     def boundaries(self) -> pa.Array:
         """The T + 1 step boundaries as an Arrow array: int64, or timestamp[us] in the zone of the timeline."""
-        if self.is_integer:
-            return pa.array(self.boundary_values, type=pa.int64())
-        return pa.array(self.boundary_values, type=pa.int64()).cast(pa.timestamp("us", tz=self.time_zone))
+        kind = pa.int64() if self.is_integer else pa.timestamp("us", tz=self.time_zone)
+        # Around pa.array, which would import pandas.
+        return pa.Array.from_buffers(kind, self.steps + 1, [None, pa.py_buffer(self.boundary_values)])
 
     def step_of(self, value: TimePoint) -> int:
         """The index 0..T of the boundary on which a public time lies; also the number of steps that end by then.
@@ -159,21 +157,21 @@ class Timeline:
         whole, rest = divmod(end - start, number)
         if rest:
             raise _off_boundary(end, number, [start + n * number for n in (whole, whole + 1) if n])
-        if whole > MAX_STEPS:
-            raise InputError(f"the range has {whole} steps, the most is {MAX_STEPS}: take longer steps")
+        _check_size(whole)
         self._settle(start=start, end=end, step=number)
         self._settle(boundary_values=np.arange(whole + 1, dtype=np.int64) * number + start)
 
     def _settle_times(self, number: int, unit: str, zone: ZoneInfo) -> None:
         start_wall, end_wall = _read_time(self.start, "start"), _read_time(self.end, "end")
-        rough = [to_microseconds(wall.replace(tzinfo=None)) for wall in (start_wall, end_wall)]
-        self._settle(offsets=offset_table(zone, min(rough), max(rough) + _longest_step_us(number, unit)))
+        first, last = sorted(to_microseconds(wall.replace(tzinfo=None)) for wall in (start_wall, end_wall))
+        longest = _longest_step_us(number, unit)
+        _check_size((last - first) // longest - 1)  # before the zone is looked up over all of it
+        self._settle(offsets=offset_table(zone, first, last + longest))
         start, end = self._moment(start_wall, "start"), self._moment(end_wall, "end")
         if end.instant <= start.instant:
             raise InputError(f"end must be after start, got start={self.start} and end={self.end}")
         whole = _whole_steps(start, end, number, unit)
-        if whole > MAX_STEPS:
-            raise InputError(f"the range has {whole} steps, the most is {MAX_STEPS}: take longer steps")
+        _check_size(whole)
         bounds = _boundaries(start, whole + 1, number, unit, self.offsets)
         # The range ends on one of the last boundaries or on none (never earlier: a step outlasts any clock change).
         ends = sorted(np.flatnonzero(bounds == end.instant), key=lambda index: abs(int(index) - whole))
@@ -186,6 +184,8 @@ class Timeline:
     def _settle(self, **values: object) -> None:
         """Set fields and computed properties of this frozen value; only the constructor calls it."""
         for name, value in values.items():
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
             self.__dict__[name] = value
 
     def _moment(self, value: TimePoint, name: str) -> _Moment:
@@ -206,6 +206,11 @@ class Timeline:
             return str(bound)
         local = self.offsets.to_local(np.array([bound], dtype=np.int64))
         return _short_iso(from_microseconds(int(local[0])))
+
+
+def _check_size(steps: int) -> None:
+    if steps > MAX_STEPS:
+        raise InputError(f"the range has more than {MAX_STEPS:,} steps: take longer steps")
 
 
 def _parse_step(step: object) -> tuple[int, str]:

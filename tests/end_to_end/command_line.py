@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 from click.testing import CliRunner
 
 from dpwindows.cli import main
@@ -50,8 +51,8 @@ def plain_counts(daily: str, windows: list[tuple[int, int]], ks: list[int]) -> d
     """
     connection = duckdb.connect()
     connection.execute(f"CREATE TABLE daily AS {daily}")
-    connection.execute("CREATE TABLE windows (first_step BIGINT, last_step BIGINT)")
-    connection.executemany("INSERT INTO windows VALUES (?, ?)", windows)
+    asked = pa.table({"first_step": [first for first, _ in windows], "last_step": [last for _, last in windows]})
+    connection.register("windows", asked)
     columns = ", ".join(f"count(DISTINCT CASE WHEN total >= {k} THEN item END)" for k in ks)
     rows = connection.execute(
         f"""SELECT first_step, last_step, {columns} FROM (

@@ -19,8 +19,8 @@ ZONE = ("--time-zone", "America/New_York")
 EVENT = ("--unit", "event", "--epsilon", "1", "--delta", "1e-6")
 
 DAILY = """
-    SELECT tailnum AS item, date_diff('day', DATE '2013-01-01', (time AT TIME ZONE 'America/New_York')::DATE) + 1 AS step,
-        count(*) AS occurrences
+    SELECT tailnum AS item, count(*) AS occurrences,
+        date_diff('day', DATE '2013-01-01', (time AT TIME ZONE 'America/New_York')::DATE) + 1 AS step
     FROM read_parquet('{path}') WHERE tailnum IS NOT NULL GROUP BY ALL
 """
 

@@ -17,6 +17,7 @@ from dpwindows.strategies import (
     direct,
     normalised_counter,
     optimal_filter,
+    paper,
     series_filter,
     tensor_filter,
     tree,
@@ -37,6 +38,9 @@ STRATEGIES: dict[str, Strategy] = {
     direct.NAME: direct.design,
 }
 
+# Selected by name only: a construction to compare with, not one to use.
+REFERENCES: dict[str, Strategy] = {paper.NAME: paper.design}
+
 
 def candidates(problem: Problem, name: str = "auto") -> list[Design]:
     """The designs of all strategies that apply (or of the one named), best first by the problem's criterion.
@@ -44,9 +48,10 @@ def candidates(problem: Problem, name: str = "auto") -> list[Design]:
     Raises:
         InputError: the name is unknown, or the strategy does not apply to this problem.
     """
-    if name != "auto" and name not in STRATEGIES:
-        raise InputError(f"unknown strategy {name!r}: use auto or one of {', '.join(STRATEGIES)}")
-    asked = STRATEGIES if name == "auto" else {name: STRATEGIES[name]}
+    known = {**STRATEGIES, **REFERENCES}
+    if name != "auto" and name not in known:
+        raise InputError(f"unknown strategy {name!r}: use auto or one of {', '.join(known)}")
+    asked = STRATEGIES if name == "auto" else {name: known[name]}
     designs = [found for strategy in asked.values() if (found := strategy(problem)) is not None]
     if name == "auto" and problem.singleton:
         designs += compressed.designs(problem, candidates)

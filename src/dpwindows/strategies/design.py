@@ -14,14 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.accounting import GAUSSIAN, Law
 from dpwindows.integer_maps import FloatArray, IntArray, IntegerMap
-from dpwindows.privacy import Unit
+from dpwindows.privacy import Budget, Unit
 from dpwindows.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.windows import Answers, longest_window
 
@@ -34,7 +34,8 @@ class Problem:
 
     `bits` is the resolution of the integer lattice: one count is about `2^bits` lattice units. `noise_per_unit` is
     the noise scale, in counts, that the budget buys for a sensitivity of 1; strategies that trade noise for bias
-    need it. `singleton` is the public promise of at most one event in each step.
+    need it. `singleton` is the public promise of at most one event in each step. `budget` is what this problem may
+    spend of the whole budget, for the strategies that share it out among parts of their own.
     """
 
     window: WindowFamily
@@ -46,6 +47,7 @@ class Problem:
     criterion: Criterion = "rms"
     bits: int = 24
     singleton: bool = False
+    budget: Budget | None = None
 
 
 class Design(Protocol):
@@ -102,6 +104,30 @@ class Design(Protocol):
         ...
 
 
+@runtime_checkable
+class PrescribedScale(Design, Protocol):
+    """A design that fixes its own noise scale instead of taking the least one its sensitivity needs.
+
+    The kernel proves the cost of that scale like any other; `squared` lets it do so for Laplace noise under an
+    approximate budget too.
+    """
+
+    @property
+    def scale(self) -> float:
+        """The noise scale, in lattice units."""
+        ...
+
+    @property
+    def squared(self) -> int:
+        """Certified bound on the squared L2 norm of the change over all thresholds, in squared lattice units."""
+        ...
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """The thresholds whose exact answers `encode` reads."""
+        ...
+
+
 def score(design: Design) -> float:
     """The error of a design in counts, by its problem's criterion: the smaller the better.
 
@@ -118,6 +144,8 @@ def noise_factor(design: Design) -> float:
     """Noise per measured number that the budget buys for this design's sensitivity, in lattice units."""
     reach = design.sensitivity**0.5 if design.problem.law == GAUSSIAN else float(design.sensitivity)
     spread = 1.0 if design.problem.law == GAUSSIAN else 2**0.5
+    if isinstance(design, PrescribedScale):
+        return spread * design.scale
     return spread * design.problem.noise_per_unit * reach
 
 

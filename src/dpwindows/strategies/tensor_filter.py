@@ -39,7 +39,7 @@ def _best_square(problem: Problem, width: int) -> Design:
     # kernel's bounds on integers.
     bits = problem.bits // 2 + 1
     taps = integer_taps(alpha, decay, extent, bits)
-    bound = sensitivity.any_tensor_event_l2(taps, width, extent, problem.steps, problem.thresholds)
+    bound = sensitivity.any_tensor_event_l2(taps, width, extent, problem.thresholds)
     return BlocksDesign(
         problem,
         NAME,

@@ -1,0 +1,131 @@
+"""`paper`: the constructions of Ghazi, Kumar, Manurangsi and Nelson (ITCS 2023), for every cell of their Table 1.
+
+A reference to compare with: it runs through the same kernel under the same proofs, but is never chosen by `auto`.
+Its noise is what the paper's own accounting asks for, not what the kernel would allow, so its error is the paper's.
+
+| window | event level | item level |
+|---|---|---|
+| cumulative | one range tree | the same |
+| rolling | blocks of 2W, two trees each; two blocks and group privacy 2k | the same trees, composed over all blocks |
+| any | two trees on starts x ends, group privacy 2k+1 | a cumulative tree for every start, composed |
+| any, singleton stream | the same | on groups of steps (time compression) |
+
+Exact counts are at least k less at least k+1. Every tree is binary and is read by dyadic decomposition. Corrected
+against the paper (its printed form would be wrong, or not private): points at 0 count as arrivals; the index of a
+block; the group-privacy deltas (`composition`); a moved point is two changes (`bounds`); groups of steps that do not
+overlap, with both ends rounded to the nearest boundary and the bias stated; points outside the square are dropped.
+
+Where the paper is silent: a rolling window cut at step 1 belongs to a block before the first; item-add-remove counts
+the points of one item once, not twice; windows of bounded length are read from the trees of all windows at event
+level, and at item level bound the length of every start's tree; the size of the groups of steps is the one of least
+error; advanced composition, Gaussian noise and Laplace noise are taken where each is least.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpwindows.accounting import GAUSSIAN
+from dpwindows.privacy import EventLevel
+from dpwindows.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.strategies import compressed
+from dpwindows.strategies.design import Design, PrescribedScale, Problem, score
+from dpwindows.strategies.paper import bounds
+from dpwindows.strategies.paper.composition import Touched, lattice_weight, part_noise
+from dpwindows.strategies.paper.designs import (
+    CompressedTrees,
+    CumulativeTree,
+    FixedWindowTrees,
+    TimeWindowTrees,
+    TreeForEveryStart,
+    count_blocks,
+)
+from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.windows import longest_window
+
+NAME = "paper"
+_PROOF = "dpwindows.strategies.paper.bounds"
+
+
+def design(problem: Problem) -> Design | None:
+    """The paper's cell for the problem, or None for budgets that the paper does not treat."""
+    found = _design(problem)
+    item_level = not isinstance(problem.unit, EventLevel)
+    if found is None or not (problem.singleton and item_level and isinstance(problem.window, AnyWindow)):
+        return found
+    groups = [
+        CompressedTrees(problem, grouped.size, grouped.inner)
+        for grouped in compressed.designs(problem, lambda inner: [_design(inner) or found])
+        if isinstance(grouped, compressed.CompressedDesign) and isinstance(grouped.inner, PrescribedScale)
+    ]
+    return min([found, *groups], key=score)
+
+
+def _design(problem: Problem) -> Design | None:
+    match problem.window:
+        case Cumulative():
+            return _cumulative(problem)
+        case Rolling(length=length):
+            return _fixed_window(problem, length)
+        case AnyWindow():
+            return _time_window(problem) if isinstance(problem.unit, EventLevel) else _every_start(problem)
+    return None
+
+
+def _cumulative(problem: Problem) -> Design | None:
+    tree = RangeTree(problem.steps, lattice_weight(problem))
+    touched = Touched(1, _each(problem, bounds.cumulative_points(problem.unit)), tree.levels, tree.rows)
+    noise = _noise(problem, touched)
+    return None if noise is None else CumulativeTree(problem, NAME, **noise, map=tree)
+
+
+def _fixed_window(problem: Problem, length: int) -> Design | None:
+    tree = RangeTree(2 * length, lattice_weight(problem))
+    blocks = count_blocks(problem.steps, length)
+    points = tuple(bounds.fixed_window_points(problem.unit, k) for k in problem.thresholds)
+    touched = Touched(bounds.fixed_window_trees(problem.unit, blocks), points, tree.levels, 2 * blocks * tree.rows)
+    noise = _noise(problem, touched)
+    return None if noise is None else FixedWindowTrees(problem, NAME, **noise, tree=tree)
+
+
+def _time_window(problem: Problem) -> Design | None:
+    tree = RangeTree(problem.steps, lattice_weight(problem))
+    points = tuple(bounds.time_window_points(k) for k in problem.thresholds)
+    touched = Touched(2, points, tree.levels**2, 2 * tree.rows**2)
+    noise = _noise(problem, touched)
+    return None if noise is None else TimeWindowTrees(problem, NAME, **noise, tree=tree)
+
+
+def _every_start(problem: Problem) -> Design | None:
+    tree = RangeTree(longest_window(problem.window, problem.steps), lattice_weight(problem))
+    points = _each(problem, bounds.cumulative_points(problem.unit))
+    touched = Touched(problem.steps, points, tree.levels, problem.steps * tree.rows)
+    noise = _noise(problem, touched)
+    return None if noise is None else TreeForEveryStart(problem, NAME, **noise, map=tree, causal=False)
+
+
+def _each(problem: Problem, points: int) -> tuple[int, ...]:
+    return (points,) * len(problem.thresholds)
+
+
+def _noise(problem: Problem, touched: Touched) -> dict[str, Any] | None:
+    """What every shape carries: certified bounds, the paper's scale, and how it came about."""
+    noise = part_noise(problem, touched)
+    if noise is None:
+        return None
+    weight = lattice_weight(problem)
+    squared = bounds.group_privacy_l2(touched, weight)
+    gaussian = problem.law == GAUSSIAN
+    return {
+        "sensitivity": squared if gaussian else bounds.group_privacy_l1(touched, weight),
+        "proof": f"{_PROOF}.{'group_privacy_l2' if gaussian else 'group_privacy_l1'}",
+        "parameters": {
+            "trees_touched": touched.trees,
+            "points_changed": list(touched.points),
+            "nodes_per_point": touched.nodes_per_point,
+            "lattice_units_per_count": weight,
+            **noise.parameters(),
+        },
+        "scale": noise.scale,
+        "squared": squared,
+    }

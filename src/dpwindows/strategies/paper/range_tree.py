@@ -1,0 +1,87 @@
+"""The binary range tree: sums of points over dyadic intervals, and prefixes as sums of few of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from dpwindows.integer_maps import FloatArray, IntArray, Tree, widen
+
+
+@dataclass(frozen=True)
+class RangeTree:
+    """`weight` times the sums of the increments over dyadic intervals; a prefix is read from its own nodes only.
+
+    The matrix is that of the binary `Tree`: without a root, whose two children answer for it. Unlike there, a prefix of
+    n increments is estimated by the sum of the nodes of its dyadic decomposition, one for each binary digit 1 of n, as
+    in the classical analysis: no least squares. `weight` is the number of lattice units of one count.
+    """
+
+    length: int
+    weight: int = 1
+
+    @cached_property
+    def _tree(self) -> Tree:
+        return Tree(self.length, 2)
+
+    @property
+    def levels(self) -> int:
+        """How many nodes hold any one increment: the logarithm of the length, rounded up (at least 1)."""
+        return self._tree.levels
+
+    @property
+    def rows(self) -> int:
+        """Number of nodes."""
+        return self._tree.rows
+
+    def node_sums(self, points: IntArray) -> IntArray:
+        """The weighted sums of `points` over every node, along the first axis, leaves first; exact."""
+        # Each node is a sum of at most `length` entries.
+        level = self.weight * widen(points, self.length * self.weight)
+        measured = [level]
+        for size in self._tree.level_sizes[1:]:
+            level = np.add.reduceat(level, np.arange(size) * 2, axis=0)
+            measured.append(level)
+        return np.concatenate(measured)
+
+    def encode(self, exact: IntArray) -> IntArray:
+        """The node sums of the increments of a series that is 0 before its first position."""
+        return self.node_sums(np.diff(widen(exact, 2), axis=0, prepend=0))
+
+    @cached_property
+    def prefixes(self) -> Any:
+        """Which nodes make up each prefix: a sparse 0/1 matrix of shape (length, rows)."""
+        sizes = self._tree.level_sizes
+        offsets = np.cumsum((0, *sizes))
+        ends = np.arange(1, self.length + 1)
+        chosen = sparse.lil_array((self.length, self.rows))
+        for level in range(self.levels - 1):
+            odd = (ends >> level) & 1 == 1
+            chosen[ends[odd] - 1, offsets[level] + (ends[odd] >> level) - 1] = 1.0
+        # The top level has at most two nodes, and a prefix may need both.
+        top = self.levels - 1
+        for node in range(sizes[top]):
+            holds = ends >> top > node
+            chosen[ends[holds] - 1, offsets[top] + node] = 1.0
+        return chosen.tocsr()
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """Each prefix as the sum of its nodes, in counts."""
+        return np.asarray(self.prefixes @ measured) / self.weight
+
+    @cached_property
+    def nodes_used(self) -> FloatArray:
+        """How many nodes each prefix is summed from."""
+        return np.asarray(self.prefixes.sum(axis=1), dtype=np.float64).ravel()
+
+    def variance(self) -> FloatArray:
+        """One unit of variance for each node used."""
+        return self.nodes_used / float(self.weight) ** 2
+
+    def fourth_moment(self) -> FloatArray:
+        """One for each node used: the weights are all alike."""
+        return self.nodes_used / float(self.weight) ** 4

@@ -1,0 +1,141 @@
+"""Logs that hold one item, their exact answers straight from the definition, and all differences of neighbours.
+
+Neighbouring logs differ in one item and answers add over items, so the differences of exact answers of two
+neighbouring single-item logs are all the differences there are. A log is the item's occurrences in steps 1..T.
+Nothing here is taken from the package but the names of what is asked.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.privacy import EventLevel, ItemAddRemove, Unit
+from dpwindows.queries import Cumulative, Rolling, WindowFamily
+
+Ints = NDArray[np.int64]
+# Pairs are compared in pieces of about this many.
+_PIECE = 1 << 18
+
+
+@dataclass(frozen=True)
+class SingleItem:
+    """Exact answers of the log that holds one item, with `counts[t - 1]` occurrences in step t; an `Answers`."""
+
+    counts: tuple[int, ...]
+
+    @property
+    def steps(self) -> int:
+        return len(self.counts)
+
+    def at_least(self, k: int, first: int, last: int) -> int:
+        return int(first <= last and sum(self.counts[first - 1 : last]) >= k)
+
+    def cumulative(self, k: int) -> NDArray[Any]:
+        return np.array([self.at_least(k, 1, t) for t in range(1, self.steps + 1)])
+
+    def rolling(self, k: int, length: int) -> NDArray[Any]:
+        return np.array([self.at_least(k, max(1, t - length + 1), t) for t in range(1, self.steps + 1)])
+
+    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
+        rows = range(first_start, first_start + starts)
+        columns = range(first_end, first_end + ends)
+        assert 1 <= rows[0] <= rows[-1] <= self.steps
+        assert 1 <= columns[0] <= columns[-1] <= self.steps
+        return np.array([[self.at_least(k, a, b) for b in columns] for a in rows])
+
+
+@dataclass(frozen=True)
+class TableAnswers:
+    """Answers read from a table: `square[a - 1, b - 1]` for the window (a, b), the same for every threshold."""
+
+    square: NDArray[Any]
+
+    @property
+    def steps(self) -> int:
+        return len(self.square)
+
+    def cumulative(self, k: int) -> NDArray[Any]:
+        return np.array(self.square[0])
+
+    def rolling(self, k: int, length: int) -> NDArray[Any]:
+        ends = np.arange(self.steps)
+        return np.asarray(self.square[np.maximum(0, ends - length + 1), ends])
+
+    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
+        rows = slice(first_start - 1, first_start - 1 + starts)
+        return np.array(self.square[rows, first_end - 1 : first_end - 1 + ends])
+
+
+def random_square(rng: np.random.Generator, steps: int, largest: int) -> Ints:
+    """A table of arbitrary answers, 0 below the diagonal."""
+    return np.asarray(np.triu(rng.integers(-largest, largest + 1, size=(steps, steps))))
+
+
+def all_logs(steps: int, most: int) -> Ints:
+    """Every log of one item with 0..most occurrences a step, shape (logs, steps)."""
+    return np.array(list(itertools.product(range(most + 1), repeat=steps)), dtype=np.int64)
+
+
+def squares(logs: Ints, k: int) -> Ints:
+    """For every log the table of "at least k" over all windows (a, b), 0 below the diagonal."""
+    sums = np.concatenate([np.zeros((len(logs), 1), dtype=np.int64), np.cumsum(logs, axis=1)], axis=1)
+    return np.asarray(sums[:, None, 1:] - sums[:, :-1, None] >= k, dtype=np.int64)
+
+
+def cells(window: WindowFamily, steps: int) -> tuple[Ints, Ints]:
+    """The entries of the square that measurements of a family may use: for any windows all of them."""
+    ends = np.arange(steps)
+    match window:
+        case Cumulative():
+            return np.zeros_like(ends), ends
+        case Rolling(length=length):
+            return np.maximum(0, ends - length + 1), ends
+    rows, columns = np.triu_indices(steps)
+    return rows, columns
+
+
+def joint_answers(logs: Ints, window: WindowFamily, thresholds: Sequence[int]) -> Ints:
+    """Exact answers of all thresholds, shape (logs, thresholds, cells)."""
+    rows, columns = cells(window, logs.shape[1])
+    return np.stack([squares(logs, k)[:, rows, columns] for k in thresholds], axis=1)
+
+
+def _unique(rows: Ints) -> Ints:
+    return np.asarray(np.unique(rows.reshape(len(rows), -1), axis=0).reshape(-1, *rows.shape[1:]))
+
+
+def differences(logs: Ints, window: WindowFamily, thresholds: Sequence[int], unit: Unit) -> Iterator[Ints]:
+    """All differences of exact answers between these logs and their neighbours, one of each sign, in pieces.
+
+    Event level: every log against itself with one occurrence more, in every step. Item add/remove: every log against
+    the empty one. Item level: every pair of logs.
+    """
+    answers = joint_answers(logs, window, thresholds)
+    if isinstance(unit, EventLevel):
+        found = []
+        for step in range(logs.shape[1]):
+            more = logs.copy()
+            more[:, step] += 1
+            found.append(_unique(joint_answers(more, window, thresholds) - answers))
+        yield _unique(np.concatenate(found))
+        return
+    answers = _unique(answers)
+    if isinstance(unit, ItemAddRemove):
+        yield answers
+        return
+    piece = max(1, _PIECE // len(answers))
+    for start in range(0, len(answers), piece):
+        yield (answers[start : start + piece, None] - answers[None]).reshape(-1, *answers.shape[1:])
+
+
+def runs(row: Sequence[int] | Ints) -> list[tuple[int, int]]:
+    """The maximal intervals [first, end) on which a 0/1 series is 1."""
+    padded = [0, *map(int, row), 0]
+    ends = [i for i in range(len(padded) - 1) if padded[i] != padded[i + 1]]
+    return list(zip(ends[::2], ends[1::2], strict=True))

@@ -1,0 +1,694 @@
+"""Every kind of source, column type and time zone, and what is said when a source will not do."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpwindows.errors import EngineError, InputError
+from dpwindows.events import EngineSettings, EventColumns
+from dpwindows.recency import count_events
+from dpwindows.timeline import Timeline
+
+JANUARY = Timeline("2013-01-01", "2013-01-06")
+TIMES = [datetime(2013, 1, day, hour) for day, hour in ((1, 0), (1, 23), (2, 5), (5, 12), (6, 0))]
+ITEMS = ["007", "7", "007", "7", "out of range"]
+EVENTS = pa.table({"id": ITEMS, "when": pa.array(TIMES, pa.timestamp("us"))})
+COLUMNS = EventColumns("id", "when")
+DISTINCT = [2, 1, 0, 0, 1]
+
+
+def daily(
+    source: object, columns: EventColumns = COLUMNS, timeline: Timeline = JANUARY, *, k: int = 1, **options: Any
+) -> list[int]:
+    """The items with at least k occurrences in each step."""
+    answers = count_events(source, columns, timeline, [k], **options)
+    return [int(count) for count in answers.rolling(k, 1)]
+
+
+def in_days(times: pa.Array, timeline: Timeline = JANUARY) -> list[int]:
+    """One event of a new item at each time: the events of each step."""
+    return daily(pa.table({"id": list(range(len(times))), "when": times}), COLUMNS, timeline)
+
+
+def write_csv(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode())
+    return path
+
+
+# --- kinds of sources ------------------------------------------------------------------------------------------
+
+
+def as_parquet(directory: Path) -> object:
+    pq.write_table(EVENTS, directory / "events.parquet")
+    return directory / "events.parquet"
+
+
+def as_text_path(directory: Path) -> object:
+    return str(as_parquet(directory))
+
+
+def as_csv(directory: Path) -> object:
+    rows = "".join(f"{item},{time.isoformat()}\n" for item, time in zip(ITEMS, TIMES, strict=True))
+    return write_csv(directory / "events.csv", "id,when\n" + rows)
+
+
+def as_gzip_csv(directory: Path) -> object:
+    plain = as_csv(directory)
+    assert isinstance(plain, Path)
+    (directory / "events.csv.gz").write_bytes(gzip.compress(plain.read_bytes()))
+    return directory / "events.csv.gz"
+
+
+def as_directory(directory: Path) -> object:
+    """Nested files, beside what Spark leaves there."""
+    (directory / "log" / "part=1").mkdir(parents=True)
+    (directory / "log" / "_temporary").mkdir()
+    pq.write_table(EVENTS.slice(0, 2), directory / "log" / "a.parquet")
+    pq.write_table(EVENTS.slice(2), directory / "log" / "part=1" / "b.parquet")
+    pq.write_table(EVENTS, directory / "log" / "_temporary" / "c.parquet")
+    (directory / "log" / "_SUCCESS").touch()
+    return directory / "log"
+
+
+def as_glob(directory: Path) -> object:
+    pq.write_table(EVENTS.slice(0, 2), directory / "day1.parquet")
+    pq.write_table(EVENTS.slice(2), directory / "day2.parquet")
+    pq.write_table(EVENTS, directory / "other.parquet")
+    return f"{directory}/day*.parquet"
+
+
+def as_database(directory: Path) -> object:
+    with duckdb.connect(directory / "events.duckdb") as connection:
+        connection.register("frame", EVENTS)
+        connection.execute("CREATE TABLE log AS SELECT * FROM frame")
+    return directory / "events.duckdb"
+
+
+def as_relation(directory: Path) -> object:
+    connection = duckdb.connect()
+    connection.register("frame", EVENTS)
+    return connection.sql("SELECT * FROM frame")
+
+
+SOURCES: list[Callable[[Path], object]] = [
+    as_parquet,
+    as_text_path,
+    as_csv,
+    as_gzip_csv,
+    as_directory,
+    as_glob,
+    as_database,
+    as_relation,
+    lambda _: EVENTS,
+    lambda _: EVENTS.to_reader(),
+    lambda _: EVENTS.to_batches()[0],
+    lambda _: EVENTS.to_pandas(),
+    lambda _: pl.from_arrow(EVENTS),
+    lambda _: pl.DataFrame(EVENTS).lazy(),
+]
+
+
+@pytest.mark.parametrize("make", SOURCES, ids=[getattr(make, "__name__", "") for make in SOURCES])
+def test_every_source_gives_the_same(make: Callable[[Path], object], tmp_path: Path) -> None:
+    source = make(tmp_path)
+    answers = count_events(source, COLUMNS, JANUARY, [1, 2])
+    assert answers.rolling(1, 1).tolist() == DISTINCT
+    assert answers.cumulative(2).tolist() == [0, 1, 1, 1, 2]
+
+
+def test_a_relation_stays_usable_and_keeps_wide_items_apart() -> None:
+    connection = duckdb.connect()
+    relation = connection.sql(
+        "SELECT (170141183460469231731687303715884105727 - i % 2)::HUGEINT AS id, i AS when FROM range(6) AS r(i)"
+    )
+    assert daily(relation, timeline=Timeline(0, 6, 3)) == [2, 2]
+    assert len(relation.fetchall()) == 6
+
+
+def test_a_view_and_a_schema_of_a_database(tmp_path: Path) -> None:
+    path = tmp_path / "d.db"
+    with duckdb.connect(path) as connection:
+        connection.execute('CREATE SCHEMA "my logs"; CREATE TABLE "my logs"."a.b" AS SELECT 1 AS id, 0 AS when')
+        connection.execute('CREATE VIEW shown AS SELECT id + i AS id, "when" FROM "my logs"."a.b", range(3) AS r(i)')
+    steps = Timeline.of_steps(1)
+    assert daily(path, timeline=steps, table="my logs.a.b") == [1]
+    assert daily(path, timeline=steps, table="shown") == [3]
+    with pytest.raises(InputError, match="has 2 tables, name one of them"):
+        daily(path, timeline=steps)
+    with pytest.raises(InputError, match=r"no table 'show' \(did you mean 'shown'\?\); its tables are"):
+        daily(path, timeline=steps, table="show")
+
+
+def test_a_database_is_not_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "events.duckdb"
+    as_database(tmp_path)
+    before = (path.read_bytes(), path.stat().st_mtime_ns)
+    path.chmod(0o444)
+    assert daily(path) == DISTINCT
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["events.duckdb"]
+
+
+def test_a_locked_database_is_the_environments_fault(tmp_path: Path) -> None:
+    as_database(tmp_path)
+    path = tmp_path / "events.duckdb"
+    hold = f"import duckdb, sys; c = duckdb.connect({str(path)!r}); print('held', flush=True); sys.stdin.read()"
+    with subprocess.Popen([sys.executable, "-c", hold], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(EngineError, match="is locked by another process"):
+            daily(path)
+        holder.communicate(b"")
+    with duckdb.connect(path), pytest.raises(EngineError, match="is open in this process"):
+        daily(path)
+
+
+def test_a_full_disk_is_the_environments_fault(tmp_path: Path) -> None:
+    """No file may grow beyond 100 kB: spilling fails as it does on a full disk."""
+    path = tmp_path / "big.parquet"
+    duckdb.execute(f"COPY (SELECT 'item-' || i AS id, 0 AS when FROM range(2000000) AS r(i)) TO '{path}'")
+    script = f"""
+import resource
+from dpwindows.errors import EngineError
+from dpwindows.events import EngineSettings, EventColumns
+from dpwindows.recency import count_events
+from dpwindows.timeline import Timeline
+resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+try:
+    count_events({str(path)!r}, EventColumns("id", "when"), Timeline.of_steps(2), [2],
+                 settings=EngineSettings(memory_limit="60MB", threads=1))
+except EngineError as error:
+    print("engine error:", error)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("engine error: the engine")
+
+
+# --- what CSV keeps ----------------------------------------------------------------------------------------------
+
+
+def test_csv_items_keep_their_bytes(tmp_path: Path) -> None:
+    """Ids that are equal as numbers or after trimming, 17 digits that doubles merge, quotes, and text like NULL."""
+    ids = ["007", "7", "7.0", "12345678901234567", "12345678901234568", " 7", "'7'", "#7", '"a,b"', "NULL", "nan", '""']
+    text = "id,when\n" + "".join(f"{item},2013-01-01\n" for item in ids * 2) + ",2013-01-01\n"
+    for ending in ("\n", "\r\n"):
+        path = write_csv(tmp_path / "ids.csv", text.replace("\n", ending))
+        assert daily(path) == [len(ids), 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_csv_delimiters(tmp_path: Path, delimiter: str) -> None:
+    rows = (
+        ["id,with comma" if delimiter != "," else "id", "when", "n"],
+        ["a", "2013-01-01", "2"],
+        ["b", "2013-01-02", "1"],
+    )
+    path = write_csv(tmp_path / "events.csv", "\ufeff" + "\n".join(delimiter.join(row) for row in rows))
+    assert daily(path, EventColumns(rows[0][0], "when", "n"), k=2) == [1, 0, 0, 0, 0]
+
+
+def test_csv_files_may_order_their_columns_differently(tmp_path: Path) -> None:
+    write_csv(tmp_path / "a.csv", "id,when\nx,2013-01-01\n")
+    write_csv(tmp_path / "b.csv", "when;other;id\n2013-01-01;1;y\n2013-01-02;1;x\n")
+    assert daily(tmp_path) == [2, 1, 0, 0, 0]
+
+
+def test_csv_times_with_and_without_offset(tmp_path: Path) -> None:
+    times = ["2013-01-01", "2013-01-01 23:59", "2013-01-01T23:59:59.999999", "2013-01-01T23:30:00Z"]
+    times += ["2013-01-02T04:59:59Z", "2013-01-02T05:00:00Z", "2013-01-02T10:30:00+05:30", "2013-01-02T01:00:00-05"]
+    path = write_csv(tmp_path / "t.csv", "id,when\n" + "".join(f"{i},{time}\n" for i, time in enumerate(times)))
+    assert daily(path, timeline=Timeline("2013-01-01", "2013-01-04", time_zone="America/New_York")) == [5, 3, 0]
+    assert daily(path, timeline=Timeline("2013-01-01", "2013-01-04")) == [4, 4, 0]
+
+
+def test_csv_text_times_follow_daylight_saving(tmp_path: Path) -> None:
+    """02:30 did not happen on 14 March, 01:30 happened twice on 7 November; hours count elapsed time."""
+    path = write_csv(tmp_path / "t.csv", "id,when\n1,2021-03-14T01:30\n2,2021-03-14T02:30\n3,2021-03-14T03:30\n")
+    assert daily(path, timeline=Timeline("2021-03-14T01:00", "2021-03-14T04:00", "1h", "America/New_York")) == [1, 2]
+    path = write_csv(tmp_path / "u.csv", "id,when\n1,2021-11-07T01:30\n2,2021-11-07T01:30-05:00\n3,2021-11-07T02:30\n")
+    hours = Timeline("2021-11-07T01:00", "2021-11-07T03:00", "1h", "America/New_York")
+    assert daily(path, timeline=hours) == [1, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "time", ["13/01/2013", "1357000000", "2013-02-30", "2013-01-01 America/New_York", "2013-01-01T10:00 EST", "secret"]
+)
+def test_csv_times_that_cannot_be_read(tmp_path: Path, time: str) -> None:
+    path = write_csv(tmp_path / "t.csv", f"id,when\na,2013-01-01\nb,{time}\n")
+    with pytest.raises(InputError, match=r"the time column 'when' is text and not all of it.*ISO 8601") as caught:
+        daily(path)
+    assert time not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_csv_integer_times_and_counts(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "t.csv", f"id,when,n\na,0, +2\na,1,{'9' * 60}\nb,1,-{'9' * 60}\nb,{'9' * 30},1\nb,0,\n")
+    assert daily(path, EventColumns("id", "when", "n"), Timeline.of_steps(2), k=2) == [1, 1]
+    assert daily(path, EventColumns("id", "when", "n"), Timeline.of_steps(2), k=1) == [1, 1]
+    for value, message in (("1.5", "expected whole numbers, since the timeline"), ("x", "expected whole numbers")):
+        bad = write_csv(tmp_path / "bad.csv", f"id,when\na,{value}\n")
+        with pytest.raises(InputError, match=message):
+            daily(bad, timeline=Timeline.of_steps(2))
+    bad = write_csv(tmp_path / "bad.csv", "id,when,n\na,0,2.5\n")
+    with pytest.raises(InputError, match=r"the count column 'n' is text and not all of it .* expected whole numbers"):
+        daily(bad, EventColumns("id", "when", "n"), Timeline.of_steps(2))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"id,when\na,2013-01-01,secret\n", "malformed .CSV Error on Line: 2."),
+        (b"id,when\nsecret\n", "malformed"),
+        (b"id,when\n\xff\xfesecret,2013-01-01\n", "must be UTF-8"),
+        (b'id,when\n"secret,2013-01-01\n', "malformed"),
+        (b"", "is empty; a CSV file begins with a line of column names"),
+        (b"id,when,id\n1,2013-01-01,2\n", "has 2 columns named 'id'"),
+        (b"\x1f\x8bid,when\n", "no column 'id'"),
+    ],
+)
+def test_malformed_csv(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "bad.csv").write_bytes(content)
+    with pytest.raises(InputError, match=message) as caught:
+        daily(tmp_path / "bad.csv")
+    assert "secret" not in str(caught.value)
+
+
+# --- types of columns ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "items",
+    [
+        pa.array([1, 2, 1], pa.int8()),
+        pa.array([2**64 - 1, 2**64 - 2, 2**64 - 1], pa.uint64()),
+        pa.array([True, False, True]),
+        pa.array([date(2013, 1, 1), date(2013, 1, 2), date(2013, 1, 1)]),
+        pa.array([b"\x00a", b"\x00b", b"\x00a"]),
+        pa.array(["a", "A", "a"], pa.large_string()),
+        pa.array(["a", "a ", "a"], pa.string_view()),
+        pa.array(["x", "y", "x"]).dictionary_encode(),
+        pa.array([Decimal("1.10"), Decimal("1.11"), Decimal("1.1")], pa.decimal128(20, 2)),
+        pa.array(TIMES[:2] + TIMES[:1], pa.timestamp("ns")),
+    ],
+    ids=lambda items: str(items.type),
+)
+def test_exact_items(items: pa.Array) -> None:
+    table = pa.table({"id": items, "when": pa.array([0, 0, 0], pa.int64())})
+    assert daily(table, timeline=Timeline.of_steps(1)) == [2]
+
+
+def test_uuid_items(tmp_path: Path) -> None:
+    """As the engine's own type and as text."""
+    path = tmp_path / "u.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE log AS SELECT uuid() AS id, 0 AS when FROM range(5)")
+        relation = connection.sql("SELECT * FROM log")
+        assert daily(relation, timeline=Timeline.of_steps(1)) == [5]
+        ids = [str(value) for (value,) in connection.execute("SELECT id FROM log").fetchall()]
+    assert daily(path, timeline=Timeline.of_steps(1)) == [5]
+    frame = pl.DataFrame({"id": ids, "when": [0] * 5})
+    assert daily(frame, timeline=Timeline.of_steps(1)) == [5]
+    assert len({uuid.UUID(text) for text in ids}) == 5
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        (pa.array([1.0, 2.0]), "item column 'id' is of type DOUBLE, and floating-point numbers do not identify items"),
+        (pa.array([1.0, 2.0], pa.float32()), "of type FLOAT"),
+        (pa.array([[1], [2]]), "nested type LIST; name one of its fields"),
+        (pa.array([{"a": 1}, {"a": 2}]), "nested type STRUCT"),
+        (pa.array([(1, 2, 3), (1, 2, 4)], pa.month_day_nano_interval()), "of type INTERVAL; items must be"),
+    ],
+    ids=str,
+)
+def test_inexact_items_are_refused(items: pa.Array, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        daily(pa.table({"id": items, "when": [0, 0]}), timeline=Timeline.of_steps(1))
+
+
+def test_a_frame_of_mixed_items_is_refused() -> None:
+    with pytest.raises(InputError, match="give each column one type"):
+        daily(pd.DataFrame({"id": ["a", 1], "when": [0, 0]}), timeline=Timeline.of_steps(1))
+
+
+def test_files_with_items_of_different_types_are_refused(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": ["7", "8"], "when": [0, 0]}), tmp_path / "a.parquet")
+    pq.write_table(pa.table({"id": [7, 8], "when": [0, 0]}), tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"different types in different files \(bigint, varchar\)"):
+        daily(tmp_path, timeline=Timeline.of_steps(1))
+
+
+def test_files_with_times_of_different_types_are_one_log(tmp_path: Path) -> None:
+    """Read one by one, none is converted to the type of another."""
+    for name, kind in (("a", pa.date32()), ("b", pa.timestamp("ms")), ("c", pa.timestamp("us", tz="UTC"))):
+        times = pa.array([datetime(2013, 1, 1, 23, tzinfo=UTC if name == "c" else None)], pa.timestamp("us")).cast(kind)
+        pq.write_table(pa.table({"id": [name], "when": times}), tmp_path / f"{name}.parquet")
+    assert daily(tmp_path, timeline=Timeline("2013-01-01", "2013-01-03", time_zone="Asia/Kolkata")) == [2, 1]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "UTC", "Asia/Kolkata"])
+@pytest.mark.parametrize("start", [datetime(2013, 1, 1), datetime(1969, 12, 31)])
+def test_timestamps_of_any_unit(unit: str, zone: str | None, start: datetime) -> None:
+    """Edges of days in Kolkata, before and after 1970. A time without a zone is local there."""
+    days = Timeline(start, start + timedelta(days=2), time_zone="Asia/Kolkata")
+    edges = [start, start + timedelta(hours=23, minutes=59, seconds=59), start + timedelta(days=1)]
+    if zone is None:
+        times = pa.array(edges, pa.timestamp(unit))
+    else:
+        times = pa.array([edge.replace(tzinfo=ZoneInfo("Asia/Kolkata")) for edge in edges], pa.timestamp(unit, tz=zone))
+    assert in_days(times, days) == [2, 1]
+
+
+def test_a_nanosecond_before_midnight_belongs_to_the_day_before() -> None:
+    for zone in (None, "UTC"):
+        times = pa.array(
+            [-1, 0, 86_400_000_000_000 - 1, -86_400_000_000_000, -86_400_000_000_001], pa.timestamp("ns", tz=zone)
+        )
+        assert in_days(times, Timeline("1969-12-31", "1970-01-02")) == [2, 2]
+
+
+def test_dates() -> None:
+    dates = pa.array([date(2012, 12, 31), date(2013, 1, 1), date(2013, 1, 5), date(2013, 1, 6), date(9999, 12, 31)])
+    assert in_days(dates) == [1, 0, 0, 0, 1]
+    assert in_days(dates, Timeline("2013-01-01", "2013-03-01", "1mo")) == [3, 0]
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "instants", "expected"),
+    [
+        # 23-hour day: 14 March 2021 in New York is 05:00Z to 04:00Z of the next day
+        ("America/New_York", "2021-03-13", ["03-14T04:59", "03-14T05:00", "03-15T03:59", "03-15T04:00"], [1, 2, 1]),
+        # 25-hour day: 7 November is 04:00Z to 05:00Z
+        ("America/New_York", "2021-11-06", ["11-07T03:59", "11-07T04:00", "11-08T04:59", "11-08T05:00"], [1, 2, 1]),
+        ("Asia/Kolkata", "2021-03-13", ["03-13T18:29", "03-13T18:30", "03-14T18:29", "03-14T18:30"], [1, 2, 1]),
+        # half an hour: Lord Howe goes from +11:00 to +10:30 on 4 April
+        ("Australia/Lord_Howe", "2021-04-03", ["04-03T12:59", "04-03T13:00", "04-04T13:29", "04-04T13:30"], [1, 2, 1]),
+    ],
+)
+def test_days_of_a_zone(zone: str, start: str, instants: list[str], expected: list[int]) -> None:
+    days = Timeline(start, date.fromisoformat(start) + timedelta(days=3), time_zone=zone)
+    zoned = [datetime.fromisoformat(f"2021-{text}:00+00:00") for text in instants]
+    naive = [moment.astimezone(ZoneInfo(zone)).replace(tzinfo=None) for moment in zoned]
+    assert in_days(pa.array(zoned, pa.timestamp("us", tz="UTC")), days) == expected
+    assert in_days(pa.array(zoned, pa.timestamp("us", tz=zone)), days) == expected
+    assert in_days(pa.array(naive, pa.timestamp("us")), days) == expected
+
+
+def test_hours_across_the_clock_change() -> None:
+    """Naive times that never happened (02:30) or happened twice (01:30) count, once each."""
+    spring = Timeline("2021-03-14", "2021-03-15", "1h", "America/New_York")
+    naive = pa.array([datetime(2021, 3, 14, hour, 30) for hour in (1, 2, 3, 23)], pa.timestamp("us"))
+    assert in_days(naive, spring) == [0, 1, 2, *[0] * 19, 1]
+    autumn = Timeline("2021-11-07", "2021-11-08", "1h", "America/New_York")
+    naive = pa.array([datetime(2021, 11, 7, hour, 30) for hour in (0, 1, 2, 23)], pa.timestamp("us"))
+    assert in_days(naive, autumn) == [1, 1, 0, 1, *[0] * 20, 1]
+
+
+def test_a_range_that_ends_within_a_clock_change_has_no_hole() -> None:
+    """02:40 of 14 March is read as 03:40, after the end at 03:30, while 03:10 is before it."""
+    halves = Timeline("2021-03-14T01:30", "2021-03-14T03:30", "30m", "America/New_York")
+    naive = [datetime(2021, 3, 14, 2, 40), datetime(2021, 3, 14, 3, 10), datetime(2021, 3, 14, 2, 10)]
+    assert in_days(pa.array(naive, pa.timestamp("us")), halves) == [0, 2]
+
+
+def test_months() -> None:
+    months = Timeline("2021-01-15", "2021-04-15", "1mo", "America/New_York")
+    naive = [datetime(2021, 1, 14, 23), datetime(2021, 1, 15), datetime(2021, 2, 14, 23, 59), datetime(2021, 4, 14, 23)]
+    assert in_days(pa.array(naive, pa.timestamp("ms")), months) == [2, 0, 1]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int64(), pa.uint64()])
+def test_integer_times(kind: pa.DataType) -> None:
+    assert in_days(pa.array([0, 9, 10, 19, 20, 100], kind), Timeline(0, 20, 10)) == [2, 2]
+
+
+def test_integer_times_far_outside() -> None:
+    far = pa.array([-(2**63), 2**63 - 1, 0], pa.int64())
+    assert in_days(far, Timeline(-5, 5, 5)) == [0, 1]
+    assert in_days(pa.array([2**64 - 1, 1], pa.uint64()), Timeline(-5, 5, 5)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("times", "timeline", "message"),
+    [
+        (
+            pa.array([1]),
+            JANUARY,
+            "time column 'when' is of type BIGINT; steps of 1d need .* give step as a plain integer",
+        ),
+        (pa.array([1.0]), JANUARY, "of type DOUBLE; steps of 1d need"),
+        (pa.array([True]), JANUARY, "of type BOOLEAN"),
+        (pa.array(TIMES[:1]), Timeline.of_steps(3), "of type TIMESTAMP, but the timeline has integer steps"),
+        (pa.array([1.0]), Timeline.of_steps(3), "of type DOUBLE, but the timeline has integer steps"),
+        (pa.array([date(2013, 1, 1)]), Timeline.of_steps(3), "of type DATE, but the timeline has integer steps"),
+        (pa.array(["monday"]), JANUARY, "the time column 'when' is text and not all of it can be read"),
+    ],
+)
+def test_times_that_do_not_fit_the_timeline(times: pa.Array, timeline: Timeline, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        in_days(times, timeline)
+
+
+@pytest.mark.parametrize(
+    ("counts", "message"),
+    [
+        (pa.array([1.0]), "the count column 'n' is of type DOUBLE; counts must be of an integer type"),
+        (pa.array([True]), "of type BOOLEAN"),
+        (pa.array([Decimal("1.5")]), "of type DECIMAL"),
+    ],
+)
+def test_counts_must_be_integers(counts: pa.Array, message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        daily(pa.table({"id": [1], "when": [0], "n": counts}), EventColumns("id", "when", "n"), Timeline.of_steps(1))
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.uint8(), pa.int32(), pa.uint64()])
+def test_counts_of_any_integer_type(kind: pa.DataType) -> None:
+    table = pa.table({"id": ["a", "a", "b"], "when": [0, 0, 0], "n": pa.array([100, 27, 126], kind)})
+    for k, expected in ((1, 2), (126, 2), (127, 1), (128, 0), (1000, 0)):
+        assert daily(table, EventColumns("id", "when", "n"), Timeline.of_steps(1), k=k) == [expected]
+
+
+# --- rows that do not count ------------------------------------------------------------------------------------------
+
+
+def test_rows_that_do_not_count_are_left_out_one_by_one() -> None:
+    rows = [
+        ("a", 0, 1),
+        (None, 0, 1),
+        ("b", None, 1),
+        ("c", 0, None),
+        ("d", 0, 0),
+        ("e", 0, -3),
+        ("f", -1, 1),
+        ("g", 2, 1),
+    ]
+    ids, times, counts = zip(*rows, strict=True)
+    table = pa.table({"id": ids, "when": pa.array(times, pa.int64()), "n": pa.array(counts, pa.int64())})
+    assert daily(table, EventColumns("id", "when", "n"), Timeline.of_steps(2)) == [1, 0]
+    assert daily(table, EventColumns("id", "when"), Timeline.of_steps(2)) == [4, 0]
+
+
+def test_an_item_with_negative_and_positive_counts_keeps_the_positive() -> None:
+    table = pa.table({"id": ["a", "a"], "when": [0, 0], "n": [3, -3]})
+    assert daily(table, EventColumns("id", "when", "n"), Timeline.of_steps(1), k=3) == [1]
+
+
+@pytest.mark.parametrize("column", ["id", "when", "n"])
+def test_a_column_of_nulls_is_no_event(column: str) -> None:
+    values: dict[str, pa.Array] = {"id": pa.array([1]), "when": pa.array([0]), "n": pa.array([1])}
+    values[column] = pa.nulls(1)
+    assert daily(pa.table(values), EventColumns("id", "when", "n"), Timeline.of_steps(1)) == [0]
+
+
+def test_infinite_times_are_out_of_range(tmp_path: Path) -> None:
+    path = tmp_path / "i.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE a AS SELECT 1 AS id, unnest(['infinity'::TIMESTAMP, '-infinity']) AS when")
+        connection.execute('CREATE TABLE b AS SELECT id, "when"::TIMESTAMPTZ AS "when" FROM a')
+        connection.execute("CREATE TABLE c AS SELECT id, 'infinity'::DATE AS when FROM a")
+    assert [daily(path, table=table) for table in "abc"] == [[0] * 5] * 3
+
+
+def test_an_empty_log_is_valid(tmp_path: Path) -> None:
+    pq.write_table(EVENTS.slice(0, 0), tmp_path / "empty.parquet")
+    assert daily(tmp_path / "empty.parquet") == [0] * 5
+    assert daily(write_csv(tmp_path / "empty.csv", "id,when\n")) == [0] * 5
+    assert daily(EVENTS.slice(0, 0).to_pandas()) == [0] * 5
+    assert daily(EVENTS.schema.empty_table().to_reader()) == [0] * 5
+
+
+# --- names and paths ------------------------------------------------------------------------------------------
+
+NASTY = [
+    'x"; DROP TABLE log; --',
+    "it's",
+    "Ünï cödé",
+    "SELECT",
+    "a.b",
+    "count",
+    "step",
+    "item",
+    "time",
+    "{0}",
+    "%s",
+    "\\",
+]
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_any_name_is_only_a_name(name: str, tmp_path: Path) -> None:
+    # The engine takes a backslash for a separator where a path also has glob characters.
+    directory = tmp_path / (name.replace("\\", "_") + " [1] *?")
+    directory.mkdir()
+    decoy = tmp_path / "decoy"
+    decoy.mkdir()
+    columns = EventColumns(name, name + "!")
+    table = pa.table({name: ITEMS, name + "!": pa.array(TIMES, pa.timestamp("us"))})
+    pq.write_table(table, directory / "e'[v].parquet")
+    pq.write_table(table, directory / "e'v.parquet.ignored")
+    assert daily(table, columns) == DISTINCT
+    assert daily(table.to_pandas(), columns) == DISTINCT
+    assert daily(directory / "e'[v].parquet", columns) == DISTINCT
+    assert daily(directory, columns) == DISTINCT
+    with duckdb.connect(tmp_path / "d'b.duckdb") as connection:
+        connection.register("frame", table)
+        quoted = '"' + name.replace('"', '""') + '"'
+        connection.execute(f"CREATE TABLE {quoted} AS SELECT * FROM frame")
+        assert daily(connection.sql(f"SELECT * FROM {quoted}"), columns) == DISTINCT
+    assert daily(tmp_path / "d'b.duckdb", columns, table=name) == DISTINCT
+
+
+def test_names_that_differ_only_in_case(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "c.csv", "ID,id,when\n1,a,2013-01-01\n1,b,2013-01-01\n")
+    assert daily(path, EventColumns("id", "when")) == [2, 0, 0, 0, 0]
+    assert daily(path, EventColumns("ID", "when")) == [1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize("make", SOURCES, ids=[getattr(make, "__name__", "") for make in SOURCES])
+def test_a_missing_column_is_named_with_those_there(make: Callable[[Path], object], tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"no column 'Whn' for the time \(did you mean 'when'\?\); its columns are id, when"
+    ):
+        daily(make(tmp_path), EventColumns("id", "Whn"))
+    again = tmp_path / "again"
+    again.mkdir()
+    with pytest.raises(InputError, match=r"no column 'n' for the count.*; its columns are id, when"):
+        daily(make(again), EventColumns("id", "when", "n"))
+
+
+def test_a_column_missing_from_one_file(tmp_path: Path) -> None:
+    pq.write_table(EVENTS, tmp_path / "a.parquet")
+    pq.write_table(EVENTS.drop_columns(["when"]), tmp_path / "b.parquet")
+    with pytest.raises(InputError, match=r"b\.parquet has no column 'when' for the time; its columns are id"):
+        daily(tmp_path)
+
+
+def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and then nothing")
+    (tmp_path / "picture.png").write_bytes(b"\x89PNG")
+    (tmp_path / "broken.duckdb").write_bytes(bytes(8) + b"DUCK" + bytes(5000))
+    cases: list[tuple[object, str]] = [
+        (tmp_path / "none.parquet", "there is no file or directory"),
+        (f"{tmp_path}/none*.parquet", "no file matches"),
+        (tmp_path / "empty", "has no Parquet or CSV files"),
+        (tmp_path / "broken.parquet", "broken.parquet cannot be read"),
+        (tmp_path / "broken.duckdb", "broken.duckdb cannot be read"),
+        (tmp_path / "picture.png", "neither Parquet nor a DuckDB database"),
+        ("s3://bucket/events.parquet", "got a network address"),
+        (42, "events must be a path, .* got int"),
+        ([1, 2], "got list"),
+    ]
+    for source, message in cases:
+        with pytest.raises(InputError, match=message):
+            daily(source)
+
+
+def test_a_damaged_file_is_an_input_error(tmp_path: Path) -> None:
+    """The footer is whole, the data is not."""
+    path = tmp_path / "damaged.parquet"
+    pq.write_table(pa.table({"id": [f"item-{i}" for i in range(10_000)], "when": list(range(10_000))}), path)
+    content = bytearray(path.read_bytes())
+    content[4:2000] = b"\xff" * 1996
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match="damaged"):
+        daily(path, timeline=Timeline.of_steps(10))
+
+
+def test_a_directory_of_two_kinds(tmp_path: Path) -> None:
+    as_parquet(tmp_path)
+    as_csv(tmp_path)
+    with pytest.raises(InputError, match=r"files of several kinds \(CSV, Parquet\); give a glob for one kind"):
+        daily(tmp_path)
+
+
+def test_table_goes_with_databases_only(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="table goes with a DuckDB database file"):
+        daily(as_parquet(tmp_path), table="log")
+    with pytest.raises(InputError, match="does not go with a data frame"):
+        daily(EVENTS, table="log")
+
+
+def test_partition_values_stay_text(tmp_path: Path) -> None:
+    """A column that is only in the directory names, as Spark writes them."""
+    for name in ("007", "7"):
+        (tmp_path / f"id={name}").mkdir()
+        pq.write_table(EVENTS.drop_columns(["id"]), tmp_path / f"id={name}" / "a.parquet")
+    assert daily(tmp_path) == [2, 2, 0, 0, 2]
+
+
+# --- settings -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"memory_limit": "lots"}, 'memory_limit must be text such as "2GB" or "512MB", got \'lots\''),
+        ({"memory_limit": "0GB"}, "memory_limit must be"),
+        ({"memory_limit": "-1GB"}, "memory_limit must be"),
+        ({"memory_limit": "2GB'; --"}, "memory_limit must be"),
+        ({"threads": 0}, "threads must be a whole number of at least 1, got 0"),
+        ({"spill_directory": Path("/no/such/place")}, "spill_directory must be an existing directory"),
+    ],
+)
+def test_bad_settings(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        EngineSettings(**options)
+
+
+@pytest.mark.parametrize("limit", ["2GB", "512 MB", "1.5GiB", "100mb"])
+def test_settings(limit: str, tmp_path: Path) -> None:
+    assert daily(EVENTS, settings=EngineSettings(limit, tmp_path, 1, progress=False)) == DISTINCT
+
+
+def test_too_little_memory_is_the_environments_fault(tmp_path: Path) -> None:
+    path = tmp_path / "big.parquet"
+    duckdb.execute(f"COPY (SELECT 'item-' || i AS id, 0 AS when FROM range(300000) AS r(i)) TO '{path}'")
+    with pytest.raises(EngineError, match="raise memory_limit"):
+        daily(path, timeline=Timeline.of_steps(1), settings=EngineSettings("1MB", threads=1))
+
+
+@pytest.mark.parametrize("bad", ["", None, 3])
+def test_column_names_must_be_names(bad: Any) -> None:
+    with pytest.raises(InputError, match="the item column must be given by its name"):
+        EventColumns(bad, "when")

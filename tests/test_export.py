@@ -1,0 +1,151 @@
+"""Exported plans let a third party recompute sensitivity and unbiasedness without this package."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwindows.errors import InputError
+from dpwindows.export import export_plan
+from dpwindows.plan import Plan
+from dpwindows.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.queries import AnyWindow, Cumulative, Query, Rolling
+from dpwindows.timeline import Timeline
+from tests.end_to_end.command_line import run
+
+THIRD_PARTY = Path(__file__).with_name("third_party.py")
+UNITS: list[Unit] = [EventLevel(), ItemLevel(), ItemAddRemove()]
+
+
+def planned(queries: list[Query], unit: Unit, budget: Budget, strategy: str = "auto", steps: int = 4) -> Plan:
+    return Plan(queries, timeline=Timeline.of_steps(steps), unit=unit, budget=budget, strategy=strategy)
+
+
+def third_party(path: Path, unit: Unit, most: int = 2) -> list[dict[str, Any]]:
+    """Let the independent script judge the file, in an interpreter that knows nothing of this package."""
+    command = [sys.executable, "-I", str(THIRD_PARTY), str(path), unit.name, str(most)]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+    judged: list[dict[str, Any]] = json.loads(result.stdout)
+    return judged
+
+
+EXPORTED = [
+    # queries, budget, strategy, shapes
+    ([Cumulative().at_least(1, 2), Rolling(2).at_least(1)], ApproxDP(1.0, 1e-6), "filter", ["series", "series"]),
+    ([Rolling(2).exactly(1)], PureDP(1.0), "anchored-differences", ["series"]),
+    ([AnyWindow().at_least(1), AnyWindow(2).at_least(2)], PureDP(1.0), "tree", None),
+    ([AnyWindow().at_least(1), Rolling(3).at_least(1)], PureDP(1.0), "direct", ["counters", "series"]),
+    (
+        [Cumulative().at_least(1), Rolling(2).at_least(2), AnyWindow().exactly(1)],
+        PureDP(1.0),
+        "paper",
+        None,
+    ),
+    ([Rolling(2).at_least(1), AnyWindow().at_least(1)], ApproxDP(1.0, 1e-6), "paper", None),
+]
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+@pytest.mark.parametrize(("queries", "budget", "strategy", "shapes"), EXPORTED)
+def test_a_third_party_recomputes_sensitivity_and_unbiasedness(
+    queries: list[Query], budget: Budget, strategy: str, shapes: list[str] | None, unit: Unit, tmp_path: Path
+) -> None:
+    plan = planned(queries, unit, budget, strategy)
+    path = tmp_path / "plan.npz"
+    export_plan(plan, path)
+    judged = third_party(path, unit)
+    assert len(judged) == len(queries)
+    assert shapes is None or [one["shape"] for one in judged] == shapes
+    for one, allotment in zip(judged, plan.allotments, strict=True):
+        assert 0 < one["recomputed"] <= one["certified"] == allotment.measurement.design.sensitivity
+        assert one["bias"] < 1e-6
+        assert one["factors_agree"]
+        assert one["scale"] == allotment.measurement.scale
+    if isinstance(budget, PureDP):
+        assert sum(one["recomputed"] / one["scale"] for one in judged) <= budget.epsilon
+
+
+def test_the_tensor_filter_and_its_blocks(tmp_path: Path) -> None:
+    plan = planned([AnyWindow(2).at_least(1)], EventLevel(), ApproxDP(1.0, 1e-6), "tensor-filter", 5)
+    export_plan(plan, tmp_path / "plan.npz")
+    (one,) = third_party(tmp_path / "plan.npz", EventLevel(), 1)
+    assert one["shape"] == "blocks"
+    assert 0 < one["recomputed"] <= one["certified"]
+    assert one["bias"] < 1e-6
+    assert one["factors_agree"]
+
+
+def test_a_lie_about_the_sensitivity_is_found(tmp_path: Path) -> None:
+    """The check has teeth: weights that are larger than the certificate says are noticed."""
+    plan = planned([Rolling(2).at_least(1)], EventLevel(), PureDP(1.0), "direct")
+    export_plan(plan, tmp_path / "plan.npz")
+    arrays = dict(np.load(tmp_path / "plan.npz"))
+    arrays["0/entry_value"] = arrays["0/entry_value"] * 2
+    np.savez(tmp_path / "lie.npz", **arrays)
+    (one,) = third_party(tmp_path / "lie.npz", EventLevel())
+    assert one["recomputed"] > one["certified"]
+    assert one["bias"] > 0.5
+
+
+def test_time_compression_states_its_bias(tmp_path: Path) -> None:
+    plan = Plan(
+        [AnyWindow()],
+        timeline=Timeline.of_steps(8),
+        unit=ItemAddRemove(),
+        budget=PureDP(0.5),
+        strategy="paper",
+        singleton=True,
+    )
+    export_plan(plan, tmp_path / "plan.npz")
+    (one,) = third_party(tmp_path / "plan.npz", ItemAddRemove(), 1)
+    assert one["strategy"] == "compressed(paper)"
+    assert 0 < one["recomputed"] <= one["certified"]
+    # One item alone is off by 1 at most, well within the bound for all items together.
+    assert 0 < one["bias"] <= one["bias_bound"]
+
+
+def test_factors_are_there_at_long_horizons(tmp_path: Path) -> None:
+    path = tmp_path / "plan.npz"
+    for strategy, windows in (("auto", [Rolling(28), AnyWindow(30)]), ("paper", [Rolling(28), AnyWindow()])):
+        plan = planned([window.at_least(1) for window in windows], EventLevel(), ApproxDP(1.0, 1e-6), strategy, 120)
+        export_plan(plan, path, force=True)
+        file = np.load(path, allow_pickle=False)
+        assert json.loads(str(file["description"]))["steps"] == 120
+        assert not any("entry" in name for name in file.files)
+        for number in range(2):
+            assert any(name.startswith(f"{number}/matrix") for name in file.files)
+            assert any(name.startswith(f"{number}/decoder_matrix") for name in file.files)
+
+
+def test_what_has_no_factors_is_refused_at_long_horizons(tmp_path: Path) -> None:
+    plan = Plan(
+        [AnyWindow()],
+        timeline=Timeline.of_steps(60),
+        unit=ItemLevel(),
+        budget=PureDP(0.5),
+        strategy="paper",
+        singleton=True,
+    )
+    with pytest.raises(InputError, match="at most 24 steps, got 60"):
+        export_plan(plan, tmp_path / "plan.npz")
+    assert not (tmp_path / "plan.npz").exists()
+
+
+def test_the_command_line_exports(tmp_path: Path) -> None:
+    path = tmp_path / "strategy.npz"
+    asked = ("plan", "--window", "rolling:3", "--unit", "event", "--epsilon", "1", "--steps", "5", "--export", path)
+    assert run(*asked).code == 0
+    (one,) = third_party(path, EventLevel(), 1)
+    assert 0 < one["recomputed"] <= one["certified"]
+    again = run(*asked)
+    assert again.code == 2
+    assert "--force" in again.err
+    assert run(*asked, "--force").code == 0
+    assert run(*asked[:-1], tmp_path / "strategy.txt").code == 2

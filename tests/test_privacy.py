@@ -1,0 +1,135 @@
+"""For whom and how much: units and budgets, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+
+from dpwindows.errors import InputError
+from dpwindows.privacy import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    EventLevel,
+    ItemAddRemove,
+    ItemLevel,
+    PureDP,
+    Unit,
+    parse_budget,
+    parse_unit,
+)
+
+UNITS: list[tuple[str, Unit]] = [("event", EventLevel()), ("item", ItemLevel()), ("item-add-remove", ItemAddRemove())]
+
+
+@pytest.mark.parametrize(("text", "unit"), UNITS)
+def test_units_are_read_by_name(text: str, unit: Unit) -> None:
+    assert parse_unit(text) == unit
+    assert parse_unit(f" {text}\n") == unit
+    assert unit.name == text
+
+
+@pytest.mark.parametrize(("_text", "unit"), UNITS)
+def test_a_unit_is_one_sentence_with_what_it_does_not_promise(_text: str, unit: Unit) -> None:
+    assert unit.promise.startswith("Protects ")
+    assert unit.promise.endswith(".")
+    assert ". " not in unit.promise
+    assert " not " in unit.promise
+
+
+def test_units_differ() -> None:
+    assert len({unit for _, unit in UNITS}) == 3
+    assert EventLevel() == EventLevel()
+
+
+@pytest.mark.parametrize("text", ["", "user", "Event", "item-per:7", "item add remove"])
+def test_unknown_units_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"unknown unit .*: use one of event, item, item-add-remove"):
+        parse_unit(text)
+
+
+MAKERS: list[tuple[str, Callable[[Any], Budget]]] = [
+    ("epsilon", PureDP),
+    ("epsilon", lambda value: ApproxDP(value, 1e-6)),
+    ("rho", ZCDP),
+]
+
+
+@pytest.mark.parametrize(("name", "make"), MAKERS)
+@pytest.mark.parametrize("value", [0, 0.0, -0.0, -1, -1e-9, math.nan, math.inf, -math.inf, 10**400])
+def test_budgets_that_are_none_are_refused(name: str, make: Callable[[Any], Budget], value: Any) -> None:
+    with pytest.raises(InputError, match=f"{name} must be finite and greater than 0, got"):
+        make(value)
+
+
+@pytest.mark.parametrize(("name", "make"), MAKERS)
+@pytest.mark.parametrize("value", ["1", None, True, [1.0], 1j])
+def test_budgets_that_are_no_numbers_are_refused(name: str, make: Callable[[Any], Budget], value: Any) -> None:
+    with pytest.raises(InputError, match=f"{name} must be a number, got"):
+        make(value)
+
+
+@pytest.mark.parametrize("value", [1e-300, 1e-9, 1, 3.5, 10**12, 1e12, 1e300])
+def test_any_finite_positive_budget_is_legal(value: float) -> None:
+    for name, make in MAKERS:
+        assert make(value).to_dict()[name] == value
+
+
+@pytest.mark.parametrize("delta", [0, 0.0, 1, 1.0, -1e-9, 2, math.nan, math.inf])
+def test_delta_lies_strictly_between_0_and_1(delta: float) -> None:
+    with pytest.raises(InputError, match="delta must lie strictly between 0 and 1"):
+        ApproxDP(1.0, delta)
+
+
+def test_budgets_are_told_in_plain_values_and_words() -> None:
+    assert PureDP(1).to_dict() == {"kind": "pure", "epsilon": 1.0}
+    assert ApproxDP(0.5, 1e-6).to_dict() == {"kind": "approximate", "epsilon": 0.5, "delta": 1e-6}
+    assert ZCDP(0.25).to_dict() == {"kind": "zcdp", "rho": 0.25}
+    assert str(PureDP(1.0)) == "epsilon = 1 (pure)"
+    assert str(ApproxDP(1.0, 1e-6)) == "(epsilon, delta) = (1, 1e-06)"
+    assert str(ZCDP(0.25)) == "rho = 0.25 (zCDP)"
+
+
+def test_budgets_cannot_be_changed() -> None:
+    budget = PureDP(1.0)
+    with pytest.raises(FrozenInstanceError):
+        budget.epsilon = 2.0  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rho", "wanted"),
+    [
+        (1.0, None, None, PureDP(1.0)),
+        (1.0, 0.0, None, PureDP(1.0)),
+        (1.0, 1e-6, None, ApproxDP(1.0, 1e-6)),
+        (None, None, 0.5, ZCDP(0.5)),
+    ],
+)
+def test_options_are_read(epsilon: float | None, delta: float | None, rho: float | None, wanted: Budget) -> None:
+    assert parse_budget(epsilon, delta, rho) == wanted
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "rho", "message"),
+    [
+        (None, None, None, "give either epsilon"),
+        (1.0, None, 1.0, "and not both"),
+        (None, 1e-6, None, "give either epsilon"),
+        (None, 1e-6, 1.0, "delta goes with epsilon"),
+        (1.0, 1.0, None, r"delta must lie in \[0, 1\)"),
+        (1.0, -0.1, None, r"delta must lie in \[0, 1\)"),
+        (1.0, math.nan, None, r"delta must lie in \[0, 1\)"),
+        (0.0, None, None, "epsilon must be finite and greater than 0"),
+        (math.inf, 1e-6, None, "epsilon must be finite"),
+        (None, None, -1.0, "rho must be finite"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(
+    epsilon: float | None, delta: float | None, rho: float | None, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        parse_budget(epsilon, delta, rho)

@@ -1,0 +1,290 @@
+"""Strategies: unbiased, with the errors they announce, in every cell; and the figures the project set out to reach."""
+
+from __future__ import annotations
+
+import importlib
+import itertools
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpwindows.accounting import GAUSSIAN, LAPLACE, certify
+from dpwindows.errors import InputError
+from dpwindows.plan import Plan
+from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily
+from dpwindows.strategies import STRATEGIES, candidates, compressed
+from dpwindows.strategies.design import Design, Problem, noise_factor, score
+from dpwindows.timeline import Timeline
+from dpwindows.windows import count_windows, window_steps
+from tests.single_item import Ints, TableAnswers, random_square, squares
+
+EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()
+UNITS: tuple[Unit, ...] = (EVENT, ITEM, ADD_REMOVE)
+WINDOWS: tuple[WindowFamily, ...] = (
+    Cumulative(),
+    Rolling(1),
+    Rolling(4),
+    Rolling(11),
+    AnyWindow(),
+    AnyWindow(1),
+    AnyWindow(3),
+    AnyWindow(8),
+    AnyWindow(40),
+)
+STEPS = 11
+
+
+def windows_of(window: WindowFamily, steps: int) -> list[tuple[int, int]]:
+    """The windows of a family in canonical order, from their definition."""
+    match window:
+        case Cumulative():
+            return [(1, t) for t in range(1, steps + 1)]
+        case Rolling(length=length):
+            return [(max(1, t - length + 1), t) for t in range(1, steps + 1)]
+        case AnyWindow(max_length=longest):
+            return [
+                (a, b)
+                for a in range(1, steps + 1)
+                for b in range(a, steps + 1)
+                if longest is None or b - a + 1 <= longest
+            ]
+    raise AssertionError
+
+
+def exact(window: WindowFamily, square: Ints) -> Ints:
+    return np.array([square[a - 1, b - 1] for a, b in windows_of(window, len(square))])
+
+
+def designs(steps: int = STEPS, windows: tuple[WindowFamily, ...] = WINDOWS) -> Iterator[Design]:
+    for window, unit, law in itertools.product(windows, UNITS, (GAUSSIAN, LAPLACE)):
+        for criterion in ("rms", "max"):
+            problem = Problem(window, steps, (1, 2), unit, law, 1.0, "max" if criterion == "max" else "rms")
+            for strategy in STRATEGIES.values():
+                if (found := strategy(problem)) is not None:
+                    yield found
+
+
+def decoder_of(design: Design) -> NDArray[np.float64]:
+    return np.stack([design.decode(row) for row in np.eye(design.rows)], axis=1)
+
+
+# --- Unbiased, with the errors they announce --------------------------------------------------------------------------
+
+
+def test_estimates_are_unbiased_and_count_their_rows() -> None:
+    rng = np.random.default_rng(1)
+    met = set()
+    for design in designs():
+        met.add(design.strategy)
+        square = random_square(rng, STEPS, 1000)
+        measured = design.encode(TableAnswers(square), 1)
+        assert measured.shape == (design.rows,)
+        assert design.bias_bound() is None
+        wanted = exact(design.problem.window, square)
+        assert len(wanted) == count_windows(design.problem.window, STEPS)
+        assert np.allclose(design.decode(measured.astype(np.float64)), wanted, rtol=1e-9, atol=1e-6), design.strategy
+    assert met == set(STRATEGIES)
+
+
+@pytest.mark.parametrize("steps", [1, 2, 3, 29])
+def test_estimates_are_unbiased_on_other_horizons(steps: int) -> None:
+    rng = np.random.default_rng(2)
+    for window, unit, law in itertools.product(
+        (Cumulative(), Rolling(2), AnyWindow(), AnyWindow(2)), UNITS, (GAUSSIAN, LAPLACE)
+    ):
+        for design in candidates(Problem(window, steps, (1,), unit, law, 1.0)):
+            square = random_square(rng, steps, 10**6)
+            found = design.decode(design.encode(TableAnswers(square), 1).astype(np.float64))
+            assert np.allclose(found, exact(window, square), rtol=1e-9, atol=1e-4)
+
+
+def test_variance_and_fourth_moment_are_those_of_the_decoder() -> None:
+    for design in designs():
+        decoder = decoder_of(design)
+        assert np.allclose(design.variance(), (decoder**2).sum(axis=1), rtol=1e-8), design.strategy
+        fourth = design.fourth_moment()
+        assert fourth is not None
+        assert np.allclose(fourth, (decoder**4).sum(axis=1), rtol=1e-8), design.strategy
+
+
+def test_windows_come_in_canonical_order() -> None:
+    for window, steps in itertools.product(WINDOWS, (1, 2, 11, 12)):
+        first, last = window_steps(window, steps)
+        assert list(zip(first.tolist(), last.tolist(), strict=True)) == windows_of(window, steps)
+        assert count_windows(window, steps) == len(first)
+
+
+def test_scores_are_errors_in_counts() -> None:
+    """Noise per count of the budget, times the reach of one neighbour, times the weights of the decoder."""
+    for design in designs(6, (Rolling(3), AnyWindow(2))):
+        gaussian = design.problem.law == GAUSSIAN
+        spread = design.sensitivity**0.5 if gaussian else 2**0.5 * design.sensitivity
+        assert noise_factor(design) == pytest.approx(spread)
+        errors = np.sqrt(design.variance()) * spread
+        worst = errors.max() if design.problem.criterion == "max" else np.sqrt((errors**2).mean())
+        assert score(design) == pytest.approx(worst)
+
+
+def test_candidates_come_best_first_or_are_refused_by_name() -> None:
+    problem = Problem(Rolling(7), 60, (1,), EVENT, GAUSSIAN, 1.0)
+    found = candidates(problem)
+    assert [score(design) for design in found] == sorted(score(design) for design in found)
+    assert found[0].strategy == "filter"
+    assert [design.strategy for design in candidates(problem, "direct")] == ["direct"]
+    with pytest.raises(InputError, match="unknown strategy 'magic': use auto or one of filter, "):
+        candidates(problem, "magic")
+    with pytest.raises(InputError, match="'tree' does not apply to rolling:7 windows for unit 'event'"):
+        candidates(problem, "tree")
+
+
+# --- Compressed: biased within its bound ------------------------------------------------------------------------------
+
+
+def singleton_stream(rng: np.random.Generator, steps: int, items: int) -> dict[int, Ints]:
+    """Tables of a stream with at most one event a step, by threshold."""
+    who = rng.integers(-1, items, size=steps)
+    if rng.random() < 0.3:
+        who = np.sort(who)
+    logs = np.array([(who == item).astype(np.int64) for item in range(items)])
+    return {k: squares(logs, k).sum(axis=0) for k in (1, 2, 3, 4)}
+
+
+COMPRESSIBLE = (Cumulative(), Rolling(4), Rolling(6), AnyWindow(), AnyWindow(5), AnyWindow(9))
+
+
+@pytest.mark.parametrize("window", COMPRESSIBLE, ids=str)
+@pytest.mark.parametrize("steps", [7, 20, 23])
+def test_compressed_estimates_are_biased_within_their_bound(window: WindowFamily, steps: int) -> None:
+    rng = np.random.default_rng(steps)
+    largest = 0.0
+    for unit, law in ((EVENT, GAUSSIAN), (ITEM, LAPLACE), (ADD_REMOVE, GAUSSIAN)):
+        for design in compressed.designs(Problem(window, steps, (1, 2), unit, law, 1.0, singleton=True), candidates):
+            bound = design.bias_bound()
+            assert bound is not None
+            assert len(bound) == count_windows(window, steps)
+            for _ in range(8):
+                tables = singleton_stream(rng, steps, int(rng.choice([1, 3, 10, 40])))
+                bias = {
+                    k: design.decode(design.encode(TableAnswers(table), k).astype(np.float64)) - exact(window, table)
+                    for k, table in tables.items()
+                }
+                for k in (1, 2, 3):
+                    assert (abs(bias[k]) <= bound + 1e-6).all()
+                    assert (abs(bias[k] - bias[k + 1]) <= bound + 1e-6).all()  # exactly k
+                    largest = max(largest, float(abs(bias[k]).max()))
+    assert largest > 0.5
+
+
+@pytest.mark.parametrize("window", COMPRESSIBLE, ids=str)
+def test_compressed_variance_is_that_of_the_decoder(window: WindowFamily) -> None:
+    for law in (GAUSSIAN, LAPLACE):
+        for design in compressed.designs(Problem(window, 17, (1,), ITEM, law, 1.0, singleton=True), candidates):
+            decoder = decoder_of(design)
+            assert np.allclose(design.variance(), (decoder**2).sum(axis=1), rtol=1e-8)
+            fourth = design.fourth_moment()
+            assert fourth is not None
+            assert np.allclose(fourth, (decoder**4).sum(axis=1), rtol=1e-8)
+            assert design.encode(TableAnswers(random_square(np.random.default_rng(3), 17, 9)), 1).shape == (
+                design.rows,
+            )
+
+
+def test_compression_is_used_only_under_the_promise() -> None:
+    problem = Problem(AnyWindow(), 120, (1,), ITEM, LAPLACE, 1.0)
+    plain = candidates(problem)
+    promised = candidates(Problem(AnyWindow(), 120, (1,), ITEM, LAPLACE, 1.0, singleton=True))
+    assert not any(design.strategy.startswith("compressed") for design in plain)
+    assert promised[0].strategy.startswith("compressed(")
+    assert score(promised[0]) < score(plain[0])
+
+
+# --- Every cell of the problem ----------------------------------------------------------------------------------------
+
+BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
+MEASURES = (Measure("at_least", 1), Measure("at_least", 3), Measure("exactly", 1), Measure("exactly", 3))
+
+
+def proof_of(name: str) -> str:
+    module, _, function = name.rpartition(".")
+    found = getattr(importlib.import_module(module), function)
+    assert callable(found)
+    return found.__doc__ or ""
+
+
+@pytest.mark.parametrize("window", [Cumulative(), Rolling(3), AnyWindow(), AnyWindow(3)], ids=str)
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
+@pytest.mark.parametrize("measure", MEASURES, ids=str)
+@pytest.mark.parametrize("singleton", [False, True])
+def test_every_cell_has_a_plan(
+    window: WindowFamily, unit: Unit, budget: Budget, measure: Measure, singleton: bool
+) -> None:
+    query = Query(window, (measure,))
+    plan = Plan([query], timeline=Timeline.of_steps(7), unit=unit, budget=budget, singleton=singleton)
+    (row,) = plan.forecast()
+    assert 0 < row.rms <= row.max * (1 + 1e-12) < 1e5
+    assert np.isfinite(row.max)
+    assert 0 < row.half_width < 1e6
+    assert (row.window, row.measure, row.k) == (window.text, measure.kind, measure.k)
+    assert "Proof" in proof_of(row.proof)
+    certify(budget, [allotment.measurement.cost for allotment in plan.allotments])
+    problem = plan.allotments[0].measurement.design.problem
+    assert problem.unit == unit
+    assert problem.thresholds == measure.thresholds
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_every_strategy_can_be_asked_for_by_name(strategy: str) -> None:
+    served = 0
+    for window, unit, budget in itertools.product((Cumulative(), Rolling(3), AnyWindow(2)), UNITS, BUDGETS):
+        try:
+            plan = Plan([window], timeline=Timeline.of_steps(6), unit=unit, budget=budget, strategy=strategy)
+        except InputError:
+            continue
+        served += 1
+        assert {row.strategy for row in plan.forecast()} == {strategy}
+    assert served > 0
+
+
+# --- Figures to reach -------------------------------------------------------------------------------------------------
+
+YEAR = Timeline("2013-01-01", "2014-01-01", step="1d")
+
+
+def _forecast(window: WindowFamily, unit: Unit, budget: Budget) -> tuple[float, float]:
+    (row,) = Plan([window], timeline=YEAR, unit=unit, budget=budget).forecast()
+    return row.rms, row.max
+
+
+def test_rolling_28_at_event_level() -> None:
+    rms, largest = _forecast(Rolling(28), EVENT, ApproxDP(1.0, 1e-6))
+    assert largest <= 10.8
+    assert rms <= largest * (1 + 1e-12)
+
+
+def test_any_window_at_event_level() -> None:
+    assert _forecast(AnyWindow(), EVENT, ApproxDP(1.0, 1e-6))[0] <= 50
+
+
+def test_cumulative_under_add_remove() -> None:
+    assert _forecast(Cumulative(), ADD_REMOVE, ApproxDP(1.0, 1e-6))[1] <= 12.5
+
+
+def test_rolling_28_under_a_pure_budget() -> None:
+    assert _forecast(Rolling(28), EVENT, PureDP(1.0))[0] <= 14
+
+
+def test_strategies_gain_where_they_are_meant_to() -> None:
+    """Independent noise on every answer is what a strategy has to beat."""
+    for window, unit, budget, least in (
+        (Rolling(28), EVENT, ApproxDP(1.0, 1e-6), 2.0),
+        (AnyWindow(), EVENT, ApproxDP(1.0, 1e-6), 15.0),
+        (Cumulative(), ADD_REMOVE, ZCDP(0.5), 6.0),
+        (Cumulative(), ITEM, PureDP(1.0), 10.0),
+        (AnyWindow(), ITEM, ZCDP(0.5), 3.0),
+    ):
+        direct = Plan([window], timeline=YEAR, unit=unit, budget=budget, strategy="direct").forecast()[0].rms
+        assert direct / _forecast(window, unit, budget)[0] >= least, window

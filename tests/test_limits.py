@@ -166,6 +166,7 @@ def test_plans_say_how_far_they_are_from_the_limit(budget: ApproxDP | ZCDP) -> N
     least = limit(Rolling(7), 1, EVENT, 90)
     assert least is not None
     assert first.limit == pytest.approx(least * unit_scale(budget, GAUSSIAN, 0.5))
+    assert first.limit is not None
     assert first.ratio_to_limit == pytest.approx(first.rms / first.limit)
     assert exactly.limit is None
     assert exactly.ratio_to_limit is None

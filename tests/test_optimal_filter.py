@@ -87,7 +87,7 @@ SMALL = [
         [EVENT, ItemLevel(), ADD_REMOVE],
         [1, 2, 9, 40],
     )
-    if isinstance(window, Cumulative) or window.length < steps
+    if not isinstance(window, Rolling) or window.length < steps
 ]
 
 

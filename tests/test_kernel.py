@@ -503,7 +503,7 @@ MUTANTS = [
     Mutant(
         "integers wrap",
         "integer_maps.py",
-        "return exact.astype(np.int64 if largest * max(growth, 1) < _SAFE else object)",
+        "return exact.astype(np.int64 if largest * growth < _SAFE else object)",
         "return exact.astype(np.int64)",
         _at("kernel", "test_large_counts_do_not_wrap"),
     ),

@@ -45,7 +45,7 @@ from numpy.typing import NDArray
 
 from dpwindows import release_files
 from dpwindows.errors import InputError
-from dpwindows.integer_maps import Identity, IntegerMap
+from dpwindows.integer_maps import IntegerMap
 from dpwindows.strategies.compressed import CompressedDesign
 from dpwindows.strategies.design import (
     BlocksDesign,
@@ -236,7 +236,7 @@ def _matrices(found: IntegerMap, suffix: str) -> Arrays:
     if found.length > _DENSE:
         return {}
     units = np.eye(found.length, dtype=np.int64)
-    matrix = units if isinstance(found, Identity) else found.encode(units)
+    matrix = found.encode(units)
     return {f"matrix{suffix}": _integers(matrix), f"decoder_matrix{suffix}": found.decode(np.eye(found.rows))}
 
 

@@ -101,9 +101,10 @@ def _dense_fourth_moment(decode: Any, rows: int, length: int) -> FloatArray | No
 
 @dataclass(frozen=True)
 class Identity:
-    """`M` is the unit matrix: every number is measured directly."""
+    """`M` is `unit` times the unit matrix: every number is measured directly, on a lattice of `unit` to a count."""
 
     length: int
+    unit: int = 1
 
     @property
     def rows(self) -> int:
@@ -111,20 +112,20 @@ class Identity:
         return self.length
 
     def encode(self, exact: IntArray) -> IntArray:
-        """The numbers themselves."""
-        return exact
+        """The numbers, times `unit`."""
+        return widen(exact, self.unit) * self.unit
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """The numbers themselves."""
-        return measured
+        """The numbers, over `unit`."""
+        return measured / self.unit
 
     def variance(self) -> FloatArray:
-        """1 everywhere."""
-        return np.ones(self.length)
+        """`unit^-2` everywhere."""
+        return np.full(self.length, float(self.unit) ** -2)
 
     def fourth_moment(self) -> FloatArray:
-        """1 everywhere."""
-        return np.ones(self.length)
+        """`unit^-4` everywhere."""
+        return np.full(self.length, float(self.unit) ** -4)
 
 
 @dataclass(frozen=True)

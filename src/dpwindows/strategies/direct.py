@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpwindows import sensitivity
+from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Identity
 from dpwindows.privacy import EventLevel
 from dpwindows.queries import AnyWindow
@@ -17,13 +18,16 @@ def design(problem: Problem) -> Design:
     longest = longest_window(problem.window, problem.steps)
     event = isinstance(problem.unit, EventLevel)
     touched = _windows_holding_a_step(problem.steps, longest) if isinstance(problem.window, AnyWindow) else longest
-    bound = sensitivity.direct_cells(
+    cells = sensitivity.direct_cells(
         touched, count_windows(problem.window, problem.steps), problem.thresholds, event=event
     )
+    # Gaussian noise is charged for the coarseness of its lattice, so counts are measured in fine units of it.
+    unit = 2**problem.bits if problem.law == GAUSSIAN else 1
+    bound = cells * unit**2
     proof = "dpwindows.sensitivity.direct_cells"
     if isinstance(problem.window, AnyWindow):
-        return CountersDesign(problem, NAME, bound, proof, map=Identity(longest), causal=True)
-    return SeriesDesign(problem, NAME, bound, proof, map=Identity(problem.steps))
+        return CountersDesign(problem, NAME, bound, proof, map=Identity(longest, unit), causal=True)
+    return SeriesDesign(problem, NAME, bound, proof, map=Identity(problem.steps, unit))
 
 
 def _windows_holding_a_step(steps: int, longest: int) -> int:

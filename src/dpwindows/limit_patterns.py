@@ -28,7 +28,7 @@ def run_weights(reach: int, runs: int, rounds: int = 16) -> tuple[list[tuple[int
     size = grid_size(reach)
     patterns = list(dict.fromkeys(_even_patterns(reach, runs)))
     first = patterns[:: max(1, len(patterns) // 6)]
-    pairs = np.array([_pairs(pattern) for pattern in patterns])
+    pairs = np.array([pair_counts(pattern) for pattern in patterns])
     weights = np.full(len(patterns), 1.0 / len(patterns))
     memory = memory_for(reach, runs, _CELLS)
     draw = np.random.default_rng(0)
@@ -45,7 +45,7 @@ def run_weights(reach: int, runs: int, rounds: int = 16) -> tuple[list[tuple[int
         climbed = {_climbed(start, lags, runs) for start in starts}
         new = [p for p in climbed if p not in patterns and _cost(p, lags) > mean * (1 + 1e-4)]
         for found in sorted(new, key=lambda pattern: -_cost(pattern, lags))[:4]:
-            patterns, pairs = [*patterns, found], np.vstack([pairs, _pairs(found)])
+            patterns, pairs = [*patterns, found], np.vstack([pairs, pair_counts(found)])
             weights = np.append(weights * 0.98, 0.02)
     return patterns, weights
 
@@ -77,13 +77,14 @@ def _scattered(reach: int, runs: int, draw: np.random.Generator) -> tuple[int, .
     return tuple(int(sum(end <= place for end in ends) % 2) for place in range(reach))
 
 
-def _pairs(pattern: tuple[int, ...]) -> FloatArray:
+def pair_counts(pattern: tuple[int, ...]) -> FloatArray:
+    """Ones at distance 0, and pairs of ones at every further distance."""
     ones = np.array(pattern, dtype=np.float64)
     return np.asarray(np.correlate(ones, ones, "full")[len(ones) - 1 :])
 
 
 def _cost(pattern: tuple[int, ...], lags: FloatArray) -> float:
-    pairs = _pairs(pattern)
+    pairs = pair_counts(pattern)
     return float(pairs[0] * lags[0] + 2 * pairs[1:] @ lags[1:])
 
 

@@ -25,7 +25,7 @@ noise: under approximate budgets Laplace noise may undercut them where one neigh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -35,7 +35,7 @@ import numpy as np
 from scipy import linalg
 
 from dpwindows.integer_maps import FloatArray
-from dpwindows.limit_patterns import renewal_pairs, run_weights
+from dpwindows.limit_patterns import pair_counts, renewal_pairs, run_weights
 from dpwindows.privacy import EventLevel, ItemAddRemove, Unit
 from dpwindows.queries import AnyWindow, Rolling, WindowFamily
 from dpwindows.spectrum import circle_mean, grid_size, interval_weights, power_of
@@ -195,41 +195,19 @@ def _runs_limit(steps: int, reach: int, k: int) -> float:
     Every such pattern occurs there: let the event be at the first run's first step s, with k-1 other occurrences of
     its item before or at s. At the end of each run but the last let one of them, W steps old, leave the window; at
     the start of the next let a new one enter; and let one enter at the end of the last run. That needs steps before
-    s, where a second run begins beyond step W. Parts of patterns are patterns.
+    s, where a second run begins beyond step W. Parts of patterns are patterns. So the steps from W+1 on have the bound
+    for long horizons, or that of all shifts that meet them, weighted alike (T - 1 of them: the sum of `g g'` is
+    Toeplitz); the first W steps are a mechanism of their own, for a cumulative count.
     """
     patterns, weights = run_weights(reach, k)
-    pairs = np.zeros(reach)
-    for pattern, weight in zip(patterns, weights, strict=True):
-        ones = np.array(pattern, dtype=np.float64)
-        pairs += weight * np.correlate(ones, ones, "full")[reach - 1 :]
-    found = _circulant_bound(pairs, steps - reach, steps)
-    if steps <= _DENSE:
-        rows, masses = _placed(patterns, weights, steps, reach)
-        found = max(found, dual_bound(Listed(rows), masses, rounds=4))
+    pairs = np.array([pair_counts(pattern) for pattern in patterns])
+    free = steps - reach
+    found = _circulant_bound((weights[:, None] * pairs).sum(axis=0), free, steps)
+    if 0 < free and steps <= _DENSE:
+        shifts = Stationary(np.pad(pairs, ((0, 0), (0, free)))[:, :free])
+        block = dual_bound(shifts, weights, rounds=2) / np.sqrt(free + reach - 1)
+        found = max(found, float(np.sqrt((free * block**2 + reach * _interval_limit(reach, reach) ** 2) / steps)))
     return found
-
-
-def _placed(
-    patterns: Sequence[Sequence[int]], weights: FloatArray, steps: int, free: int
-) -> tuple[FloatArray, FloatArray]:
-    """Every pattern at every place, cut at the horizon's end; in the first `free` steps only its first run."""
-    rows, masses = [], []
-    for pattern, weight in zip(patterns, weights, strict=True):
-        ones = np.array(pattern, dtype=np.float64)
-        for first in range(1 - len(ones), steps):
-            row = np.zeros(steps)
-            low, high = max(0, first), min(steps, first + len(ones))
-            row[low:high] = ones[low - first : high - first]
-            edges = np.flatnonzero(np.diff(row, prepend=0.0) > 0)
-            if len(edges) == 0:
-                continue
-            # Runs after the first that begin too early do not occur with it: keep the part from the last such on.
-            early = edges[edges < free]
-            if len(early) > 1:
-                row[: early[-1]] = 0.0
-            rows.append(row)
-            masses.append(weight)
-    return np.array(rows), np.array(masses)
 
 
 @dataclass(frozen=True)
@@ -263,12 +241,15 @@ def _suffix_limit(steps: int) -> float:
 
 @dataclass(frozen=True)
 class Stationary:
-    """Random stationary changes of d numbers, each row their expected products by distance; weights on the rows."""
+    """Sums, or averages, of changes whose products `g_s g_t` depend on the distance only: a row for each.
+
+    Weights are on the rows: sums over all shifts of a pattern, or averages over random stationary changes.
+    """
 
     pairs: FloatArray
 
     def moment(self, weights: FloatArray) -> FloatArray:
-        """Toeplitz: an average of `g g'` over changes that occur is a weighted sum of them."""
+        """Toeplitz."""
         return np.asarray(linalg.toeplitz((weights[:, None] * self.pairs).sum(axis=0)))
 
     def costs(self, inverse_root: FloatArray) -> FloatArray:

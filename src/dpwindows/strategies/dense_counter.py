@@ -27,7 +27,7 @@ NAME = "dense-counter"
 # Factorisation takes O(steps^3).
 _LONGEST = 1024
 # Horizons solved from scratch, and how much shorter the one is that a longer horizon's weights come from.
-_SHORT, _COARSENING = 96, 3
+_SHORT, _COARSENING = 64, 3
 # Power of the multiplicative updates: changes and answers that do not interact would take one step at 2.
 _POWER = 1.8
 
@@ -59,7 +59,7 @@ def _factor(steps: int, criterion: Criterion) -> FloatArray:
 
 def _solved(steps: int, criterion: Criterion) -> tuple[FloatArray, FloatArray, FloatArray]:
     """`C^-1` up to a factor, and the weights of changes and answers; from the weights of a shorter horizon."""
-    changes, answers, rounds = np.ones(steps), np.ones(steps), 10 if criterion == "rms" else 24
+    changes, answers, rounds = np.ones(steps), np.ones(steps), 6 if criterion == "rms" else 16
     if steps > _SHORT:
         _, changes, answers = _solved(-(-steps // _COARSENING), criterion)
         changes, answers = _stretched(changes, steps), _stretched(answers, steps)

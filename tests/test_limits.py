@@ -12,7 +12,7 @@ from dpwindows import limits
 from dpwindows.accounting import GAUSSIAN, unit_scale
 from dpwindows.integer_maps import FloatArray
 from dpwindows.limit_patterns import renewal_pairs, run_weights
-from dpwindows.limits import Intervals, Listed, Stationary, Suffixes, limit
+from dpwindows.limits import Intervals, Listed, Shifts, Stationary, Suffixes, limit
 from dpwindows.plan import Plan
 from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
@@ -125,6 +125,13 @@ def test_intervals_and_suffixes_agree_with_lists() -> None:
     listed = Listed(rows)
     assert np.allclose(intervals.moment(weights), listed.moment(weights.ravel()))
     assert np.allclose(intervals.costs(inverse)[inside], listed.costs(inverse).reshape(shape)[inside])
+    patterns = ((1, 0, 1), (1, 1, 0))
+    shifts = Shifts(9, patterns)
+    padded = [np.pad(pattern, (first + 2, 9 - first - 1)) for pattern in patterns for first in range(-2, 9)]
+    cut = Listed(np.array([row[2:11] for row in padded], dtype=np.float64))
+    spread = shifts.spread(np.array([0.3, 0.7])) * rng.random((2, 11))
+    assert np.allclose(shifts.moment(spread), cut.moment(spread.ravel()))
+    assert np.allclose(shifts.costs(inverse).ravel(), cut.costs(inverse))
     suffixes, tails = Suffixes(9), Listed(np.tri(9).T)
     assert np.allclose(suffixes.moment(weights[:, 0]), tails.moment(weights[:, 0]))
     assert np.allclose(suffixes.costs(inverse), tails.costs(inverse))

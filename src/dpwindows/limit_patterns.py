@@ -22,7 +22,7 @@ _TABLED = 128
 
 
 @lru_cache(maxsize=32)
-def run_weights(reach: int, runs: int, rounds: int = 16) -> tuple[list[tuple[int, ...]], FloatArray]:
+def run_weights(reach: int, runs: int, rounds: int = 12) -> tuple[list[tuple[int, ...]], FloatArray]:
     """Patterns of at most `runs` runs in `reach` places, and weights that sum to 1."""
     runs = min(runs, (reach + 1) // 2)
     size = grid_size(reach)

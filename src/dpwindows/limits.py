@@ -32,6 +32,7 @@ from itertools import product
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from dpwindows.integer_maps import FloatArray
@@ -161,6 +162,48 @@ class Intervals:
         return found
 
 
+@dataclass(frozen=True)
+class Shifts:
+    """All shifts of some patterns of one length that meet `steps` steps, cut there; weights (pattern, shift).
+
+    A 0/1 vector is `sum_b sign_b 1[t < b]` over the ends b of its runs, counted plus, and their starts, minus.
+    """
+
+    steps: int
+    patterns: tuple[tuple[int, ...], ...]
+
+    def spread(self, by_pattern: FloatArray) -> FloatArray:
+        """Weights to begin with: every shift alike, those that stick out halved."""
+        length = len(self.patterns[0])
+        first = np.arange(1 - length, self.steps)
+        inside = (first >= 0) & (first + length <= self.steps)
+        return np.asarray(by_pattern[:, None] * np.where(inside, 1.0, 0.5))
+
+    def _corners(self, pattern: tuple[int, ...]) -> Iterator[tuple[float, NDArray[np.int64], NDArray[np.int64]]]:
+        """For every two boundaries of a pattern the product of their signs, and their places in all shifts."""
+        turns = np.diff(pattern, prepend=0, append=0)
+        first = np.arange(1 - len(pattern), self.steps)
+        places = [(float(-turns[b]), np.clip(first + b, 0, self.steps)) for b in np.flatnonzero(turns)]
+        for (sign, place), (other_sign, other) in product(places, repeat=2):
+            yield sign * other_sign, place, other
+
+    def moment(self, weights: FloatArray) -> FloatArray:
+        """Sums over boundaries beyond s and beyond t."""
+        corners = np.zeros((self.steps + 1, self.steps + 1))
+        for pattern, row in zip(self.patterns, weights, strict=True):
+            for sign, place, other in self._corners(pattern):
+                np.add.at(corners, (place, other), sign * row)
+        beyond = np.cumsum(np.cumsum(corners[::-1, ::-1], axis=0), axis=1)[::-1, ::-1]
+        return np.asarray(beyond[1:, 1:])
+
+    def costs(self, inverse_root: FloatArray) -> FloatArray:
+        """Sums of K up to boundaries."""
+        sums = np.zeros((self.steps + 1, self.steps + 1))
+        sums[1:, 1:] = np.cumsum(np.cumsum(inverse_root, axis=0), axis=1)
+        rows = [sum(sign * sums[a, b] for sign, a, b in self._corners(pattern)) for pattern in self.patterns]
+        return np.array(rows)
+
+
 # --- Sets of changes ------------------------------------------------------------------------------------------------
 
 
@@ -196,16 +239,16 @@ def _runs_limit(steps: int, reach: int, k: int) -> float:
     its item before or at s. At the end of each run but the last let one of them, W steps old, leave the window; at
     the start of the next let a new one enter; and let one enter at the end of the last run. That needs steps before
     s, where a second run begins beyond step W. Parts of patterns are patterns. So the steps from W+1 on have the bound
-    for long horizons, or that of all shifts that meet them, weighted alike (T - 1 of them: the sum of `g g'` is
-    Toeplitz); the first W steps are a mechanism of their own, for a cumulative count.
+    for long horizons, or that of all shifts that meet them; the first W steps are a mechanism of their own, for a
+    cumulative count.
     """
     patterns, weights = run_weights(reach, k)
     pairs = np.array([pair_counts(pattern) for pattern in patterns])
     free = steps - reach
     found = _circulant_bound((weights[:, None] * pairs).sum(axis=0), free, steps)
-    if 0 < free and steps <= _DENSE:
-        shifts = Stationary(np.pad(pairs, ((0, 0), (0, free)))[:, :free])
-        block = dual_bound(shifts, weights, rounds=2) / np.sqrt(free + reach - 1)
+    if free > 0 and steps <= _DENSE:
+        shifts = Shifts(free, tuple(patterns))
+        block = dual_bound(shifts, shifts.spread(weights))
         found = max(found, float(np.sqrt((free * block**2 + reach * _interval_limit(reach, reach) ** 2) / steps)))
     return found
 

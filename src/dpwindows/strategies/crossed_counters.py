@@ -7,7 +7,7 @@ no logarithm under Gaussian noise (the filter's exponent settles near 3/4). Unde
 differences.
 
 Lines with few windows are measured more coarsely than lines with many: a line of n windows is given the weight
-`(n / longest)^power`. Exponent, decay and power are searched on a horizon of at most 100 steps, of which the best
+`(n / longest)^power`. Exponent, decay and power are searched on a horizon of at most 40 steps, of which the best
 values hardly depend, and rounded, so that one machine's plan is the other's.
 """
 
@@ -29,7 +29,7 @@ from dpwindows.integer_maps import FloatArray, IntArray
 from dpwindows.privacy import EventLevel, ItemLevel
 from dpwindows.queries import AnyWindow
 from dpwindows.staircases import Line
-from dpwindows.strategies.design import Block, Criterion, Design, Problem, blocks_of
+from dpwindows.strategies.design import Block, Criterion, Design, Problem, blocks_of, score
 from dpwindows.strategies.fractional import integer_taps, real_taps
 from dpwindows.windows import Answers, longest_window
 
@@ -40,7 +40,7 @@ _LARGEST = 2048
 # nothing but the lines that it cuts, at most one in this many.
 _ONE_BLOCK, _LENGTHS = 512, 16
 # Horizon of the search, and lengths of windows that are searched as they are.
-_SEARCHED, _SHORT = 100, 32
+_SEARCHED, _SHORT = 40, 8
 
 
 def design(problem: Problem) -> Design | None:
@@ -56,9 +56,14 @@ def design(problem: Problem) -> Design | None:
     # A third of the resolution goes to the weights.
     fine = problem.bits // 3
     taps = integer_taps(alpha, decay, min(width + longest - 1, problem.steps), problem.bits - fine)
-    found = CrossedDesign(problem, taps, width, power, 2**fine, parameters={})
-    chosen = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits, "power": power, "width": width}
-    return replace(found, parameters=chosen)
+    powers = [power]
+    if _SEARCHED < problem.steps <= _ONE_BLOCK:
+        # Of what is searched, the power alone drifts with the horizon: towards even weights.
+        powers += [round(power * share, 3) for share in (0.8, 0.6, 0.4)]
+    found = [CrossedDesign(problem, taps, width, power, 2**fine, parameters={}) for power in powers]
+    best = min(found, key=score)
+    chosen = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
+    return replace(best, parameters={**chosen, "power": best.power, "width": width})
 
 
 @dataclass(frozen=True)
@@ -90,8 +95,9 @@ class CrossedDesign:
 
     def _weights(self, lengths: Iterable[int]) -> tuple[int, ...]:
         most = min(self.width + longest_window(self.problem.window, self.problem.steps) - 1, self.problem.steps)
-        least = min(1.0, most**self.power)
-        return tuple(max(1, round(self.scale * (n / most) ** self.power * least)) for n in lengths)
+        # A negative power favours short lines: the largest weight is `scale` either way.
+        largest = max(1.0, most**-self.power)
+        return tuple(max(1, round(self.scale * (n / most) ** self.power / largest)) for n in lengths)
 
     @cached_property
     def _lines(self) -> list[Line]:
@@ -105,9 +111,7 @@ class CrossedDesign:
     @cached_property
     def sensitivity(self) -> int:
         """The certified bound over all lines of all blocks."""
-        bound = (
-            staircases.crossed_counters_l2 if self.problem.law == GAUSSIAN else staircases.crossed_counters_l1
-        )
+        bound = staircases.crossed_counters_l2 if self.problem.law == GAUSSIAN else staircases.crossed_counters_l1
         formal = isinstance(self.problem.unit, ItemLevel)
         return bound(self.taps, self._lines, self.problem.thresholds, formal=formal)
 
@@ -196,7 +200,7 @@ def _search_on(
     def parameters(point: FloatArray) -> tuple[float, float, float]:
         alpha = 1.5 / (1 + math.exp(-min(max(point[0], -5.0), 5.0)))
         memory = math.exp(min(max(point[1], 0.1), 14.0))
-        return round(alpha, 4), round(memory, 2), round(min(max(point[2], -1.0), 2.0), 3)
+        return round(alpha, 4), round(memory, 2), round(float(min(max(point[2], -1.0), 2.0)), 3)
 
     def error(point: FloatArray) -> float:
         alpha, memory, power = parameters(point)

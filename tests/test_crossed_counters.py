@@ -1,0 +1,173 @@
+"""Crossed counters: exact integers in, unbiased estimates out, with the error that was forecast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+import dpwindows as dw
+from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.crossed_filters import CrossedFilters
+from dpwindows.privacy import Budget, Unit
+from dpwindows.strategies import candidates, counters, crossed_counters
+from dpwindows.strategies.crossed_counters import CrossedDesign
+from dpwindows.strategies.design import Problem, score
+from dpwindows.strategies.fractional import integer_taps
+from tests import brute_force
+
+GENERATOR = np.random.default_rng(7)
+
+
+def explicit(found: CrossedFilters) -> NDArray[np.float64]:
+    """The integer matrix, column by column."""
+    starts, ends = found.shape
+    units = np.eye(starts * ends, dtype=np.int64).reshape(-1, starts, ends)
+    return np.array([found.encode(unit) for unit in units], dtype=np.float64).T
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 5), (6, 6), (5, 9)])
+def test_decoding_is_least_squares_and_the_variance_that_of_the_decoder(shape: tuple[int, int]) -> None:
+    starts, ends = shape
+    weights = GENERATOR.integers(3, 40, size=starts + ends).tolist()
+    found = CrossedFilters(integer_taps(0.75, 0.99, ends, 12), tuple(weights[:starts]), tuple(weights[starts:]))
+    matrix = explicit(found)
+    decoder = np.array([found.decode(unit).ravel() for unit in np.eye(found.rows)]).T
+    assert decoder == pytest.approx(np.linalg.pinv(matrix), abs=1e-9 * abs(decoder).max())
+    assert found.variance().ravel() == pytest.approx((decoder**2).sum(axis=1), rel=1e-9)
+    moment = found.fourth_moment()
+    assert moment is not None
+    assert moment.ravel() == pytest.approx((decoder**4).sum(axis=1), rel=1e-9)
+
+
+def test_symmetric_blocks_take_the_short_way_to_the_same_modes() -> None:
+    taps, weights = integer_taps(0.75, 0.99, 8, 12), (3, 5, 6, 8, 9, 10, 11, 12)
+    found = CrossedFilters(taps, weights[::-1], weights)
+    matrix = explicit(found)
+    assert found.variance() == pytest.approx(np.diag(np.linalg.inv(matrix.T @ matrix)).reshape(8, 8))
+
+
+def test_counts_beyond_64_bits_are_encoded_exactly() -> None:
+    found = CrossedFilters((1 << 16, -(1 << 15), -9), (200, 256), (256, 100, 7))
+    exact = np.array([[1 << 45, -(1 << 44), 3], [5, 1 << 46, 7]])
+    encoded = [int(value) for value in found.encode(exact)]
+    taps, rows = found.taps, [[int(value) for value in row] for row in exact]
+    along_ends = [
+        found.start_weights[a] * sum(taps[j] * rows[a][b - j] for j in range(b + 1)) for a in range(2) for b in range(3)
+    ]
+    along_starts = [
+        found.end_weights[b] * sum(taps[j] * rows[1 - a + j][b] for j in range(a + 1))
+        for a in range(2)
+        for b in range(3)
+    ]
+    assert encoded == along_ends + along_starts
+    assert max(map(abs, encoded)) > 1 << 63
+
+
+def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: object) -> Problem:
+    noise = 4.2247 if law == GAUSSIAN else 1.0
+    return Problem(dw.AnyWindow(longest), steps, (1,), unit, law, noise, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [3, 7, 20])
+@pytest.mark.parametrize("longest", [1, 4, None])
+def test_blocks_of_starts_give_every_window_back(width: int, longest: int | None) -> None:
+    problem = asked(20, dw.ItemAddRemove(), GAUSSIAN, longest)
+    taps = integer_taps(0.75, 0.999, 20, 16)
+    found = CrossedDesign(problem, taps, width, 0.5, 256, parameters={})
+
+    class Answers:
+        steps = 20
+        square = np.triu(GENERATOR.integers(0, 1000, size=(20, 20)))
+
+        def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[np.int64]:
+            a, b = first_start - 1, first_end - 1
+            return self.square[a : a + starts, b : b + ends]
+
+    measured = found.encode(Answers(), 1)  # type: ignore[arg-type]
+    assert measured.shape == (found.rows,)
+    reach = longest or 20
+    expected = [Answers.square[a, b] for a in range(20) for b in range(a, min(20, a + reach))]
+    assert found.decode(measured.astype(np.float64)) == pytest.approx(expected, abs=1e-6)
+    assert len(found.variance()) == len(expected)
+
+
+# Figures of issue 3 and their like, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
+@pytest.mark.parametrize(
+    ("unit", "law", "longest", "criterion", "most"),
+    [
+        (dw.ItemAddRemove(), GAUSSIAN, None, "rms", 88.0),
+        (dw.ItemAddRemove(), GAUSSIAN, None, "max", 119.0),
+        (dw.ItemAddRemove(), GAUSSIAN, 28, "rms", 95.5),
+        (dw.ItemLevel(), GAUSSIAN, None, "rms", 122.5),
+        (dw.ItemLevel(), GAUSSIAN, 28, "rms", 132.5),
+        (dw.ItemAddRemove(), LAPLACE, None, "rms", 1030.0),
+        (dw.ItemLevel(), LAPLACE, None, "rms", 2010.0),
+    ],
+)
+def test_a_year_of_days_has_the_error_promised(
+    unit: Unit, law: Law, longest: int | None, criterion: str, most: float
+) -> None:
+    best = candidates(asked(365, unit, law, longest, criterion=criterion))[0]
+    assert best.strategy == crossed_counters.NAME
+    assert score(best) <= most
+
+
+def test_counters_for_starts_alone_err_more_than_twice_as_much() -> None:
+    problem = asked(365, dw.ItemAddRemove(), GAUSSIAN)
+    alone, crossed = counters.design(problem), crossed_counters.design(problem)
+    assert alone is not None
+    assert crossed is not None
+    assert score(alone) > 2 * score(crossed)
+
+
+def test_event_level_and_other_windows_are_left_to_others() -> None:
+    assert crossed_counters.design(asked(30, dw.EventLevel(), GAUSSIAN)) is None
+    series = Problem(dw.Cumulative(), 30, (1,), dw.ItemLevel(), GAUSSIAN, 4.0)
+    assert crossed_counters.design(series) is None
+
+
+LOG = [(item, int(step)) for item in range(400) for step in GENERATOR.integers(0, 24, size=1 + item % 7)]
+
+
+def release_of(budget: Budget, unit: Unit) -> list[dict[str, Any]]:
+    plan = dw.Plan(
+        [dw.AnyWindow().at_least(1, 2)],
+        timeline=dw.Timeline(0, 24, step="1"),
+        unit=unit,
+        budget=budget,
+        strategy=crossed_counters.NAME,
+    )
+    table = pa.table({"item": [item for item, _ in LOG], "time": [step for _, step in LOG]})
+    rows: list[dict[str, Any]] = plan.run(table, item="item", time="time").to_arrow().to_pylist()
+    return rows
+
+
+def errors_of(rows: list[dict[str, Any]]) -> NDArray[np.float64]:
+    events = [(item, step + 1, 1) for item, step in LOG]
+    known = {k: np.array(brute_force.any_window(events, k, 24)) for k in (1, 2)}
+    exact = [known[row["k"]][row["first_step"] - 1, row["last_step"] - 1] for row in rows]
+    estimates: NDArray[np.float64] = np.array([row["estimate"] for row in rows])
+    return estimates - np.array(exact)
+
+
+@pytest.mark.parametrize("budget", [dw.ApproxDP(1e9, 1e-6), dw.PureDP(1e9)])
+def test_without_noise_a_release_is_exact(budget: Budget) -> None:
+    rows = release_of(budget, dw.ItemLevel())
+    assert len(rows) == 2 * 24 * 25 // 2
+    assert abs(errors_of(rows)).max() < 0.01
+
+
+@pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)])
+def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
+    scaled = []
+    for _ in range(12):
+        rows = release_of(budget, dw.ItemAddRemove())
+        scaled.append(errors_of(rows) / np.array([row["std_error"] for row in rows], dtype=np.float64))
+    squares = (np.array(scaled) ** 2).mean(axis=1)
+    # Twelve releases of 600 correlated numbers: their mean square has a spread of some 5 %.
+    assert 0.75 < squares.mean() < 1.3
+    assert abs(np.array(scaled).mean()) < 0.25

@@ -151,7 +151,7 @@ def errors_of(rows: list[dict[str, Any]]) -> NDArray[np.float64]:
     known = {k: np.array(brute_force.any_window(events, k, 24)) for k in (1, 2)}
     exact = [known[row["k"]][row["first_step"] - 1, row["last_step"] - 1] for row in rows]
     estimates: NDArray[np.float64] = np.array([row["estimate"] for row in rows])
-    return estimates - np.array(exact)
+    return np.subtract(estimates, exact, dtype=np.float64)
 
 
 @pytest.mark.parametrize("budget", [dw.ApproxDP(1e9, 1e-6), dw.PureDP(1e9)])

@@ -56,10 +56,9 @@ def design(problem: Problem) -> Design | None:
     # A third of the resolution goes to the weights.
     fine = problem.bits // 3
     taps = integer_taps(alpha, decay, min(width + longest - 1, problem.steps), problem.bits - fine)
-    powers = [power]
-    if _SEARCHED < problem.steps <= _ONE_BLOCK:
-        # Of what is searched, the power alone drifts with the horizon: towards even weights.
-        powers += [round(power * share, 3) for share in (0.8, 0.6, 0.4)]
+    # Of what is searched, the power alone drifts with the horizon: towards even weights.
+    shares = (1.0,) if problem.steps <= _SEARCHED else (1.0, 0.8, 0.6, 0.4) if width <= _ONE_BLOCK else (0.8,)
+    powers = [round(power * share, 3) for share in shares]
     found = [CrossedDesign(problem, taps, width, power, 2**fine, parameters={}) for power in powers]
     best = min(found, key=score)
     chosen = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -29,7 +29,7 @@ from dpwindows.integer_maps import FloatArray, IntArray
 from dpwindows.privacy import EventLevel, ItemLevel
 from dpwindows.queries import AnyWindow
 from dpwindows.staircases import Line
-from dpwindows.strategies.design import Block, Criterion, Design, Problem, blocks_of, score
+from dpwindows.strategies.design import Block, Criterion, Design, Problem, blocks_of
 from dpwindows.strategies.fractional import integer_taps, real_taps
 from dpwindows.windows import Answers, longest_window
 
@@ -56,13 +56,8 @@ def design(problem: Problem) -> Design | None:
     # A third of the resolution goes to the weights.
     fine = problem.bits // 3
     taps = integer_taps(alpha, decay, min(width + longest - 1, problem.steps), problem.bits - fine)
-    # Of what is searched, the power alone drifts with the horizon: towards even weights.
-    shares = (1.0,) if problem.steps <= _SEARCHED else (1.0, 0.8, 0.6, 0.4) if width <= _ONE_BLOCK else (0.8,)
-    powers = [round(power * share, 3) for share in shares]
-    found = [CrossedDesign(problem, taps, width, power, 2**fine, parameters={}) for power in powers]
-    best = min(found, key=score)
-    chosen = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
-    return replace(best, parameters={**chosen, "power": best.power, "width": width})
+    chosen = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits, "power": power, "width": width}
+    return CrossedDesign(problem, taps, width, power, 2**fine, chosen)
 
 
 @dataclass(frozen=True)
@@ -156,6 +151,10 @@ class CrossedDesign:
 
     def variance(self) -> FloatArray:
         """The maps', for the windows that were asked for."""
+        return self._variance
+
+    @cached_property
+    def _variance(self) -> FloatArray:
         known = {found: found.variance() for found in {found for _, found in self._blocks}}
         return np.concatenate([self._asked(block, known[found]) for block, found in self._blocks])
 
@@ -179,12 +178,19 @@ def _lengths(block: Block) -> tuple[range, list[int]]:
 
 
 def _search(problem: Problem, longest: int) -> tuple[float, float, float]:
-    """Exponent, decay and power of weights for the horizon of a problem."""
+    """Exponent, decay and power of weights for the horizon of a problem.
+
+    Of what is searched on a short horizon, the power alone drifts with the horizon: towards even weights, and the more
+    so where windows are short for the horizon (both found by trying; they cost or save a percent of error).
+    """
     horizon = min(problem.steps, _SEARCHED)
     within = min(longest, max(_SHORT, round(longest * horizon / problem.steps)), horizon)
     formal = isinstance(problem.unit, ItemLevel)
     alpha, memory, power = _search_on(horizon, within, problem.law, problem.criterion, formal=formal)
-    return alpha, 1 - 1 / (memory * problem.steps / horizon), power
+    stretched = problem.steps / horizon
+    shorter = longest / problem.steps * horizon / within
+    power *= stretched**-0.1 * min(1.0, max(0.5, shorter**0.7))
+    return alpha, 1 - 1 / (memory * stretched), round(power, 3)
 
 
 @lru_cache(maxsize=256)

@@ -12,8 +12,18 @@ so the matrix M has twice as many rows as columns, and its Gram matrix is a sum 
     M'M = (J L'L J) x diag(c^2) + diag(r^2) x (L'L).
 
 With `U' diag(r^2) U = 1`, `U' J L'L J U = diag(mu)` and `V' diag(c^2) V = 1`, `V' L'L V = diag(nu)` (two symmetric
-eigenproblems of the sizes of the axes) its inverse is `(U x V) diag(1 / (mu_i + nu_j)) (U x V)'`. Least squares and
-its exact variance, the diagonal of that inverse, are a few products of matrices of those sizes.
+eigenproblems of the sizes of the axes) its inverse is `(U x V) W (U x V)'` with W diagonal, `W_ij = 1 / (mu_i + nu_j)`:
+least squares is a few products of matrices of those sizes, and its covariance is that inverse.
+
+Windows with a > b hold nothing, and their counts are known to be 0. Telling that to least squares for those next to
+the diagonal, a = b + 1, is nearly as good as telling it for all. With S the covariance of these estimates alone, least
+squares given that they are 0 is the estimate less `Cov(., pinned) S^-1 (pinned estimates)`, and its variance is less
+by the diagonal of `Cov(., pinned) S^-1 Cov(pinned, .)`. Covariances come from W in few terms: W has singular values
+`s_r` that fall geometrically, `W = sum_r s_r x_r y_r'`, and
+
+    Cov((a, b), (a', b')) = sum_r s_r (U diag(x_r) U')[a, a'] (V diag(y_r) V')[b, b'].
+
+Pinning keeps the estimates unbiased whatever S is, and rounding with it.
 """
 
 from __future__ import annotations
@@ -28,6 +38,12 @@ from dpwindows.integer_maps import FloatArray, IntArray, convolve_exactly, widen
 
 # Fourth moments are formed from the explicit decoder for blocks of up to this many windows.
 _DENSE = 1024
+# Zeros are pinned in blocks of up to this many starts and ends: the variance takes time of their fourth power.
+_PINNED = 400
+# Starts whose covariances with the pinned windows are held at a time.
+_CHUNK = 16
+# Singular values of W are kept down to this part of the largest.
+_KEPT = 1e-14
 
 
 @dataclass(frozen=True)
@@ -63,19 +79,46 @@ class CrossedFilters:
         return np.concatenate([along_ends.ravel(), along_starts.ravel()])
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """Least squares: shape (rows,) to (starts, ends)."""
+        """Least squares, the pinned windows known to be 0: shape (rows,) to (starts, ends)."""
         along_ends, along_starts = measured.reshape(2, *self.shape)
         starts, ends = self.shape
         right = (self._start_weights[:, None] * along_ends) @ self._filter(ends)
         right += (self._filter(starts).T @ along_starts)[::-1] * self._end_weights
-        by_start, by_end, _ = self._factors
-        solved = (by_start.T @ right @ by_end) / self._eigenvalues
-        return np.asarray(by_start @ solved @ by_end.T)
+        estimate = self._solve(right)
+        if self._pins:
+            pinned = np.arange(self._pins)
+            excess = np.zeros(self.shape)
+            excess[pinned + 1, pinned] = linalg.cho_solve((self._pinning[2], True), estimate[pinned + 1, pinned])
+            estimate -= self._solve(excess)
+        return estimate
+
+    def _solve(self, right: FloatArray) -> FloatArray:
+        """`(M'M)^-1` applied to an array of shape (starts, ends)."""
+        by_start, by_end, eigenvalues = self._factors
+        return np.asarray(by_start @ ((by_start.T @ right @ by_end) / eigenvalues) @ by_end.T)
 
     def variance(self) -> FloatArray:
-        """The diagonal of `(M'M)^-1`, shape (starts, ends)."""
-        by_start, by_end, _ = self._factors
-        return np.asarray(by_start**2 @ (1 / self._eigenvalues) @ (by_end**2).T)
+        """Variance of every estimate for a <= b, shape (starts, ends); 0 for the rest."""
+        by_start, by_end, eigenvalues = self._factors
+        variance = np.triu(by_start**2 @ (1 / eigenvalues) @ (by_end**2).T)
+        if not self._pins:
+            return variance
+        along_starts, along_ends, root = self._pinning
+        symmetric = self._symmetric
+        starts, size = self.shape
+        for first in range(0, starts, _CHUNK):
+            # A symmetric block looks the same read backwards, so half of it will do.
+            last, until = min(first + _CHUNK, starts), size - first if symmetric else size
+            if until <= first:
+                break
+            covariance = along_starts[:, first:last] @ along_ends[:, :, first:until]
+            explained = linalg.solve_triangular(root, covariance.reshape(self._pins, -1), lower=True, overwrite_b=True)
+            less = np.einsum("cw,cw->w", explained, explained).reshape(last - first, -1)
+            variance[first:last, first:until] -= np.triu(less)
+        if symmetric:
+            kept = np.add.outer(np.arange(size), np.arange(size)) < size
+            variance = np.where(kept, variance, variance[::-1, ::-1].T)
+        return variance
 
     def fourth_moment(self) -> FloatArray | None:
         """From the explicit decoder for up to 1,024 windows, None beyond."""
@@ -100,19 +143,40 @@ class CrossedFilters:
         column[: len(kept)] = kept
         return np.asarray(linalg.toeplitz(column, np.zeros(size)))
 
+    @property
+    def _symmetric(self) -> bool:
+        """Whether starts look from the first what ends look from the last."""
+        return self.start_weights == self.end_weights[::-1]
+
+    @property
+    def _pins(self) -> int:
+        """How many windows next to the diagonal are pinned: start c + 1 and end c, for c = 0..pins-1."""
+        starts, ends = self.shape
+        return min(starts - 1, ends) if max(starts, ends) <= _PINNED else 0
+
     @cached_property
     def _factors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """U, V, and the array of all `mu_i + nu_j`."""
         nu, by_end = _modes(self._filter(len(self.end_weights)), self._end_weights)
-        if self.start_weights == self.end_weights[::-1]:
+        if self._symmetric:
             # The same eigenproblem, its axis reversed.
             return by_end[::-1], by_end, nu[:, None] + nu[None, :]
         mu, reversed_start = _modes(self._filter(len(self.start_weights)), self._start_weights[::-1])
         return reversed_start[::-1], by_end, mu[:, None] + nu[None, :]
 
-    @property
-    def _eigenvalues(self) -> FloatArray:
-        return self._factors[2]
+    @cached_property
+    def _pinning(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The two factors of all covariances with each pinned window, and the Cholesky factor of S."""
+        by_start, by_end, eigenvalues = self._factors
+        left, singular, right = linalg.svd(1 / eigenvalues)
+        terms = int((singular > _KEPT * singular[0]).sum())
+        pins = np.arange(self._pins)
+        along_starts = (by_start * (left.T[:terms] * singular[:terms, None])[:, None, :]) @ by_start[pins + 1].T
+        along_ends = (by_end * right[:terms, None, :]) @ by_end[pins].T
+        covariance = np.einsum("rij,rij->ij", along_starts[:, pins + 1], along_ends[:, pins])
+        root = linalg.cholesky((covariance + covariance.T) / 2, lower=True)
+        # With pins first, covariances with all windows are products of small matrices, one for each pin.
+        return np.ascontiguousarray(along_starts.transpose(2, 1, 0)), along_ends.transpose(2, 0, 1).copy(), root
 
 
 def _modes(filtering: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

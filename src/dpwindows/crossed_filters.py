@@ -18,12 +18,13 @@ least squares is a few products of matrices of those sizes, and its covariance i
 Windows with a > b hold nothing, and their counts are known to be 0. Telling that to least squares for those next to
 the diagonal, a = b + 1, is nearly as good as telling it for all. With S the covariance of these estimates alone, least
 squares given that they are 0 is the estimate less `Cov(., pinned) S^-1 (pinned estimates)`, and its variance is less
-by the diagonal of `Cov(., pinned) S^-1 Cov(pinned, .)`. Covariances come from W in few terms: W has singular values
-`s_r` that fall geometrically, `W = sum_r s_r x_r y_r'`, and
+by the diagonal of `Cov(., pinned) S^-1 Cov(pinned, .)`. Covariances come from W in few terms: in a
+block that looks the same read backwards (mu = nu) W is symmetric with eigenvalues `s_r` that fall geometrically,
+`W = sum_r s_r x_r x_r'`, and
 
-    Cov((a, b), (a', b')) = sum_r s_r (U diag(x_r) U')[a, a'] (V diag(y_r) V')[b, b'].
+    Cov((a, b), (a', b')) = sum_r s_r (U diag(x_r) U')[a, a'] (V diag(x_r) V')[b, b'].
 
-Pinning keeps the estimates unbiased whatever S is, and rounding with it.
+Pinning keeps the estimates unbiased whatever S is taken to be. It is done in such blocks, if not too large.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _PINNED = 400
 # Starts whose covariances with the pinned windows are held at a time.
 _CHUNK = 16
 # Singular values of W are kept down to this part of the largest.
-_KEPT = 1e-14
+_KEPT = 1e-10
 
 
 @dataclass(frozen=True)
@@ -104,21 +105,16 @@ class CrossedFilters:
         if not self._pins:
             return variance
         along_starts, along_ends, root = self._pinning
-        symmetric = self._symmetric
-        starts, size = self.shape
-        for first in range(0, starts, _CHUNK):
-            # A symmetric block looks the same read backwards, so half of it will do.
-            last, until = min(first + _CHUNK, starts), size - first if symmetric else size
-            if until <= first:
-                break
+        size = len(self.end_weights)
+        # The block looks the same read backwards, so the half with a + b < size will do.
+        for first in range(0, (size + 1) // 2, _CHUNK):
+            last, until = min(first + _CHUNK, size), size - first
             covariance = along_starts[:, first:last] @ along_ends[:, :, first:until]
             explained = linalg.solve_triangular(root, covariance.reshape(self._pins, -1), lower=True, overwrite_b=True)
             less = np.einsum("cw,cw->w", explained, explained).reshape(last - first, -1)
             variance[first:last, first:until] -= np.triu(less)
-        if symmetric:
-            kept = np.add.outer(np.arange(size), np.arange(size)) < size
-            variance = np.where(kept, variance, variance[::-1, ::-1].T)
-        return variance
+        half = np.add.outer(np.arange(size), np.arange(size)) < size
+        return np.where(half, variance, variance[::-1, ::-1].T)
 
     def fourth_moment(self) -> FloatArray | None:
         """From the explicit decoder for up to 1,024 windows, None beyond."""
@@ -145,14 +141,14 @@ class CrossedFilters:
 
     @property
     def _symmetric(self) -> bool:
-        """Whether starts look from the first what ends look from the last."""
+        """Whether the block looks the same read backwards, ends for starts."""
         return self.start_weights == self.end_weights[::-1]
 
     @property
     def _pins(self) -> int:
         """How many windows next to the diagonal are pinned: start c + 1 and end c, for c = 0..pins-1."""
-        starts, ends = self.shape
-        return min(starts - 1, ends) if max(starts, ends) <= _PINNED else 0
+        size = len(self.end_weights)
+        return size - 1 if self._symmetric and size <= _PINNED else 0
 
     @cached_property
     def _factors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -167,16 +163,18 @@ class CrossedFilters:
     @cached_property
     def _pinning(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The two factors of all covariances with each pinned window, and the Cholesky factor of S."""
-        by_start, by_end, eigenvalues = self._factors
-        left, singular, right = linalg.svd(1 / eigenvalues)
-        terms = int((singular > _KEPT * singular[0]).sum())
+        _, by_end, eigenvalues = self._factors
+        values, vectors = linalg.eigh(1 / eigenvalues)
+        kept = values > _KEPT * values[-1]
+        along_ends = (by_end * vectors.T[kept][:, None, :]) @ by_end.T
+        # Starts are ends read backwards: start c + 1 is end size - 2 - c.
+        along_starts = (values[kept][:, None, None] * along_ends)[:, ::-1, -2::-1]
+        along_ends = along_ends[:, :, : self._pins]
         pins = np.arange(self._pins)
-        along_starts = (by_start * (left.T[:terms] * singular[:terms, None])[:, None, :]) @ by_start[pins + 1].T
-        along_ends = (by_end * right[:terms, None, :]) @ by_end[pins].T
         covariance = np.einsum("rij,rij->ij", along_starts[:, pins + 1], along_ends[:, pins])
         root = linalg.cholesky((covariance + covariance.T) / 2, lower=True)
         # With pins first, covariances with all windows are products of small matrices, one for each pin.
-        return np.ascontiguousarray(along_starts.transpose(2, 1, 0)), along_ends.transpose(2, 0, 1).copy(), root
+        return along_starts.transpose(2, 1, 0).copy(), along_ends.transpose(2, 0, 1).copy(), root
 
 
 def _modes(filtering: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -80,7 +80,19 @@ def test_changed_no_pair_of_staircases_exceeds_the_bound_for_any_taps(found: Cro
 
 
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
-@pytest.mark.parametrize("steps", [2, 4, 6])
+@pytest.mark.parametrize("steps", [2, 3, 5, 7])
+def test_the_filters_in_use_are_charged_the_truth_for_one_staircase(steps: int, law: Law) -> None:
+    found = design(problem(steps, ItemAddRemove(), law))
+    assert isinstance(found, CrossedDesign)
+    sizes = []
+    for f in staircases(steps):
+        change = found.encode(Square({1: f}), 1)
+        sizes.append(sum(int(value) ** 2 if law == GAUSSIAN else abs(int(value)) for value in change))
+    assert max(sizes) == found.sensitivity
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
+@pytest.mark.parametrize("steps", [2, 4, 6, 7])
 def test_the_filters_in_use_are_within_fifteen_percent_for_every_pair_of_staircases(steps: int, law: Law) -> None:
     found = design(problem(steps, ItemLevel(), law))
     assert isinstance(found, CrossedDesign)

@@ -34,8 +34,8 @@ from dpwindows.strategies.fractional import integer_taps, real_taps
 from dpwindows.windows import Answers, longest_window
 
 NAME = "crossed-counters"
-# Blocks of more starts or ends than this take too long to decode.
-_LARGEST = 2048
+# Blocks of more starts or ends than this take too long to factor; the limit on released rows comes before it.
+_LARGEST = 3200
 # Horizons up to which all starts form one block, and the width of blocks in windows' lengths beyond: a block costs
 # nothing but the lines that it cuts, at most one in this many.
 _ONE_BLOCK, _LENGTHS = 512, 16

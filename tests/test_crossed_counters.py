@@ -140,6 +140,14 @@ def test_a_year_of_days_has_the_error_promised(
     assert score(best) <= most
 
 
+@pytest.mark.parametrize(("steps", "longest"), [(600, 30), (2000, 90), (6000, 300)])
+def test_long_horizons_are_cut_into_blocks_at_little_cost(steps: int, longest: int) -> None:
+    found = crossed_counters.design(asked(steps, dw.ItemAddRemove(), GAUSSIAN, longest))
+    assert found is not None
+    assert found.parameters["width"] < steps
+    assert score(found) < 4.2247 * 1.35 * steps**0.5
+
+
 def test_counters_for_starts_alone_err_more_than_twice_as_much() -> None:
     problem = asked(365, dw.ItemAddRemove(), GAUSSIAN)
     alone, crossed = counters.design(problem), crossed_counters.design(problem)
@@ -150,6 +158,7 @@ def test_counters_for_starts_alone_err_more_than_twice_as_much() -> None:
 
 def test_event_level_and_other_windows_are_left_to_others() -> None:
     assert crossed_counters.design(asked(30, dw.EventLevel(), GAUSSIAN)) is None
+    assert crossed_counters.design(asked(30, Unit(), GAUSSIAN)) is None
     series = Problem(dw.Cumulative(), 30, (1,), dw.ItemLevel(), GAUSSIAN, 4.0)
     assert crossed_counters.design(series) is None
 

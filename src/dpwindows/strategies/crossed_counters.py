@@ -26,7 +26,7 @@ from dpwindows import staircases
 from dpwindows.accounting import GAUSSIAN, Law
 from dpwindows.crossed_filters import CrossedFilters
 from dpwindows.integer_maps import FloatArray, IntArray
-from dpwindows.privacy import EventLevel, ItemLevel
+from dpwindows.privacy import ItemAddRemove, ItemLevel
 from dpwindows.queries import AnyWindow
 from dpwindows.staircases import Line
 from dpwindows.strategies.design import Block, Criterion, Design, Problem, blocks_of
@@ -36,20 +36,21 @@ from dpwindows.windows import Answers, longest_window
 NAME = "crossed-counters"
 # Blocks of more starts or ends than this take too long to factor; the limit on released rows comes before it.
 _LARGEST = 3200
-# Horizons up to which all starts form one block, and the width of blocks in windows' lengths beyond: a block costs
-# nothing but the lines that it cuts, at most one in this many.
-_ONE_BLOCK, _LENGTHS = 512, 16
+# A block costs nothing but the lines that it cuts: one block up to the first horizon, blocks of 16 windows' lengths
+# beyond it, and, so that they are soon factored, of no more than the last number of starts unless windows are longer.
+_ONE_BLOCK, _LENGTHS, _WIDEST = 512, 16, 1536
 # Horizon of the search, and lengths of windows that are searched as they are.
 _SEARCHED, _SHORT = 40, 8
 
 
 def design(problem: Problem) -> Design | None:
     """The counters of least error, or None where they do not apply."""
-    if not isinstance(problem.window, AnyWindow) or isinstance(problem.unit, EventLevel) or problem.steps < 2:
+    # Other units of privacy have neighbours that the bounds do not speak of.
+    applies = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, (ItemLevel, ItemAddRemove))
+    if not applies or problem.steps < 2:
         return None
     longest = longest_window(problem.window, problem.steps)
-    width = problem.steps if problem.steps <= _ONE_BLOCK else max(_ONE_BLOCK, _LENGTHS * longest)
-    width = min(width, problem.steps)
+    width = min(problem.steps, max(_ONE_BLOCK, min(_LENGTHS * longest, _WIDEST), longest))
     if min(width + longest - 1, problem.steps) > _LARGEST:
         return None
     alpha, decay, power = _search(problem, longest)

@@ -13,7 +13,7 @@ from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter
 from dpwindows.privacy import EventLevel, ItemAddRemove
 from dpwindows.queries import Cumulative, Rolling
-from dpwindows.strategies.design import Design, Problem, SeriesDesign
+from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
 from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 
 NAME = "filter"
@@ -23,6 +23,8 @@ _EXACT_SEARCH = 512
 
 def design(problem: Problem) -> Design | None:
     """The filter of least error, or None where it does not apply."""
+    if not isinstance(problem.unit, BOUNDED_UNITS):
+        return None
     if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
         return None
     horizon = min(problem.steps, LONGEST)

@@ -288,3 +288,13 @@ def test_strategies_gain_where_they_are_meant_to() -> None:
     ):
         direct = Plan([window], timeline=YEAR, unit=unit, budget=budget, strategy="direct").forecast()[0].rms
         assert direct / _forecast(window, unit, budget)[0] >= least, window
+
+
+def test_a_unit_that_no_bound_speaks_of_is_served_by_no_strategy_but_direct() -> None:
+    class Unknown(Unit):
+        name = "unknown"
+        promise = "nothing"
+
+    for window, law in itertools.product((Cumulative(), Rolling(2), AnyWindow(), AnyWindow(2)), (GAUSSIAN, LAPLACE)):
+        problem = Problem(window, 6, (1,), Unknown(), law, 1.0, budget=PureDP(1.0))
+        assert {design.strategy for design in candidates(problem)} <= {"direct"}

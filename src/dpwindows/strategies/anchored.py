@@ -16,7 +16,7 @@ from dpwindows.accounting import LAPLACE
 from dpwindows.integer_maps import AnchoredDifferences
 from dpwindows.privacy import EventLevel, ItemLevel
 from dpwindows.queries import Rolling
-from dpwindows.strategies.design import Design, Problem, SeriesDesign
+from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
 
 NAME = "anchored-differences"
 # The largest of the two integer weights; the other is searched relative to it.
@@ -27,6 +27,8 @@ _SEARCHED = 512
 
 def design(problem: Problem) -> Design | None:
     """The spacing and weights of least error, or None where the strategy does not apply."""
+    if not isinstance(problem.unit, BOUNDED_UNITS):
+        return None
     if problem.law != LAPLACE or not isinstance(problem.window, Rolling):
         return None
     horizon = min(problem.steps, max(_SEARCHED, 4 * problem.window.length), 8 * _SEARCHED)

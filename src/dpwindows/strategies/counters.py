@@ -7,7 +7,7 @@ import numpy as np
 from dpwindows import sensitivity
 from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter
-from dpwindows.privacy import EventLevel, ItemLevel
+from dpwindows.privacy import ItemAddRemove, ItemLevel
 from dpwindows.queries import AnyWindow
 from dpwindows.strategies.design import CountersDesign, Design, Problem
 from dpwindows.strategies.fractional import integer_taps, real_interval_norms, real_taps, search
@@ -18,7 +18,9 @@ NAME = "counters"
 
 def design(problem: Problem) -> Design | None:
     """The filter of least error along the length of windows, or None where the strategy does not apply."""
-    if problem.law != GAUSSIAN or not isinstance(problem.window, AnyWindow) or isinstance(problem.unit, EventLevel):
+    if problem.law != GAUSSIAN or not isinstance(problem.window, AnyWindow):
+        return None
+    if not isinstance(problem.unit, (ItemLevel, ItemAddRemove)):
         return None
     formal = isinstance(problem.unit, ItemLevel)
     longest = longest_window(problem.window, problem.steps)

@@ -14,7 +14,7 @@ from dpwindows.integer_maps import Filter
 from dpwindows.pattern_sensitivity import rolling_patterns_event_l2
 from dpwindows.privacy import EventLevel, ItemAddRemove
 from dpwindows.queries import Cumulative, Rolling
-from dpwindows.strategies.design import Design, Problem, SeriesDesign
+from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
 from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 
 NAME = "filter"
@@ -24,6 +24,8 @@ _EXACT_SEARCH = 512
 
 def design(problem: Problem) -> Design | None:
     """The filter of least error, or None where it does not apply."""
+    if not isinstance(problem.unit, BOUNDED_UNITS):
+        return None
     if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
         return None
     horizon = min(problem.steps, LONGEST)

@@ -13,7 +13,15 @@ from dpwindows.accounting import LAPLACE
 from dpwindows.integer_maps import FloatArray, Tree
 from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.queries import AnyWindow, Cumulative
-from dpwindows.strategies.design import BlocksDesign, CountersDesign, Design, Problem, SeriesDesign, score
+from dpwindows.strategies.design import (
+    BOUNDED_UNITS,
+    BlocksDesign,
+    CountersDesign,
+    Design,
+    Problem,
+    SeriesDesign,
+    score,
+)
 from dpwindows.strategies.square import block_widths
 from dpwindows.windows import longest_window
 
@@ -23,6 +31,8 @@ _BRANCHINGS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128)
 
 def design(problem: Problem) -> Design | None:
     """The branching of least error, or None where trees do not apply."""
+    if not isinstance(problem.unit, BOUNDED_UNITS):
+        return None
     if problem.law != LAPLACE:
         return None
     if isinstance(problem.window, Cumulative):

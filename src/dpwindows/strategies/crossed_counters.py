@@ -1,0 +1,236 @@
+"""`crossed-counters`: a filtered counter for every start and one for every end, read together; any windows, item level.
+
+An item can change the counts of every start, and of every end, but on each of these lines only by a step or two. So
+every start gets a counter along ends, every end a counter along starts, and least squares joins the two grids: noise
+is averaged over neighbouring lines in both directions, and the error grows like the square root of the horizon, with
+no logarithm under Gaussian noise (the filter's exponent settles near 3/4). Under Laplace noise it settles near plain
+differences.
+
+Lines with few windows are measured more coarsely than lines with many: a line of n windows is given the weight
+`(n / longest)^power`. Exponent, decay and power are searched on a horizon of at most 40 steps, of which the best
+values hardly depend, and rounded, so that one machine's plan is the other's.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+from scipy import linalg, optimize
+
+from dpwindows import staircases
+from dpwindows.accounting import GAUSSIAN, Law
+from dpwindows.crossed_filters import CrossedFilters
+from dpwindows.integer_maps import FloatArray, IntArray
+from dpwindows.privacy import ItemAddRemove, ItemLevel
+from dpwindows.queries import AnyWindow
+from dpwindows.staircases import Line
+from dpwindows.strategies.design import Block, Criterion, Design, Problem, blocks_of
+from dpwindows.strategies.fractional import integer_taps, real_taps
+from dpwindows.windows import Answers, longest_window
+
+NAME = "crossed-counters"
+# Blocks of more starts or ends than this take too long to factor; the limit on released rows comes before it.
+_LARGEST = 3200
+# A block costs nothing but the lines that it cuts: one block up to the first horizon, blocks of 16 windows' lengths
+# beyond it, and, so that they are soon factored, of no more than the last number of starts unless windows are longer.
+_ONE_BLOCK, _LENGTHS, _WIDEST = 512, 16, 1536
+# Horizon of the search, and lengths of windows that are searched as they are.
+_SEARCHED, _SHORT = 40, 8
+
+
+def design(problem: Problem) -> Design | None:
+    """The counters of least error, or None where they do not apply."""
+    # Other units of privacy have neighbours that the bounds do not speak of.
+    applies = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, (ItemLevel, ItemAddRemove))
+    if not applies or problem.steps < 2:
+        return None
+    longest = longest_window(problem.window, problem.steps)
+    width = min(problem.steps, max(_ONE_BLOCK, min(_LENGTHS * longest, _WIDEST), longest))
+    if min(width + longest - 1, problem.steps) > _LARGEST:
+        return None
+    alpha, decay, power = _search(problem, longest)
+    # A third of the resolution goes to the weights.
+    fine = problem.bits // 3
+    taps = integer_taps(alpha, decay, min(width + longest - 1, problem.steps), problem.bits - fine)
+    chosen = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits, "power": power, "width": width}
+    return CrossedDesign(problem, taps, width, power, 2**fine, chosen)
+
+
+@dataclass(frozen=True)
+class CrossedDesign:
+    """Any windows: in each block of starts, crossed counters with weights `scale (windows on the line / most)^power`.
+
+    Windows with a > b, which no item changes, are measured as well where a block holds them: the pattern of a full
+    block is what makes least squares cheap.
+    """
+
+    problem: Problem
+    taps: tuple[int, ...]
+    width: int
+    power: float
+    scale: int
+    parameters: Mapping[str, Any]
+    strategy: str = NAME
+
+    @cached_property
+    def _blocks(self) -> list[tuple[Block, CrossedFilters]]:
+        longest = longest_window(self.problem.window, self.problem.steps)
+        maps: dict[tuple[int, int], CrossedFilters] = {}
+        found = blocks_of(self.problem.steps, longest, self.width)
+        for block in found:
+            if (block.starts, block.ends) not in maps:
+                weights = [self._weights(lengths) for lengths in _lengths(block)]
+                maps[block.starts, block.ends] = CrossedFilters(self.taps, *weights)
+        return [(block, maps[block.starts, block.ends]) for block in found]
+
+    def _weights(self, lengths: Iterable[int]) -> tuple[int, ...]:
+        most = min(self.width + longest_window(self.problem.window, self.problem.steps) - 1, self.problem.steps)
+        # A negative power favours short lines: the largest weight is `scale` either way.
+        largest = max(1.0, most**-self.power)
+        return tuple(max(1, round(self.scale * (n / most) ** self.power / largest)) for n in lengths)
+
+    @cached_property
+    def _lines(self) -> list[Line]:
+        return [
+            Line(weight, length)
+            for block, found in self._blocks
+            for lengths, weights in zip(_lengths(block), (found.start_weights, found.end_weights), strict=True)
+            for weight, length in zip(weights, lengths, strict=True)
+        ]
+
+    @cached_property
+    def sensitivity(self) -> int:
+        """The certified bound over all lines of all blocks."""
+        bound = staircases.crossed_counters_l2 if self.problem.law == GAUSSIAN else staircases.crossed_counters_l1
+        formal = isinstance(self.problem.unit, ItemLevel)
+        return bound(self.taps, self._lines, self.problem.thresholds, formal=formal)
+
+    @property
+    def proof(self) -> str:
+        """The bound's name."""
+        norm = "l2" if self.problem.law == GAUSSIAN else "l1"
+        return f"dpwindows.staircases.crossed_counters_{norm}"
+
+    @property
+    def rows(self) -> int:
+        """Numbers measured over all blocks."""
+        return sum(found.rows for _, found in self._blocks)
+
+    def encode(self, answers: Answers, k: int) -> IntArray:
+        """Each block's map applied to its exact answers, one block after another."""
+        return np.concatenate(
+            [
+                found.encode(answers.windows(k, block.first, block.starts, block.first, block.ends))
+                for block, found in self._blocks
+            ]
+        )
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """Least squares in each block, then the windows that were asked for."""
+        return np.concatenate(
+            [
+                self._asked(block, found.decode(part))
+                for (block, found), part in zip(self._blocks, self._split(measured), strict=True)
+            ]
+        )
+
+    def _split(self, measured: FloatArray) -> Iterator[FloatArray]:
+        position = 0
+        for _, found in self._blocks:
+            yield measured[position : position + found.rows]
+            position += found.rows
+
+    def _asked(self, block: Block, square: FloatArray) -> FloatArray:
+        longest = longest_window(self.problem.window, self.problem.steps)
+        spans = np.arange(block.ends)[None, :] - np.arange(block.starts)[:, None]
+        return square[(spans >= 0) & (spans < longest)]
+
+    def variance(self) -> FloatArray:
+        """The maps', for the windows that were asked for."""
+        return self._variance
+
+    @cached_property
+    def _variance(self) -> FloatArray:
+        known = {found: found.variance() for found in {found for _, found in self._blocks}}
+        return np.concatenate([self._asked(block, known[found]) for block, found in self._blocks])
+
+    def fourth_moment(self) -> FloatArray | None:
+        """The maps', or None where one is too large for it."""
+        known = {found: found.fourth_moment() for found in {found for _, found in self._blocks}}
+        parts = [(block, moment) for block, found in self._blocks if (moment := known[found]) is not None]
+        if len(parts) < len(self._blocks):
+            return None
+        return np.concatenate([self._asked(block, moment) for block, moment in parts])
+
+    def bias_bound(self) -> FloatArray | None:
+        """None: least squares is unbiased."""
+        return None
+
+
+def _lengths(block: Block) -> tuple[range, list[int]]:
+    """How many windows (a <= b) each start's line and each end's line holds in a block."""
+    ends = [min(end, block.starts) for end in range(1, block.ends + 1)]
+    return range(block.ends, block.ends - block.starts, -1), ends
+
+
+def _search(problem: Problem, longest: int) -> tuple[float, float, float]:
+    """Exponent, decay and power of weights for the horizon of a problem.
+
+    Of what is searched on a short horizon, the power alone drifts with the horizon: towards even weights, and the more
+    so where windows are short for the horizon (both found by trying; they cost or save a percent of error).
+    """
+    horizon = min(problem.steps, _SEARCHED)
+    within = min(longest, max(_SHORT, round(longest * horizon / problem.steps)), horizon)
+    formal = isinstance(problem.unit, ItemLevel)
+    alpha, memory, power = _search_on(horizon, within, problem.law, problem.criterion, formal=formal)
+    stretched = problem.steps / horizon
+    shorter = longest / problem.steps * horizon / within
+    power *= stretched**-0.1 * min(1.0, max(0.5, shorter**0.7))
+    return alpha, 1 - 1 / (memory * stretched), round(power, 3)
+
+
+@lru_cache(maxsize=256)
+def _search_on(
+    horizon: int, longest: int, law: Law, criterion: Criterion, *, formal: bool
+) -> tuple[float, float, float]:
+    """(alpha, memory, power) of least error on one block of `horizon` steps, where `decay = 1 - 1 / memory`."""
+    spans = np.arange(horizon)[None, :] - np.arange(horizon)[:, None]
+    asked = (spans >= 0) & (spans < longest)
+    lengths = np.arange(1, horizon + 1)
+
+    def parameters(point: FloatArray) -> tuple[float, float, float]:
+        alpha = 1.5 / (1 + math.exp(-min(max(point[0], -5.0), 5.0)))
+        memory = math.exp(min(max(point[1], 0.1), 14.0))
+        return round(alpha, 4), round(memory, 2), round(float(min(max(point[2], -1.0), 2.0)), 3)
+
+    def error(point: FloatArray) -> float:
+        alpha, memory, power = parameters(point)
+        taps = real_taps(alpha, 1 - 1 / memory, horizon)
+        weights = (lengths / horizon) ** power
+        norms = _real_norms(taps, law, formal=formal)
+        reach = 2 * float(weights**2 @ norms) if law == GAUSSIAN else 8 * float(weights @ norms) ** 2
+        filtering = linalg.toeplitz(taps, np.zeros(horizon)) / weights
+        values, vectors = linalg.eigh(filtering.T @ filtering)
+        squares = (vectors / weights[:, None]) ** 2
+        variance = (squares[::-1] @ (1 / (values[:, None] + values[None, :])) @ squares.T)[asked]
+        return math.log(reach * float(variance.max() if criterion == "max" else variance.mean()))
+
+    starts = ((0.0, 2.0 + math.log(horizon), 0.5), (0.6, 3.0, 0.2))
+    options = {"maxfev": 80, "xatol": 2e-3, "fatol": 1e-5}
+    found = [optimize.minimize(error, np.array(start), method="Nelder-Mead", options=options) for start in starts]
+    return parameters(min(found, key=lambda outcome: float(outcome.fun)).x)
+
+
+def _real_norms(taps: FloatArray, law: Law, *, formal: bool) -> FloatArray:
+    """`staircases.step_norms` for n = 1..len(taps) in floating point, for searching only."""
+    response, count = np.cumsum(taps), len(taps)
+    earlier = np.arange(count)[None, :] - np.arange(1, count + 1)[:, None]
+    later = np.where(earlier >= 0, response[earlier], 0.0) if formal else np.zeros((1, count))
+    changes = response - later
+    sizes = changes**2 if law == GAUSSIAN else np.abs(changes)
+    return np.asarray(np.cumsum(sizes, axis=1).max(axis=0))

@@ -1,0 +1,206 @@
+"""Crossed counters: exact integers in, unbiased estimates out, with the error that was forecast."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+import dpwindows as dw
+from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.crossed_filters import CrossedFilters
+from dpwindows.privacy import Budget, Unit
+from dpwindows.strategies import candidates, counters, crossed_counters
+from dpwindows.strategies.crossed_counters import CrossedDesign
+from dpwindows.strategies.design import Problem, score
+from dpwindows.strategies.fractional import integer_taps
+from tests import brute_force
+
+GENERATOR = np.random.default_rng(7)
+
+
+def explicit(found: CrossedFilters) -> NDArray[np.float64]:
+    """The integer matrix, column by column."""
+    starts, ends = found.shape
+    units = np.eye(starts * ends, dtype=np.int64).reshape(-1, starts, ends)
+    return np.array([found.encode(unit) for unit in units], dtype=np.float64).T
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 5), (6, 6), (5, 9)])
+def test_decoding_is_least_squares_and_the_variance_that_of_the_decoder(shape: tuple[int, int]) -> None:
+    starts, ends = shape
+    weights = GENERATOR.integers(3, 40, size=starts + ends).tolist()
+    found = CrossedFilters(integer_taps(0.75, 0.99, ends, 12), tuple(weights[:starts]), tuple(weights[starts:]))
+    matrix = explicit(found)
+    decoder = np.array([found.decode(unit).ravel() for unit in np.eye(found.rows)]).T
+    assert decoder == pytest.approx(np.linalg.pinv(matrix), abs=1e-9 * abs(decoder).max())
+    check_moments(found, decoder)
+
+
+@pytest.mark.parametrize("size", [2, 3, 9, 20])
+def test_blocks_that_read_the_same_backwards_know_that_empty_windows_hold_nothing(size: int) -> None:
+    weights = tuple(GENERATOR.integers(3, 40, size=size).tolist())
+    found = CrossedFilters(integer_taps(0.75, 0.99, size, 12), weights[::-1], weights)
+    # Least squares in which the unknowns a = b + 1 are 0 is least squares without them.
+    unknown = np.eye(size, k=-1).ravel() == 0
+    decoder = np.array([found.decode(unit).ravel() for unit in np.eye(found.rows)]).T
+    expected = np.zeros_like(decoder)
+    expected[unknown] = np.linalg.pinv(explicit(found)[:, unknown])
+    assert decoder == pytest.approx(expected, abs=1e-9 * abs(decoder).max())
+    check_moments(found, decoder)
+
+
+def check_moments(found: CrossedFilters, decoder: NDArray[np.float64]) -> None:
+    asked = np.triu(np.ones(found.shape, dtype=np.bool_))
+    moment = found.fourth_moment()
+    assert moment is not None
+    assert found.variance()[asked] == pytest.approx((decoder**2).sum(axis=1)[asked.ravel()], rel=1e-9)
+    assert moment[asked] == pytest.approx((decoder**4).sum(axis=1)[asked.ravel()], rel=1e-9)
+
+
+def test_a_long_block_has_the_variance_of_its_decoder() -> None:
+    # Rows of the decoder by its transpose's definition: the variance of a window is the decoder applied both ways.
+    size = 150
+    weights = tuple(max(1, round(256 * (n / size) ** 0.5)) for n in range(1, size + 1))
+    found = CrossedFilters(integer_taps(0.75, 0.9999, size, 16), weights[::-1], weights)
+    noise = np.random.default_rng(3).normal(size=(400, found.rows))
+    spread = np.mean([np.triu(found.decode(draw)) ** 2 for draw in noise], axis=0)
+    asked = np.triu(np.ones((size, size), dtype=np.bool_))
+    ratio = spread[asked] / found.variance()[asked]
+    assert abs(ratio.mean() - 1) < 0.03
+    assert ratio.std() < 1.3 * (2 / 400) ** 0.5
+
+
+def test_counts_beyond_64_bits_are_encoded_exactly() -> None:
+    found = CrossedFilters((1 << 16, -(1 << 15), -9), (200, 256), (256, 100, 7))
+    exact = np.array([[1 << 45, -(1 << 44), 3], [5, 1 << 46, 7]])
+    encoded = [int(value) for value in found.encode(exact)]
+    taps, rows = found.taps, [[int(value) for value in row] for row in exact]
+    along_ends = [
+        found.start_weights[a] * sum(taps[j] * rows[a][b - j] for j in range(b + 1)) for a in range(2) for b in range(3)
+    ]
+    along_starts = [
+        found.end_weights[b] * sum(taps[j] * rows[1 - a + j][b] for j in range(a + 1))
+        for a in range(2)
+        for b in range(3)
+    ]
+    assert encoded == along_ends + along_starts
+    assert max(map(abs, encoded)) > 1 << 63
+
+
+def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: object) -> Problem:
+    noise = 4.2247 if law == GAUSSIAN else 1.0
+    return Problem(dw.AnyWindow(longest), steps, (1,), unit, law, noise, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("width", [3, 7, 20])
+@pytest.mark.parametrize("longest", [1, 4, None])
+def test_blocks_of_starts_give_every_window_back(width: int, longest: int | None) -> None:
+    problem = asked(20, dw.ItemAddRemove(), GAUSSIAN, longest)
+    taps = integer_taps(0.75, 0.999, 20, 16)
+    found = CrossedDesign(problem, taps, width, 0.5, 256, parameters={})
+
+    class Answers:
+        steps = 20
+        square = np.triu(GENERATOR.integers(0, 1000, size=(20, 20)))
+
+        def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[np.int64]:
+            a, b = first_start - 1, first_end - 1
+            return self.square[a : a + starts, b : b + ends]
+
+    measured = found.encode(Answers(), 1)  # type: ignore[arg-type]
+    assert measured.shape == (found.rows,)
+    reach = longest or 20
+    expected = [Answers.square[a, b] for a in range(20) for b in range(a, min(20, a + reach))]
+    assert found.decode(measured.astype(np.float64)) == pytest.approx(expected, abs=1e-6)
+    assert len(found.variance()) == len(expected)
+
+
+# Figures of issue 3 and their like, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
+@pytest.mark.parametrize(
+    ("unit", "law", "longest", "criterion", "most"),
+    [
+        (dw.ItemAddRemove(), GAUSSIAN, None, "rms", 86.5),
+        (dw.ItemAddRemove(), GAUSSIAN, None, "max", 119.0),
+        (dw.ItemAddRemove(), GAUSSIAN, 28, "rms", 92.0),
+        (dw.ItemLevel(), GAUSSIAN, None, "rms", 121.0),
+        (dw.ItemLevel(), GAUSSIAN, 28, "rms", 126.0),
+        (dw.ItemAddRemove(), LAPLACE, None, "rms", 935.0),
+        (dw.ItemLevel(), LAPLACE, None, "rms", 1825.0),
+    ],
+)
+def test_a_year_of_days_has_the_error_promised(
+    unit: Unit, law: Law, longest: int | None, criterion: str, most: float
+) -> None:
+    best = candidates(asked(365, unit, law, longest, criterion=criterion))[0]
+    assert best.strategy == crossed_counters.NAME
+    assert score(best) <= most
+
+
+@pytest.mark.parametrize(("steps", "longest"), [(600, 30), (2000, 90), (6000, 300)])
+def test_long_horizons_are_cut_into_blocks_at_little_cost(steps: int, longest: int) -> None:
+    found = crossed_counters.design(asked(steps, dw.ItemAddRemove(), GAUSSIAN, longest))
+    assert found is not None
+    assert found.parameters["width"] < steps
+    assert score(found) < 4.2247 * 1.35 * steps**0.5
+
+
+def test_counters_for_starts_alone_err_more_than_twice_as_much() -> None:
+    problem = asked(365, dw.ItemAddRemove(), GAUSSIAN)
+    alone, crossed = counters.design(problem), crossed_counters.design(problem)
+    assert alone is not None
+    assert crossed is not None
+    assert score(alone) > 2 * score(crossed)
+
+
+def test_event_level_and_other_windows_are_left_to_others() -> None:
+    assert crossed_counters.design(asked(30, dw.EventLevel(), GAUSSIAN)) is None
+    assert crossed_counters.design(asked(30, Unit(), GAUSSIAN)) is None
+    series = Problem(dw.Cumulative(), 30, (1,), dw.ItemLevel(), GAUSSIAN, 4.0)
+    assert crossed_counters.design(series) is None
+
+
+LOG = [(item, int(step)) for item in range(400) for step in GENERATOR.integers(0, 24, size=1 + item % 7)]
+
+
+def release_of(budget: Budget, unit: Unit) -> list[dict[str, Any]]:
+    plan = dw.Plan(
+        [dw.AnyWindow().at_least(1, 2)],
+        timeline=dw.Timeline(0, 24, step="1"),
+        unit=unit,
+        budget=budget,
+        strategy=crossed_counters.NAME,
+    )
+    table = pa.table({"item": [item for item, _ in LOG], "time": [step for _, step in LOG]})
+    rows: list[dict[str, Any]] = plan.run(table, item="item", time="time").to_arrow().to_pylist()
+    return rows
+
+
+def errors_of(rows: list[dict[str, Any]]) -> NDArray[np.float64]:
+    events = [(item, step + 1, 1) for item, step in LOG]
+    known = {k: np.array(brute_force.any_window(events, k, 24)) for k in (1, 2)}
+    exact = [known[row["k"]][row["first_step"] - 1, row["last_step"] - 1] for row in rows]
+    estimates: NDArray[np.float64] = np.array([row["estimate"] for row in rows])
+    return np.subtract(estimates, exact, dtype=np.float64)
+
+
+@pytest.mark.parametrize("budget", [dw.ApproxDP(1e9, 1e-6), dw.PureDP(1e9)])
+def test_without_noise_a_release_is_exact(budget: Budget) -> None:
+    rows = release_of(budget, dw.ItemLevel())
+    assert len(rows) == 2 * 24 * 25 // 2
+    assert abs(errors_of(rows)).max() < 0.01
+
+
+@pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)])
+def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
+    scaled = []
+    for _ in range(12):
+        rows = release_of(budget, dw.ItemAddRemove())
+        scaled.append(errors_of(rows) / np.array([row["std_error"] for row in rows], dtype=np.float64))
+    squares = (np.array(scaled) ** 2).mean(axis=1)
+    # Twelve releases of 600 correlated numbers: their mean square has a spread of some 5 %.
+    assert 0.75 < squares.mean() < 1.3
+    assert abs(np.array(scaled).mean()) < 0.25

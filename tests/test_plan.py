@@ -112,7 +112,7 @@ def test_the_forecast_is_of_the_standard_errors(budget: Budget) -> None:
             assert row.max == pytest.approx(float(errors.max()), rel=1e-12)
             widths = allotment.half_widths(measure_, 0.95)
             assert row.half_width == pytest.approx(float(np.sqrt((widths**2).mean())), rel=1e-12)
-            assert (row.limit, row.ratio_to_limit) == (None, None)
+            assert row.limit is None or row.ratio_to_limit == row.rms / row.limit
             assert row.noise == allotment.measurement.law
             assert row.to_dict()["rms"] == row.rms
     assert next(rows, None) is None

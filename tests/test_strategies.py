@@ -132,7 +132,7 @@ def test_candidates_come_best_first_or_are_refused_by_name() -> None:
     problem = Problem(Rolling(7), 60, (1,), EVENT, GAUSSIAN, 1.0)
     found = candidates(problem)
     assert [score(design) for design in found] == sorted(score(design) for design in found)
-    assert found[0].strategy == "filter"
+    assert found[0].strategy == "optimal-filter"
     assert [design.strategy for design in candidates(problem, "direct")] == ["direct"]
     with pytest.raises(InputError, match="unknown strategy 'magic': use auto or one of filter, "):
         candidates(problem, "magic")

@@ -19,6 +19,7 @@ from dpwindows.errors import InputError
 from dpwindows.integer_maps import FloatArray
 from dpwindows.intervals import half_width_factors
 from dpwindows.kernel import Measurement
+from dpwindows.limits import limit
 from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
 from dpwindows.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
 from dpwindows.strategies import candidates
@@ -43,8 +44,10 @@ class Forecast:
     """What to expect of one measure of one window family.
 
     `rms` and `max` are over the standard errors that a release will carry, in counts; `half_width` is the root mean
-    square half width of its intervals at the plan's confidence. `limit` and `ratio_to_limit` are None where the least
-    possible error is not known.
+    square half width of its intervals at the plan's confidence. `limit` is a proved lower bound on the rms of any
+    additive Gaussian noise with this share of the budget (`dpwindows.limits`), in counts, and `ratio_to_limit` is `rms`
+    over it; both are None where no bound is known. Laplace noise is not bound by it: under an approximate budget it
+    may have a ratio below 1 where one neighbour changes few numbers, as with k = 1.
     """
 
     window: str
@@ -171,10 +174,19 @@ class Plan:
     @cached_property
     def _forecast(self) -> tuple[Forecast, ...]:
         return tuple(
-            _forecast(allotment, measure, self.confidence)
+            _forecast(allotment, measure, self.confidence, self._limit(allotment, measure))
             for allotment in self.allotments
             for measure in allotment.query.measures
         )
+
+    def _limit(self, allotment: Allotment, measure: Measure) -> float | None:
+        """The least rms error of Gaussian noise with the allotment's share, in counts; None where it is not known."""
+        if measure.kind != "at_least" or self.singleton or GAUSSIAN not in laws_for(self.budget):
+            return None
+        problem = allotment.measurement.design.problem
+        least = limit(problem.window, measure.k, self.unit, problem.steps)
+        # The scale is the least one but for the head-room it was given.
+        return None if least is None else least * unit_scale(self.budget, GAUSSIAN, allotment.share) * (1 - 1e-9)
 
     def forecast(self) -> list[Forecast]:
         """The error to expect of every measure asked for; computed without any data."""
@@ -329,22 +341,23 @@ def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]
     return min(plans, key=mean_log)
 
 
-def _forecast(allotment: Allotment, measure: Measure, confidence: float) -> Forecast:
+def _forecast(allotment: Allotment, measure: Measure, confidence: float, limit: float | None) -> Forecast:
     variance = allotment.variance(measure)
     half_widths = allotment.half_widths(measure, confidence)
     measurement = allotment.measurement
     largest = float(np.sqrt(variance.max()))
+    # Rounding must not make the mean of equal errors larger than the largest.
+    rms = min(float(np.sqrt(variance.mean())), largest)
     return Forecast(
         window=allotment.query.window.text,
         measure=measure.kind,
         k=measure.k,
         strategy=measurement.design.strategy,
-        # Rounding must not make the mean of equal errors larger than the largest.
-        rms=min(float(np.sqrt(variance.mean())), largest),
+        rms=rms,
         max=largest,
         half_width=float(np.sqrt((half_widths**2).mean())),
-        limit=None,
-        ratio_to_limit=None,
+        limit=limit,
+        ratio_to_limit=None if limit is None else rms / limit,
         noise=measurement.law,
         proof=measurement.design.proof,
     )

@@ -14,8 +14,10 @@ from dpwindows.strategies import (
     compressed,
     counters,
     crossed_counters,
+    dense_counter,
     direct,
     normalised_counter,
+    optimal_filter,
     paper,
     series_filter,
     tensor_filter,
@@ -27,7 +29,9 @@ Strategy = Callable[[Problem], Design | None]
 
 STRATEGIES: dict[str, Strategy] = {
     series_filter.NAME: series_filter.design,
+    optimal_filter.NAME: optimal_filter.design,
     normalised_counter.NAME: normalised_counter.design,
+    dense_counter.NAME: dense_counter.design,
     tensor_filter.NAME: tensor_filter.design,
     counters.NAME: counters.design,
     crossed_counters.NAME: crossed_counters.design,

@@ -11,6 +11,7 @@ import numpy as np
 from dpwindows import sensitivity
 from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter
+from dpwindows.pattern_sensitivity import rolling_patterns_event_l2
 from dpwindows.privacy import EventLevel, ItemAddRemove
 from dpwindows.queries import Cumulative, Rolling
 from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
@@ -60,7 +61,12 @@ def _certified(problem: Problem, taps: tuple[int, ...]) -> tuple[int, str]:
             bound, proof = sensitivity.rolling_filter_add_remove_l2, "rolling_filter_add_remove_l2"
         else:
             bound, proof = sensitivity.rolling_filter_item_l2, "rolling_filter_item_l2"
-        return bound(taps, length, steps, thresholds), f"dpwindows.sensitivity.{proof}"
+        apart = bound(taps, length, steps, thresholds)
+        if isinstance(problem.unit, EventLevel) and sum(thresholds) > 1:
+            together = rolling_patterns_event_l2(taps, length, steps, thresholds)
+            if together < apart:
+                return together, "dpwindows.pattern_sensitivity.rolling_patterns_event_l2"
+        return apart, f"dpwindows.sensitivity.{proof}"
     if isinstance(problem.unit, ItemAddRemove):
         response = [int(value) for value in sensitivity.prefix_sums(taps, steps)]
         value = sensitivity.cumulative_counter_add_remove_l2(response, [1] * steps, steps, thresholds)

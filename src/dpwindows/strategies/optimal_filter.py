@@ -1,0 +1,168 @@
+"""`optimal-filter`: the stationary filter of least error for the very patterns it is charged for, Gaussian noise.
+
+For rolling counts for every unit, and cumulative counts but for item add/remove. Its spectrum comes from
+`dpwindows.spectrum`: for single intervals the optimum over all stationary noise; for several runs the optimum for the
+bound that certifies it (`run_patterns`), which keeps the cross terms between runs. Its minimum-phase causal filter is
+rounded to integers and charged for what these cost, whatever their signs. Causal, so batch and continual release
+share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+
+import numpy as np
+
+from dpwindows import pattern_sensitivity
+from dpwindows.accounting import GAUSSIAN
+from dpwindows.integer_maps import Filter, FloatArray
+from dpwindows.pattern_sensitivity import LONGEST_CHAIN, place_price, some_lengths
+from dpwindows.privacy import EventLevel, ItemAddRemove
+from dpwindows.queries import Cumulative, Rolling
+from dpwindows.run_patterns import (
+    Lags,
+    counted_by_memory,
+    counted_by_neighbours,
+    memory_for,
+    recent_pattern,
+)
+from dpwindows.sensitivity import cumulative_filter_item_l2
+from dpwindows.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
+from dpwindows.strategies.design import Design, Problem, SeriesDesign
+from dpwindows.strategies.fractional import LONGEST
+
+NAME = "optimal-filter"
+# Resolution, in bits, of autocorrelations handed to the bounds while a filter is designed.
+_SEARCH_BITS = 40
+# Cells of the tables of recent places filled in each round of the design, for few places and for many.
+_FEW_PLACES, _CELLS_FOR_FEW, _CELLS_FOR_MANY = 64, 4_000_000, 1_000_000
+# Runs at least this long on average are designed by their nearest neighbours, shorter ones by recent places.
+_LONG_RUNS = 14
+
+
+def design(problem: Problem) -> Design | None:
+    """The filter, or None where it does not apply."""
+    if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
+        return None
+    steps, thresholds = problem.steps, problem.thresholds
+    length = problem.window.length if isinstance(problem.window, Rolling) else steps
+    if isinstance(problem.window, Cumulative):
+        # Under add/remove changes are suffixes, which have better strategies.
+        if isinstance(problem.unit, ItemAddRemove) or len(thresholds) > 1 or steps > LONGEST:
+            return None
+        spectrum = _interval_spectrum(steps)
+    elif isinstance(problem.unit, EventLevel):
+        reach = min(length, steps)
+        if reach > (LONGEST if thresholds == (1,) else LONGEST_CHAIN):
+            return None
+        spectrum = _interval_spectrum(reach) if thresholds == (1,) else _runs_spectrum(reach, thresholds, 1)
+    else:
+        if steps > LONGEST_CHAIN:
+            return None
+        k = max(thresholds)
+        runs = min(k * -(-steps // (length + 1)), (steps + 1) // 2)
+        spectrum = _runs_spectrum(steps, (runs,), min(length, steps) if k == 1 else 1)
+    taps = _rounded(causal_taps(spectrum, LONGEST), problem.bits)
+    bound, proof = _certified(problem, taps, length)
+    parameters = {"taps": len(taps), "bits": problem.bits}
+    return SeriesDesign(problem, NAME, bound, proof, parameters, map=Filter(steps, taps))
+
+
+def _certified(problem: Problem, taps: tuple[int, ...], length: int) -> tuple[int, str]:
+    steps, thresholds = problem.steps, problem.thresholds
+    if isinstance(problem.window, Cumulative):
+        # For one threshold the bounds for an event and for an item are the same.
+        return cumulative_filter_item_l2(taps, steps, thresholds), "dpwindows.sensitivity.cumulative_filter_item_l2"
+    if isinstance(problem.unit, EventLevel):
+        bound = pattern_sensitivity.rolling_patterns_event_l2
+    elif isinstance(problem.unit, ItemAddRemove):
+        bound = pattern_sensitivity.rolling_patterns_add_remove_l2
+    else:
+        bound = pattern_sensitivity.rolling_patterns_item_l2
+    return bound(taps, length, steps, thresholds), f"dpwindows.pattern_sensitivity.{bound.__name__}"
+
+
+def _rounded(taps: FloatArray, bits: int) -> tuple[int, ...]:
+    """The taps times `2^bits`, rounded; trailing zeros dropped."""
+    scaled = [int(tap) for tap in np.rint(taps * 2.0**bits)]
+    while len(scaled) > 1 and scaled[-1] == 0:
+        scaled.pop()
+    return tuple(scaled)
+
+
+@lru_cache(maxsize=64)
+def _interval_spectrum(reach: int) -> FloatArray:
+    return interval_spectrum(reach, grid_size(reach))
+
+
+@lru_cache(maxsize=64)
+def _runs_spectrum(reach: int, runs: tuple[int, ...], shortest: int) -> FloatArray:
+    """`log G` for one pattern in `reach` places for each number of runs, the patterns disjoint."""
+    runs = tuple(min(count, (reach + 1) // 2) for count in runs)
+    start = interval_spectrum(max(1, reach // sum(runs)), grid_size(reach))
+    if len(runs) == 1 and reach // runs[0] >= _LONG_RUNS:
+        columns, oracle, beyond = _by_neighbours(reach, runs[0], shortest)
+    else:
+        columns, oracle, beyond = _by_memory(reach, runs)
+    distances = np.arange(reach)
+    silent = len(runs) * np.where(distances > beyond, reach - distances, 0)
+    rounds = 20 if reach <= _FEW_PLACES and len(runs) == 1 else 14
+    return patterns_spectrum(start, columns, oracle, silent, rounds)
+
+
+def _by_neighbours(reach: int, runs: int, shortest: int) -> tuple[list[FloatArray], Oracle, int]:
+    """Columns to begin with, the oracle, and the distance beyond which pairs are not counted, for long runs."""
+
+    def oracle(lags: FloatArray) -> FloatArray:
+        _, chain = place_price(_whole(lags), runs, shortest=shortest, rounds=12)
+        return counted_by_neighbours(chain, reach)
+
+    columns = [counted_by_neighbours(chain, reach) for chain in _even_chains(reach, runs, shortest)]
+    return columns, oracle, shortest + 2
+
+
+def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Oracle, int]:
+    """The same for short runs, one pattern for each number of runs."""
+    cells = _CELLS_FOR_FEW if reach <= _FEW_PLACES and len(runs) == 1 else _CELLS_FOR_MANY
+    memory = min(memory_for(reach, count, cells) for count in runs)
+
+    def oracle(lags: FloatArray) -> FloatArray:
+        whole = _whole(lags)
+        low, high = 0, whole.values[0]
+        found = [recent_pattern(whole, count, memory) for count in runs]
+        if sum(map(sum, found)) > reach:
+            # A price for every one, at which the patterns together have no more ones than places.
+            for _ in range(9):
+                middle = (low + high) // 2
+                tried = [recent_pattern(whole, count, memory, middle) for count in runs]
+                if sum(map(sum, tried)) > reach:
+                    low = middle
+                else:
+                    high, found = middle, tried
+        return _total(counted_by_memory(pattern, memory) for pattern in found)
+
+    columns = [counted_by_memory([1] * length + [0] * (reach - length), memory) for length in range(1, reach + 1)]
+    for chain in _even_chains(reach, runs[0] if len(runs) == 1 else 0, 1):
+        pattern = [1 - place % 2 for place, count in enumerate(chain) for _ in range(count)]
+        columns.append(counted_by_memory(pattern + [0] * (reach - len(pattern)), memory))
+    return columns, oracle, memory
+
+
+def _even_chains(reach: int, runs: int, shortest: int) -> Iterator[list[int]]:
+    """Runs and gaps of equal lengths that fill the places, and single runs."""
+    yield from ([length] for length in some_lengths(reach))
+    for count in some_lengths(min(runs, reach // (shortest + 1) + 1))[1:]:
+        for gap in some_lengths(reach // (2 * count))[:32]:
+            length, longer = divmod(reach - gap * (count - 1), count)
+            if length >= shortest:
+                chain = [length + 1, gap] * longer + [length, gap] * (count - longer)
+                yield chain[:-1]
+
+
+def _whole(lags: FloatArray) -> Lags:
+    return Lags(tuple(int(np.ceil(lag / lags[0] * 2.0**_SEARCH_BITS)) for lag in lags), 0)
+
+
+def _total(columns: Iterable[FloatArray]) -> FloatArray:
+    return np.asarray(np.sum(list(columns), axis=0))

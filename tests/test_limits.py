@@ -112,6 +112,7 @@ def test_limits_grow_with_what_is_asked() -> None:
         assert len(known) == len(found)
         assert known == sorted(known)
     assert limit(AnyWindow(), 1, EVENT, 365) is None
+    assert limit(Cumulative(), 1, Unit(), 30) is None
 
 
 def test_intervals_and_suffixes_agree_with_lists() -> None:

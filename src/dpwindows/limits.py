@@ -37,7 +37,7 @@ from scipy import linalg
 
 from dpwindows.integer_maps import FloatArray
 from dpwindows.limit_patterns import pair_counts, renewal_pairs, run_weights
-from dpwindows.privacy import EventLevel, ItemAddRemove, Unit
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.queries import AnyWindow, Rolling, WindowFamily
 from dpwindows.spectrum import circle_mean, grid_size, interval_weights, power_of
 
@@ -58,6 +58,8 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
     In units of the noise scale that the budget buys for a sensitivity of 1. Valid for a query alone and jointly with
     others: leaving answers out of a joint release leaves a mechanism for the rest.
     """
+    if not isinstance(unit, (EventLevel, ItemLevel, ItemAddRemove)):
+        return None
     if isinstance(window, AnyWindow):
         return _square_limit(window, unit, steps)
     length = window.length if isinstance(window, Rolling) else steps

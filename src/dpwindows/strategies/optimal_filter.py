@@ -29,7 +29,7 @@ from dpwindows.run_patterns import (
 )
 from dpwindows.sensitivity import cumulative_filter_item_l2
 from dpwindows.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
-from dpwindows.strategies.design import Design, Problem, SeriesDesign
+from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
 from dpwindows.strategies.fractional import LONGEST
 
 NAME = "optimal-filter"
@@ -43,6 +43,8 @@ _LONG_RUNS = 14
 
 def design(problem: Problem) -> Design | None:
     """The filter, or None where it does not apply."""
+    if not isinstance(problem.unit, BOUNDED_UNITS):
+        return None
     if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
         return None
     steps, thresholds = problem.steps, problem.thresholds

@@ -194,7 +194,7 @@ def plan(
                 f"{options['target_std']:g} in the worst query.\n",
                 highlight=False,
             )
-        console.print(_forecast_table(planned))
+        _show_forecast(planned, console)
         console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.", highlight=False)
         console.print("How far one neighbour can move what is measured is proved in the docstrings of:")
         for allotment in planned.allotments:
@@ -242,7 +242,7 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
     )
     released.save(output, force=force)
     console = Console(stderr=True)
-    console.print(_forecast_table(planned))
+    _show_forecast(planned, console)
     console.print(f"{released.metadata['guarantee']}", style="dim", highlight=False)
     console.print(
         f"Released {released.table.num_rows:,} numbers to {output} (release {released.metadata['release_id']}). "
@@ -355,14 +355,26 @@ def _say_notes(planned: Plan) -> None:
         click.echo(f"Note: {note}", err=True)
 
 
-def _forecast_table(planned: Plan) -> Table:
+def _show_forecast(planned: Plan, console: Console) -> None:
+    """The forecast as a table; on a narrow terminal runners-up come below it."""
+    wide = console.width >= 112
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("window", "counted", "strategy"):
         table.add_column(name, overflow="fold")
-    for name in ("std error", "largest", f"{planned.confidence:.0%} interval"):
+    numbers = ["std error", f"{planned.confidence:.0%} interval", "x limit"]
+    for name in [*numbers, *(["largest"] if wide else [])]:
         table.add_column(name, justify="right")
+    if wide:
+        table.add_column("runner-up", overflow="fold")
+    runners_up: dict[str, None] = {}
     for entry in planned.forecast():
-        errors = (f"{entry.rms:,.4g}", f"{entry.max:,.4g}", f"±{entry.half_width:,.4g}")
-        counted = f"{entry.measure.replace('_', ' ')} {entry.k}"
-        table.add_row(entry.window, counted, entry.strategy, *errors)
-    return table
+        limit = "-" if entry.ratio_to_limit is None else f"{entry.ratio_to_limit:.2f}"
+        row = [entry.window, f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
+        row += [f"{entry.rms:,.4g}", f"±{entry.half_width:,.4g}", limit]
+        other = "" if entry.runner_up_ratio is None else f"{entry.runner_up}, error x {entry.runner_up_ratio:.2f}"
+        if other:
+            runners_up[f"  {entry.window}: {other}"] = None
+        table.add_row(*row, *([f"{entry.max:,.4g}", other] if wide else []))
+    console.print(table)
+    if runners_up and not wide:
+        console.print("Next best:\n" + "\n".join(runners_up), highlight=False)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -47,7 +47,9 @@ class Forecast:
     square half width of its intervals at the plan's confidence. `limit` is a proved lower bound on the rms of any
     additive Gaussian noise with this share of the budget (`dpwindows.limits`), in counts, and `ratio_to_limit` is `rms`
     over it; both are None where no bound is known. Laplace noise is not bound by it: under an approximate budget it
-    may have a ratio below 1 where one neighbour changes few numbers, as with k = 1.
+    may have a ratio below 1 where one neighbour changes few numbers, as with k = 1. `runner_up` is the next best
+    strategy for this window family at the same share of the budget, and `runner_up_ratio` its error over the one
+    chosen (below 1 where it needs another noise law than serves the whole plan best); None where there is no other.
     """
 
     window: str
@@ -61,6 +63,8 @@ class Forecast:
     ratio_to_limit: float | None
     noise: str
     proof: str
+    runner_up: str | None
+    runner_up_ratio: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values."""
@@ -68,12 +72,22 @@ class Forecast:
 
 
 @dataclass(frozen=True)
+class Alternative:
+    """A strategy that was weighed for a query, and its error in counts by the plan's criterion."""
+
+    strategy: str
+    error: float
+
+
+@dataclass(frozen=True)
 class Allotment:
-    """One query with the measurement that serves it and its share of the budget."""
+    """One query with the measurement that serves it, its share of the budget, and what else was weighed."""
 
     query: Query
     measurement: Measurement
     share: float
+    chosen: Alternative
+    others: tuple[Alternative, ...]
 
     def variance(self, measure: Measure) -> FloatArray:
         """Variance of the released estimate of each window, in squared counts."""
@@ -248,9 +262,8 @@ class Plan:
             raise self._too_small()
         bits = _BITS
         while True:
-            designs = [
-                self._best_design(query, law, share, bits) for query, share in zip(self.queries, shares, strict=True)
-            ]
+            ranked = [self._ranked(query, law, share, bits) for query, share in zip(self.queries, shares, strict=True)]
+            designs = [best for best, *_ in ranked]
             found = scales(
                 self.budget,
                 law,
@@ -268,8 +281,8 @@ class Plan:
                 raise self._too_small()
             bits = max(_FEWEST_BITS, bits - math.ceil(math.log2(max(found) / _WIDEST_SCALE)))
         return tuple(
-            Allotment(query, Measurement(design, law, scale), share)
-            for query, design, scale, share in zip(self.queries, designs, found, shares, strict=True)
+            Allotment(query, Measurement(weighed[0], law, scale), share, *_alternatives(weighed))
+            for query, weighed, scale, share in zip(self.queries, ranked, found, shares, strict=True)
         )
 
     def _too_small(self) -> InputError:
@@ -278,7 +291,7 @@ class Plan:
             "choose a larger budget or ask for less"
         )
 
-    def _best_design(self, query: Query, law: Law, share: float, bits: int) -> Design:
+    def _ranked(self, query: Query, law: Law, share: float, bits: int) -> list[Design]:
         window = query.window
         if isinstance(window, Rolling) and window.length >= self.timeline.steps:
             window = Cumulative()
@@ -294,7 +307,7 @@ class Plan:
             singleton=self.singleton,
             budget=_part(self.budget, share),
         )
-        return candidates(problem, self.strategy)[0]
+        return candidates(problem, self.strategy)
 
 
 def _thresholds(query: Query) -> tuple[int, ...]:
@@ -332,13 +345,23 @@ def _part(budget: Budget, share: float) -> Budget | None:
 
 
 def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]) -> tuple[Allotment, ...]:
-    """The noise law whose designs have the least weighted geometric mean error."""
+    """The noise law whose designs have the least weighted geometric mean error; the others become alternatives."""
 
     def mean_log(allotments: tuple[Allotment, ...]) -> float:
-        errors = [score(allotment.measurement.design) for allotment in allotments]
+        errors = [allotment.chosen.error for allotment in allotments]
         return sum(share * math.log(max(error, 1e-300)) for share, error in zip(shares, errors, strict=True))
 
-    return min(plans, key=mean_log)
+    best = min(plans, key=mean_log)
+    passed = [plan for plan in plans if plan is not best]
+    return tuple(
+        replace(allotment, others=allotment.others + tuple(plan[i].chosen for plan in passed))
+        for i, allotment in enumerate(best)
+    )
+
+
+def _alternatives(weighed: Sequence[Design]) -> tuple[Alternative, tuple[Alternative, ...]]:
+    first, *rest = (Alternative(design.strategy, score(design)) for design in weighed)
+    return first, tuple(rest)
 
 
 def _forecast(allotment: Allotment, measure: Measure, confidence: float, limit: float | None) -> Forecast:
@@ -348,6 +371,7 @@ def _forecast(allotment: Allotment, measure: Measure, confidence: float, limit: 
     largest = float(np.sqrt(variance.max()))
     # Rounding must not make the mean of equal errors larger than the largest.
     rms = min(float(np.sqrt(variance.mean())), largest)
+    runner_up = min(allotment.others, key=lambda other: other.error, default=None)
     return Forecast(
         window=allotment.query.window.text,
         measure=measure.kind,
@@ -360,4 +384,6 @@ def _forecast(allotment: Allotment, measure: Measure, confidence: float, limit: 
         ratio_to_limit=None if limit is None else rms / limit,
         noise=measurement.law,
         proof=measurement.design.proof,
+        runner_up=None if runner_up is None else runner_up.strategy,
+        runner_up_ratio=runner_up.error / allotment.chosen.error if runner_up and allotment.chosen.error else None,
     )

@@ -474,7 +474,7 @@ MUTANTS = [
     Mutant(
         "noise is drawn once for all thresholds",
         "kernel.py",
-        "noisy[k] = add_noise(exact, draw_noise(measurement.law, measurement.scale, len(exact), progress))",
+        "k: add_noise(values, draw_noise(measurement.law, measurement.scale, len(values), progress))",
         "noise = noise if noisy else draw_noise(measurement.law, measurement.scale, len(exact), progress)\n"
         "        noisy[k] = add_noise(exact, noise)",
         _at("kernel", "test_no_noise_is_used_twice"),

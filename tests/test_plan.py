@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import stats
 
@@ -265,3 +266,27 @@ def test_a_plan_tells_what_it_is() -> None:
     assert "rolling:3: at least 1, at least 3, cumulative: at least 1" in text
     assert "event level" in text
     assert "(epsilon, delta) = (1, 1e-06)" in text
+
+
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        ({"unit": "event"}, "unit"),
+        ({"unit": EventLevel}, "unit"),
+        ({"budget": 1.0}, "budget"),
+        ({"timeline": 30}, "timeline"),
+        ({"weights": "a"}, "weights"),
+    ],
+)
+def test_values_of_the_wrong_kind_are_refused_at_the_edge(wrong: dict[str, Any], word: str) -> None:
+    right: dict[str, Any] = {"timeline": Timeline.of_steps(5), "unit": EventLevel(), "budget": PureDP(1.0)}
+    with pytest.raises(InputError, match=word):
+        Plan([Cumulative()], **(right | wrong))
+    assert Plan(Cumulative(), **right).queries == Plan([Cumulative()], **right).queries
+
+
+def test_a_window_of_any_length_is_planned_and_released() -> None:
+    plan = Plan([Rolling(10**20)], timeline=Timeline.of_steps(3), unit=EventLevel(), budget=PureDP(1e12))
+    release = plan.run(pa.table({"who": ["a", "b"], "at": [0, 2]}), item="who", time="at")
+    assert [round(value) for value in release.to_arrow()["estimate"].to_pylist()] == [1, 1, 2]
+    assert release.to_arrow()["complete"].to_pylist() == [False, False, False]

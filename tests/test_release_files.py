@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,57 @@ def test_a_csv_table_never_stands_without_its_metadata(
     monkeypatch.setattr(Path, "replace", record)
     release.save(tmp_path / "copy.csv")
     assert written == ["copy.csv.meta.json", "copy.csv"]
+
+
+def _other(release: dw.Release) -> dw.Release:
+    """The same numbers said to be released under another budget."""
+    return dw.Release(release.table, release.metadata | {"budget": {"kind": "pure", "epsilon": 50.0}})
+
+
+def test_a_failed_replacement_of_a_csv_leaves_no_mixed_pair(
+    release: dw.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old numbers must never stand under a new guarantee, whichever of the writes fails."""
+    replace = Path.replace
+    for failing in ("copy.csv.meta.json", "copy.csv"):
+        path = tmp_path / "copy.csv"
+        release.save(path, force=True)
+
+        def full_disk(self: Path, target: Path, failing: str = failing) -> Path:
+            if Path(target).name == failing:
+                raise OSError(28, "No space left on device")
+            return replace(self, target)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "replace", full_disk)
+            with pytest.raises(dw.EngineError, match="No space left"):
+                _other(release).save(path, force=True)
+        assert list(tmp_path.glob(".*")) == []
+        with pytest.raises(dw.InputError):
+            dw.Release.load(path)
+        _other(release).save(path)
+
+
+def test_a_csv_under_the_metadata_of_another_release_is_refused(release: dw.Release, tmp_path: Path) -> None:
+    path = tmp_path / "copy.csv"
+    release.save(path)
+    path.write_text(path.read_text().replace(",true,", ",false,", 1))
+    with pytest.raises(dw.InputError, match="another table"):
+        dw.Release.load(path)
+
+
+@pytest.mark.parametrize("missing", ["guarantee", "unit", "budget", "queries", "measurements", "confidence"])
+def test_a_release_that_does_not_say_what_it_promises_is_refused(tmp_path: Path, missing: str) -> None:
+    with pytest.raises(dw.InputError, match=missing):
+        dw.Release.load(_without(tmp_path / "silent.json", {missing: None}))
+
+
+def test_a_notebook_shows_chart_and_table_without_loading_anything(release: dw.Release) -> None:
+    shown = release._repr_html_()
+    assert "<svg" in shown
+    assert "<table>" in shown
+    assert release.metadata["guarantee"][:40] in shown
+    assert not re.search(r"(src|href)\s*=\s*[\"']?https?:", shown)
 
 
 def test_files_get_the_usual_permissions(release: dw.Release, tmp_path: Path) -> None:

@@ -25,9 +25,9 @@ Costs of measurements of the same log add up; for Gaussian noise `mu^2 = sum D_i
 **(epsilon, delta) from Laplace noise.** Either by pure composition, or concentrated as well: discrete Laplace noise of
 scale b on one number that changes by d is (|d|/b)-DP, hence `(d/b)^2 / 2`-zCDP (Bun, Steinke 2016, arXiv 1605.02065,
 Proposition 1.4), and independent noise on all numbers makes that rho = D / (2 b^2) for *squared L2* sensitivity D, the
-figure of a Gaussian of scale b. Advanced composition is never more than this route: for n parts that are
-epsilon_0-DP it has `n epsilon_0 (e^epsilon_0 - 1) + sqrt(2 n ln(1/delta)) epsilon_0`, this
-`n epsilon_0^2 / 2 + sqrt(2 n ln(1/delta)) epsilon_0` at most.
+figure of a Gaussian of scale b. This route never charges more than advanced composition: for n parts that are
+epsilon_0-DP that has `n epsilon_0 (e^epsilon_0 - 1) + sqrt(2 n ln(1/delta)) epsilon_0`, this at most
+`n epsilon_0^2 / 2 + sqrt(2 n ln(1/delta)) epsilon_0`.
 
 Every inequality is decided in exact rational or in ball arithmetic (Arb, through python-flint): a scale is used only
 if its cost is *proved* within the budget.

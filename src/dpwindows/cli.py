@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+_DEMO_OUTPUT = Path("out/flights.parquet")
+
 
 class _Commands(click.Group):
     """A group that turns the library's two kinds of failure into a message and an exit code."""
@@ -61,7 +63,7 @@ _query_options = _stack(
             multiple=True,
             required=True,
             metavar="WINDOW",
-            help="cumulative, rolling:STEPS, any or any:MAX_STEPS. Repeatable.",
+            help="cumulative, rolling:STEPS (or fixed:STEPS), any or any:MAX_STEPS. Repeatable.",
         ),
         click.option(
             "--at-least",
@@ -87,7 +89,7 @@ _privacy_options = _stack(
             "item-add-remove (the presence of one item).",
         ),
         click.option("--epsilon", type=float, metavar="E", help="Budget epsilon, with or without --delta."),
-        click.option("--delta", type=float, metavar="D", help="Budget delta, in [0, 1). None or 0: pure."),
+        click.option("--delta", type=float, metavar="D", help="Budget delta, in [0, 1). Left out or 0: pure."),
         click.option("--rho", type=float, metavar="R", help="Budget rho of zero-concentrated DP, in place of epsilon."),
         click.option(
             "--strategy",
@@ -114,7 +116,11 @@ _privacy_options = _stack(
             help="Public promise: every step holds at most one event, over all items. Not checked.",
         ),
         click.option(
-            "--confidence", type=float, default=0.95, show_default=True, help="Coverage of each interval by itself."
+            "--confidence",
+            type=float,
+            default=0.95,
+            show_default=True,
+            help="Coverage of each interval, between 0 and 1.",
         ),
     ]
 )
@@ -137,7 +143,7 @@ def main() -> None:
 @_query_options
 @_privacy_options
 @click.option("--steps", type=int, metavar="N", help="Plan for N steps; or give --start and --end.")
-@click.option("--start", help="First moment of the range, inclusive.")
+@click.option("--start", help="First moment of the range, inclusive, such as 2013-01-01 or 2013-01-01T06:00.")
 @click.option("--end", help="End of the range, exclusive.")
 @_step_option
 @_zone_option
@@ -221,7 +227,8 @@ def plan(
 def release(events: str, output: Path, force: bool, start: str, end: str, **options: Any) -> None:
     """Release window counts of the log EVENTS once, with fresh noise.
 
-    EVENTS is a Parquet or CSV file, a glob, a directory of such files, or a DuckDB database with --table.
+    EVENTS is a Parquet or CSV file, a glob, a directory of such files, or a DuckDB database (with --table where it
+    has several tables).
     """
     from dpwindows.events import EngineSettings
     from dpwindows.release_files import require_writable
@@ -240,7 +247,12 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
         table=options["table"],
         settings=settings,
     )
-    released.save(output, force=force)
+    try:
+        released.save(output, force=force)
+    except (InputError, EngineError) as error:
+        raise type(error)(
+            f"{error}. The numbers drawn were discarded and nothing was published; running again draws fresh noise"
+        ) from error
     console = Console(stderr=True)
     _show_forecast(planned, console)
     console.print(f"{released.metadata['guarantee']}", style="dim", highlight=False)
@@ -252,7 +264,7 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
     )
 
 
-@main.command()
+@main.command(short_help="Draw the charts of a release.")
 @click.argument("release_file", metavar="RELEASE", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Page to write, ending in .html")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
@@ -264,23 +276,28 @@ def report(release_file: Path, output: Path, force: bool) -> None:
     click.echo(f"Report written to {output}", err=True)
 
 
-@main.command()
+@main.command(short_help="Do the main job on real data.")
 @click.option(
     "-o",
     "--output",
-    default="out/flights.parquet",
+    default=_DEMO_OUTPUT,
     show_default=True,
     type=click.Path(path_type=Path),
     help="Where the release goes; its report is written beside it.",
 )
-def demo(output: Path) -> None:
+@click.option("--force", is_flag=True, help="Replace the outputs if they exist (the default ones are replaced anyway).")
+def demo(output: Path, force: bool) -> None:
     """Do the main job on real data: a year of flights, released and drawn."""
     from dpwindows.demo import run_demo
-    from dpwindows.release_files import require_writable
+    from dpwindows.release_files import ENDINGS, require_writable
 
-    output.parent.mkdir(parents=True, exist_ok=True)
-    require_writable(output, force=True)
-    run_demo(output, output.with_suffix(".html"), Console())
+    own = output == _DEMO_OUTPUT
+    if own:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    page = output.with_suffix(".html")
+    require_writable(output, force=force or own, endings=ENDINGS)
+    require_writable(page, force=force or own, endings=(".html",))
+    run_demo(output, page, Console())
 
 
 def _planned_timeline(steps: int | None, start: str | None, end: str | None, options: dict[str, Any]) -> Any:
@@ -289,6 +306,8 @@ def _planned_timeline(steps: int | None, start: str | None, end: str | None, opt
     if steps is not None:
         if start is not None or end is not None:
             raise InputError("give either --steps, or --start and --end")
+        if options["step"] != "1d" or options["time_zone"] != "UTC":
+            raise InputError("--step and --time-zone go with --start and --end: --steps plans for steps of any length")
         if steps < 1:
             raise InputError(f"--steps must be at least 1, got {steps}")
         return Timeline.of_steps(steps)
@@ -376,5 +395,7 @@ def _show_forecast(planned: Plan, console: Console) -> None:
             runners_up[f"  {entry.window}: {other}"] = None
         table.add_row(*row, *([f"{entry.max:,.4g}", other] if wide else []))
     console.print(table)
+    if any(entry.limit is not None for entry in planned.forecast()):
+        console.print("x limit: over the least error of any Gaussian noise; Laplace may be below 1", style="dim")
     if runners_up and not wide:
         console.print("Next best:\n" + "\n".join(runners_up), highlight=False)

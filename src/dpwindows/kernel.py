@@ -80,19 +80,23 @@ def measure(
     if any(measurement.law != measurement.design.problem.law for measurement in measurements):
         raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
     certify(budget, [measurement.cost for measurement in measurements])
-    return [_measure_one(measurement, answers, progress) for measurement in measurements]
+    # All that can fail is done before any noise is drawn.
+    exact = [_encode(measurement.design, answers) for measurement in measurements]
+    return [
+        {
+            k: add_noise(values, draw_noise(measurement.law, measurement.scale, len(values), progress))
+            for k, values in encoded.items()
+        }
+        for measurement, encoded in zip(measurements, exact, strict=True)
+    ]
 
 
-def _measure_one(
-    measurement: Measurement, answers: Answers, progress: Callable[[int], None]
-) -> dict[int, NDArray[Any]]:
-    noisy = {}
-    for k in measurement.design.problem.thresholds:
-        exact = measurement.design.encode(answers, k)
-        if exact.shape != (measurement.design.rows,):
-            raise ValueError(f"encoded {exact.shape} numbers where the noise is charged for {measurement.design.rows}")
-        noisy[k] = add_noise(exact, draw_noise(measurement.law, measurement.scale, len(exact), progress))
-    return noisy
+def _encode(design: Design, answers: Answers) -> dict[int, NDArray[Any]]:
+    encoded = {k: design.encode(answers, k) for k in design.problem.thresholds}
+    for values in encoded.values():
+        if values.shape != (design.rows,):
+            raise ValueError(f"encoded {values.shape} numbers where the noise is charged for {design.rows}")
+    return encoded
 
 
 def add_noise(exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64]:

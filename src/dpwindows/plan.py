@@ -23,7 +23,7 @@ from dpwindows.limits import limit
 from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
 from dpwindows.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
 from dpwindows.strategies import candidates
-from dpwindows.strategies.design import Criterion, Design, PrescribedScale, Problem, score
+from dpwindows.strategies.design import BOUNDED_UNITS, Criterion, Design, PrescribedScale, Problem, score
 from dpwindows.timeline import Timeline
 from dpwindows.windows import count_windows
 
@@ -141,7 +141,7 @@ class Plan:
 
     def __init__(
         self,
-        queries: Iterable[Query | WindowFamily],
+        queries: Query | WindowFamily | Iterable[Query | WindowFamily],
         *,
         timeline: Timeline,
         unit: Unit,
@@ -152,13 +152,16 @@ class Plan:
         singleton: bool = False,
         confidence: float = 0.95,
     ) -> None:
-        self.queries = normalise(queries)
+        self.queries = normalise([queries] if isinstance(queries, (Query, WindowFamily)) else queries)
+        _require_kind("timeline", timeline, Timeline, "a Timeline")
+        _require_kind("unit", unit, BOUNDED_UNITS, "EventLevel(), ItemLevel() or ItemAddRemove()")
+        _require_kind("budget", budget, (PureDP, ApproxDP, ZCDP), "PureDP(...), ApproxDP(...) or ZCDP(...)")
         self.timeline, self.unit, self.budget = timeline, unit, budget
         self.strategy, self.criterion, self.singleton = strategy, criterion, singleton
         self.confidence = confidence
         if criterion not in ("rms", "max"):
             raise InputError(f"criterion must be rms or max, got {criterion!r}")
-        if not (isinstance(confidence, float) and 0 < confidence < 1):
+        if not (isinstance(confidence, (int, float)) and 0 < confidence < 1):
             raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {confidence!r}")
         self._require_room()
         shares = _shares(self.queries, weights)
@@ -310,6 +313,11 @@ class Plan:
         return candidates(problem, self.strategy)
 
 
+def _require_kind(name: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> None:
+    if not isinstance(value, kinds):
+        raise InputError(f"{name} must be {wanted}, got {value!r}")
+
+
 def _thresholds(query: Query) -> tuple[int, ...]:
     return tuple(sorted({k for measure in query.measures for k in measure.thresholds}))
 
@@ -323,7 +331,7 @@ def _shares(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[fl
     weights = list(weights) if weights is not None else [1.0] * len(texts)
     if len(weights) != len(texts):
         raise InputError(f"{len(weights)} weights were given for {len(texts)} window families: {', '.join(texts)}")
-    if not all(math.isfinite(weight) and weight > 0 for weight in weights):
+    if not all(isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0 for weight in weights):
         raise InputError(f"weights must be finite and greater than 0, got {weights}")
     # Floating shares may sum to a hair over 1, which the head-room of the scales covers.
     return [weight / sum(weights) for weight in weights]

@@ -56,7 +56,8 @@ class ItemAddRemove(Unit):
     promise: ClassVar[str] = (
         "Protects the presence of each single item with all its events: the output is nearly as likely whether or not "
         "that item is in the log; a change to an item that stays in the log counts as two changes, so it is protected "
-        "at twice the epsilon (four times the rho), and facts that hold for many items together are not hidden."
+        "at twice the epsilon and a larger delta (four times the rho), and facts that hold for many items together are "
+        "not hidden."
     )
 
 
@@ -114,7 +115,7 @@ class ApproxDP(Budget):
 
     def __post_init__(self) -> None:
         _require_positive("epsilon", self.epsilon)
-        if not (0 < self.delta < 1):
+        if not (isinstance(self.delta, (int, float)) and 0 < self.delta < 1):
             raise InputError(
                 f"delta must lie strictly between 0 and 1 (use PureDP for delta = 0), got {self.delta!r}: "
                 "choose a small probability, for example 1e-6"
@@ -154,7 +155,9 @@ def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) 
     Raises:
         InputError: the combination or a value is not legal.
     """
-    if (epsilon is None) == (rho is None):
+    if epsilon is None and rho is None:
+        raise InputError("no budget was given: give epsilon (with or without delta), or rho")
+    if epsilon is not None and rho is not None:
         raise InputError("give either epsilon (with or without delta) or rho, and not both")
     if rho is not None:
         if delta is not None:

@@ -135,6 +135,8 @@ def normalise(queries: Iterable[Query | WindowFamily]) -> tuple[Query, ...]:
     Raises:
         InputError: nothing was asked, or something that is no query.
     """
+    if isinstance(queries, str) or not isinstance(queries, Iterable):
+        raise InputError(f"queries must be a list such as [Rolling(28), Cumulative()], got {queries!r}")
     merged: dict[WindowFamily, dict[Measure, None]] = {}
     for asked in queries:
         query = Query(asked) if isinstance(asked, WindowFamily) else asked

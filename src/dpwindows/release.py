@@ -148,6 +148,8 @@ class Release:
         kind: MeasureKind = "at_least" if exactly is None else "exactly"
         k = exactly if exactly is not None else (at_least if at_least is not None else 1)
         first, last = self.timeline.step_of(start) + 1, self.timeline.step_of(end)
+        if last < first:
+            raise InputError(f"the end of a window must be after its start, got start={start} and end={end}")
         wanted = Measure(kind, k)
         matches = self.table.filter(
             (pc.field("first_step") == first)
@@ -192,14 +194,31 @@ class Release:
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{row['window']} {row['measure'].replace('_', ' ')} {row['k']}" for row in self._asked)
-        return f"Release({self.table.num_rows} numbers: {asked}; {self.metadata['guarantee'].split(':')[0]})"
+        budget = ", ".join(f"{name} = {value}" for name, value in self.metadata["budget"].items() if name != "kind")
+        return f"Release({self.table.num_rows} numbers: {asked}; {self.metadata['unit']['name']} level; {budget})"
 
-    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> Any:
-        """A notebook shows the release as its chart, or in words where Altair is not installed."""
+    def _repr_html_(self) -> str:
+        """A notebook shows the release as its chart, drawn without loading anything, and a table of its first rows."""
+        from html import escape
+
         try:
-            return self.plot()._repr_mimebundle_(include, exclude)
+            from dpwindows.report import drawing
+
+            drawn = drawing(self.table, self.metadata)
         except InputError:
-            return {"text/plain": repr(self)}
+            drawn = ""
+        shown = ("window", "measure", "k", "start", "end", "estimate", "std_error", "lower", "upper")
+        head = "".join(f"<th>{name}</th>" for name in shown)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{escape(_shown(row[name]))}</td>" for name in shown) + "</tr>"
+            for row in self.table.slice(0, 10).to_pylist()
+        )
+        more = f"<p>... and {self.table.num_rows - 10:,} more</p>" if self.table.num_rows > 10 else ""
+        return f"<p>{escape(self.metadata['guarantee'])}</p>{drawn}<table><tr>{head}</tr>{rows}</table>{more}"
+
+
+def _shown(value: Any) -> str:
+    return f"{value:,.1f}" if isinstance(value, float) else str(value)
 
 
 def run_plan(
@@ -217,32 +236,43 @@ def run_plan(
     from dpwindows.recency import count_events
 
     settings = settings or EngineSettings()
+    # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
+    described = describe(plan)
+    public = [
+        (asked, _public_columns(plan, allotment, asked))
+        for allotment in plan.allotments
+        for asked in allotment.query.measures
+    ]
     answers = count_events(
         events, EventColumns(item, time, count), plan.timeline, plan.thresholds, table=table, settings=settings
     )
     with noise_progress(_rows(plan), shown=settings.progress) as progress:
         measured = measure([allotment.measurement for allotment in plan.allotments], plan.budget, answers, progress)
-    tables = []
-    for allotment, noisy in zip(plan.allotments, measured, strict=True):
-        decoded = {k: allotment.measurement.design.decode(values.astype(np.float64)) for k, values in noisy.items()}
-        tables += [_rows_of(plan, allotment, asked, decoded) for asked in allotment.query.measures]
-    return Release(pa.concat_tables(tables), describe(plan))
+    decoded = [
+        {k: allotment.measurement.design.decode(values.astype(np.float64)) for k, values in noisy.items()}
+        for allotment, noisy in zip(plan.allotments, measured, strict=True)
+    ]
+    served = [
+        estimates
+        for allotment, estimates in zip(plan.allotments, decoded, strict=True)
+        for _ in allotment.query.measures
+    ]
+    tables = [_table(columns, asked, estimates) for (asked, columns), estimates in zip(public, served, strict=True)]
+    return Release(pa.concat_tables(tables), described)
 
 
 def _rows(plan: Plan) -> int:
     return sum(allotment.measurement.cost.rows for allotment in plan.allotments)
 
 
-def _rows_of(plan: Plan, allotment: Allotment, asked: Measure, decoded: dict[int, FloatArray]) -> pa.Table:
-    """The rows of one measure of one window family, in canonical order."""
-    estimate = decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
+def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[str, Any]:
+    """Every column of one measure of one window family that needs no data, in canonical order."""
     window = allotment.query.window
     first, last = window_steps(window, plan.timeline.steps)
     boundaries = plan.timeline.boundaries()
-    half = allotment.half_widths(asked, plan.confidence)
-    complete = last >= window.length if isinstance(window, Rolling) else np.ones(len(last), dtype=np.bool_)
     rows = len(last)
-    columns = {
+    cut = isinstance(window, Rolling) and last < min(window.length, plan.timeline.steps + 1)
+    return {
         "window": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [window.text]).cast(pa.string()),
         "measure": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [asked.kind]).cast(pa.string()),
         "k": np.full(rows, asked.k, dtype=np.int64),
@@ -250,15 +280,24 @@ def _rows_of(plan: Plan, allotment: Allotment, asked: Measure, decoded: dict[int
         "last_step": last,
         "start": boundaries.take(pa.array(first - 1)),
         "end": boundaries.take(pa.array(last)),
-        "complete": complete,
-        "estimate": estimate,
+        "complete": ~np.broadcast_to(cut, rows),
         "std_error": allotment.std_errors(asked),
         "bias_bound": allotment.bias_bounds(),
+        "half_width": allotment.half_widths(asked, plan.confidence),
+    }
+
+
+def _table(public: dict[str, Any], asked: Measure, decoded: dict[int, FloatArray]) -> pa.Table:
+    """The rows of one measure of one window family."""
+    estimate = decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
+    half = public["half_width"]
+    columns = public | {
+        "estimate": estimate,
         "lower": estimate - half,
         "upper": estimate + half,
-        "consistent": pa.nulls(rows, pa.int64()),
+        "consistent": pa.nulls(len(estimate), pa.int64()),
     }
-    return pa.table(columns)
+    return pa.table({name: columns[name] for name in release_files.COLUMNS})
 
 
 def describe(plan: Plan) -> dict[str, Any]:
@@ -274,6 +313,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "timeline": {**plan.timeline.to_dict(), "steps": plan.timeline.steps},
         "queries": [_describe_query(query) for query in plan.queries],
         "notes": list(plan.notes),
+        "strategy": plan.strategy,
         "criterion": plan.criterion,
         "confidence": plan.confidence,
         "measurements": [_describe_allotment(allotment) for allotment in plan.allotments],

@@ -1,11 +1,13 @@
 """Release files: Parquet, CSV with its metadata beside it, and JSON; written atomically, read back unchanged.
 
 Parquet keeps the metadata under the schema key `dpwindows`; JSON is `{"format", "metadata", "rows"}`; CSV has it in
-`PATH.meta.json`, which is written first so that no table ever stands without it.
+`PATH.meta.json`, which is put in place first so that no table ever stands without it, and which holds the table's hash
+so that a table never passes under the metadata of another release.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import tempfile
@@ -19,9 +21,29 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dpwindows.errors import EngineError, InputError
+from dpwindows.timeline import Timeline
 
 KEY = b"dpwindows"
 ENDINGS = (".parquet", ".csv", ".json")
+_HASH = "table_sha256"
+# What every release says about itself, and the type of each statement.
+_STATED: dict[str, type | tuple[type, ...]] = {
+    "release_id": str,
+    "guarantee": str,
+    "unit": dict,
+    "budget": dict,
+    "timeline": dict,
+    "queries": list,
+    "measurements": list,
+    "forecast": list,
+    "confidence": (int, float),
+    "versions": dict,
+}
+COLUMNS = (
+    *("window", "measure", "k", "first_step", "last_step", "start", "end", "complete"),
+    *("estimate", "std_error", "bias_bound", "lower", "upper", "consistent"),
+)
+_NULLABLE = ("consistent",)
 
 
 def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDINGS) -> None:
@@ -31,12 +53,12 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
         InputError: its ending is unknown, its folder is missing, it exists and `force` is not set, or the metadata
             file beside a CSV file does.
     """
+    if path.is_dir():
+        raise InputError(f"the output is a folder: {path}")
     if path.suffix.lower() not in endings:
         raise InputError(f"the output must end in {', '.join(endings)}, got {str(path)!r}")
     if not path.parent.is_dir():
         raise InputError(f"the folder of the output does not exist: {path.parent}")
-    if path.is_dir():
-        raise InputError(f"the output is a folder: {path}")
     if not os.access(path.parent, os.W_OK):
         raise EngineError(f"the folder of the output cannot be written to: {path.parent}")
     for existing in (path, meta_path(path)) if path.suffix.lower() == ".csv" else (path,):
@@ -58,11 +80,32 @@ def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool)
             schema = table.schema.with_metadata({KEY: text.encode()})
             _atomically(path, lambda file: pa.parquet.write_table(table.cast(schema), file))
         case ".csv":
-            write_text(json.dumps(metadata, indent=2, ensure_ascii=False, allow_nan=False) + "\n", meta_path(path))
-            _atomically(path, lambda file: pa.csv.write_csv(_with_text_times(table), file))
+            _write_csv(table, metadata, path)
         case _:
             content = {"format": metadata["format"], "metadata": metadata, "rows": _json_rows(table)}
             write_text(json.dumps(content, ensure_ascii=False, allow_nan=False), path)
+
+
+def _write_csv(table: pa.Table, metadata: dict[str, Any], path: Path) -> None:
+    """The table is written aside, then an old one is taken away, then metadata and table are put in place."""
+
+    def put_in_place(file: str) -> None:
+        pa.csv.write_csv(_with_text_times(table), file)
+        described = metadata | {_HASH: _hash(Path(file))}
+        path.unlink(missing_ok=True)
+        write_text(json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False) + "\n", meta_path(path))
+
+    try:
+        _atomically(path, put_in_place)
+    except EngineError:
+        if not path.exists():
+            meta_path(path).unlink(missing_ok=True)
+        raise
+
+
+def _hash(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def write_text(text: str, path: Path) -> None:
@@ -84,7 +127,8 @@ def read(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
     if reader is None:
         raise InputError(f"a release ends in {', '.join(ENDINGS)}, got {str(path)!r}")
     try:
-        return reader(path, known_format)
+        table, metadata = reader(path, known_format)
+        return _complete(table), metadata
     except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
         if isinstance(error, InputError):
             raise
@@ -107,6 +151,8 @@ def _read_csv(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
     if not beside.is_file():
         raise InputError(f"the metadata of {str(path)!r} is missing: {beside} should stand beside it")
     metadata = _checked(json.loads(beside.read_text(encoding="utf-8")), known_format)
+    if metadata.pop(_HASH, None) not in (None, _hash(path)):
+        raise InputError(f"{beside} belongs to another table than {str(path)!r}, or the table was changed")
     schema = _schema(metadata)
     # Times are read as text, because Arrow's CSV reader takes no offsets for zoned columns.
     types = {field.name: pa.string() if pa.types.is_timestamp(field.type) else field.type for field in schema}
@@ -133,31 +179,31 @@ def _checked(metadata: Any, known_format: int) -> dict[str, Any]:
             f"the release is of format {metadata['format']!r}, and this version reads format {known_format}: "
             "use a newer dpwindows"
         )
+    for name, kind in _STATED.items():
+        if not isinstance(metadata.get(name), kind):
+            raise ValueError(f"its metadata lack {name!r}, or it is of the wrong type")
+    try:
+        Timeline.from_dict(metadata["timeline"])
+    except InputError as error:
+        raise ValueError(f"its timeline cannot be read: {error}") from None
     return metadata
+
+
+def _complete(table: pa.Table) -> pa.Table:
+    """The table, if every value that must be there is."""
+    for name in table.column_names:
+        if name not in _NULLABLE and table.column(name).null_count:
+            raise ValueError(f"its column {name!r} has missing values")
+    return table
 
 
 def _schema(metadata: dict[str, Any]) -> pa.Schema:
     """The columns of format 1."""
     timeline = metadata["timeline"]
     time = pa.int64() if isinstance(timeline["step"], int) else pa.timestamp("us", tz=timeline["time_zone"])
-    return pa.schema(
-        [
-            ("window", pa.string()),
-            ("measure", pa.string()),
-            ("k", pa.int64()),
-            ("first_step", pa.int64()),
-            ("last_step", pa.int64()),
-            ("start", time),
-            ("end", time),
-            ("complete", pa.bool_()),
-            ("estimate", pa.float64()),
-            ("std_error", pa.float64()),
-            ("bias_bound", pa.float64()),
-            ("lower", pa.float64()),
-            ("upper", pa.float64()),
-            ("consistent", pa.int64()),
-        ]
-    )
+    texts, numbers = pa.string(), pa.float64()
+    kinds = [texts, texts, *[pa.int64()] * 3, time, time, pa.bool_(), *[numbers] * 5, pa.int64()]
+    return pa.schema(list(zip(COLUMNS, kinds, strict=True)))
 
 
 def _with_text_times(table: pa.Table) -> pa.Table:
@@ -204,7 +250,7 @@ def _atomically(path: Path, fill: Callable[[str], object]) -> None:
         Path(temporary).chmod(0o666 & ~_umask())
         Path(temporary).replace(path)
     except OSError as error:
-        raise EngineError(f"{str(path)!r} cannot be written: {error}") from error
+        raise EngineError(f"{str(path)!r} cannot be written: {error.strerror or error}") from error
     finally:
         if temporary:
             Path(temporary).unlink(missing_ok=True)

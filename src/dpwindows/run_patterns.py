@@ -44,7 +44,8 @@ class Lags:
     """An autocorrelation divided by `2^shift` and rounded up: `values[d]` for d = 0..N-1.
 
     For every 0/1 vector g of N places, `g'Gg <= 2^shift * (the form of values)`. No sum over a chain of at most
-    `runs` runs, each within N places, reaches 2^60 in these units.
+    `runs` runs, each within N places, reaches 2^60 in these units: with S the sum of absolute lags a place adds at most
+    3 S and a run with its link at most 6 N S, price included, and `4 N (runs + 1) S < 2^58` before rounding up.
     """
 
     values: tuple[int, ...]

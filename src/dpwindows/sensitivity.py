@@ -57,6 +57,7 @@ _EXACT_HORIZON = 4096
 
 def autocorrelation(taps: Sequence[int]) -> list[int]:
     """`r_m = sum_j taps_j taps_{j+m}` for m = 0..len(taps)-1, exact."""
+    taps = [int(tap) for tap in taps]  # NumPy's integers would wrap in the test below
     array = np.array(taps, dtype=object if sum(map(abs, taps)) ** 2 >= 1 << 62 else np.int64)
     return [int(value) for value in np.correlate(array, array, mode="full")[len(taps) - 1 :]]
 

@@ -202,6 +202,7 @@ def _csv_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], col
     parts = []
     for (delimiter, header), members in groups.items():
         # Every column is read as text, under a name of ours: nothing is sniffed, ids keep their bytes.
+        _require_header(header, columns, members[0])
         struct = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(header)))
         relation = (
             f"read_csv({_file_list(members)}, columns={{{struct}}}, auto_detect=false, header=true, skip=0, "
@@ -355,6 +356,13 @@ def _require(name: str, role: str, available: Sequence[str], what: str) -> None:
         )
 
 
+def _require_header(header: Sequence[str], columns: EventColumns, file: Path) -> None:
+    """Refuse a first line that names none of our columns without repeating it: it may be a row."""
+    if not {name for _, name in columns.roles} & set(header):
+        names = ", ".join(repr(name) for _, name in columns.roles)
+        raise InputError(f"the first line of {file} names none of the columns {names}: is the line of names missing?")
+
+
 def _near(name: str, available: Sequence[str]) -> str:
     folded = {other.lower(): other for other in available}
     close = difflib.get_close_matches(name.lower(), folded, n=1)
@@ -362,5 +370,5 @@ def _near(name: str, available: Sequence[str]) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:20])
+    shown = ", ".join(repr(name[:80])[1:-1] for name in names[:20])
     return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "none"

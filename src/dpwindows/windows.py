@@ -63,8 +63,8 @@ def window_steps(window: WindowFamily, steps: int) -> tuple[StepArray, StepArray
     match window:
         case Cumulative():
             return np.ones_like(last), last
-        case Rolling(length=length):
-            return np.maximum(1, last - length + 1), last
+        case Rolling():
+            return np.maximum(1, last - longest_window(window, steps) + 1), last
     longest = longest_window(window, steps)
     spans = np.minimum(longest, steps - last + 1)
     first = np.repeat(last, spans)

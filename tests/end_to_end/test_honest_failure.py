@@ -80,6 +80,7 @@ BAD: list[tuple[dict[str, str], list[str]]] = [
     ({"--engine": "abacus"}, ["abacus"]),
     ({"--window": "any", "--start": "2000-01-01", "--end": "2013-02-01"}, ["5,000,000", "any:MAX"]),
     ({"--epsilon": "1e-300"}, ["epsilon"]),
+    ({"--epsilon": "1e-14", "--unit": "item"}, ["epsilon", "1e-14"]),
     ({"--histogram": "3"}, ["--histogram"]),
     ({"--ledger": "budget.db"}, ["--ledger"]),
 ]
@@ -152,6 +153,24 @@ def test_outputs_that_cannot_be_written_are_refused_before_reading(log: Path, tm
     assert outcome.code == 2
     assert "--force" in outcome.err
     assert taken.read_text() == "keep me"
+
+
+def test_a_first_line_that_is_a_row_is_not_repeated(tmp_path: Path) -> None:
+    headless = tmp_path / "headless.csv"
+    headless.write_text("4242,2013-01-03 12:47:27\n")
+    message = _refused(headless, tmp_path / "release.csv")
+    assert "line of names" in message
+    assert "4242" not in message
+
+
+def test_demo_does_not_replace_what_it_was_not_told_to(tmp_path: Path) -> None:
+    page = tmp_path / "mine.html"
+    page.write_text("precious")
+    outcome = run("demo", "-o", tmp_path / "mine.parquet")
+    assert outcome.code == 2
+    assert page.read_text() == "precious"
+    assert run("demo", "-o", tmp_path / "new" / "mine.xlsx").code == 2
+    assert not (tmp_path / "new").exists()
 
 
 def test_report_refuses_what_is_no_release(log: Path, tmp_path: Path) -> None:

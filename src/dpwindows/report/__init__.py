@@ -25,7 +25,19 @@ if TYPE_CHECKING:
 
 _LINE = 105
 
-__all__ = ["chart", "page", "preview"]
+__all__ = ["chart", "drawing", "page", "preview"]
+
+
+def drawing(table: pa.Table, metadata: Mapping[str, Any]) -> str:
+    """Draw a release as one SVG picture, for places that must not load anything.
+
+    Raises:
+        InputError: Altair or vl-convert is not installed, or the release has no rows.
+    """
+    drawn = chart(table, metadata)
+    converter: Any = require("vl_convert")
+    picture: str = converter.vegalite_to_svg(drawn.to_dict())
+    return picture
 
 
 def chart(table: pa.Table, metadata: Mapping[str, Any]) -> alt.VConcatChart:

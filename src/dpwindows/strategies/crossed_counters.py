@@ -73,7 +73,7 @@ class CrossedDesign:
     taps: tuple[int, ...]
     width: int
     power: float
-    scale: int
+    weight_scale: int
     parameters: Mapping[str, Any]
     strategy: str = NAME
 
@@ -92,7 +92,7 @@ class CrossedDesign:
         most = min(self.width + longest_window(self.problem.window, self.problem.steps) - 1, self.problem.steps)
         # A negative power favours short lines: the largest weight is `scale` either way.
         largest = max(1.0, most**-self.power)
-        return tuple(max(1, round(self.scale * (n / most) ** self.power / largest)) for n in lengths)
+        return tuple(max(1, round(self.weight_scale * (n / most) ** self.power / largest)) for n in lengths)
 
     @cached_property
     def _lines(self) -> list[Line]:

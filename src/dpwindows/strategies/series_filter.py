@@ -20,6 +20,8 @@ from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval
 NAME = "filter"
 # Up to this horizon the search charges a cumulative filter exactly as the certificate does.
 _EXACT_SEARCH = 512
+# Cross terms between runs are worked out up to this many cells (thresholds times squared length): a few seconds.
+_CHAINED = 10_000_000
 
 
 def design(problem: Problem) -> Design | None:
@@ -62,7 +64,8 @@ def _certified(problem: Problem, taps: tuple[int, ...]) -> tuple[int, str]:
         else:
             bound, proof = sensitivity.rolling_filter_item_l2, "rolling_filter_item_l2"
         apart = bound(taps, length, steps, thresholds)
-        if isinstance(problem.unit, EventLevel) and sum(thresholds) > 1:
+        reach = min(length, steps)
+        if isinstance(problem.unit, EventLevel) and sum(thresholds) > 1 and sum(thresholds) * reach**2 <= _CHAINED:
             together = rolling_patterns_event_l2(taps, length, steps, thresholds)
             if together < apart:
                 return together, "dpwindows.pattern_sensitivity.rolling_patterns_event_l2"

@@ -29,7 +29,7 @@ from dpwindows.accounting import GAUSSIAN
 from dpwindows.privacy import EventLevel
 from dpwindows.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.strategies import compressed
-from dpwindows.strategies.design import Design, PrescribedScale, Problem, score
+from dpwindows.strategies.design import BOUNDED_UNITS, Design, PrescribedScale, Problem, score
 from dpwindows.strategies.paper import bounds
 from dpwindows.strategies.paper.composition import Touched, lattice_weight, part_noise
 from dpwindows.strategies.paper.designs import (
@@ -49,6 +49,8 @@ _PROOF = "dpwindows.strategies.paper.bounds"
 
 def design(problem: Problem) -> Design | None:
     """The paper's cell for the problem, or None for budgets that the paper does not treat."""
+    if not isinstance(problem.unit, BOUNDED_UNITS):
+        return None
     found = _design(problem)
     item_level = not isinstance(problem.unit, EventLevel)
     if found is None or not (problem.singleton and item_level and isinstance(problem.window, AnyWindow)):

@@ -474,9 +474,10 @@ MUTANTS = [
     Mutant(
         "noise is drawn once for all thresholds",
         "kernel.py",
-        "k: add_noise(values, draw_noise(measurement.law, measurement.scale, len(values), progress))",
-        "noise = noise if noisy else draw_noise(measurement.law, measurement.scale, len(exact), progress)\n"
-        "        noisy[k] = add_noise(exact, noise)",
+        "k: add_noise(values, draw_noise(measurement.law, measurement.scale, len(values), progress))\n"
+        "            for k, values in encoded.items()",
+        "k: add_noise(values, encoded.setdefault(-1, draw_noise(measurement.law, measurement.scale, len(values))))\n"
+        "            for k, values in list(encoded.items())",
         _at("kernel", "test_no_noise_is_used_twice"),
     ),
     Mutant(

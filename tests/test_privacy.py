@@ -116,9 +116,9 @@ def test_options_are_read(epsilon: float | None, delta: float | None, rho: float
 @pytest.mark.parametrize(
     ("epsilon", "delta", "rho", "message"),
     [
-        (None, None, None, "give either epsilon"),
+        (None, None, None, "no budget was given"),
         (1.0, None, 1.0, "and not both"),
-        (None, 1e-6, None, "give either epsilon"),
+        (None, 1e-6, None, "no budget was given"),
         (None, 1e-6, 1.0, "delta goes with epsilon"),
         (1.0, 1.0, None, r"delta must lie in \[0, 1\)"),
         (1.0, -0.1, None, r"delta must lie in \[0, 1\)"),

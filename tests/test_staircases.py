@@ -16,8 +16,8 @@ from dpwindows.answers import ExactAnswers
 from dpwindows.crossed_filters import CrossedFilters
 from dpwindows.privacy import ItemAddRemove, ItemLevel, Unit
 from dpwindows.queries import AnyWindow
-from dpwindows.sensitivity import any_counters_l2
-from dpwindows.staircases import Line, crossed_counters_l1, crossed_counters_l2, step_norms
+from dpwindows.sensitivity import any_counters_l2, step_norms
+from dpwindows.staircases import Line, crossed_counters_l1, crossed_counters_l2
 from dpwindows.strategies.crossed_counters import CrossedDesign, design
 from dpwindows.strategies.design import Problem
 from dpwindows.strategies.fractional import integer_taps

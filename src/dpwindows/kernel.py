@@ -4,7 +4,8 @@ Everything a privacy proof of a release rests on is reached from `measure`, and 
 
 1. `recency` and `answers` give the exact integer answers of the log;
 2. a design's `encode` multiplies them by an integer matrix, in arithmetic that cannot wrap (`integer_maps.widen`);
-3. its `sensitivity` is a proved bound computed from the same integers (`sensitivity`);
+3. its `sensitivity` is a proved bound computed from the same integers (`sensitivity`, `pattern_sensitivity`,
+   `staircases`);
 4. noise is drawn by OpenDP's exact sampler on the integers, never from floating-point or seedable sources;
 5. before any noise is drawn, `accounting.certify` proves the cost of all of it within the budget.
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.run_patterns import Lags, best_chain, memory_for, neighbour_bound, recent_bound
-from dpwindows.sensitivity import Thresholds, interval_norms
+from dpwindows.sensitivity import Thresholds, interval_norms, most_runs
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
@@ -65,7 +65,7 @@ def rolling_patterns_add_remove_l2(taps: tuple[int, ...], length: int, steps: in
     """
     total = 0
     for k in thresholds:
-        runs = min(k * -(-steps // (length + 1)), (steps + 1) // 2)
+        runs = most_runs(k, length, steps)
         lags = Lags.of(taps, steps, runs)
         bounds = [recent_bound(lags, runs, memory_for(steps, runs))]
         if steps <= LONGEST_CHAIN:

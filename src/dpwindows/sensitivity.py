@@ -37,7 +37,7 @@ count is `left(a) + right(t)`; `left` does not increase with a, `right` does not
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
 
@@ -129,14 +129,26 @@ def longest_interval_norm(taps: Sequence[int], steps: int) -> int:
     if steps > _EXACT_HORIZON:
         require_contracting_signs(taps)
         return interval_norms(taps, steps)[-1]
-    response = prefix_sums(taps, steps)
-    wide = response if int(max(abs(response))) ** 2 * 4 * steps < 1 << 62 else response.astype(object)
-    largest = 0
-    for n in range(1, steps + 1):
-        difference = wide.copy()
-        difference[n:] -= wide[: steps - n]
-        largest = max(largest, int((difference * difference).sum()))
-    return largest
+    return step_norms(taps, steps, np.square, formal=True)[steps]
+
+
+def step_norms(
+    taps: Sequence[int], longest: int, size: Callable[[NDArray[Any]], NDArray[Any]], *, formal: bool
+) -> list[int]:
+    """The largest sum of `size` (squares or absolute values) that a step in the last n positions can cause; exact.
+
+    For n = 0..longest: `sum_{i<n} size(C(i))`, or, for the difference of two steps (`formal`), the largest
+    `sum_{i<n} size(C(i) - C(i-d))` over d = 1..n. (d = n is the single step.)
+    """
+    response = prefix_sums(taps, longest)
+    if int(max(abs(response))) ** 2 * 4 * longest >= 1 << 62:
+        response = response.astype(object)
+    best = np.cumsum(size(response))
+    for distance in range(1, longest if formal else 1):
+        difference = response.copy()
+        difference[distance:] -= response[: longest - distance]
+        best = np.maximum(best, np.cumsum(size(difference)))
+    return [0, *(int(value) for value in best)]
 
 
 # --- Cumulative -----------------------------------------------------------------------------------------------------
@@ -249,13 +261,18 @@ def rolling_differences_item_l1(
     Proof. For each threshold f has at most `k ceil(T/(W+1))` runs (and at most `ceil(T/2)`), each with two ends; a
     formal change is `f - f'`, with the ends of both. At every anchor g is -1, 0 or 1. QED.
     """
-    ends = sum(2 * min(most_starts(k, length, steps), (steps + 1) // 2) for k in thresholds)
+    ends = sum(2 * most_runs(k, length, steps) for k in thresholds)
     return (2 if formal else 1) * ends * step_weight + len(thresholds) * -(-steps // every) * anchor_weight
 
 
 def most_starts(k: int, length: int, steps: int) -> int:
     """How often one item can start being counted in a rolling window: `k ceil(T/(W+1))` (module docstring)."""
     return k * -(-steps // (length + 1))
+
+
+def most_runs(k: int, length: int, steps: int) -> int:
+    """The most runs of one item's rolling counts: one for each start, and at least a step between two."""
+    return min(most_starts(k, length, steps), (steps + 1) // 2)
 
 
 # --- Any window -----------------------------------------------------------------------------------------------------
@@ -333,28 +350,12 @@ def any_counters_l2(taps: Sequence[int], reach: int, steps: int, thresholds: Thr
     `C(0), C(1), ...`, at most `sum_{m<n} C(m)^2` for a series of n ends. Changed: `f - f'` is one interval of one
     sign, at most `longest_interval_norm(taps, n)`. Squared norms of starts and thresholds add. QED.
     """
-    if formal:
-        largest = _interval_norms_of_horizons(taps, min(reach, steps))
+    longest = min(reach, steps)
+    if formal and longest > _EXACT_HORIZON:
+        norms = [longest_interval_norm(taps, longest)] * (longest + 1)
     else:
-        response = [int(value) for value in prefix_sums(taps, min(reach, steps))]
-        largest = list(accumulate(value**2 for value in response))
-    total = sum(largest[min(reach, steps - a) - 1] for a in range(steps))
-    return len(thresholds) * total
-
-
-def _interval_norms_of_horizons(taps: Sequence[int], longest: int) -> list[int]:
-    """`longest_interval_norm(taps, n)` for n = 1..longest, or an upper bound that is the same for all."""
-    if longest > _EXACT_HORIZON:
-        return [longest_interval_norm(taps, longest)] * longest
-    response = prefix_sums(taps, longest).astype(object)
-    if int(max(abs(response))) ** 2 * 4 * longest < 1 << 62:
-        response = response.astype(np.int64)
-    best = np.cumsum(response * response)
-    for n in range(1, longest):
-        difference = response.copy()
-        difference[n:] -= response[: longest - n]
-        best = np.maximum(best, np.cumsum(difference * difference))
-    return [int(value) for value in best]
+        norms = step_norms(taps, longest, np.square, formal=formal)
+    return len(thresholds) * sum(norms[min(reach, steps - a)] for a in range(steps))
 
 
 def any_tree_event_l1(start_levels: int, end_levels: int, blocks_met: int, thresholds: Thresholds) -> int:

@@ -23,14 +23,12 @@ of the change of everything measured, over all neighbours; all arithmetic is exa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dpwindows.sensitivity import Thresholds, prefix_sums
+from dpwindows.sensitivity import Thresholds, step_norms
 
 
 @dataclass(frozen=True)
@@ -67,25 +65,6 @@ def crossed_counters_l1(taps: Sequence[int], lines: Sequence[Line], thresholds: 
     """
     norms = step_norms(taps, _longest(lines), np.abs, formal=formal)
     return len(thresholds) * sum(line.weight * norms[line.length] for line in lines)
-
-
-def step_norms(
-    taps: Sequence[int], longest: int, size: Callable[[NDArray[Any]], NDArray[Any]], *, formal: bool
-) -> list[int]:
-    """The largest sum of `size` (squares or absolute values) that a step in the last n positions can cause; exact.
-
-    For n = 0..longest: `sum_{i<n} size(C(i))`, or, for the difference of two steps (`formal`), the largest
-    `sum_{i<n} size(C(i) - C(i-d))` over d = 1..n. (d = n is the single step.)
-    """
-    response = prefix_sums(taps, longest)
-    if int(max(abs(response))) ** 2 * 4 * longest >= 1 << 62:
-        response = response.astype(object)
-    best = np.cumsum(size(response))
-    for distance in range(1, longest if formal else 1):
-        difference = response.copy()
-        difference[distance:] -= response[: longest - distance]
-        best = np.maximum(best, np.cumsum(size(difference)))
-    return [0, *(int(value) for value in best)]
 
 
 def _longest(lines: Sequence[Line]) -> int:

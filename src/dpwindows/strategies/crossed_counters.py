@@ -227,7 +227,7 @@ def _search_on(
 
 
 def _real_norms(taps: FloatArray, law: Law, *, formal: bool) -> FloatArray:
-    """`staircases.step_norms` for n = 1..len(taps) in floating point, for searching only."""
+    """`sensitivity.step_norms` for n = 1..len(taps) in floating point, for searching only."""
     response, count = np.cumsum(taps), len(taps)
     earlier = np.arange(count)[None, :] - np.arange(1, count + 1)[:, None]
     later = np.where(earlier >= 0, response[earlier], 0.0) if formal else np.zeros((1, count))

@@ -27,7 +27,7 @@ from dpwindows.run_patterns import (
     memory_for,
     recent_pattern,
 )
-from dpwindows.sensitivity import cumulative_filter_item_l2
+from dpwindows.sensitivity import cumulative_filter_item_l2, most_runs
 from dpwindows.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
 from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
 from dpwindows.strategies.fractional import LONGEST
@@ -63,7 +63,7 @@ def design(problem: Problem) -> Design | None:
         if steps > LONGEST_CHAIN:
             return None
         k = max(thresholds)
-        runs = min(k * -(-steps // (length + 1)), (steps + 1) // 2)
+        runs = most_runs(k, length, steps)
         spectrum = _runs_spectrum(steps, (runs,), min(length, steps) if k == 1 else 1)
     taps = _rounded(causal_taps(spectrum, LONGEST), problem.bits)
     bound, proof = _certified(problem, taps, length)

@@ -1,0 +1,145 @@
+"""Options that several commands share, and the values of the library they stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from dpwindows.errors import InputError
+
+if TYPE_CHECKING:
+    from dpwindows.plan import Plan
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def stack(options: list[Callable[[Command], Command]]) -> Callable[[Command], Command]:
+    """One decorator that applies several options, shown in `--help` in the order listed."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+query_options = stack(
+    [
+        click.option(
+            "--window",
+            "windows",
+            multiple=True,
+            required=True,
+            metavar="WINDOW",
+            help="cumulative, rolling:STEPS (or fixed:STEPS), any or any:MAX_STEPS. Repeatable.",
+        ),
+        click.option(
+            "--at-least",
+            "at_least",
+            multiple=True,
+            type=int,
+            metavar="K",
+            help="Count items seen at least K times. Repeatable. Default: at least 1, the distinct items.",
+        ),
+        click.option(
+            "--exactly", multiple=True, type=int, metavar="K", help="Count items seen exactly K times. Repeatable."
+        ),
+    ]
+)
+
+privacy_options = stack(
+    [
+        click.option(
+            "--unit",
+            required=True,
+            metavar="UNIT",
+            help="What is protected: event (one occurrence), item (everything about one item) or "
+            "item-add-remove (the presence of one item).",
+        ),
+        click.option("--epsilon", type=float, metavar="E", help="Budget epsilon, with or without --delta."),
+        click.option("--delta", type=float, metavar="D", help="Budget delta, in [0, 1). Left out or 0: pure."),
+        click.option("--rho", type=float, metavar="R", help="Budget rho of zero-concentrated DP, in place of epsilon."),
+        click.option(
+            "--strategy",
+            default="auto",
+            show_default=True,
+            metavar="NAME",
+            help="auto, a strategy's name, or paper (a reference to compare with).",
+        ),
+        click.option(
+            "--criterion",
+            type=click.Choice(["rms", "max"]),
+            default="rms",
+            show_default=True,
+            help="The error strategies are chosen by: typical or largest.",
+        ),
+        click.option(
+            "--weights",
+            metavar="W,W,...",
+            help="Relative importance of the windows, in the order asked. Default: all alike.",
+        ),
+        click.option(
+            "--singleton",
+            is_flag=True,
+            help="Public promise: every step holds at most one event, over all items. Not checked.",
+        ),
+        click.option(
+            "--confidence",
+            type=float,
+            default=0.95,
+            show_default=True,
+            help="Coverage of each interval, between 0 and 1.",
+        ),
+    ]
+)
+
+step_option = click.option(
+    "--step", default="1d", show_default=True, help="Length of a step: a number and s, m, h, d, w or mo; or an integer."
+)
+zone_option = click.option(
+    "--time-zone", default="UTC", show_default=True, help="Zone of days, weeks, months and of times that carry none."
+)
+
+
+def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
+    """The plan that the options of a command ask for."""
+    from dpwindows.plan import Plan
+    from dpwindows.privacy import parse_budget
+
+    if options.get("solve") is not None:
+        raise InputError("--solve says which budget to find for --target-std: give --target-std too")
+    budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
+    return Plan(budget=budget, timeline=timeline, **asked(options))
+
+
+def asked(options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `Plan` but for the budget and the timeline."""
+    from dpwindows.privacy import parse_unit
+    from dpwindows.queries import Query, parse_window
+
+    queries = []
+    for text in options["windows"]:
+        query = Query(parse_window(text))
+        query = query.at_least(*options["at_least"]) if options["at_least"] else query
+        queries.append(query.exactly(*options["exactly"]) if options["exactly"] else query)
+    return {
+        "queries": queries,
+        "unit": parse_unit(options["unit"]),
+        "strategy": options["strategy"],
+        "criterion": options["criterion"],
+        "weights": _parse_weights(options["weights"]),
+        "singleton": options["singleton"],
+        "confidence": options["confidence"],
+    }
+
+
+def _parse_weights(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(weight) for weight in text.split(",")]
+    except ValueError:
+        raise InputError(f"--weights takes numbers separated by commas, got {text!r}") from None

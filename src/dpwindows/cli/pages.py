@@ -1,0 +1,46 @@
+"""`dpwindows report` and `dpwindows demo`: what a release looks like."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+
+_DEMO_OUTPUT = Path("out/flights.parquet")
+
+
+@click.command(short_help="Draw the charts of a release.")
+@click.argument("release_file", metavar="RELEASE", type=click.Path(path_type=Path))
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Page to write, ending in .html")
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+def report(release_file: Path, output: Path, force: bool) -> None:
+    """Draw the charts of a release, on one page that loads nothing from anywhere."""
+    from dpwindows.release import Release
+
+    Release.load(release_file).report(output, force=force)
+    click.echo(f"Report written to {output}", err=True)
+
+
+@click.command(short_help="Do the main job on real data.")
+@click.option(
+    "-o",
+    "--output",
+    default=_DEMO_OUTPUT,
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where the release goes; its report is written beside it.",
+)
+@click.option("--force", is_flag=True, help="Replace the outputs if they exist (the default ones are replaced anyway).")
+def demo(output: Path, force: bool) -> None:
+    """Do the main job on real data: a year of flights, released and drawn."""
+    from dpwindows.demo import run_demo
+    from dpwindows.release_files import ENDINGS, require_writable
+
+    own = output == _DEMO_OUTPUT
+    if own:
+        output.parent.mkdir(parents=True, exist_ok=True)
+    page = output.with_suffix(".html")
+    require_writable(output, force=force or own, endings=ENDINGS)
+    require_writable(page, force=force or own, endings=(".html",))
+    run_demo(output, page, Console())

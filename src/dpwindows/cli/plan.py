@@ -1,0 +1,114 @@
+"""`dpwindows plan`: the error of every number, before any data is read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from dpwindows.cli.forecasts import say_notes, show_forecast
+from dpwindows.cli.options import asked, build_plan, privacy_options, query_options, step_option, zone_option
+from dpwindows.errors import InputError
+
+if TYPE_CHECKING:
+    from dpwindows.plan import Plan
+
+
+@click.command()
+@query_options
+@privacy_options
+@click.option("--steps", type=int, metavar="N", help="Plan for N steps; or give --start and --end.")
+@click.option("--start", help="First moment of the range, inclusive, such as 2013-01-01 or 2013-01-01T06:00.")
+@click.option("--end", help="End of the range, exclusive.")
+@step_option
+@zone_option
+@click.option(
+    "--target-std",
+    type=float,
+    metavar="S",
+    help="In place of a budget: find the smallest one whose worst query has a standard error of at most S counts.",
+)
+@click.option(
+    "--solve",
+    type=click.Choice(["epsilon", "rho"]),
+    help="With --target-std: the budget to find. Default: epsilon, with --delta or pure.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the forecast as JSON.")
+@click.option(
+    "--export",
+    "exported",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Write what would be measured, as integer matrices, to a .npz file: for others to check.",
+)
+@click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
+def plan(
+    steps: int | None,
+    start: str | None,
+    end: str | None,
+    as_json: bool,
+    exported: Path | None,
+    force: bool,
+    **options: Any,
+) -> None:
+    """Forecast the error of every number before any data is read."""
+    if exported is not None:
+        from dpwindows.release_files import require_writable
+
+        require_writable(exported, force=force, endings=(".npz",))
+    timeline = _planned_timeline(steps, start, end, options)
+    planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
+    say_notes(planned)
+    if exported is not None:
+        from dpwindows.export import export_plan
+
+        export_plan(planned, exported, force=force)
+        click.echo(f"Measurements written to {exported}", err=True)
+    if as_json:
+        queries = [entry.to_dict() for entry in planned.forecast()]
+        click.echo(json.dumps({"queries": queries, "budget": planned.budget.to_dict()}, indent=2))
+    else:
+        console = Console()
+        if options["target_std"] is not None:
+            console.print(
+                f"{planned.budget} is the smallest budget, to three digits, for a standard error of "
+                f"{options['target_std']:g} in the worst query.\n",
+                highlight=False,
+            )
+        show_forecast(planned, console)
+        console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.", highlight=False)
+        console.print("How far one neighbour can move what is measured is proved in the docstrings of:")
+        for allotment in planned.allotments:
+            console.print(f"  {allotment.query.window}: {allotment.measurement.design.proof}", highlight=False)
+
+
+def _planned_timeline(steps: int | None, start: str | None, end: str | None, options: dict[str, Any]) -> Any:
+    from dpwindows.timeline import Timeline
+
+    if steps is not None:
+        if start is not None or end is not None:
+            raise InputError("give either --steps, or --start and --end")
+        if options["step"] != "1d" or options["time_zone"] != "UTC":
+            raise InputError("--step and --time-zone go with --start and --end: --steps plans for steps of any length")
+        if steps < 1:
+            raise InputError(f"--steps must be at least 1, got {steps}")
+        return Timeline.of_steps(steps)
+    if start is None or end is None:
+        raise InputError("give the number of steps with --steps, or the range with --start and --end")
+    return Timeline(start, end, step=options["step"], time_zone=options["time_zone"])
+
+
+def _solved(timeline: Any, options: dict[str, Any]) -> Plan:
+    from dpwindows.solve import solve_epsilon, solve_rho
+
+    if options["epsilon"] is not None or options["rho"] is not None:
+        raise InputError("give either --target-std, to find a budget, or --epsilon or --rho, and not both")
+    target = options["target_std"]
+    if options["solve"] == "rho":
+        if options["delta"] is not None:
+            raise InputError("delta goes with epsilon; a rho budget has none")
+        return solve_rho(timeline=timeline, target_std=target, **asked(options))
+    return solve_epsilon(timeline=timeline, target_std=target, delta=options["delta"], **asked(options))

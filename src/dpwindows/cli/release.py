@@ -1,0 +1,70 @@
+"""`dpwindows release`: one batch release of a log."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+
+from dpwindows.cli.forecasts import say_notes, show_forecast
+from dpwindows.cli.options import build_plan, privacy_options, query_options, step_option, zone_option
+from dpwindows.errors import EngineError, InputError
+
+
+@click.command()
+@click.argument("events")
+@click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
+@click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
+@click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
+@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB database.")
+@click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
+@click.option("--end", required=True, help="End of the range, exclusive.")
+@step_option
+@zone_option
+@click.option("--engine", type=click.Choice(["duckdb"]), default="duckdb", show_default=True, help="Who counts.")
+@click.option("--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond.")
+@click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
+@query_options
+@privacy_options
+@click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=".parquet, .csv or .json")
+@click.option("--force", is_flag=True, help="Replace the output if it exists.")
+def release(events: str, output: Path, force: bool, start: str, end: str, **options: Any) -> None:
+    """Release window counts of the log EVENTS once, with fresh noise.
+
+    EVENTS is a Parquet or CSV file, a glob, a directory of such files, or a DuckDB database (with --table where it
+    has several tables).
+    """
+    from dpwindows.events import EngineSettings
+    from dpwindows.release_files import require_writable
+    from dpwindows.timeline import Timeline
+
+    require_writable(output, force=force)
+    timeline = Timeline(start, end, step=options["step"], time_zone=options["time_zone"])
+    planned = build_plan(timeline, options)
+    settings = EngineSettings(memory_limit=options["memory_limit"], spill_directory=options["spill_directory"])
+    say_notes(planned)
+    released = planned.run(
+        events,
+        item=options["item"],
+        time=options["time"],
+        count=options["count"],
+        table=options["table"],
+        settings=settings,
+    )
+    try:
+        released.save(output, force=force)
+    except (InputError, EngineError) as error:
+        raise type(error)(
+            f"{error}. The numbers drawn were discarded and nothing was published; running again draws fresh noise"
+        ) from error
+    console = Console(stderr=True)
+    show_forecast(planned, console)
+    console.print(f"{released.metadata['guarantee']}", style="dim", highlight=False)
+    console.print(
+        f"Released {released.table.num_rows:,} numbers to {output} (release {released.metadata['release_id']}). "
+        "Running this again draws fresh noise and spends the budget again.",
+        highlight=False,
+        soft_wrap=True,
+    )

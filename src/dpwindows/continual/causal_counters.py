@@ -12,6 +12,9 @@ from scipy import linalg
 from dpwindows.continual.causal_maps import KnownMoments, Memory, weighted_sum
 from dpwindows.integer_maps import FloatArray, IntArray, invert_filter, widen
 
+# Inverse taps worked out one after the other, in time that grows like the square of their number.
+_TERM_BY_TERM = 1 << 13
+
 
 class Rows(Protocol):
     """The rows of a lower-triangular integer matrix on increments, its diagonal positive."""
@@ -108,9 +111,7 @@ class CausalCounter(KnownMoments):
     def _worked_out(self, count: int, power: int) -> FloatArray:
         if self.rows.stationary:
             # Every position responds alike to noise at an earlier one.
-            impulse = np.zeros(count)
-            impulse[0] = 1.0
-            response = np.cumsum(invert_filter([int(tap) for tap in self.rows.row(count)[::-1]], impulse))
+            response = np.cumsum(_inverse(self.rows.row(count)[::-1]))
             return np.cumsum(response**power)
         count = min(count, self.rows.longest)
         matrix = np.zeros((count, count))
@@ -210,3 +211,18 @@ class CausalTree(KnownMoments):
             nodes = positions // self.branching**level
             total += (nodes if level == self.levels - 1 else nodes % self.branching) * moment
         return total
+
+
+def _inverse(taps: IntArray) -> FloatArray:
+    """The inverse taps: term by term, and for very many by Newton's doubling on power series."""
+    impulse = np.zeros(min(len(taps), _TERM_BY_TERM))
+    impulse[0] = 1.0
+    inverse = invert_filter([int(tap) for tap in taps[: len(impulse)]], impulse)
+    while len(inverse) < len(taps):
+        from scipy import signal
+
+        longer = min(2 * len(inverse), len(taps))
+        residual = -signal.fftconvolve(taps[:longer].astype(np.float64), inverse)[:longer]
+        residual[0] += 2.0
+        inverse = signal.fftconvolve(inverse, residual)[:longer]
+    return np.asarray(inverse)

@@ -8,7 +8,7 @@ how tests compare the two.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -55,9 +55,7 @@ class Shape(Protocol):
         """The exact integers measured at a step, shape (rows_at,)."""
         ...
 
-    def decode(
-        self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory
-    ) -> tuple[FloatArray, Memory]:
+    def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
         """Estimates of the windows that end at the step, by first step, and the memory after it."""
         ...
 
@@ -101,9 +99,7 @@ class SeriesShape:
         """The map's, of the newest count."""
         return self.map.encode(answers.step, self._exact(answers, k), memory).ravel()
 
-    def decode(
-        self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory
-    ) -> tuple[FloatArray, Memory]:
+    def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
         """The map's."""
         estimate, decoded = self.map.decode(answers.step, measured[:, None], memory)
         return estimate, self.map.remember(answers.step, self._exact(answers, k), memory) | decoded
@@ -117,25 +113,32 @@ class SeriesShape:
 class BlocksShape:
     """Windows of at most `longest` steps: starts in blocks of `width`, one map on a block's starts, a causal one on ends.
 
-    Starts are taken last to first within a block, and ends as they come. With each block every end is measured that
-    a released window from it can have, `width + longest - 1` of them.
+    Ends are taken as they come; the starts of a block last to first where `backward` (then no window shorter than the
+    block is late on both axes, where a filter's error grows), else first to last. With each block every end is measured
+    that a released window from it can have, `extent` of them: `width + longest - 1`, or as many as the horizon has.
     """
 
     longest: int
     width: int
+    extent: int
     starts: IntegerMap
     ends: CausalMap
+    backward: bool = True
 
     @property
     def reach(self) -> int:
         """The first start of a block is that far from its last end."""
-        return self.width + self.longest - 1
+        return self.extent
 
     def _firsts(self, step: int) -> list[int]:
         """The first starts of the blocks that are measured at a step."""
         newest = (step - 1) // self.width
         oldest = max(0, -(-(step - self.reach) // self.width))
         return [1 + block * self.width for block in range(oldest, newest + 1)]
+
+    @property
+    def _order(self) -> slice:
+        return slice(None, None, -1 if self.backward else 1)
 
     def rows_at(self, step: int) -> int:
         """Over all blocks that are open."""
@@ -159,9 +162,9 @@ class BlocksShape:
             yield first, {name: memory[name][place] if own else empty[name] for name in empty}
 
     def _lanes(self, answers: StepAnswers, k: int, first: int) -> IntArray:
-        """The exact counts of a block's windows that end at the step, last start first; 0 from starts to come."""
+        """The exact counts of a block's windows that end at the step, in the order of its starts; 0 from those to come."""
         recent = answers.recent[k]
-        starts = np.arange(first + self.width - 1, first - 1, -1)
+        starts = np.arange(first, first + self.width)[self._order]
         back = answers.step - starts
         column = np.where(back >= 0, recent[np.maximum(back, 0)], 0).astype(np.int64)
         return self.starts.encode(column)
@@ -175,9 +178,7 @@ class BlocksShape:
             ]
         )
 
-    def decode(
-        self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory
-    ) -> tuple[FloatArray, Memory]:
+    def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
         """The causal map undone, then the map on starts; the windows that are released, by first step."""
         estimates, memories, place = [], [], 0
         for first, own in self._open(answers.step, memory):
@@ -192,9 +193,9 @@ class BlocksShape:
         return np.concatenate(estimates), kept
 
     def _released(self, step: int, first: int, by_start: FloatArray) -> FloatArray:
-        """Of a block's numbers, last start first, those of windows of at most `longest` steps, first start first."""
+        """Of a block's numbers those of windows of at most `longest` steps, first start first."""
         low, high = max(first, step - self.longest + 1), min(first + self.width - 1, step)
-        return by_start[::-1][low - first : high - first + 1] if low <= high else by_start[:0]
+        return by_start[self._order][low - first : high - first + 1] if low <= high else by_start[:0]
 
     def moment(self, step: int, power: int) -> FloatArray:
         """Products of the two maps' moments; from the first full set of blocks on they come again with every block."""
@@ -203,7 +204,9 @@ class BlocksShape:
         known = self._known.get((step, power))
         if known is None:
             along_starts, along_ends = self._along(power)
-            parts = [self._released(step, first, along_starts * along_ends[step - first]) for first in self._firsts(step)]
+            parts = [
+                self._released(step, first, along_starts * along_ends[step - first]) for first in self._firsts(step)
+            ]
             known = self._known[step, power] = np.concatenate(parts)
         return known
 
@@ -240,6 +243,10 @@ class StepDesign:
     moved: int
     proof: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def over(self, steps: int) -> StepDesign:
+        """The same design with its forecast over so many steps."""
+        return replace(self, problem=replace(self.problem, steps=steps))
 
     @property
     def rows(self) -> int:

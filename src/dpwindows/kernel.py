@@ -129,11 +129,8 @@ def measure_step(
         raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
     certify(budget, [measurement.cost for measurement in measurements])
     return [
-        {
-            k: add_noise(values, draw_noise(measurement.law, measurement.scale, len(values)))
-            for k, values in step.items()
-        }
-        for measurement, step in zip(measurements, exact, strict=True)
+        {k: add_noise(values, draw_noise(made.law, made.scale, len(values))) for k, values in encoded.items()}
+        for made, encoded in zip(measurements, exact, strict=True)
     ]
 
 

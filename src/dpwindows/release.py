@@ -328,8 +328,8 @@ def guarantee(budget: Budget, unit: Unit, *, singleton: bool, over: str = "this 
     others = "other releases" if over == "this release" else "releases outside the stream"
     return (
         f"{over[0].upper()}{over[1:]} satisfies {budget} differential privacy at the level of the unit '{unit.name}': "
-        f"{unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker knows; {others} "
-        f"about the same log spend further budget.{condition}"
+        f"{unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker knows; "
+        f"{others} about the same log spend further budget.{condition}"
     )
 
 

@@ -7,7 +7,6 @@ of their own for that. Cumulative counts of an unlimited stream have two strateg
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from functools import singledispatch
 from typing import Any
@@ -19,7 +18,7 @@ from dpwindows.accounting import GAUSSIAN, LAPLACE
 from dpwindows.continual.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
 from dpwindows.continual.causal_maps import CausalAnchors, CausalFilter, CausalIdentity, CausalMap
 from dpwindows.continual.step_design import SeriesShape, StepDesign
-from dpwindows.continual.unlimited import MOST_STEPS, LogarithmicRows, cumulative_unlimited_l2, tree_levels
+from dpwindows.continual.unlimited import MOST_STEPS, LogarithmicRows, cumulative_unlimited_l2
 from dpwindows.dense_maps import TriangularCounter
 from dpwindows.integer_maps import AnchoredDifferences, Filter, FloatArray, Identity, WeightedCounter
 from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
@@ -136,9 +135,7 @@ def best_tree(criterion: str, branching: int, horizon: int | None) -> tuple[floa
     With a horizon all level weights are searched, for the error over its steps; without, a power law of the level,
     for the geometric mean of the error over all orders of magnitude of time.
     """
-    levels = (
-        tree_levels(branching) if horizon is None else max(1, math.ceil(math.log(max(2, horizon), branching) - 1e-9))
-    )
+    levels = tree_levels(branching, horizon or MOST_STEPS)
     steps = _SPREAD if horizon is None else np.arange(1, horizon + 1)
     digits = np.array(
         [
@@ -171,6 +168,14 @@ def best_tree(criterion: str, branching: int, horizon: int | None) -> tuple[floa
     weights = np.exp(np.concatenate([[0.0], logs]))
     whole = tuple(max(1, round(float(weight))) for weight in weights / weights.max() * _WEIGHT)
     return error(np.log(np.array(whole[1:]) / whole[0])), CausalTree(branching, whole)
+
+
+def tree_levels(branching: int, steps: int) -> int:
+    """Levels of a tree over so many steps, the root left out."""
+    levels, size = 1, branching
+    while size < steps:
+        levels, size = levels + 1, size * branching
+    return levels
 
 
 def unlimited_counter(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 from itertools import product
+from typing import Any
 
 import numpy as np
 
@@ -120,6 +121,7 @@ def start_counters(problem: Problem, horizon: int | None) -> Iterator[StepDesign
     starts = _starts_moved(problem, longest, horizon)
     formal = not isinstance(problem.unit, ItemAddRemove)
     counter: CausalMap
+    parameters: dict[str, Any]
     if problem.law == GAUSSIAN:
         alpha, decay = search(lambda alpha, decay: _counter_error(problem, longest, formal, alpha, decay), longest)
         taps = integer_taps(alpha, decay, longest, problem.bits)

@@ -99,7 +99,7 @@ class KnownMoments:
 
 @dataclass(frozen=True)
 class CausalFilter(KnownMoments):
-    """`y_t = sum_j taps_j x_{t-j}` with integer taps: the causal side of `integer_maps.Filter`, and the same estimates."""
+    """`y_t = sum_j taps_j x_{t-j}`, integer taps: the causal side of `integer_maps.Filter`, with the same estimates."""
 
     taps: tuple[int, ...]
 

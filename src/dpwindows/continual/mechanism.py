@@ -175,7 +175,8 @@ class Mechanism:
         ]
         self._require_charged(exact, answers.step)
         noisy = measure_step(self.measurements, self.budget, exact)
-        tables, after = [], {}
+        tables: list[pa.Table] = []
+        after: Memory = {}
         for index, (query, measurement, design) in enumerate(
             zip(self.queries, self.measurements, self._designs, strict=True)
         ):

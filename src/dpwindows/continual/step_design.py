@@ -111,7 +111,7 @@ class SeriesShape:
 
 @dataclass(frozen=True)
 class BlocksShape:
-    """Windows of at most `longest` steps: starts in blocks of `width`, one map on a block's starts, a causal one on ends.
+    """Windows of at most `longest` steps: starts in blocks of `width`, a map on a block's starts, a causal one on ends.
 
     Ends are taken as they come; the starts of a block last to first where `backward` (then no window shorter than the
     block is late on both axes, where a filter's error grows), else first to last. With each block every end is measured
@@ -162,7 +162,7 @@ class BlocksShape:
             yield first, {name: memory[name][place] if own else empty[name] for name in empty}
 
     def _lanes(self, answers: StepAnswers, k: int, first: int) -> IntArray:
-        """The exact counts of a block's windows that end at the step, in the order of its starts; 0 from those to come."""
+        """The exact counts of a block's windows that end at the step, in the order of its starts; 0 from later ones."""
         recent = answers.recent[k]
         starts = np.arange(first, first + self.width)[self._order]
         back = answers.step - starts
@@ -321,7 +321,7 @@ class StepDesign:
             first = np.arange(last - len(estimates) + 1, last + 1)
             square[first, last - first] = estimates
         flat = square.ravel()
-        return flat[~np.isnan(flat)]
+        return np.asarray(flat[~np.isnan(flat)])
 
 
 def step_answers(answers: Answers, step: int, k: int, reach: int) -> StepAnswers:

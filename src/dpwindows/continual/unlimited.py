@@ -1,8 +1,8 @@
 r"""Cumulative counts without a horizon: a counter whose columns have finite length however long it runs.
 
 Prefix sums `A = L R`, lower-triangular Toeplitz, measured as `y = R d + z` for the increments d and decoded by
-`A R^-1`. For a known horizon the best R is near the square root of A, `root_j = binom(2j, j) 4^-j ~ (pi j)^(-1/2)`, whose
-columns grow like the logarithm of the horizon. Damping it by a power of the logarithm (Jacobsen and Fawaz 2025, arXiv
+`A R^-1`. For a known horizon the best R is near the square root of A, `root_j = binom(2j, j) 4^-j ~ (pi j)^(-1/2)`,
+whose columns grow like the logarithm of the horizon. Damping it by a power of the logarithm (Jacobsen and Fawaz 2025, arXiv
 2506.15018, where the generating function is damped) makes the columns finite for ever,
 
     R_j = root_j (ln c / ln(j + c))^(3/4),     c = 30,
@@ -13,7 +13,6 @@ t = 365, 1.5 times at t = 10^6.
 
 from __future__ import annotations
 
-import math
 from functools import cached_property
 
 import flint
@@ -93,13 +92,8 @@ def cumulative_unlimited_l2(rows: LogarithmicRows, moved_ends: int, thresholds: 
 
 
 def _floor(ball: flint.arb) -> int:
-    """The whole number below, if the ball leaves no doubt; the ball is far narrower than the distance to any integer."""
+    """The whole number below, if the ball leaves no doubt (it is far narrower than its distance to any integer)."""
     whole = ball.floor().unique_fmpz()
     if whole is None:
         raise ValueError("a tap could not be told from an integer at this precision")
     return int(whole)
-
-
-def tree_levels(branching: int) -> int:
-    """Levels that hold every step an unlimited stream may have."""
-    return math.ceil(math.log(MOST_STEPS) / math.log(branching))

@@ -61,6 +61,7 @@ def _map(steps: int, every: int, ratio: float) -> AnchoredDifferences:
 
 
 def certified(problem: Problem, found: AnchoredDifferences, steps: int) -> tuple[int, str]:
+    """The certified L1 sensitivity of anchored differences over so many steps, and the name of its proof."""
     assert isinstance(problem.window, Rolling)
     arguments = (found.step_weight, found.anchor_weight, found.every, problem.window.length, steps, problem.thresholds)
     if isinstance(problem.unit, EventLevel):

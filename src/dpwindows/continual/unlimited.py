@@ -2,8 +2,8 @@ r"""Cumulative counts without a horizon: a counter whose columns have finite len
 
 Prefix sums `A = L R`, lower-triangular Toeplitz, measured as `y = R d + z` for the increments d and decoded by
 `A R^-1`. For a known horizon the best R is near the square root of A, `root_j = binom(2j, j) 4^-j ~ (pi j)^(-1/2)`,
-whose columns grow like the logarithm of the horizon. Damping it by a power of the logarithm (Jacobsen and Fawaz 2025, arXiv
-2506.15018, where the generating function is damped) makes the columns finite for ever,
+whose columns grow like the logarithm of the horizon. Damping it by a power of the logarithm (Jacobsen and Fawaz 2025,
+arXiv 2506.15018, where the generating function is damped) makes the columns finite for ever,
 
     R_j = root_j (ln c / ln(j + c))^(3/4),     c = 30,
 

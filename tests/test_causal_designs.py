@@ -151,9 +151,11 @@ def bounded_cells(steps: int, thresholds: tuple[int, ...]) -> Iterator[StepDesig
 def unlimited_cells(steps: int, thresholds: tuple[int, ...]) -> Iterator[StepDesign]:
     windows = [Cumulative(), Rolling(1), Rolling(2), Rolling(3), AnyWindow(1), AnyWindow(2), AnyWindow(3)]
     for window in windows:
-        for unit in (EventLevel(), ItemPerPeriod(1), ItemPerPeriod(2)):
+        units: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(1), ItemPerPeriod(2))
+        for unit in units:
             yield from (design.over(steps) for design in stream_designs(window, unit, thresholds, None))
-    for unit in (ItemLevel(), ItemAddRemove()):
+    units = (ItemLevel(), ItemAddRemove())
+    for unit in units:
         yield from (design.over(steps) for design in stream_designs(Cumulative(), unit, thresholds, None))
 
 

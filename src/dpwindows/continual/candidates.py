@@ -28,7 +28,7 @@ STRATEGIES: tuple[Callable[[Problem, int | None], Iterator[StepDesign]], ...] = 
 
 
 def causal_candidates(problem: Problem, horizon: int | None, name: str = "auto") -> list[StepDesign]:
-    """The designs of all causal strategies that apply (or of the one named), best first by the problem's criterion.
+    """The best design of every causal strategy that applies (or of the one named), by the problem's criterion.
 
     Raises:
         InputError: the family has no bound without a horizon for this unit, or no strategy of that name serves it.
@@ -42,7 +42,10 @@ def causal_candidates(problem: Problem, horizon: int | None, name: str = "auto")
             f"strategy {name!r} does not serve {problem.window} windows in a stream for unit {problem.unit.name!r} "
             f"with {problem.law} noise: use auto" + (f" or one of {known}" if known else "")
         )
-    return sorted(found, key=score)
+    best: dict[str, StepDesign] = {}
+    for design in sorted(found, key=score):
+        best.setdefault(design.strategy, design)
+    return list(best.values())
 
 
 def require_bounded(problem: Problem, horizon: int | None) -> None:
@@ -52,11 +55,11 @@ def require_bounded(problem: Problem, horizon: int | None) -> None:
     if isinstance(problem.window, AnyWindow) and problem.window.max_length is None:
         raise InputError(
             "any windows of any length need a horizon in a stream: bound their length (any:MAX) or give the number of "
-            "steps after which the stream ends (--horizon)"
+            "steps after which the stream ends (--horizon, or --steps for a plan)"
         )
     # A whole item changes cumulative counts once or twice, and everything else at every step.
     if not isinstance(problem.unit, (EventLevel, ItemPerPeriod)) and not isinstance(problem.window, Cumulative):
         raise InputError(
             f"the unit {problem.unit.name!r} needs a horizon in a stream, for one item can change every step: give the "
-            "number of steps after which the stream ends (--horizon), or protect items within a period (item-per:L)"
+            "number of steps after which the stream ends (--horizon, or --steps for a plan), or protect items within a period (item-per:L)"
         )

@@ -80,7 +80,9 @@ class StreamPlan(Plan):
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks worth telling whoever asked, one sentence each."""
-        return () if self.horizon is None else super().notes
+        if self.horizon is not None:
+            return super().notes
+        return (f"the stream has no end; errors are forecast for its first {FORECAST_STEPS:,} steps",)
 
     @property
     def designs(self) -> tuple[StepDesign, ...]:

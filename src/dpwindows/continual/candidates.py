@@ -61,5 +61,6 @@ def require_bounded(problem: Problem, horizon: int | None) -> None:
     if not isinstance(problem.unit, (EventLevel, ItemPerPeriod)) and not isinstance(problem.window, Cumulative):
         raise InputError(
             f"the unit {problem.unit.name!r} needs a horizon in a stream, for one item can change every step: give the "
-            "number of steps after which the stream ends (--horizon, or --steps for a plan), or protect items within a period (item-per:L)"
+            "number of steps after which the stream ends (--horizon, or --steps for a plan), or protect items within a "
+            "period (item-per:L)"
         )

@@ -452,8 +452,8 @@ MUTANTS = [
     Mutant(
         "only one threshold is charged for",
         "kernel.py",
-        "rows = self.design.rows * len(self.design.problem.thresholds)",
-        "rows = self.design.rows",
+        "rows = moved_rows(self.design) * len(self.design.problem.thresholds)",
+        "rows = moved_rows(self.design)",
         _at("kernel", "test_every_threshold_and_row_is_charged"),
     ),
     Mutant(

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpwindows.continual.stream_plan import StreamPlan
     from dpwindows.errors import EngineError, InputError
     from dpwindows.events import EngineSettings
     from dpwindows.plan import Forecast, Plan
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "continual.stream_plan": ("StreamPlan",),
     "errors": ("EngineError", "InputError"),
     "events": ("EngineSettings",),
     "plan": ("Forecast", "Plan"),
@@ -69,6 +71,7 @@ __all__ = [
     "PureDP",
     "Release",
     "Rolling",
+    "StreamPlan",
     "Timeline",
     "__version__",
     "solve_epsilon",

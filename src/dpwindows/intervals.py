@@ -36,6 +36,24 @@ def half_width_factors(kurtosis: FloatArray | None, confidence: float, count: in
     return np.asarray(np.interp(np.clip(kurtosis, 0.0, 3.0), _GRID, known))
 
 
+def half_widths(
+    std_errors: FloatArray, variance: FloatArray, fourth_moment: FloatArray | None, parts: int, confidence: float
+) -> FloatArray:
+    """Half widths of intervals under Laplace noise, in the unit of the standard errors.
+
+    Args:
+        std_errors: of the estimates.
+        variance: sum of squares of the weights each estimate puts on the noise.
+        fourth_moment: sum of their fourth powers, or None where it is unknown.
+        parts: how many independent estimates each is the sum or difference of, which divides the kurtosis.
+        confidence: coverage of each interval by itself.
+    """
+    kurtosis = None
+    if fourth_moment is not None:
+        kurtosis = 3 * fourth_moment / np.maximum(variance, 1e-300) ** 2 / parts
+    return half_width_factors(kurtosis, confidence, len(std_errors)) * std_errors
+
+
 @lru_cache(maxsize=256)
 def _factor(kurtosis: float, confidence: float) -> float:
     if kurtosis == 0.0:

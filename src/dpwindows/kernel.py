@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from dpwindows.accounting import GAUSSIAN, Cost, Law, certify
 from dpwindows.privacy import Budget
-from dpwindows.strategies.design import Design, PrescribedScale
+from dpwindows.strategies.design import Design, PrescribedScale, moved_rows
 from dpwindows.windows import Answers
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
@@ -46,7 +46,7 @@ class Measurement:
     @property
     def cost(self) -> Cost:
         """What the measurement is charged."""
-        rows = self.design.rows * len(self.design.problem.thresholds)
+        rows = moved_rows(self.design) * len(self.design.problem.thresholds)
         squared = self.design.squared if isinstance(self.design, PrescribedScale) else None
         return Cost(self.law, self.design.sensitivity, self.scale, rows, squared)
 
@@ -89,6 +89,48 @@ def measure(
             for k, values in encoded.items()
         }
         for measurement, encoded in zip(measurements, exact, strict=True)
+    ]
+
+
+def measure_step(
+    measurements: Sequence[Measurement], budget: Budget, exact: Sequence[dict[int, NDArray[Any]]]
+) -> list[dict[int, NDArray[Any]]]:
+    """One step of a stream under noise: `(M x)_t + z_t` for each measurement, by threshold, as exact integers.
+
+    Guarantee: over all steps of the stream together, with one call for each step and fresh noise in each, what is
+    returned satisfies `budget`, also where the events of later steps depend on what was released before.
+
+    Proof for dependent events. Fix what an attacker may choose: a rule that gives, for each step and from everything
+    released before it, the events of two logs that are neighbours whatever is released. On every run of outputs the
+    difference g of the exact answers is one that the sensitivity D was proved for. *Laplace noise*: the ratio of the
+    probabilities of one output is a product over steps, at most `exp(sum |(M g)_t| / b) <= exp(D / b)`. *Gaussian
+    noise*: given the outputs before it, a step's Renyi divergence of order alpha is at most
+    `alpha |(M g)_t|^2 / (2 s^2)` (arXiv 2004.00010, Proposition 5), and as the sum of these is at most
+    `alpha D / (2 s^2)` on every run, so is the divergence of the whole: taking expectations from the last step
+    backwards, `E[exp((alpha-1) L_t)] <= exp((alpha-1) alpha |(M g)_t|^2 / (2 s^2))`, and what is still to come is at
+    most D less what was spent (Feldman and Zrnic 2021, arXiv 2008.11193). That is zCDP of rho = D / (2 s^2). For
+    (epsilon, delta) by the analytic route: continuous Gaussian noise on M x with M lower-triangular gives against
+    adaptive choices what it gives against fixed ones (Denisov et al. 2022, arXiv 2202.08312, Theorem 2.1; for a total
+    that holds on every run, Smith and Thakurta 2022, arXiv 2210.17520), rounding is post-processing, and the lattice
+    term is paid once for each number that differs, whose number is bounded on every run. QED.
+
+    What it does not cover: that the change of one item's events changes other items' events by other ways than
+    through the releases.
+
+    Args:
+        measurements: all measurements of the stream, the same at every step.
+        budget: the whole budget of the stream.
+        exact: the exact integers of this step, for each measurement by threshold.
+
+    Raises:
+        BudgetExceededError: the costs of the stream cannot be proved within the budget; nothing was drawn.
+    """
+    if any(measurement.law != measurement.design.problem.law for measurement in measurements):
+        raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
+    certify(budget, [measurement.cost for measurement in measurements])
+    return [
+        {k: add_noise(values, draw_noise(made.law, made.scale, len(values))) for k, values in encoded.items()}
+        for made, encoded in zip(measurements, exact, strict=True)
     ]
 
 

@@ -17,13 +17,13 @@ import numpy as np
 from dpwindows.accounting import GAUSSIAN, Law, laws_for, noise_variance, scales, unit_scale
 from dpwindows.errors import InputError
 from dpwindows.integer_maps import FloatArray
-from dpwindows.intervals import half_width_factors
+from dpwindows.intervals import half_width_factors, half_widths
 from dpwindows.kernel import Measurement
 from dpwindows.limits import limit
 from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
 from dpwindows.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
 from dpwindows.strategies import candidates
-from dpwindows.strategies.design import BOUNDED_UNITS, Criterion, Design, PrescribedScale, Problem, score
+from dpwindows.strategies.design import BOUNDED_UNITS, Criterion, Design, PrescribedScale, Problem, moved_rows, score
 from dpwindows.timeline import Timeline
 from dpwindows.windows import count_windows
 
@@ -110,14 +110,15 @@ class Allotment:
 
     def half_widths(self, measure: Measure, confidence: float) -> FloatArray:
         """Half width of each window's interval, in counts: a quantile of the noise, widened by the bias bound."""
-        design = self.measurement.design
-        moment = None if self.measurement.law != GAUSSIAN else np.zeros(self._windows)
-        if self.measurement.law != GAUSSIAN and (fourth := design.fourth_moment()) is not None:
+        design, std_errors = self.measurement.design, self.std_errors(measure)
+        if self.measurement.law == GAUSSIAN:
+            half = half_width_factors(np.zeros(self._windows), confidence, self._windows) * std_errors
+        else:
             # An exact count is the difference of two independent estimates, which halves the kurtosis.
-            squared = np.maximum(design.variance(), 1e-300) ** 2
-            moment = 3 * fourth / squared / len(measure.thresholds)
-        factors = half_width_factors(moment, confidence, self._windows)
-        return factors * self.std_errors(measure) + self.bias_bounds()
+            half = half_widths(
+                std_errors, design.variance(), design.fourth_moment(), len(measure.thresholds), confidence
+            )
+        return half + self.bias_bounds()
 
 
 class Plan:
@@ -272,7 +273,7 @@ class Plan:
                 law,
                 [design.sensitivity for design in designs],
                 list(shares),
-                [design.rows * len(design.problem.thresholds) for design in designs],
+                [moved_rows(design) * len(design.problem.thresholds) for design in designs],
             )
             found = [
                 design.scale if isinstance(design, PrescribedScale) else scale

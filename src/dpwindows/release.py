@@ -322,13 +322,14 @@ def describe(plan: Plan) -> dict[str, Any]:
     }
 
 
-def guarantee(budget: Budget, unit: Unit, *, singleton: bool) -> str:
+def guarantee(budget: Budget, unit: Unit, *, singleton: bool, over: str = "this release") -> str:
     """What a release promises, in plain words; the part before the first colon is the claim itself."""
     condition = " It assumes the public promise that every step holds at most one event." if singleton else ""
+    others = "other releases" if over == "this release" else "releases outside the stream"
     return (
-        f"This release satisfies {budget} differential privacy at the level of the unit '{unit.name}': {unit.promise} "
-        "The guarantee covers all numbers of this release together, whatever else an attacker knows; other releases "
-        f"about the same log spend further budget.{condition}"
+        f"{over[0].upper()}{over[1:]} satisfies {budget} differential privacy at the level of the unit '{unit.name}': "
+        f"{unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker knows; "
+        f"{others} about the same log spend further budget.{condition}"
     )
 
 

@@ -10,6 +10,7 @@ import click
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
+    from dpwindows.continual.stream_plan import StreamPlan
     from dpwindows.plan import Plan
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -113,6 +114,18 @@ def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
         raise InputError("--solve says which budget to find for --target-std: give --target-std too")
     budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
     return Plan(budget=budget, timeline=timeline, **asked(options))
+
+
+def build_stream_plan(horizon: int | None, options: dict[str, Any]) -> StreamPlan:
+    """The stream plan that the options of a command ask for."""
+    from dpwindows.continual.stream_plan import StreamPlan
+    from dpwindows.privacy import parse_budget
+
+    wanted = asked(options)
+    if wanted.pop("singleton"):
+        raise InputError("--singleton has no use in a stream: leave it out")
+    budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
+    return StreamPlan(budget=budget, horizon=horizon, **wanted)
 
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:

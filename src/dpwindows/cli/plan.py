@@ -10,7 +10,15 @@ import click
 from rich.console import Console
 
 from dpwindows.cli.forecasts import say_notes, show_forecast
-from dpwindows.cli.options import asked, build_plan, privacy_options, query_options, step_option, zone_option
+from dpwindows.cli.options import (
+    asked,
+    build_plan,
+    build_stream_plan,
+    privacy_options,
+    query_options,
+    step_option,
+    zone_option,
+)
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,6 +44,11 @@ if TYPE_CHECKING:
     type=click.Choice(["epsilon", "rho"]),
     help="With --target-std: the budget to find. Default: epsilon, with --delta or pure.",
 )
+@click.option(
+    "--stream",
+    is_flag=True,
+    help="Plan a continual release, decoded step by step: of N steps (--steps), or, with no range given, without end.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the forecast as JSON.")
 @click.option(
     "--export",
@@ -59,8 +72,11 @@ def plan(
         from dpwindows.release_files import require_writable
 
         require_writable(exported, force=force, endings=(".npz",))
-    timeline = _planned_timeline(steps, start, end, options)
-    planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
+    if options["stream"]:
+        planned = _planned_stream(steps, start, end, exported, options)
+    else:
+        timeline = _planned_timeline(steps, start, end, options)
+        planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
     say_notes(planned)
     if exported is not None:
         from dpwindows.export import export_plan
@@ -83,6 +99,17 @@ def plan(
         console.print("How far one neighbour can move what is measured is proved in the docstrings of:")
         for allotment in planned.allotments:
             console.print(f"  {allotment.query.window}: {allotment.measurement.design.proof}", highlight=False)
+
+
+def _planned_stream(
+    steps: int | None, start: str | None, end: str | None, exported: Path | None, options: dict[str, Any]
+) -> Plan:
+    """The plan of a stream with as many steps as the range, or without end where none is given."""
+    if options["target_std"] is not None or exported is not None:
+        raise InputError("--target-std and --export go with a batch release: leave out --stream")
+    if steps is None and (start, end) != (None, None):
+        steps = _planned_timeline(None, start, end, options).steps
+    return build_stream_plan(steps, options)
 
 
 def _planned_timeline(steps: int | None, start: str | None, end: str | None, options: dict[str, Any]) -> Any:

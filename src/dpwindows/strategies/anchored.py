@@ -36,7 +36,7 @@ def design(problem: Problem) -> Design | None:
     best = min((_best_weight(problem, horizon, every) for every in spacings), key=lambda found: found[0])
     _, every, ratio = best
     found = _map(problem.steps, every, ratio)
-    bound, proof = _certified(problem, found, problem.steps)
+    bound, proof = certified(problem, found, problem.steps)
     parameters = {"every": every, "step_weight": found.step_weight, "anchor_weight": found.anchor_weight}
     return SeriesDesign(problem, NAME, bound, proof, parameters, map=found)
 
@@ -48,7 +48,7 @@ def _best_weight(problem: Problem, horizon: int, every: int) -> tuple[float, int
         candidate = _map(horizon, every, ratio)
         variance = candidate.variance()
         worst = variance.max() if problem.criterion == "max" else variance.mean()
-        return float(np.sqrt(worst)) * _certified(problem, candidate, horizon)[0]
+        return float(np.sqrt(worst)) * certified(problem, candidate, horizon)[0]
 
     found = optimize.minimize_scalar(error, bounds=(-5.0, 3.0), method="bounded", options={"maxiter": 14})
     return float(found.fun), every, float(found.x)
@@ -60,7 +60,8 @@ def _map(steps: int, every: int, ratio: float) -> AnchoredDifferences:
     return AnchoredDifferences(steps, every, round(_WEIGHT / largest), max(1, round(_WEIGHT * anchor / largest)))
 
 
-def _certified(problem: Problem, found: AnchoredDifferences, steps: int) -> tuple[int, str]:
+def certified(problem: Problem, found: AnchoredDifferences, steps: int) -> tuple[int, str]:
+    """The certified L1 sensitivity of anchored differences over so many steps, and the name of its proof."""
     assert isinstance(problem.window, Rolling)
     arguments = (found.step_weight, found.anchor_weight, found.every, problem.window.length, steps, problem.thresholds)
     if isinstance(problem.unit, EventLevel):

@@ -17,13 +17,20 @@ from dpwindows.privacy import (
     EventLevel,
     ItemAddRemove,
     ItemLevel,
+    ItemPerPeriod,
     PureDP,
     Unit,
     parse_budget,
     parse_unit,
 )
 
-UNITS: list[tuple[str, Unit]] = [("event", EventLevel()), ("item", ItemLevel()), ("item-add-remove", ItemAddRemove())]
+UNITS: list[tuple[str, Unit]] = [
+    ("event", EventLevel()),
+    ("item", ItemLevel()),
+    ("item-add-remove", ItemAddRemove()),
+    ("item-per:1", ItemPerPeriod(1)),
+    ("item-per:30", ItemPerPeriod(30)),
+]
 
 
 @pytest.mark.parametrize(("text", "unit"), UNITS)
@@ -42,14 +49,36 @@ def test_a_unit_is_one_sentence_with_what_it_does_not_promise(_text: str, unit: 
 
 
 def test_units_differ() -> None:
-    assert len({unit for _, unit in UNITS}) == 3
+    assert len({unit for _, unit in UNITS}) == 5
     assert EventLevel() == EventLevel()
 
 
-@pytest.mark.parametrize("text", ["", "user", "Event", "item-per:7", "item add remove"])
+@pytest.mark.parametrize("text", ["", "user", "Event", "item-per", "item:7", "event:1", "item add remove"])
 def test_unknown_units_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match=r"unknown unit .*: use one of event, item, item-add-remove"):
+    with pytest.raises(InputError, match=r"unknown unit .*: use one of event, item, item-add-remove, item-per:STEPS"):
         parse_unit(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["item-per:", "item-per:x", "item-per:-1", "item-per:1.5", "item-per:+3", "item-per:٣"]
+)
+def test_a_period_is_a_whole_number_of_steps(text: str) -> None:
+    with pytest.raises(InputError, match="needs a whole number of steps after the colon, for example item-per:30"):
+        parse_unit(text)
+
+
+@pytest.mark.parametrize("steps", [0, -1, 1.5, "7", True, None])
+def test_a_period_has_at_least_one_step(steps: Any) -> None:
+    with pytest.raises(InputError, match="the period of item-per must be a whole number of at least 1 step, got"):
+        ItemPerPeriod(steps)
+    with pytest.raises(InputError, match="at least 1 step, got 0"):
+        parse_unit("item-per:0")
+
+
+def test_a_period_says_how_long_it_is() -> None:
+    assert "within any 30 consecutive steps:" in ItemPerPeriod(30).promise
+    assert "within any single step:" in ItemPerPeriod(1).promise
+    assert ItemPerPeriod(7) != ItemPerPeriod(8)
 
 
 MAKERS: list[tuple[str, Callable[[Any], Budget]]] = [

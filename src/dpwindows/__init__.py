@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dpwindows.errors import EngineError, InputError
     from dpwindows.events import EngineSettings
     from dpwindows.plan import Forecast, Plan
-    from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, PureDP
+    from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
     from dpwindows.queries import AnyWindow, Cumulative, Rolling
     from dpwindows.release import Count, Release
     from dpwindows.solve import solve_epsilon, solve_rho
@@ -34,7 +34,7 @@ _HOMES = {
     "errors": ("EngineError", "InputError"),
     "events": ("EngineSettings",),
     "plan": ("Forecast", "Plan"),
-    "privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "PureDP"),
+    "privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "ItemPerPeriod", "PureDP"),
     "queries": ("AnyWindow", "Cumulative", "Rolling"),
     "release": ("Count", "Release"),
     "solve": ("solve_epsilon", "solve_rho"),
@@ -65,6 +65,7 @@ __all__ = [
     "InputError",
     "ItemAddRemove",
     "ItemLevel",
+    "ItemPerPeriod",
     "Plan",
     "PureDP",
     "Release",

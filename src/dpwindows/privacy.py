@@ -16,18 +16,25 @@ from dpwindows.errors import InputError
 
 @dataclass(frozen=True)
 class Unit:
-    """Base of the units of privacy; use `EventLevel`, `ItemLevel` or `ItemAddRemove`."""
+    """Base of the units of privacy; use `EventLevel`, `ItemPerPeriod`, `ItemLevel` or `ItemAddRemove`."""
 
-    name: ClassVar[str]
-    promise: ClassVar[str]
+    @property
+    def name(self) -> str:
+        """What users write."""
+        raise NotImplementedError
+
+    @property
+    def promise(self) -> str:
+        """The guarantee in one sentence, with what it does not promise."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class EventLevel(Unit):
     """Neighbours: one occurrence of one item (one unit of count, never a row that carries a count) added or removed."""
 
-    name: ClassVar[str] = "event"
-    promise: ClassVar[str] = (
+    name = "event"
+    promise = (
         "Protects each single occurrence of an item: the output is nearly as likely whether or not any one event is "
         "in the log; it does not hide that an item with many events is in the log, nor its habits."
     )
@@ -37,8 +44,8 @@ class EventLevel(Unit):
 class ItemLevel(Unit):
     """Neighbours: all occurrences of one item changed arbitrarily. Implies event level at the same budget."""
 
-    name: ClassVar[str] = "item"
-    promise: ClassVar[str] = (
+    name = "item"
+    promise = (
         "Protects everything about each single item: the output is nearly as likely whatever occurrences that item "
         "has, none included; it does not hide facts that hold for many items together."
     )
@@ -52,8 +59,8 @@ class ItemAddRemove(Unit):
     that is there is removing the item and adding the longer one, two changes.
     """
 
-    name: ClassVar[str] = "item-add-remove"
-    promise: ClassVar[str] = (
+    name = "item-add-remove"
+    promise = (
         "Protects the presence of each single item with all its events: the output is nearly as likely whether or not "
         "that item is in the log; a change to an item that stays in the log counts as two changes, so it is protected "
         "at twice the epsilon and a larger delta (four times the rho), and facts that hold for many items together are "
@@ -61,19 +68,58 @@ class ItemAddRemove(Unit):
     )
 
 
+@dataclass(frozen=True)
+class ItemPerPeriod(Unit):
+    """Neighbours: the occurrences of one item changed arbitrarily inside some span of `steps` consecutive steps.
+
+    Any multiplicity may change, in both directions, so even one step is stronger than event level. With as many steps
+    as the range has it is `ItemLevel`; with fewer it is weaker, and a service without an end can promise it.
+
+    Raises:
+        InputError: `steps` is not a whole number of at least 1.
+    """
+
+    steps: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
+            raise InputError(f"the period of item-per must be a whole number of at least 1 step, got {self.steps!r}")
+
+    @property
+    def name(self) -> str:
+        """`item-per:STEPS`."""
+        return f"item-per:{self.steps}"
+
+    @property
+    def promise(self) -> str:
+        """In steps, whatever these are."""
+        span = "single step" if self.steps == 1 else f"{self.steps:,} consecutive steps"
+        return (
+            f"Protects everything that each single item does within any {span}: the output is nearly as likely "
+            "whatever its occurrences there are, none included; what an item does over a longer time is not protected "
+            "as well (n such periods: n times the epsilon and a larger delta, or n squared times the rho), nor are "
+            "facts hidden that hold for many items together."
+        )
+
+
 _UNITS: dict[str, Unit] = {unit.name: unit for unit in (EventLevel(), ItemLevel(), ItemAddRemove())}
+_PER_PERIOD = "item-per"
 
 
 def parse_unit(text: str) -> Unit:
-    """Read `event`, `item` or `item-add-remove`.
+    """Read `event`, `item`, `item-add-remove` or `item-per:STEPS`.
 
     Raises:
         InputError: the text is none of these.
     """
-    try:
-        return _UNITS[text.strip()]
-    except KeyError:
-        raise InputError(f"unknown unit {text!r}: use one of {', '.join(_UNITS)}") from None
+    name, colon, steps = text.strip().partition(":")
+    if name == _PER_PERIOD and colon:
+        if not (steps.isascii() and steps.isdigit()):
+            raise InputError(f"unit {text!r} needs a whole number of steps after the colon, for example item-per:30")
+        return ItemPerPeriod(int(steps))
+    if colon or name not in _UNITS:
+        raise InputError(f"unknown unit {text!r}: use one of {', '.join(_UNITS)}, {_PER_PERIOD}:STEPS")
+    return _UNITS[name]
 
 
 @dataclass(frozen=True)

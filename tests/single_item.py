@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.privacy import EventLevel, ItemAddRemove, Unit
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod, Unit
 from dpwindows.queries import Cumulative, Rolling, WindowFamily
 
 Ints = NDArray[np.int64]
@@ -114,7 +114,7 @@ def differences(logs: Ints, window: WindowFamily, thresholds: Sequence[int], uni
     """All differences of exact answers between these logs and their neighbours, one of each sign, in pieces.
 
     Event level: every log against itself with one occurrence more, in every step. Item add/remove: every log against
-    the empty one. Item level: every pair of logs.
+    the empty one. Item level: every pair of logs; within a period, every pair that is equal outside some span of it.
     """
     answers = joint_answers(logs, window, thresholds)
     if isinstance(unit, EventLevel):
@@ -125,6 +125,10 @@ def differences(logs: Ints, window: WindowFamily, thresholds: Sequence[int], uni
             found.append(_unique(joint_answers(more, window, thresholds) - answers))
         yield _unique(np.concatenate(found))
         return
+    if isinstance(unit, ItemPerPeriod) and unit.steps < logs.shape[1]:
+        for first in range(logs.shape[1] - unit.steps + 1):
+            yield from _within_span(logs, answers, first, unit.steps)
+        return
     answers = _unique(answers)
     if isinstance(unit, ItemAddRemove):
         yield answers
@@ -132,6 +136,19 @@ def differences(logs: Ints, window: WindowFamily, thresholds: Sequence[int], uni
     piece = max(1, _PIECE // len(answers))
     for start in range(0, len(answers), piece):
         yield (answers[start : start + piece, None] - answers[None]).reshape(-1, *answers.shape[1:])
+
+
+def _within_span(logs: Ints, answers: Ints, first: int, span: int) -> Iterator[Ints]:
+    """All differences between logs that are equal outside the steps first..first+span-1 (0-based)."""
+    outside = np.delete(logs, np.arange(first, first + span), axis=1)
+    _, groups = np.unique(outside, axis=0, return_inverse=True)
+    order = np.argsort(groups.ravel(), kind="stable")
+    sizes = np.bincount(groups.ravel())
+    found: list[Ints] = []
+    for members in np.split(order, np.cumsum(sizes)[:-1]):
+        distinct = _unique(answers[members])
+        found.append((distinct[:, None] - distinct[None]).reshape(-1, *answers.shape[1:]))
+    yield _unique(np.concatenate(found))
 
 
 def runs(row: Sequence[int] | Ints) -> list[tuple[int, int]]:

@@ -14,13 +14,13 @@ import pytest
 from dpwindows.errors import InputError
 from dpwindows.export import export_plan
 from dpwindows.plan import Plan
-from dpwindows.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Query, Rolling
 from dpwindows.timeline import Timeline
 from tests.end_to_end.command_line import run
 
 THIRD_PARTY = Path(__file__).with_name("third_party.py")
-UNITS: list[Unit] = [EventLevel(), ItemLevel(), ItemAddRemove()]
+UNITS: list[Unit] = [EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove()]
 
 
 def planned(queries: list[Query], unit: Unit, budget: Budget, strategy: str = "auto", steps: int = 4) -> Plan:
@@ -57,6 +57,10 @@ EXPORTED = [
 def test_a_third_party_recomputes_sensitivity_and_unbiasedness(
     queries: list[Query], budget: Budget, strategy: str, shapes: list[str] | None, unit: Unit, tmp_path: Path
 ) -> None:
+    if strategy == "paper" and isinstance(unit, ItemPerPeriod):
+        with pytest.raises(InputError, match="does not apply"):
+            planned(queries, unit, budget, strategy)
+        return
     plan = planned(queries, unit, budget, strategy)
     path = tmp_path / "plan.npz"
     export_plan(plan, path)

@@ -26,7 +26,7 @@ from dpwindows import kernel
 from dpwindows.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, scales
 from dpwindows.integer_maps import Filter, Identity
 from dpwindows.kernel import Measurement, add_noise, draw_noise, measure
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.strategies import STRATEGIES, candidates
 from dpwindows.strategies.design import Design, Problem, SeriesDesign
@@ -72,7 +72,9 @@ def scaled(design: Design, budget: Budget) -> Measurement:
 # --- Exact integers ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unit", [EventLevel(), ItemLevel(), ItemAddRemove()], ids=lambda unit: unit.name)
+@pytest.mark.parametrize(
+    "unit", [EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove()], ids=lambda unit: unit.name
+)
 @pytest.mark.parametrize("window", [Cumulative(), Rolling(4), AnyWindow(), AnyWindow(3)], ids=str)
 def test_without_noise_the_integers_are_exact(window: WindowFamily, unit: Unit) -> None:
     answers = TableAnswers(random_square(np.random.default_rng(1), 9, 10**6))
@@ -563,6 +565,27 @@ MUTANTS = [
         "return 4 * rolling_filter_add_remove_l2(",
         "return rolling_filter_add_remove_l2(",
         CELLS,
+    ),
+    Mutant(
+        "a change within a period is taken to have one sign",
+        "period_sensitivity.py",
+        "total += every + min(every, 2 * few)",
+        "total += every",
+        _at("period_sensitivity", "test_every_strategy_in_every_cell"),
+    ),
+    Mutant(
+        "a period is taken to be one step",
+        "period_sensitivity.py",
+        "return 2 * k * blocks + min(k + rest, 2 * k)",
+        "return k",
+        _at("period_sensitivity", "test_every_strategy_in_every_cell"),
+    ),
+    Mutant(
+        "a period is as many groups of steps as it is steps long, cut down",
+        "strategies/compressed.py",
+        "-(-(unit.steps - 1) // size) + 1",
+        "-(-unit.steps // size)",
+        _at("period_sensitivity", "test_compressed_designs"),
     ),
     Mutant(
         "an item is taken to start being counted once a window, cut down",

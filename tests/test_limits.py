@@ -14,7 +14,7 @@ from dpwindows.integer_maps import FloatArray
 from dpwindows.limit_patterns import renewal_pairs, run_weights
 from dpwindows.limits import Intervals, Listed, Shifts, Stationary, Suffixes, limit
 from dpwindows.plan import Plan
-from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.timeline import Timeline
 
@@ -47,6 +47,13 @@ def changes(window: WindowFamily, k: int, unit: Unit, steps: int) -> FloatArray:
         found = {tuple(answers(log)) for log in logs}
         if isinstance(unit, ItemLevel):
             found = {tuple(np.array(f) - np.array(other)) for f in found for other in found if f > other}
+    if isinstance(unit, ItemPerPeriod):
+        found = {
+            tuple(answers(log) - answers((*log[:s], *inside, *log[s + unit.steps :])))
+            for log in logs
+            for s in range(steps - unit.steps + 1)
+            for inside in product(range(k + 1), repeat=unit.steps)
+        }
     return np.array(sorted(change for change in found if any(change)), dtype=np.float64)
 
 
@@ -74,6 +81,10 @@ CASES = [
     (Rolling(2), 1, ADD_REMOVE, 8),
     (Rolling(3), 2, ADD_REMOVE, 7),
     (Rolling(3), 1, ITEM, 6),
+    (Cumulative(), 1, ItemPerPeriod(2), 6),
+    (Rolling(3), 1, ItemPerPeriod(2), 7),
+    (Rolling(2), 1, ItemPerPeriod(6), 6),
+    (AnyWindow(), 1, ItemPerPeriod(2), 4),
     (AnyWindow(), 1, EVENT, 6),
     (AnyWindow(), 2, EVENT, 5),
     (AnyWindow(), 1, ADD_REMOVE, 6),
@@ -91,7 +102,7 @@ def test_limits_are_below_the_best_mechanism_for_the_enumerated_changes(
     assert found is not None
     assert found <= upper * (1 + 1e-9)
     exact = isinstance(window, (Cumulative, AnyWindow)) or (k == 1 and unit == EVENT)
-    if exact and not (isinstance(window, AnyWindow) and (k > 1 or unit == ITEM)):
+    if exact and not (isinstance(window, AnyWindow) and (k > 1 or unit not in (EVENT, ADD_REMOVE))):
         assert found >= 0.93 * lower
 
 

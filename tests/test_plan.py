@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpwindows.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, certify
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure
 from dpwindows.plan import MAX_ROWS, Plan
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily
 from dpwindows.timeline import Timeline
 from dpwindows.windows import count_windows
@@ -37,7 +38,7 @@ def plan(
 # --- One budget -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("unit", [EVENT, ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("unit", [EVENT, ItemPerPeriod(2), ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_several_queries_share_one_budget(unit: Unit, budget: Budget) -> None:
     found = plan(SEVERAL, unit=unit, budget=budget)
@@ -168,6 +169,27 @@ def test_units_cost_what_they_promise() -> None:
     }
     assert by_unit["item-add-remove"] < by_unit["item"]
     assert by_unit["event"] <= by_unit["item"] * 1.000001
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
+def test_a_longer_period_costs_more_and_the_longest_is_item_level(budget: Budget) -> None:
+    errors = {
+        name: [row.rms for row in plan(SEVERAL, steps=40, unit=unit, budget=budget).forecast()]
+        for name, unit in (
+            ("event", EVENT),
+            *((f"item-per:{steps}", ItemPerPeriod(steps)) for steps in (1, 3, 12, 40, 10**9)),
+            ("item", ITEM),
+        )
+    }
+    for shorter, longer in pairwise(errors):
+        assert all(one <= other * (1 + 1e-9) for one, other in zip(errors[shorter], errors[longer], strict=True))
+    assert errors["item-per:40"] == errors["item-per:1000000000"] == errors["item"]
+
+
+def test_a_period_as_long_as_the_range_is_said_to_mean_item_level() -> None:
+    assert plan(steps=10, unit=ItemPerPeriod(9)).notes == ()
+    (note,) = plan(steps=10, unit=ItemPerPeriod(10)).notes
+    assert note == "the period of item-per:10 is at least as long as the 10 steps of the range, so it means item here"
 
 
 def test_plans_are_deterministic() -> None:

@@ -24,7 +24,7 @@ from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.strategies import STRATEGIES, candidates, compressed
 from dpwindows.strategies.design import BlocksDesign, CountersDesign, Design, Problem, SeriesDesign
-from dpwindows.strategies.direct import design as direct_design
+from dpwindows.strategies.direct import design as direct_design_or_none
 from tests.single_item import Ints, SingleItem, TableAnswers, all_logs, cells, differences, runs, squares
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()
@@ -222,7 +222,7 @@ def _compressed(steps: int, thresholds: tuple[int, ...]) -> Iterator[Design]:
         yield from compressed.designs(problem, candidates)
 
 
-def _matrix_over_all_windows(design: Design) -> NDArray[Any]:
+def matrix_over_all_windows(design: Design) -> NDArray[Any]:
     problem = design.problem
     columns = []
     for row, column in zip(*np.triu_indices(problem.steps), strict=True):
@@ -241,7 +241,7 @@ def test_compressed_designs(thresholds: tuple[int, ...], most: int) -> None:
     for design in _compressed(steps, thresholds):
         unit = design.problem.unit
         pieces = _all_differences(steps, most, thresholds, unit)
-        true = largest_norm(pieces, _matrix_over_all_windows(design), design.problem.law)
+        true = largest_norm(pieces, matrix_over_all_windows(design), design.problem.law)
         found.add((design.strategy, kind(design.problem.window), unit.name), design.sensitivity, true)
     assert len(found.seen) > 18
     found.show(f"compressed, T={steps}, at least {thresholds}, at most {most} a step")
@@ -482,6 +482,12 @@ def test_counters_for_every_start_with_any_taps(thresholds: tuple[int, ...]) -> 
                     problem = replace(problem, law=LAPLACE)
                     assert truth(CountersDesign(problem, "test", bound, "test", map=found, causal=False)) <= bound
                     problem = replace(problem, law=GAUSSIAN)
+
+
+def direct_design(problem: Problem) -> Design:
+    found = direct_design_or_none(problem)
+    assert found is not None
+    return found
 
 
 def test_direct_measurement_touches_exactly_what_it_says() -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpwindows.accounting import GAUSSIAN, LAPLACE, certify
 from dpwindows.errors import InputError
 from dpwindows.plan import Plan
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily
 from dpwindows.strategies import STRATEGIES, candidates, compressed
 from dpwindows.strategies.design import Design, Problem, noise_factor, score
@@ -22,7 +22,7 @@ from dpwindows.windows import count_windows, window_steps
 from tests.single_item import Ints, TableAnswers, random_square, squares
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()
-UNITS: tuple[Unit, ...] = (EVENT, ITEM, ADD_REMOVE)
+UNITS: tuple[Unit, ...] = (EVENT, ItemPerPeriod(3), ITEM, ADD_REMOVE)
 WINDOWS: tuple[WindowFamily, ...] = (
     Cumulative(),
     Rolling(1),
@@ -290,11 +290,12 @@ def test_strategies_gain_where_they_are_meant_to() -> None:
         assert direct / _forecast(window, unit, budget)[0] >= least, window
 
 
-def test_a_unit_that_no_bound_speaks_of_is_served_by_no_strategy_but_direct() -> None:
+def test_a_unit_that_no_bound_speaks_of_is_served_by_no_strategy() -> None:
     class Unknown(Unit):
         name = "unknown"
         promise = "nothing"
 
     for window, law in itertools.product((Cumulative(), Rolling(2), AnyWindow(), AnyWindow(2)), (GAUSSIAN, LAPLACE)):
         problem = Problem(window, 6, (1,), Unknown(), law, 1.0, budget=PureDP(1.0))
-        assert {design.strategy for design in candidates(problem)} <= {"direct"}
+        with pytest.raises(InputError, match="for unit 'unknown'"):
+            candidates(problem)

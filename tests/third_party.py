@@ -1,9 +1,9 @@
 """What someone who trusts nobody would run on an exported plan: numpy and the file, nothing of dpwindows.
 
-Usage: python -I third_party.py FILE UNIT MOST, with UNIT event, item or item-add-remove and at most MOST occurrences a
-step. Recomputes the sensitivity over all neighbouring histories of one item, the cost in pure or concentrated terms
-where that is simple, and whether decoding is unbiased; then rebuilds the explicit weights from the factors. Prints the
-results as JSON.
+Usage: python -I third_party.py FILE UNIT MOST, with UNIT event, item-per:STEPS, item or item-add-remove and at most
+MOST occurrences a step. Recomputes the sensitivity over all neighbouring histories of one item, the cost in pure or
+concentrated terms where that is simple, and whether decoding is unbiased; then rebuilds the explicit weights from the
+factors. Prints the results as JSON.
 """
 
 from __future__ import annotations
@@ -48,6 +48,15 @@ def largest_change(joint: Array, histories: Array, unit: str, squared: bool) -> 
         return norm(joint)
     if unit == "item":
         return max(norm(joint - one) for one in joint)
+    if unit.startswith("item-per:"):
+        return max(
+            norm(joint[same] - one)
+            for first in range(histories.shape[1] - int(unit[9:]) + 1)
+            for history, one in zip(histories, joint, strict=True)
+            for same in [
+                (np.delete(histories != history, range(first, first + int(unit[9:])), axis=1) == 0).all(axis=1)
+            ]
+        )
     index = {tuple(history): i for i, history in enumerate(histories.tolist())}
     largest = 0
     for history, i in index.items():

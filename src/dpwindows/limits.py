@@ -37,7 +37,7 @@ from scipy import linalg
 
 from dpwindows.integer_maps import FloatArray
 from dpwindows.limit_patterns import pair_counts, renewal_pairs, run_weights
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.queries import AnyWindow, Rolling, WindowFamily
 from dpwindows.spectrum import circle_mean, grid_size, interval_weights, power_of
 
@@ -56,8 +56,12 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
     """A lower bound on the rms error of "at least k" over the windows, per unit of Gaussian noise; None if unknown.
 
     In units of the noise scale that the budget buys for a sensitivity of 1. Valid for a query alone and jointly with
-    others: leaving answers out of a joint release leaves a mechanism for the rest.
+    others: leaving answers out of a joint release leaves a mechanism for the rest. An item changed within a period may
+    change by one occurrence, so for that unit the bound is the one for an event; for a period as long as the range, the
+    one for an item.
     """
+    if isinstance(unit, ItemPerPeriod):
+        unit = ItemLevel() if unit.steps >= steps else EventLevel()
     if not isinstance(unit, (EventLevel, ItemLevel, ItemAddRemove)):
         return None
     if isinstance(window, AnyWindow):

@@ -20,7 +20,7 @@ from dpwindows.integer_maps import FloatArray
 from dpwindows.intervals import half_width_factors, half_widths
 from dpwindows.kernel import Measurement
 from dpwindows.limits import limit
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
+from dpwindows.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
 from dpwindows.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
 from dpwindows.strategies import candidates
 from dpwindows.strategies.design import BOUNDED_UNITS, Criterion, Design, PrescribedScale, Problem, moved_rows, score
@@ -155,7 +155,7 @@ class Plan:
     ) -> None:
         self.queries = normalise([queries] if isinstance(queries, (Query, WindowFamily)) else queries)
         _require_kind("timeline", timeline, Timeline, "a Timeline")
-        _require_kind("unit", unit, BOUNDED_UNITS, "EventLevel(), ItemLevel() or ItemAddRemove()")
+        _require_kind("unit", unit, BOUNDED_UNITS, "EventLevel(), ItemPerPeriod(steps), ItemLevel() or ItemAddRemove()")
         _require_kind("budget", budget, (PureDP, ApproxDP, ZCDP), "PureDP(...), ApproxDP(...) or ZCDP(...)")
         self.timeline, self.unit, self.budget = timeline, unit, budget
         self.strategy, self.criterion, self.singleton = strategy, criterion, singleton
@@ -182,12 +182,15 @@ class Plan:
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks worth telling whoever asked, one sentence each."""
-        return tuple(
-            f"{query.window} is at least as long as the {self.timeline.steps} steps of the range, so it means "
-            "cumulative here"
+        long = f"is at least as long as the {self.timeline.steps} steps of the range, so it means"
+        found = [
+            f"{query.window} {long} cumulative here"
             for query in self.queries
             if isinstance(query.window, Rolling) and query.window.length >= self.timeline.steps
-        )
+        ]
+        if isinstance(self.unit, ItemPerPeriod) and self.unit.steps >= self.timeline.steps:
+            found.append(f"the period of {self.unit.name} {long} item here")
+        return tuple(found)
 
     @cached_property
     def _forecast(self) -> tuple[Forecast, ...]:

@@ -151,6 +151,16 @@ def step_norms(
     return [0, *(int(value) for value in best)]
 
 
+def formal_step_norms(taps: Sequence[int], longest: int) -> list[int]:
+    """The largest squared norm that the difference of two steps in the last n positions can have, n = 0..longest.
+
+    Exact up to 4,096 positions; beyond, the horizon-free bound for all of them is used for each.
+    """
+    if longest > _EXACT_HORIZON:
+        return [0, *[longest_interval_norm(taps, longest)] * longest]
+    return step_norms(taps, longest, np.square, formal=True)
+
+
 # --- Cumulative -----------------------------------------------------------------------------------------------------
 
 
@@ -351,10 +361,7 @@ def any_counters_l2(taps: Sequence[int], reach: int, steps: int, thresholds: Thr
     sign, at most `longest_interval_norm(taps, n)`. Squared norms of starts and thresholds add. QED.
     """
     longest = min(reach, steps)
-    if formal and longest > _EXACT_HORIZON:
-        norms = [longest_interval_norm(taps, longest)] * (longest + 1)
-    else:
-        norms = step_norms(taps, longest, np.square, formal=formal)
+    norms = formal_step_norms(taps, longest) if formal else step_norms(taps, longest, np.square, formal=False)
     return len(thresholds) * sum(norms[min(reach, steps - a)] for a in range(steps))
 
 
@@ -386,6 +393,7 @@ def direct_cells(windows_touched: int, windows: int, thresholds: Thresholds, *, 
 
     Proof. Each entry of g is -1, 0 or 1, so both norms count non-zero entries. Event level: over all thresholds
     together each of the `windows_touched` windows that can hold one step changes at most once. Item level: each of
-    the `windows` windows, for each threshold. QED.
+    the `windows` windows, for each threshold; within a period, of those that can see it
+    (`period_sensitivity.affected_ends`, `any_cells_period`). QED.
     """
     return windows_touched if event else windows * len(thresholds)

@@ -259,3 +259,23 @@ def test_demo_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
         "cumulative",
         "any:90",
     }
+
+
+def test_a_period_is_named_in_the_guarantee_and_on_the_page(flights: Path, tmp_path: Path) -> None:
+    out, page = tmp_path / "release.json", tmp_path / "report.html"
+    asked = ("--window", "rolling:28", "--unit", "item-per:30", "--epsilon", "1e9", "--delta", "1e-6")
+    outcome = run("release", flights, *DATA, *ZONE, *asked, "-o", out)
+    assert outcome.code == 0, outcome.err
+    rows = rows_of(out)
+    assert [round(row["estimate"]) for row in rows] == expected(flights, rows)
+    metadata = json.loads(out.read_text())["metadata"]
+    assert metadata["unit"]["name"] == "item-per:30"
+    assert "within any 30 consecutive steps" in metadata["unit"]["promise"]
+    assert "unit 'item-per:30'" in metadata["guarantee"]
+    assert metadata["measurements"][0]["sensitivity"]["proof"].startswith("dpwindows.")
+    assert run("report", out, "-o", page).code == 0
+    assert "item-per:30" in page.read_text()
+    assert "within any 30 consecutive steps" in page.read_text()
+    refused = run("plan", "--window", "rolling:7", "--unit", "item-per:0", "--epsilon", "1", "--steps", "30")
+    assert refused.code == 2
+    assert "at least 1 step" in refused.err

@@ -57,8 +57,8 @@ privacy_options = stack(
             "--unit",
             required=True,
             metavar="UNIT",
-            help="What is protected: event (one occurrence), item (everything about one item) or "
-            "item-add-remove (the presence of one item).",
+            help="What is protected: event (one occurrence), item-per:STEPS (everything about one item within so many "
+            "steps), item (everything about one item) or item-add-remove (the presence of one item).",
         ),
         click.option("--epsilon", type=float, metavar="E", help="Budget epsilon, with or without --delta."),
         click.option("--delta", type=float, metavar="D", help="Budget delta, in [0, 1). Left out or 0: pure."),

@@ -7,8 +7,10 @@ and name it in `STRATEGIES`; nothing else knows strategies by name.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from dpwindows.errors import InputError
+from dpwindows.privacy import ItemLevel, ItemPerPeriod
 from dpwindows.strategies import (
     anchored,
     compressed,
@@ -53,6 +55,9 @@ def candidates(problem: Problem, name: str = "auto") -> list[Design]:
     known = {**STRATEGIES, **REFERENCES}
     if name != "auto" and name not in known:
         raise InputError(f"unknown strategy {name!r}: use auto or one of {', '.join(known)}")
+    if isinstance(problem.unit, ItemPerPeriod) and problem.unit.steps >= problem.steps:
+        # A period as long as the range is all of it: everything about an item may change.
+        problem = replace(problem, unit=ItemLevel())
     asked = STRATEGIES if name == "auto" else {name: known[name]}
     designs = [found for strategy in asked.values() if (found := strategy(problem)) is not None]
     if name == "auto" and problem.singleton:

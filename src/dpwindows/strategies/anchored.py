@@ -11,10 +11,10 @@ from functools import partial
 import numpy as np
 from scipy import optimize
 
-from dpwindows import sensitivity
+from dpwindows import period_sensitivity, sensitivity
 from dpwindows.accounting import LAPLACE
 from dpwindows.integer_maps import AnchoredDifferences
-from dpwindows.privacy import EventLevel, ItemLevel
+from dpwindows.privacy import EventLevel, ItemLevel, ItemPerPeriod
 from dpwindows.queries import Rolling
 from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
 
@@ -63,7 +63,13 @@ def _map(steps: int, every: int, ratio: float) -> AnchoredDifferences:
 def certified(problem: Problem, found: AnchoredDifferences, steps: int) -> tuple[int, str]:
     """The certified L1 sensitivity of anchored differences over so many steps, and the name of its proof."""
     assert isinstance(problem.window, Rolling)
-    arguments = (found.step_weight, found.anchor_weight, found.every, problem.window.length, steps, problem.thresholds)
+    weights, length = (found.step_weight, found.anchor_weight, found.every), problem.window.length
+    if isinstance(problem.unit, ItemPerPeriod):
+        value = period_sensitivity.rolling_differences_period_l1(
+            *weights, length, problem.unit.steps, steps, problem.thresholds
+        )
+        return value, "dpwindows.period_sensitivity.rolling_differences_period_l1"
+    arguments = (*weights, length, steps, problem.thresholds)
     if isinstance(problem.unit, EventLevel):
         return (
             sensitivity.rolling_differences_event_l1(*arguments),

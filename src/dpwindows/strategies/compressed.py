@@ -3,8 +3,9 @@
 With g steps to a group the horizon, and with it the noise of item-level counts, shrinks; a window is answered by the
 nearest window of whole groups. In a singleton stream one step holds at most one event, so moving an end of a window
 by one step changes "at least k" and "exactly k" by at most 1: the bias of an answer is at most the number of steps
-its two ends were moved by. Neighbouring logs stay neighbouring when steps are grouped, so the guarantee is that of
-the inner strategy on the grouped stream, which is not a singleton any more and is not taken for one.
+its two ends were moved by. Neighbouring logs stay neighbouring when steps are grouped (a span of L steps becomes one of
+the groups that it meets, at most `ceil((L-1)/g) + 1`), so the guarantee is that of the inner strategy on the grouped
+stream, which is not a singleton any more and is not taken for one.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.integer_maps import FloatArray, IntArray
+from dpwindows.privacy import ItemPerPeriod, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.strategies.design import Design, Problem
 from dpwindows.windows import Answers, count_windows, longest_window, window_steps
@@ -30,11 +32,16 @@ def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> 
     found: list[Design] = []
     for size in _group_sizes(problem):
         inner = replace(problem, window=_grouped(problem.window, size), singleton=False)
-        inner = replace(inner, steps=-(-problem.steps // size))
+        inner = replace(inner, steps=-(-problem.steps // size), unit=grouped_unit(problem.unit, size))
         if isinstance(inner.window, Rolling) and inner.window.length >= inner.steps:
             inner = replace(inner, window=Cumulative())
         found.append(CompressedDesign(problem, size, candidates(inner)[0]))
     return found
+
+
+def grouped_unit(unit: Unit, size: int) -> Unit:
+    """What the unit is in groups of `size` steps: L steps that begin anywhere meet at most `ceil((L-1)/size) + 1`."""
+    return ItemPerPeriod(-(-(unit.steps - 1) // size) + 1) if isinstance(unit, ItemPerPeriod) else unit
 
 
 def _group_sizes(problem: Problem) -> list[int]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpwindows import sensitivity
+from dpwindows import period_sensitivity, sensitivity
 from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter
-from dpwindows.privacy import ItemAddRemove, ItemLevel
+from dpwindows.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.queries import AnyWindow
 from dpwindows.strategies.design import CountersDesign, Design, Problem
 from dpwindows.strategies.fractional import integer_taps, real_interval_norms, real_taps, search
@@ -20,14 +20,18 @@ def design(problem: Problem) -> Design | None:
     """The filter of least error along the length of windows, or None where the strategy does not apply."""
     if problem.law != GAUSSIAN or not isinstance(problem.window, AnyWindow):
         return None
-    if not isinstance(problem.unit, (ItemLevel, ItemAddRemove)):
+    if not isinstance(problem.unit, (ItemLevel, ItemAddRemove, ItemPerPeriod)):
         return None
-    formal = isinstance(problem.unit, ItemLevel)
+    formal = not isinstance(problem.unit, ItemAddRemove)
     longest = longest_window(problem.window, problem.steps)
     # How many starts have a counter of each length 1..longest.
     having = np.ones(longest)
     having[-1] += problem.steps - longest
     existing = np.cumsum(having[::-1])[::-1]
+    if isinstance(problem.unit, ItemPerPeriod):
+        # How many of the starts that a span can change have a counter with so many ends left.
+        having = np.minimum(having, 1)
+        having[-1] = min(problem.unit.steps, problem.steps - longest + 1)
 
     def error(alpha: float, decay: float) -> float:
         taps, inverse = real_taps(alpha, decay, longest), real_taps(-alpha, decay, longest)
@@ -38,13 +42,23 @@ def design(problem: Problem) -> Design | None:
 
     alpha, decay = search(error, longest)
     taps = integer_taps(alpha, decay, longest, problem.bits)
-    bound = sensitivity.any_counters_l2(taps, longest, problem.steps, problem.thresholds, formal=formal)
+    bound, proof = _certified(problem, taps, longest)
     return CountersDesign(
         problem,
         NAME,
         bound,
-        "dpwindows.sensitivity.any_counters_l2",
+        proof,
         {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits},
         map=Filter(longest, taps),
         causal=True,
     )
+
+
+def _certified(problem: Problem, taps: tuple[int, ...], longest: int) -> tuple[int, str]:
+    """The certified squared L2 sensitivity, and the name of its proof."""
+    steps, thresholds, unit = problem.steps, problem.thresholds, problem.unit
+    if isinstance(unit, ItemPerPeriod):
+        value = period_sensitivity.any_counters_period_l2(taps, longest, unit.steps, steps, thresholds)
+        return value, "dpwindows.period_sensitivity.any_counters_period_l2"
+    value = sensitivity.any_counters_l2(taps, longest, steps, thresholds, formal=isinstance(unit, ItemLevel))
+    return value, "dpwindows.sensitivity.any_counters_l2"

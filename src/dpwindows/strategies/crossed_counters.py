@@ -26,9 +26,9 @@ from dpwindows import staircases
 from dpwindows.accounting import GAUSSIAN, Law
 from dpwindows.crossed_filters import CrossedFilters
 from dpwindows.integer_maps import FloatArray, IntArray
-from dpwindows.privacy import ItemAddRemove, ItemLevel
+from dpwindows.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.queries import AnyWindow
-from dpwindows.staircases import Line
+from dpwindows.staircases import CrossedBlock, Line
 from dpwindows.strategies.design import Block, Criterion, Design, Problem, blocks_of
 from dpwindows.strategies.fractional import integer_taps, real_taps
 from dpwindows.windows import Answers, longest_window
@@ -46,7 +46,8 @@ _SEARCHED, _SHORT = 40, 8
 def design(problem: Problem) -> Design | None:
     """The counters of least error, or None where they do not apply."""
     # Other units of privacy have neighbours that the bounds do not speak of.
-    applies = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, (ItemLevel, ItemAddRemove))
+    units = ItemLevel, ItemAddRemove, ItemPerPeriod
+    applies = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, units)
     if not applies or problem.steps < 2:
         return None
     longest = longest_window(problem.window, problem.steps)
@@ -106,15 +107,24 @@ class CrossedDesign:
     @cached_property
     def sensitivity(self) -> int:
         """The certified bound over all lines of all blocks."""
+        if isinstance(self.problem.unit, ItemPerPeriod):
+            return self._within_period(self.problem.unit.steps)
         bound = staircases.crossed_counters_l2 if self.problem.law == GAUSSIAN else staircases.crossed_counters_l1
         formal = isinstance(self.problem.unit, ItemLevel)
         return bound(self.taps, self._lines, self.problem.thresholds, formal=formal)
+
+    def _within_period(self, span: int) -> int:
+        gaussian = self.problem.law == GAUSSIAN
+        bound = staircases.crossed_counters_period_l2 if gaussian else staircases.crossed_counters_period_l1
+        blocks = [CrossedBlock(block.first, found.start_weights, found.end_weights) for block, found in self._blocks]
+        return bound(self.taps, blocks, span, self.problem.steps, self.problem.thresholds)
 
     @property
     def proof(self) -> str:
         """The bound's name."""
         norm = "l2" if self.problem.law == GAUSSIAN else "l1"
-        return f"dpwindows.staircases.crossed_counters_{norm}"
+        period = "period_" if isinstance(self.problem.unit, ItemPerPeriod) else ""
+        return f"dpwindows.staircases.crossed_counters_{period}{norm}"
 
     @property
     def rows(self) -> int:
@@ -186,7 +196,7 @@ def _search(problem: Problem, longest: int) -> tuple[float, float, float]:
     """
     horizon = min(problem.steps, _SEARCHED)
     within = min(longest, max(_SHORT, round(longest * horizon / problem.steps)), horizon)
-    formal = isinstance(problem.unit, ItemLevel)
+    formal = not isinstance(problem.unit, ItemAddRemove)
     alpha, memory, power = _search_on(horizon, within, problem.law, problem.criterion, formal=formal)
     stretched = problem.steps / horizon
     shorter = longest / problem.steps * horizon / within

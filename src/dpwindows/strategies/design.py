@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 
 from dpwindows.accounting import GAUSSIAN, Law
 from dpwindows.integer_maps import FloatArray, IntArray, IntegerMap
-from dpwindows.privacy import Budget, EventLevel, ItemAddRemove, ItemLevel, Unit
+from dpwindows.privacy import Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.windows import Answers, longest_window
 
 Criterion = Literal["rms", "max"]
 
-# The units of privacy that the bounds in `dpwindows.sensitivity` speak of; a strategy must not serve any other.
-BOUNDED_UNITS = (EventLevel, ItemLevel, ItemAddRemove)
+# The units of privacy that have bounds; a strategy must not serve any other, nor one that its own bounds do not name.
+BOUNDED_UNITS = (EventLevel, ItemPerPeriod, ItemLevel, ItemAddRemove)
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from dpwindows import pattern_sensitivity
 from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter, FloatArray
 from dpwindows.pattern_sensitivity import LONGEST_CHAIN, place_price, some_lengths
-from dpwindows.privacy import EventLevel, ItemAddRemove
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.queries import Cumulative, Rolling
 from dpwindows.run_patterns import (
     Lags,
@@ -54,6 +54,8 @@ def design(problem: Problem) -> Design | None:
         if isinstance(problem.unit, ItemAddRemove) or len(thresholds) > 1 or steps > LONGEST:
             return None
         spectrum = _interval_spectrum(steps)
+    elif isinstance(problem.unit, ItemPerPeriod):
+        return None
     elif isinstance(problem.unit, EventLevel):
         reach = min(length, steps)
         if reach > (LONGEST if thresholds == (1,) else LONGEST_CHAIN):

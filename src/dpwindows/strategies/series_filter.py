@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpwindows import sensitivity
+from dpwindows import period_sensitivity, sensitivity
 from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter
 from dpwindows.pattern_sensitivity import rolling_patterns_event_l2
-from dpwindows.privacy import EventLevel, ItemAddRemove
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.queries import Cumulative, Rolling
 from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
 from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
@@ -57,6 +57,9 @@ def _certified(problem: Problem, taps: tuple[int, ...]) -> tuple[int, str]:
     steps, thresholds = problem.steps, problem.thresholds
     if isinstance(problem.window, Rolling):
         length = problem.window.length
+        if isinstance(problem.unit, ItemPerPeriod):
+            found = period_sensitivity.rolling_filter_period_l2(taps, length, problem.unit.steps, steps, thresholds)
+            return found, "dpwindows.period_sensitivity.rolling_filter_period_l2"
         if isinstance(problem.unit, EventLevel):
             bound, proof = sensitivity.rolling_filter_event_l2, "rolling_filter_event_l2"
         elif isinstance(problem.unit, ItemAddRemove):
@@ -106,9 +109,17 @@ def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:
     length = problem.window.length
     event = isinstance(problem.unit, EventLevel)
     reach = min(length, horizon) if event else horizon
+    if isinstance(problem.unit, ItemPerPeriod):
+        span = min(problem.unit.steps, horizon)
+        reach = period_sensitivity.affected_ends(length, span, horizon)
     norms = [float(value) for value in real_interval_norms(taps, reach)]
     if event:
         return sensitivity.runs_bound(norms, sum(problem.thresholds), reach, gaps=len(problem.thresholds) == 1)
+    if isinstance(problem.unit, ItemPerPeriod):
+        return sum(
+            sensitivity.runs_bound(norms, period_sensitivity.most_signed_runs(k, length, span), reach, gaps=False)
+            for k in problem.thresholds
+        )
     return sum(
         sensitivity.runs_bound(norms, sensitivity.most_starts(k, length, horizon), reach, gaps=True)
         for k in problem.thresholds

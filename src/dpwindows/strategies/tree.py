@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpwindows import sensitivity
+from dpwindows import period_sensitivity, sensitivity
 from dpwindows.accounting import LAPLACE
 from dpwindows.integer_maps import FloatArray, Tree
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.queries import AnyWindow, Cumulative
 from dpwindows.strategies.design import (
     BOUNDED_UNITS,
@@ -59,11 +59,16 @@ def _along_time(problem: Problem, branching: int) -> Design:
 
 def _for_every_start(problem: Problem, branching: int, longest: int) -> Design:
     found = Tree(longest, branching)
-    formal = isinstance(problem.unit, ItemLevel)
-    bound = sensitivity.any_counters_l1(found.levels, problem.steps, problem.thresholds, formal=formal)
-    return CountersDesign(
-        problem, NAME, bound, "dpwindows.sensitivity.any_counters_l1", _parameters(found), map=found, causal=False
-    )
+    if isinstance(problem.unit, ItemPerPeriod):
+        bound = period_sensitivity.any_counters_period_l1(
+            found.levels, longest, problem.unit.steps, problem.steps, problem.thresholds
+        )
+        proof = "dpwindows.period_sensitivity.any_counters_period_l1"
+    else:
+        formal = isinstance(problem.unit, ItemLevel)
+        bound = sensitivity.any_counters_l1(found.levels, problem.steps, problem.thresholds, formal=formal)
+        proof = "dpwindows.sensitivity.any_counters_l1"
+    return CountersDesign(problem, NAME, bound, proof, _parameters(found), map=found, causal=False)
 
 
 def _best_square(problem: Problem, width: int, longest: int) -> Design:

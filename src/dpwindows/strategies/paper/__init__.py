@@ -26,10 +26,10 @@ from __future__ import annotations
 from typing import Any
 
 from dpwindows.accounting import GAUSSIAN
-from dpwindows.privacy import EventLevel
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.strategies import compressed
-from dpwindows.strategies.design import BOUNDED_UNITS, Design, PrescribedScale, Problem, score
+from dpwindows.strategies.design import Design, PrescribedScale, Problem, score
 from dpwindows.strategies.paper import bounds
 from dpwindows.strategies.paper.composition import Touched, lattice_weight, part_noise
 from dpwindows.strategies.paper.designs import (
@@ -48,8 +48,8 @@ _PROOF = "dpwindows.strategies.paper.bounds"
 
 
 def design(problem: Problem) -> Design | None:
-    """The paper's cell for the problem, or None for budgets that the paper does not treat."""
-    if not isinstance(problem.unit, BOUNDED_UNITS):
+    """The paper's cell for the problem, or None for units and budgets that the paper does not treat."""
+    if not isinstance(problem.unit, (EventLevel, ItemLevel, ItemAddRemove)):
         return None
     found = _design(problem)
     item_level = not isinstance(problem.unit, EventLevel)

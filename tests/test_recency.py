@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwindows.answers import ExactAnswers
-from dpwindows.engine_progress import bar_text, progress_bar
+from dpwindows.engines.duckdb_progress import bar_text, progress_bar
 from dpwindows.errors import InputError
 from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.recency import count_events, recency_sql
@@ -181,8 +181,8 @@ def test_a_small_memory_limit_spills_and_changes_nothing(tmp_path: Path, weighte
     plain = count_events(path, columns, Timeline.of_steps(100), [1, 2])
     for k in (1, 2):
         assert np.array_equal(limited.windows(k, 1, 100, 1, 100), plain.windows(k, 1, 100, 1, 100))
-    expected = duckdb.execute(f"SELECT count(DISTINCT item) FROM '{path}' WHERE time < 30").fetchone()
-    assert expected == (limited.cumulative(1)[29],)
+    expected = duckdb.execute(f"SELECT count(DISTINCT item) FROM '{path}' WHERE time < 30").fetchall()
+    assert expected == [(limited.cumulative(1)[29],)]
     assert list(spill.iterdir()) == []  # the private spill directory is gone
 
 
@@ -204,8 +204,8 @@ class Terminal:
 
 
 def test_progress_shows_on_a_terminal_only_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpwindows.engine_progress._DELAY", 0.01)
-    monkeypatch.setattr("dpwindows.engine_progress._INTERVAL", 0.01)
+    monkeypatch.setattr("dpwindows.engines.duckdb_progress._DELAY", 0.01)
+    monkeypatch.setattr("dpwindows.engines.duckdb_progress._INTERVAL", 0.01)
     slow = "SELECT count(*) FROM (SELECT DISTINCT i * 7919 % 3000017 FROM range(6000000) AS r(i))"
     for shown in (True, False):
         terminal = Terminal()

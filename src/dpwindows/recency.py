@@ -15,11 +15,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from dpwindows.answers import ExactAnswers
-from dpwindows.engine_progress import progress_bar
+from dpwindows.engines import engine_for
 from dpwindows.errors import InputError
-from dpwindows.events import EngineSettings, EventColumns, EventRelation, open_events
+from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.timeline import Timeline
 from dpwindows.zones import Int64Array
 
@@ -43,12 +44,9 @@ def count_events(
     """
     wanted = _checked_thresholds(thresholds)
     settings = settings or EngineSettings()
-    with (
-        open_events(source, columns, timeline, cap=wanted[-1], table=table, settings=settings) as events,
-        progress_bar(events.connection, "counting events", shown=settings.progress),
-    ):
-        changes = _run(events, wanted)
-    return ExactAnswers(timeline.steps, changes)
+    engine = engine_for(source, settings)
+    counted = engine.signed_counts(source, columns, timeline, wanted, table=table, settings=settings)
+    return ExactAnswers(timeline.steps, _by_threshold(counted, wanted))
 
 
 def recency_sql(events: str, thresholds: Sequence[int], *, weighted: bool) -> str:
@@ -140,12 +138,10 @@ def _checked_thresholds(thresholds: Iterable[int]) -> tuple[int, ...]:
     return wanted
 
 
-def _run(events: EventRelation, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
+def _by_threshold(counted: pa.Table, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
     """The signed counts (step, recency, delta) of every threshold."""
-    query = recency_sql(f"({events.sql})", thresholds, weighted=events.weighted)
-    table = events.connection.sql(query).to_arrow_table()
     # By DLPack: to_numpy would import pandas, which takes longer than counting a million events.
     of, step, recency, delta = (
-        np.from_dlpack(table[name].cast("int64").combine_chunks()) for name in ("k", "step", "recency", "delta")
+        np.from_dlpack(counted[name].cast("int64").combine_chunks()) for name in ("k", "step", "recency", "delta")
     )
     return {k: (step[of == k], recency[of == k], delta[of == k]) for k in thresholds}

@@ -23,6 +23,7 @@ import narwhals.stable.v2 as nw
 import pyarrow as pa
 
 from dpwindows.errors import EngineError, InputError
+from dpwindows.events import EventColumns
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
 PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
@@ -32,26 +33,6 @@ _FRAME = "dpwindows_frame"
 _DATABASE = "dpwindows_source"
 # Arrow has no exact counterpart of these; as text they stay distinct values.
 _NO_ARROW_TYPE = ("hugeint", "uhugeint", "uuid", "bit", "bignum")
-
-
-@dataclass(frozen=True)
-class EventColumns:
-    """The names of the columns that hold the item, its time and, if any, its number of occurrences."""
-
-    item: str
-    time: str
-    count: str | None = None
-
-    def __post_init__(self) -> None:
-        for role, name in self.roles:
-            if not isinstance(name, str) or not name:
-                raise InputError(f"the {role} column must be given by its name, got {name!r}")
-
-    @property
-    def roles(self) -> list[tuple[str, str]]:
-        """The pairs (role, column name) in use."""
-        pairs = [("item", self.item), ("time", self.time)]
-        return pairs if self.count is None else [*pairs, ("count", self.count)]
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,6 @@
 """DuckDB, the default engine: files, DuckDB databases and data frames, counted inside this process.
 
-Any event source becomes one relation of exactly (item, step, count), validated and limited to the public range.
-
-Rows with a null item or time, with a null count or one below 1, and events outside the range are left out, row by
-row. What is wrong with a whole column is an `InputError` that names the column and its type; no message and no
-progress report repeats the contents of a row.
+No message and no progress report repeats the contents of a row.
 """
 
 from __future__ import annotations
@@ -14,39 +10,76 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 
 import duckdb
 import pyarrow as pa
 
+from dpwindows.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.engines.duckdb_progress import progress_bar
-from dpwindows.engines.duckdb_sources import Part, find_parts, quote_text
+from dpwindows.engines.duckdb_sources import find_parts
+from dpwindows.engines.relation import EventQueries, unreadable
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.recency import recency_sql
-from dpwindows.step_map import StepMap, instant_map, offset_sql, wall_map
 from dpwindows.timeline import Timeline
-from dpwindows.zones import DAY_US, from_microseconds
 
 _INTEGERS = (
     *("tinyint", "smallint", "integer", "bigint", "hugeint"),
     *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
 )
-_WALL_TIMES = ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns", "date")
-_ZONED_TIMES = ("timestamp with time zone", "timestamptz_ns")
-_EXACT_ITEMS = (
-    *_INTEGERS,
-    *_WALL_TIMES,
-    *_ZONED_TIMES,
-    *("boolean", "varchar", "blob", "uuid", "enum", "decimal", "bit", "bignum", "time", "time_ns"),
-)
-_NESTED = ("list", "struct", "map", "array", "union", "variant")
-_NULL = ("null", "sqlnull")
-_MARK = "dpwindows cannot read column: "
-_INTEGER_TEXT = r"\s*[+-]?[0-9]+\s*"
-_CLOCK_TEXT = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}(:[0-9]{2})?)?"
-_TIME_TEXT = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]{_CLOCK_TEXT})?"
-_BEFORE_ALL = str(-(2**63 - 1))  # earlier than any timeline of integers may begin
-_TIME_ADVICE = 'ISO 8601 text such as "2013-01-31", "2013-01-31T06:30:00" or "2013-01-31T06:30:00+01:00"'
+_KINDS = {
+    Kind.INTEGER: _INTEGERS,
+    Kind.TEXT: ("varchar",),
+    Kind.WALL: ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
+    Kind.INSTANT: ("timestamp with time zone", "timestamptz_ns"),
+    Kind.DATE: ("date",),
+    Kind.EXACT: ("boolean", "blob", "uuid", "enum", "decimal", "bit", "bignum", "time", "time_ns"),
+    Kind.FLOAT: ("float", "double"),
+    Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
+    Kind.NULL: ("null", "sqlnull"),
+}
+_KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
+
+
+class _DuckDB(Dialect):
+    """DuckDB's spelling; a column's `type_name` is the engine's identifier of its type in capitals."""
+
+    divide = "//"
+
+    def microseconds(self, column: Column) -> str:
+        if column.type_name in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
+            # The engine's own division rounds towards zero.
+            return "(epoch_ns(time) - ((epoch_ns(time) % 1000) + 1000) % 1000) // 1000"
+        return "epoch_us(time)" if column.kind is Kind.INSTANT else "epoch_us(TRY_CAST(time AS TIMESTAMP))"
+
+    def between(self, column: Column, low: datetime, high: datetime) -> str:
+        if column.kind is Kind.DATE:
+            return f"time >= DATE '{low.date()}' AND time < DATE '{high.date()}'"
+        if column.type_name == "TIMESTAMP WITH TIME ZONE":
+            return f"time >= TIMESTAMPTZ '{low}+00' AND time < TIMESTAMPTZ '{high}+00'"
+        return f"time >= TIMESTAMP '{low}' AND time < TIMESTAMP '{high}'" if column.type_name == "TIMESTAMP" else "TRUE"
+
+    def matches(self, text: str, pattern: str) -> str:
+        return f"regexp_full_match({text}, {quote_text(pattern)})"
+
+    def number(self, text: str) -> str:
+        return f"TRY_CAST(trim({text}) AS HUGEINT)"
+
+    def days(self, date: str) -> str:
+        return f"(TRY_CAST({date} AS DATE) - DATE '1970-01-01')"
+
+    def text_times(self, relation: str) -> str:
+        """The engine's own reader, which takes half the time and cuts fractions as well."""
+        # Beyond the date come the hours, with a colon; a sign or a Z after it is an offset.
+        zoned = "regexp_matches(time, ':.*(Z|[+-])')"
+        instant, local = (f"epoch_us(TRY_CAST(time AS {name}))" for name in ("TIMESTAMPTZ", "TIMESTAMP"))
+        read = f"CASE WHEN {zoned} THEN {instant} ELSE {local} END"
+        wall = f"CASE WHEN {self.matches('time', TIME_TEXT)} THEN {read} END"
+        return f"SELECT *, {wall} AS wall, CASE WHEN {zoned} THEN 0 END AS ahead FROM ({relation}) AS texts"
+
+    def failure(self, message: str, column: str) -> str:
+        return f"CAST(error({quote_text(message)} || left({column}, 0)) AS BIGINT)"
 
 
 @dataclass(frozen=True)
@@ -100,16 +133,21 @@ def open_events(
     """
     with _engine(settings or EngineSettings()) as connection:
         parts = find_parts(connection, source, columns, table)
-        kinds = sorted({part.types["item"] for part in parts} - set(_NULL))
+        typed = [{role: _column(type_id) for role, type_id in part.types.items()} for part in parts]
+        kinds = sorted({types["item"].type_name.lower() for types in typed if types["item"].kind is not Kind.NULL})
         if len(kinds) > 1:
             raise InputError(
                 f"the item column {columns.item!r} has different types in different files "
                 f"({', '.join(kinds)}); write it with one type"
             )
-        steps = _Steps(timeline, columns)
-        queries = [_events_sql(part, columns, steps, cap) for part in parts]
+        writer = EventQueries(_DuckDB(), columns, timeline, cap=cap)
+        queries = [writer.sql(part.sql, types) for part, types in zip(parts, typed, strict=True)]
         with _running(columns):
             yield EventRelation(connection, "\nUNION ALL\n".join(queries), columns.count is not None)
+
+
+def _column(type_id: str) -> Column:
+    return Column(_KIND_OF.get(type_id, Kind.OTHER), type_id.upper())
 
 
 @contextmanager
@@ -147,9 +185,8 @@ def _running(columns: EventColumns) -> Iterator[None]:
         ) from None
     except duckdb.Error as error:
         text = str(error)
-        if _MARK in text:
-            role = text.split(_MARK, 1)[1].split()[0]
-            raise _unreadable(role, columns) from None
+        if refusal := unreadable(text, columns):
+            raise refusal from None
         line = re.search(r"CSV Error on Line: [0-9]+", text)
         if line or (isinstance(error, duckdb.InvalidInputException) and "CSV" in text):
             raise InputError(
@@ -166,148 +203,3 @@ def _disk_hint(text: str) -> str:
     hints = ("No space left", "File too large", "Disk quota", "lock on file", "Permission denied", "Input/output error")
     found = [hint for hint in hints if hint in text]
     return f": {found[0].lower()}" if found else ""
-
-
-def _unreadable(role: str, columns: EventColumns) -> InputError:
-    """The error for text that is not what its column should hold."""
-    wanted = {
-        "time": f"expected {_TIME_ADVICE}",
-        "integer_time": "expected whole numbers, since the timeline has integer steps",
-        "count": "expected whole numbers",
-    }[role]
-    role = "count" if role == "count" else "time"
-    name = dict(columns.roles)[role]
-    return InputError(f"the {role} column {name!r} is text and not all of it can be read; {wanted}")
-
-
-def _microseconds(kind: str) -> str:
-    """A time column as microseconds since 1970, rounded down; null where there is no such time (infinity)."""
-    if kind in ("timestamp_ns", "timestamptz_ns"):
-        # The engine's own division rounds towards zero.
-        return "(epoch_ns(time) - ((epoch_ns(time) % 1000) + 1000) % 1000) // 1000"
-    if kind in _ZONED_TIMES:
-        return "epoch_us(time)"
-    return "epoch_us(TRY_CAST(time AS TIMESTAMP))"
-
-
-class _Steps:
-    """SQL for the step of a time column of any accepted type."""
-
-    def __init__(self, timeline: Timeline, columns: EventColumns) -> None:
-        self.timeline = timeline
-        self.name = columns.time
-        self.instants = instant_map(timeline)
-        self.walls = self.instants if timeline.is_integer else wall_map(timeline)
-
-    def read(self, kind: str) -> tuple[str, StepMap, str]:
-        """For a column type: the time as a bigint, the map from it to steps, and a cheap condition on the column."""
-        if self.timeline.is_integer:
-            return self._read_integer(kind)
-        if kind in _ZONED_TIMES:
-            return _microseconds(kind), self.instants, self._about_range(kind)
-        if kind in _WALL_TIMES:
-            return _microseconds(kind), self.walls, self._about_range(kind)
-        if kind == "varchar":
-            return self._read_text(), self.instants, "TRUE"
-        if kind in _NULL:
-            return "CAST(NULL AS BIGINT)", self.instants, "FALSE"
-        advice = "; for integer time give step as a plain integer" if kind in _INTEGERS else ""
-        raise InputError(
-            f"the time column {self.name!r} is of type {kind.upper()}; steps of {self.timeline.step_text} need a "
-            f"timestamp, a date or {_TIME_ADVICE}{advice}"
-        )
-
-    def _read_integer(self, kind: str) -> tuple[str, StepMap, str]:
-        if kind in _INTEGERS:
-            within = f"time >= {self.instants.low} AND time < {self.instants.high}"
-            return "CAST(time AS BIGINT)", self.instants, within
-        if kind == "varchar":
-            value = _text_integer("time", "BIGINT", _BEFORE_ALL)
-            return _or_fail("time", value, "integer_time"), self.instants, "TRUE"
-        if kind in _NULL:
-            return "CAST(NULL AS BIGINT)", self.instants, "FALSE"
-        raise InputError(
-            f"the time column {self.name!r} is of type {kind.upper()}, but the timeline has integer steps; "
-            f'give a start, end and step of times, such as step "1d"'
-        )
-
-    def _read_text(self) -> str:
-        """Instants out of ISO text; text without an offset is local to the zone."""
-        wall = "epoch_us(TRY_CAST(time AS TIMESTAMP))"
-        offset = offset_sql(wall, self.timeline.offsets)
-        local = wall if offset == "0" else f"{wall} - ({offset})"
-        # Beyond the date come the hours, with a colon; a sign or a Z after it is an offset.
-        zoned = "regexp_matches(time, ':.*(Z|[+-])')"
-        value = f"CASE WHEN {zoned} THEN epoch_us(TRY_CAST(time AS TIMESTAMPTZ)) ELSE {local} END"
-        return _or_fail("time", f"CASE WHEN regexp_full_match(time, {quote_text(_TIME_TEXT)}) THEN {value} END", "time")
-
-    def _about_range(self, kind: str) -> str:
-        """The range with two days to spare, in the column's own type: lets the engine skip whole blocks of rows."""
-        if kind not in ("timestamp", "timestamp with time zone", "date"):
-            return "TRUE"
-        low = from_microseconds(self.instants.low - 2 * DAY_US).isoformat(" ", "seconds")
-        high = from_microseconds(self.instants.high + 2 * DAY_US).isoformat(" ", "seconds")
-        zone, sql = ("+00", "TIMESTAMPTZ") if kind in _ZONED_TIMES else ("", "TIMESTAMP")
-        if kind == "date":
-            low, high, sql = low[:10], high[:10], "DATE"
-        return f"time >= {sql} '{low}{zone}' AND time < {sql} '{high}{zone}'"
-
-
-def _events_sql(part: Part, columns: EventColumns, steps: _Steps, cap: int) -> str:
-    """The query for (item, step, count) of one part."""
-    _check_item(part.types["item"], columns.item)
-    moment, step_map, about = steps.read(part.types["time"])
-    count = _count_sql(part.types["count"], columns.count, cap) if columns.count is not None else "CAST(1 AS BIGINT)"
-    inner = f"SELECT item, {moment} AS moment, {count} AS count FROM ({part.sql}) WHERE item IS NOT NULL AND {about}"
-    step = step_map.sql("moment")
-    within = f"moment >= {step_map.low} AND moment < {step_map.high}"
-    if " NULL" in step:
-        within += f" AND ({step}) IS NOT NULL"
-    if columns.count is not None:
-        within += " AND count >= 1"
-    return f"SELECT item, CAST({step} AS INTEGER) AS step, count FROM ({inner}) WHERE {within}"
-
-
-def _check_item(kind: str, name: str) -> None:
-    if kind in _EXACT_ITEMS or kind in _NULL:
-        return
-    if kind in ("float", "double"):
-        raise InputError(
-            f"the item column {name!r} is of type {kind.upper()}, and floating-point numbers do not identify items; "
-            f"write it as integers or text (a pandas column of integers with gaps needs the type Int64)"
-        )
-    if kind in _NESTED:
-        raise InputError(
-            f"the item column {name!r} is of the nested type {kind.upper()}; name one of its fields, "
-            f"or make one column of it as text"
-        )
-    raise InputError(f"the item column {name!r} is of type {kind.upper()}; items must be text, integers, UUIDs or such")
-
-
-def _count_sql(kind: str, name: str, cap: int) -> str:
-    """The count as a bigint of at most `cap`: at least-k answers do not change if it is not below any k."""
-    if kind in _INTEGERS:
-        return _capped("count", cap)
-    if kind == "varchar":
-        beyond = f"CASE WHEN starts_with(trim(count), '-') THEN 0 ELSE {cap} END"
-        return _or_fail("count", _capped(_text_integer("count", "HUGEINT", beyond), cap), "count")
-    if kind in _NULL:
-        return "CAST(NULL AS BIGINT)"
-    raise InputError(f"the count column {name!r} is of type {kind.upper()}; counts must be of an integer type")
-
-
-def _capped(count: str, cap: int) -> str:
-    """A count of at most `cap`, null where it is null: `least` would pass over a null and give the cap."""
-    return f"CAST(CASE WHEN {count} > {cap} THEN {cap} ELSE {count} END AS BIGINT)"
-
-
-def _text_integer(role: str, sql_type: str, beyond: str) -> str:
-    """Whole numbers out of text; `beyond` stands in for those that do not fit the type."""
-    cast = f"TRY_CAST(trim({role}) AS {sql_type})"
-    return f"CASE WHEN regexp_full_match({role}, {quote_text(_INTEGER_TEXT)}) THEN coalesce({cast}, {beyond}) END"
-
-
-def _or_fail(column: str, value: str, role: str) -> str:
-    """`value`, null where the column is null; where only the value is, the query fails and names the role."""
-    failure = f"error({quote_text(_MARK + role)} || left({column}, 0))"
-    return f"CASE WHEN {column} IS NOT NULL THEN coalesce({value}, CAST({failure} AS BIGINT)) END"

@@ -22,6 +22,7 @@ import duckdb
 import narwhals.stable.v2 as nw
 import pyarrow as pa
 
+from dpwindows.engines.dialect import quote_name, quote_text
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EventColumns
 
@@ -41,16 +42,6 @@ class Part:
 
     sql: str
     types: dict[str, str]
-
-
-def quote_name(name: str) -> str:
-    """A name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quote_text(text: str) -> str:
-    """Text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 @contextmanager

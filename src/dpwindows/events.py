@@ -36,7 +36,9 @@ class EngineSettings:
     `engine` is a name of `dpwindows.engines.ENGINES` (by default the source tells). `memory_limit` is text such as
     "2GB" (by default the engine takes most of the memory), `spill_directory` an existing directory for what does not
     fit (by default the system's temporary one; a private directory is made in it and removed afterwards), `threads` a
-    number of at least 1, and `progress` allows a progress bar on a terminal.
+    number of at least 1, and `progress` allows a progress bar on a terminal. `password_file` is a file whose first
+    line is the password for a database, and `spark_master` the address of a Spark cluster, such as
+    "spark://host:7077", "yarn" or "local[4]". An engine refuses the settings that mean nothing to it.
     """
 
     memory_limit: str | None = None
@@ -44,6 +46,8 @@ class EngineSettings:
     threads: int | None = None
     progress: bool = True
     engine: str | None = None
+    password_file: Path | None = None
+    spark_master: str | None = None
 
     def __post_init__(self) -> None:
         if self.memory_limit is not None and not re.fullmatch(
@@ -52,9 +56,17 @@ class EngineSettings:
             raise InputError(f'memory_limit must be text such as "2GB" or "512MB", got {self.memory_limit!r}')
         if self.spill_directory is not None and not Path(self.spill_directory).is_dir():
             raise InputError(f"spill_directory must be an existing directory, got {self.spill_directory}")
+        if self.password_file is not None and not Path(self.password_file).is_file():
+            raise InputError(f"password_file must be an existing file, got {self.password_file}")
         threads = self.threads
         if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
             raise InputError(f"threads must be a whole number of at least 1, got {threads!r}")
+
+    def refuse(self, engine: str, **reasons: str) -> None:
+        """Raise `InputError` if a setting is given that means nothing to an engine, with the reason why."""
+        for name, reason in reasons.items():
+            if getattr(self, name) is not None:
+                raise InputError(f"{name} does not go with the engine {engine}: {reason}")
 
 
 def engine_settings(settings: EngineSettings | None, engine: str | None) -> EngineSettings:

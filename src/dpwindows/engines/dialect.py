@@ -50,15 +50,12 @@ class Dialect(ABC):
     divide: str = "/"
     grouping_sets: bool = True
 
-    def item(self, column: Column) -> str:
-        """The item, in a form in which two are equal only if they are the same value: the same bytes, for text."""
-        return "item"
-
     @abstractmethod
-    def microseconds(self, column: Column) -> str:
+    def microseconds(self, column: Column, about: str) -> str:
         """A WALL, INSTANT or DATE column `time` as bigint microseconds since 1970-01-01T00:00, rounded down.
 
-        Null, and no error, where there is no such number (infinity). The time zone of a session must not matter.
+        Null, and no error, where there is no such number (infinity); it may be null where the condition `about`, that
+        of `between`, does not hold. The time zone of a session must not matter.
         """
 
     @abstractmethod

@@ -47,7 +47,7 @@ class _DuckDB(Dialect):
 
     divide = "//"
 
-    def microseconds(self, column: Column) -> str:
+    def microseconds(self, column: Column, about: str) -> str:
         if column.type_name in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
             # The engine's own division rounds towards zero.
             return "(epoch_ns(time) - ((epoch_ns(time) % 1000) + 1000) % 1000) // 1000"

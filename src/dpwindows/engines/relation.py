@@ -8,6 +8,7 @@ engine, so that all of them put an event into the same step.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -52,15 +53,16 @@ class EventQueries:
     def sql(self, relation: str, types: Mapping[str, Column]) -> str:
         """The query for a relation (a query without parentheses) whose columns item, time[, count] have these types.
 
+        The engine must hold two items for equal only where they are the same value: the same bytes, for text.
+
         Raises:
             InputError: a column's type does not serve.
         """
         _require_exact(types["item"], self._columns.item)
         time = self._time(relation, types["time"])
         count = "CAST(1 AS BIGINT)" if self._columns.count is None else self._count(types["count"], self._columns.count)
-        item = self._dialect.item(types["item"])
         inner = (
-            f"SELECT {item} AS item, {time.moment} AS moment, {count} AS count FROM ({time.relation}) AS source "
+            f"SELECT item, {time.moment} AS moment, {count} AS count FROM ({time.relation}) AS source "
             f"WHERE item IS NOT NULL AND {time.about}"
         )
         step = time.steps.sql("moment", self._dialect.divide)
@@ -88,7 +90,7 @@ class EventQueries:
         # Two days to spare cover every offset: this lets the engine skip whole blocks of rows.
         low, high = (from_microseconds(bound) for bound in (steps.low - 2 * DAY_US, steps.high + 2 * DAY_US))
         about = self._dialect.between(column, low.replace(microsecond=0), high.replace(microsecond=0))
-        return _Reading(relation, self._dialect.microseconds(column), steps, about)
+        return _Reading(relation, self._dialect.microseconds(column, about), steps, about)
 
     def _integer_time(self, relation: str, column: Column) -> _Reading:
         if column.kind is Kind.INTEGER:
@@ -132,9 +134,11 @@ class EventQueries:
 def unreadable(message: str, columns: EventColumns) -> InputError | None:
     """The error for text that is not what its column should hold, if this is what an engine's message is about."""
     _, found, rest = message.partition(_MARK)
-    if not found:
-        return None
-    role = rest.split()[0].strip("'\"")
+    return unreadable_text(re.findall(r"[a-z_]+", rest)[0], columns) if found else None
+
+
+def unreadable_text(role: str, columns: EventColumns) -> InputError:
+    """The error for text that is not what its column should hold; `role` is time, integer_time or count."""
     wanted = {
         "time": f"expected {_TIME_ADVICE}",
         "integer_time": "expected whole numbers, since the timeline has integer steps",

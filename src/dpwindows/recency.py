@@ -55,7 +55,8 @@ def recency_sql(events: str, thresholds: Sequence[int], *, weighted: bool, group
 
     `events` is the name of a table or a query in parentheses; `thresholds` are distinct. `weighted` says that counts
     other than 1 occur; otherwise the column count is not read. Rows of the same item and step add up. `grouping_sets`
-    says whether the engine reads GROUPING SETS.
+    says whether the engine reads GROUPING SETS; without them several parts read one common table expression, and the
+    query asks for it to be MATERIALIZED.
     """
     if weighted and tuple(thresholds) != (1,):
         return _weighted_sql(events, thresholds, grouping_sets)
@@ -86,11 +87,12 @@ def _unit_sql(events: str, thresholds: Sequence[int], grouping_sets: bool) -> st
             f" UNION ALL SELECT {back}, step, back_{back}, count(*) FROM occurrences GROUP BY step, back_{back}"
             for back in backs
         )
+    once = "" if grouping_sets else "MATERIALIZED "
     uses = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
     signs = " UNION ALL ".join(f"SELECT {back} AS back, {k} AS k, {sign} AS sign" for back, k, sign in uses)
     return f"""
-WITH occurrences AS (SELECT step, {lags} FROM {events} AS events),
-counted AS ({counted}),
+WITH occurrences AS {once}(SELECT step, {lags} FROM {events} AS events),
+counted AS {once}({counted}),
 signs AS ({signs})
 SELECT k, step, recency, CAST(sum(sign * rows_counted) AS BIGINT) AS delta
 FROM counted JOIN signs ON counted.back = signs.back
@@ -106,6 +108,7 @@ def _weighted_sql(events: str, thresholds: Sequence[int], grouping_sets: bool) -
     come in any order; as above only their sum matters, and they need no grouping.
     """
     most = max(thresholds)
+    once = "" if grouping_sets else "MATERIALIZED "
     order = "(PARTITION BY item ORDER BY numbered"
     steps_back = ", ".join(
         f"CASE WHEN numbered >= {k} THEN first_value(step) OVER {order} RANGE BETWEEN {k - 1} PRECEDING "
@@ -137,7 +140,7 @@ running AS (
         AS numbered
     FROM capped
 ),
-reached AS (
+reached AS {once}(
     SELECT step, lead(step) OVER {order}) AS next_step, {steps_back} FROM running
 ),
 counted AS ({counted})

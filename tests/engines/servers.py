@@ -14,9 +14,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import psycopg
+from pyspark.sql import SparkSession
 
 _PASSWORD = "correct horse"
 _OPTIONS = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c shared_buffers=32MB -c max_connections=20"
+# What a role may be set to, and what must not matter.
+_UNFRIENDLY = (
+    "timezone = 'Australia/Lord_Howe'",
+    "datestyle = 'German'",
+    "intervalstyle = 'sql_standard'",
+    "standard_conforming_strings = off",
+    "escape_string_warning = off",
+    "bytea_output = 'escape'",
+    "extra_float_digits = -15",
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +72,10 @@ def postgresql() -> Iterator[PostgreSQL]:
                 host="127.0.0.1", port=port, user="owner", password=_PASSWORD, dbname="postgres", autocommit=True
             ) as connection:
                 connection.execute("CREATE DATABASE logs")
+                connection.execute("REVOKE TEMPORARY ON DATABASE logs FROM PUBLIC")
                 connection.execute(f"CREATE ROLE reader LOGIN PASSWORD '{_PASSWORD}'")
+                for setting in _UNFRIENDLY:
+                    connection.execute(f"ALTER ROLE reader SET {setting}")
             yield server
         finally:
             _run(user, "pg_ctl", "-D", home / "data", "-m", "immediate", "-w", "stop")
@@ -104,3 +118,28 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+@contextmanager
+def spark() -> Iterator[SparkSession]:
+    """A Spark session that starts fast and reads times in a zone that nobody asks for."""
+    options = {
+        "spark.default.parallelism": "2",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "768m",
+        "spark.log.level": "OFF",
+        "spark.sql.session.timeZone": "Australia/Lord_Howe",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local[1]")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()

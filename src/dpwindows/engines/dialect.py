@@ -44,11 +44,13 @@ class Dialect(ABC):
     """How one engine spells the little that is not standard SQL.
 
     `divide` is the operator that divides two whole numbers of at least 0, rounding down. `grouping_sets` says that
-    the engine reads GROUPING SETS.
+    the engine reads GROUPING SETS. `fence` at the end of a query keeps a planner from putting its expressions in place
+    of the columns they make, over and over.
     """
 
     divide: str = "/"
     grouping_sets: bool = True
+    fence: str = ""
 
     @abstractmethod
     def microseconds(self, column: Column, about: str) -> str:
@@ -80,7 +82,7 @@ class Dialect(ABC):
 
     def text_times(self, relation: str) -> str:
         """A relation whose column `time` is text, with the bigint columns `wall` and `ahead`: see `text_times`."""
-        return text_times(relation, self.matches("time", TIME_TEXT), self.days("date"))
+        return text_times(relation, self.matches("time", TIME_TEXT), self.days("date"), self.fence)
 
 
 def quote_name(name: str) -> str:

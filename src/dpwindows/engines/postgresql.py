@@ -47,6 +47,8 @@ _SERVER = "The settings of the server apply"
 class _PostgreSQL(Dialect):
     """PostgreSQL's spelling. Text columns come as text of the collation "C"."""
 
+    fence = " OFFSET 0"
+
     def microseconds(self, column: Column, about: str) -> str:
         # Dates run to the year 5874897, which as microseconds would not fit.
         if column.kind is Kind.DATE:

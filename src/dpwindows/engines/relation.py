@@ -107,7 +107,8 @@ class EventQueries:
     def _text_time(self, relation: str) -> _Reading:
         """Instants out of ISO text; text without an offset is local to the zone."""
         moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
-        return _Reading(self._dialect.text_times(relation), self._or_fail("time", moment, "time"), self._instants)
+        timed = self._dialect.text_times(relation) + self._dialect.fence
+        return _Reading(timed, self._or_fail("time", moment, "time"), self._instants)
 
     def _count(self, column: Column, name: str) -> str:
         match column.kind:

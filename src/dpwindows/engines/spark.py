@@ -50,7 +50,8 @@ class _Spark(Dialect):
         day = "CAST(unix_date(CAST(time AS DATE)) AS BIGINT) * 86400000000"
         if column.kind is Kind.DATE:
             return day
-        clock = "hour(time) * 3600000000 + minute(time) * 60000000"
+        # Not integers but bigints: outside ANSI mode, Spark's integers wrap.
+        clock = "CAST(hour(time) AS BIGINT) * 3600000000 + CAST(minute(time) AS BIGINT) * 60000000"
         return f"{day} + {clock} + CAST(date_part('SECOND', time) * 1000000 AS BIGINT)"
 
     def between(self, column: Column, low: datetime, high: datetime) -> str:

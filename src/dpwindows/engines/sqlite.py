@@ -39,6 +39,7 @@ class _SQLite(Dialect):
     """SQLite's spelling: patterns without regular expressions, no GROUPING SETS, no type for times."""
 
     grouping_sets = False
+    fence = " LIMIT -1"
 
     def microseconds(self, column: Column, about: str) -> str:
         raise AssertionError("no column of SQLite holds times of their own type")

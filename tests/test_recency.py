@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dpwindows.answers import ExactAnswers
-from dpwindows.engine_progress import bar_text, progress_bar
+from dpwindows.engines.duckdb_progress import bar_text, progress_bar
 from dpwindows.errors import InputError
 from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.recency import count_events, recency_sql
@@ -103,17 +103,25 @@ def test_no_events_at_all() -> None:
         check(counted([], 4, [1, 3], weighted=weighted), [], 4, [1, 3])
 
 
+@pytest.mark.parametrize("grouping_sets", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_the_signed_counts_are_small_and_exact(weighted: bool) -> None:
+def test_the_signed_counts_are_small_and_exact(weighted: bool, grouping_sets: bool) -> None:
     """What leaves the engine: no zero, no recency after its step, one row for each (k, step, recency)."""
     rng = random.Random(5)
     rows = [(rng.randrange(300), rng.randint(1, 8), 1) for _ in range(5000)]
     connection = duckdb.connect()
     connection.execute("CREATE TABLE log (item INTEGER, step INTEGER, count BIGINT)")
     connection.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
-    found = connection.sql(recency_sql("log", [1, 3], weighted=weighted)).fetchall()
+    found = connection.sql(recency_sql("log", [1, 3], weighted=weighted, grouping_sets=grouping_sets)).fetchall()
     assert len({(k, step, recency) for k, step, recency, _ in found}) == len(found) <= 2 * 8 * 9 // 2
     assert all(delta != 0 and 1 <= recency <= step <= 8 for _, step, recency, delta in found)
+    answers = ExactAnswers(8, {k: _columns_of(found, k) for k in (1, 3)})
+    check(answers, rows, 8, [1, 3])
+
+
+def _columns_of(found: list[tuple[int, ...]], k: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    chosen = np.array([row[1:] for row in found if row[0] == k], dtype=np.int64).reshape(-1, 3)
+    return chosen[:, 0], chosen[:, 1], chosen[:, 2]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -181,8 +189,8 @@ def test_a_small_memory_limit_spills_and_changes_nothing(tmp_path: Path, weighte
     plain = count_events(path, columns, Timeline.of_steps(100), [1, 2])
     for k in (1, 2):
         assert np.array_equal(limited.windows(k, 1, 100, 1, 100), plain.windows(k, 1, 100, 1, 100))
-    expected = duckdb.execute(f"SELECT count(DISTINCT item) FROM '{path}' WHERE time < 30").fetchone()
-    assert expected == (limited.cumulative(1)[29],)
+    expected = duckdb.execute(f"SELECT count(DISTINCT item) FROM '{path}' WHERE time < 30").fetchall()
+    assert expected == [(limited.cumulative(1)[29],)]
     assert list(spill.iterdir()) == []  # the private spill directory is gone
 
 
@@ -204,8 +212,8 @@ class Terminal:
 
 
 def test_progress_shows_on_a_terminal_only_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpwindows.engine_progress._DELAY", 0.01)
-    monkeypatch.setattr("dpwindows.engine_progress._INTERVAL", 0.01)
+    monkeypatch.setattr("dpwindows.engines.duckdb_progress._DELAY", 0.01)
+    monkeypatch.setattr("dpwindows.engines.duckdb_progress._INTERVAL", 0.01)
     slow = "SELECT count(*) FROM (SELECT DISTINCT i * 7919 % 3000017 FROM range(6000000) AS r(i))"
     for shown in (True, False):
         terminal = Terminal()

@@ -221,6 +221,7 @@ class Plan:
         time: str,
         count: str | None = None,
         table: str | None = None,
+        engine: str | None = None,
         settings: EngineSettings | None = None,
     ) -> Release:
         """Read an event log and release every number asked for, once, with fresh noise.
@@ -234,14 +235,17 @@ class Plan:
             time: name of the column that holds times.
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
             table: table to read where `events` is a DuckDB database.
+            engine: name of the engine that counts; by default the source tells. The same as `settings.engine`.
             settings: memory limit, spill directory, threads and progress of the engine.
 
         Raises:
             InputError: the log cannot be read as asked; nothing was spent.
             EngineError: the engine failed; nothing was spent.
         """
+        from dpwindows.events import engine_settings
         from dpwindows.release import run_plan
 
+        settings = engine_settings(settings, engine)
         return run_plan(self, events, item=item, time=time, count=count, table=table, settings=settings)
 
     def _require_room(self) -> None:

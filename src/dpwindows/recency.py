@@ -7,7 +7,8 @@ adds up over all items the signed counts delta_k(step, recency): an item whose r
 counts -1 at (s, r') and +1 at (s, r), where a recency of 0 does not count.
 
 The SQL is standard (window functions, GROUPING SETS) and is the specification of the count: DuckDB, Spark SQL and
-PostgreSQL read it alike. It passes over the events once, for all thresholds.
+PostgreSQL read it alike; for SQLite, which knows no GROUPING SETS, these become a UNION ALL of GROUP BYs. It passes
+over the events once, for all thresholds.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from dpwindows.answers import ExactAnswers
-from dpwindows.engine_progress import progress_bar
+from dpwindows.engines import engine_for
 from dpwindows.errors import InputError
-from dpwindows.events import EngineSettings, EventColumns, EventRelation, open_events
+from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.timeline import Timeline
 from dpwindows.zones import Int64Array
 
@@ -43,26 +45,25 @@ def count_events(
     """
     wanted = _checked_thresholds(thresholds)
     settings = settings or EngineSettings()
-    with (
-        open_events(source, columns, timeline, cap=wanted[-1], table=table, settings=settings) as events,
-        progress_bar(events.connection, "counting events", shown=settings.progress),
-    ):
-        changes = _run(events, wanted)
-    return ExactAnswers(timeline.steps, changes)
+    engine = engine_for(source, settings)
+    counted = engine.signed_counts(source, columns, timeline, wanted, table=table, settings=settings)
+    return ExactAnswers(timeline.steps, _by_threshold(counted, wanted))
 
 
-def recency_sql(events: str, thresholds: Sequence[int], *, weighted: bool) -> str:
+def recency_sql(events: str, thresholds: Sequence[int], *, weighted: bool, grouping_sets: bool = True) -> str:
     """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
 
     `events` is the name of a table or a query in parentheses; `thresholds` are distinct. `weighted` says that counts
-    other than 1 occur; otherwise the column count is not read. Rows of the same item and step add up.
+    other than 1 occur; otherwise the column count is not read. Rows of the same item and step add up. `grouping_sets`
+    says whether the engine reads GROUPING SETS; without them several parts read one common table expression, and the
+    query asks for it to be MATERIALIZED.
     """
     if weighted and tuple(thresholds) != (1,):
-        return _weighted_sql(events, thresholds)
-    return _unit_sql(events, thresholds)
+        return _weighted_sql(events, thresholds, grouping_sets)
+    return _unit_sql(events, thresholds, grouping_sets)
 
 
-def _unit_sql(events: str, thresholds: Sequence[int]) -> str:
+def _unit_sql(events: str, thresholds: Sequence[int], grouping_sets: bool) -> str:
     """One occurrence a row: the k-th most recent occurrence is k - 1 rows back.
 
     The row of an occurrence moves the recency from the step k rows back to the step k - 1 rows back. Where an item
@@ -72,17 +73,26 @@ def _unit_sql(events: str, thresholds: Sequence[int]) -> str:
     backs = sorted({back for k in thresholds for back in (k - 1, k)} - {0})
     order = "(PARTITION BY item ORDER BY step)"
     lags = ", ".join(f"lag(step, {back}) OVER {order} AS back_{back}" for back in backs)
-    sets = ", ".join(f"(step, back_{back})" for back in backs)
-    which = " ".join(f"WHEN grouping(back_{back}) = 0 THEN {back}" for back in backs)
-    found = " ".join(f"WHEN grouping(back_{back}) = 0 THEN back_{back}" for back in backs)
+    if grouping_sets:
+        sets = ", ".join(f"(step, back_{back})" for back in backs)
+        which = " ".join(f"WHEN grouping(back_{back}) = 0 THEN {back}" for back in backs)
+        found = " ".join(f"WHEN grouping(back_{back}) = 0 THEN back_{back}" for back in backs)
+        counted = (
+            f"SELECT CASE {which} ELSE 0 END AS back, step, CASE {found} ELSE step END AS recency, "
+            f"count(*) AS rows_counted FROM occurrences GROUP BY GROUPING SETS ((step), {sets})"
+        )
+    else:
+        counted = "SELECT 0 AS back, step, step AS recency, count(*) AS rows_counted FROM occurrences GROUP BY step"
+        counted += "".join(
+            f" UNION ALL SELECT {back}, step, back_{back}, count(*) FROM occurrences GROUP BY step, back_{back}"
+            for back in backs
+        )
+    once = "" if grouping_sets else "MATERIALIZED "
     uses = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
     signs = " UNION ALL ".join(f"SELECT {back} AS back, {k} AS k, {sign} AS sign" for back, k, sign in uses)
     return f"""
-WITH occurrences AS (SELECT step, {lags} FROM {events} AS events),
-counted AS (
-    SELECT CASE {which} ELSE 0 END AS back, step, CASE {found} ELSE step END AS recency, count(*) AS rows_counted
-    FROM occurrences GROUP BY GROUPING SETS ((step), {sets})
-),
+WITH occurrences AS {once}(SELECT step, {lags} FROM {events} AS events),
+counted AS {once}({counted}),
 signs AS ({signs})
 SELECT k, step, recency, CAST(sum(sign * rows_counted) AS BIGINT) AS delta
 FROM counted JOIN signs ON counted.back = signs.back
@@ -90,37 +100,50 @@ WHERE recency IS NOT NULL
 GROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"""
 
 
-def _weighted_sql(events: str, thresholds: Sequence[int]) -> str:
+def _weighted_sql(events: str, thresholds: Sequence[int], grouping_sets: bool) -> str:
     """Several occurrences a row: number them, and look up the step that holds the one k - 1 numbers back.
 
     `numbered` is the running number of the last occurrence of a row. More than max(k) occurrences in one row are as
     good as max(k). A recency reached at one row is left again, at its step, by the item's next row. Rows of one step
     come in any order; as above only their sum matters, and they need no grouping.
     """
+    most = max(thresholds)
+    once = "" if grouping_sets else "MATERIALIZED "
     order = "(PARTITION BY item ORDER BY numbered"
     steps_back = ", ".join(
         f"CASE WHEN numbered >= {k} THEN first_value(step) OVER {order} RANGE BETWEEN {k - 1} PRECEDING "
         f"AND CURRENT ROW) END AS recency_{k}"
         for k in thresholds
     )
-    sets = ", ".join(f"({at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
-    which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
-    found = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN recency_{k}" for k in thresholds)
+    if grouping_sets:
+        sets = ", ".join(f"({at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
+        which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
+        found = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN recency_{k}" for k in thresholds)
+        counted = (
+            f"SELECT CASE {which} END AS k, CASE WHEN grouping(step) = 0 THEN step ELSE next_step END AS changed_at, "
+            f"CASE {found} END AS recency, CASE WHEN grouping(step) = 0 THEN count(*) ELSE -count(*) END AS change "
+            f"FROM reached GROUP BY GROUPING SETS ({sets})"
+        )
+    else:
+        counted = " UNION ALL ".join(
+            f"SELECT {k} AS k, {at} AS changed_at, recency_{k} AS recency, {sign}count(*) AS change "
+            f"FROM reached GROUP BY {at}, recency_{k}"
+            for k in thresholds
+            for at, sign in (("step", ""), ("next_step", "-"))
+        )
     return f"""
-WITH capped AS (SELECT item, step, least(count, {max(thresholds)}) AS occurrences FROM {events} AS events),
+WITH capped AS (
+    SELECT item, step, CASE WHEN count > {most} THEN {most} ELSE count END AS occurrences FROM {events} AS events
+),
 running AS (
     SELECT item, step, CAST(sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
         AS numbered
     FROM capped
 ),
-reached AS (
+reached AS {once}(
     SELECT step, lead(step) OVER {order}) AS next_step, {steps_back} FROM running
 ),
-counted AS (
-    SELECT CASE {which} END AS k, CASE WHEN grouping(step) = 0 THEN step ELSE next_step END AS changed_at,
-        CASE {found} END AS recency, CASE WHEN grouping(step) = 0 THEN count(*) ELSE -count(*) END AS change
-    FROM reached GROUP BY GROUPING SETS ({sets})
-)
+counted AS ({counted})
 SELECT k, changed_at AS step, recency, CAST(sum(change) AS BIGINT) AS delta
 FROM counted
 WHERE recency IS NOT NULL AND changed_at IS NOT NULL
@@ -140,12 +163,10 @@ def _checked_thresholds(thresholds: Iterable[int]) -> tuple[int, ...]:
     return wanted
 
 
-def _run(events: EventRelation, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
+def _by_threshold(counted: pa.Table, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
     """The signed counts (step, recency, delta) of every threshold."""
-    query = recency_sql(f"({events.sql})", thresholds, weighted=events.weighted)
-    table = events.connection.sql(query).to_arrow_table()
     # By DLPack: to_numpy would import pandas, which takes longer than counting a million events.
     of, step, recency, delta = (
-        np.from_dlpack(table[name].cast("int64").combine_chunks()) for name in ("k", "step", "recency", "delta")
+        np.from_dlpack(counted[name].cast("int64").combine_chunks()) for name in ("k", "step", "recency", "delta")
     )
     return {k: (step[of == k], recency[of == k], delta[of == k]) for k in thresholds}

@@ -229,13 +229,12 @@ def run_plan(
     time: str,
     count: str | None,
     table: str | None,
-    settings: EngineSettings | None,
+    settings: EngineSettings,
 ) -> Release:
     """Count exactly, measure under noise, decode: see `Plan.run`."""
-    from dpwindows.events import EngineSettings, EventColumns
+    from dpwindows.events import EventColumns
     from dpwindows.recency import count_events
 
-    settings = settings or EngineSettings()
     # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
     described = describe(plan)
     public = [

@@ -66,11 +66,14 @@ class StepMap:
         """The end of the range (exclusive)."""
         return self.pieces[-1].high
 
-    def sql(self, time: str) -> str:
-        """SQL for the step of the bigint expression `time`, which lies in [low, high); null outside the range."""
+    def sql(self, time: str, divide: str = "//") -> str:
+        """SQL for the step of the bigint expression `time`, which lies in [low, high); null outside the range.
+
+        `divide` is the operator that divides two whole numbers of at least 0, rounding down.
+        """
         branches: list[tuple[int, str]] = []
         for index, piece in enumerate(self.pieces):
-            branches.append((piece.low, _piece_sql(piece, time)))
+            branches.append((piece.low, _piece_sql(piece, time, divide)))
             last = index + 1 == len(self.pieces)
             if not last and self.pieces[index + 1].low > piece.high:
                 branches.append((piece.high, "NULL"))
@@ -139,10 +142,10 @@ def _joined(pieces: Iterator[Piece]) -> StepMap:
     return StepMap(tuple(joined))
 
 
-def _piece_sql(piece: Piece, time: str) -> str:
+def _piece_sql(piece: Piece, time: str, divide: str) -> str:
     if piece.is_constant:
         return str(piece.step(piece.low))
-    return f"{piece.first} + ({time} - {_literal(piece.origin)}) // {piece.stride}"
+    return f"{piece.first} + ({time} - {_literal(piece.origin)}) {divide} {piece.stride}"
 
 
 def _literal(value: int) -> str:

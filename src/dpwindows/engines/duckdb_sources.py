@@ -8,8 +8,6 @@ nothing is written to a source. Messages name columns, types and files, never th
 from __future__ import annotations
 
 import csv
-import difflib
-import glob
 import io
 import re
 from collections.abc import Iterator, Sequence
@@ -22,10 +20,12 @@ import duckdb
 import narwhals.stable.v2 as nw
 import pyarrow as pa
 
+from dpwindows.engines.dialect import quote_name, quote_text
+from dpwindows.engines.files import files_of, kind_of
+from dpwindows.engines.names import chosen_table, require_column, require_columns
 from dpwindows.errors import EngineError, InputError
+from dpwindows.events import EventColumns
 
-CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
-PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
 _DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_HEADER = 1 << 20
 _FRAME = "dpwindows_frame"
@@ -35,41 +35,11 @@ _NO_ARROW_TYPE = ("hugeint", "uhugeint", "uuid", "bit", "bignum")
 
 
 @dataclass(frozen=True)
-class EventColumns:
-    """The names of the columns that hold the item, its time and, if any, its number of occurrences."""
-
-    item: str
-    time: str
-    count: str | None = None
-
-    def __post_init__(self) -> None:
-        for role, name in self.roles:
-            if not isinstance(name, str) or not name:
-                raise InputError(f"the {role} column must be given by its name, got {name!r}")
-
-    @property
-    def roles(self) -> list[tuple[str, str]]:
-        """The pairs (role, column name) in use."""
-        pairs = [("item", self.item), ("time", self.time)]
-        return pairs if self.count is None else [*pairs, ("count", self.count)]
-
-
-@dataclass(frozen=True)
 class Part:
     """Rows of one shape: a query with the columns item, time[, count], and the type identifiers of these columns."""
 
     sql: str
     types: dict[str, str]
-
-
-def quote_name(name: str) -> str:
-    """A name as an SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def quote_text(text: str) -> str:
-    """Text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 @contextmanager
@@ -110,11 +80,8 @@ def find_parts(
 def _path_parts(
     connection: duckdb.DuckDBPyConnection, text: str, columns: EventColumns, table: str | None
 ) -> list[Part]:
-    files = _files_of(text)
-    kinds = {_kind_of(path) for path in files}
-    if len(kinds) > 1:
-        raise InputError(f"{text} holds files of several kinds ({', '.join(sorted(kinds))}); give a glob for one kind")
-    kind = kinds.pop()
+    files = files_of(text)
+    kind = kind_of(files, text)
     if kind == "DuckDB":
         if len(files) > 1:
             raise InputError(f"{text} names {len(files)} DuckDB databases; give one")
@@ -123,52 +90,6 @@ def _path_parts(
         raise InputError(f"table goes with a DuckDB database file; {text} is {kind}")
     reader = _parquet_parts if kind == "Parquet" else _csv_parts
     return reader(connection, files, columns)
-
-
-def _files_of(text: str) -> list[Path]:
-    """The files a path, glob or directory stands for, sorted."""
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text):
-        raise InputError("events must be a local file, glob, directory or DuckDB database, got a network address")
-    path = Path(text).expanduser()
-    if path.is_dir():
-        suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
-        files = sorted(file for file in path.rglob("*") if _is_visible(file, path) and file.is_file())
-        files = [file for file in files if file.name.lower().endswith(suffixes)]
-        if not files:
-            raise InputError(f"the directory {text} has no Parquet or CSV files")
-        return files
-    if path.exists():
-        return [path]
-    if glob.has_magic(text):
-        files = sorted(file for file in map(Path, glob.glob(str(path), recursive=True)) if file.is_file())  # noqa: PTH207 (absolute patterns)
-        if not files:
-            raise InputError(f"no file matches {text}")
-        return files
-    raise InputError(f"there is no file or directory {text}")
-
-
-def _is_visible(file: Path, directory: Path) -> bool:
-    """False for what writers leave beside their data: names that begin with a dot or an underscore."""
-    return not any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
-
-
-def _kind_of(path: Path) -> str:
-    """Parquet, DuckDB or CSV, by the first bytes where these tell and by the name otherwise."""
-    try:
-        with path.open("rb") as stream:
-            head = stream.read(12)
-    except OSError as error:
-        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
-    name = path.name.lower()
-    if head[:4] == b"PAR1" or name.endswith(PARQUET_SUFFIXES):
-        return "Parquet"
-    if head[8:12] == b"DUCK":
-        return "DuckDB"
-    if name.endswith(CSV_SUFFIXES):
-        return "CSV"
-    raise InputError(
-        f"{path} is neither Parquet nor a DuckDB database, and its name does not end as CSV does ({CSV_SUFFIXES[0]})"
-    )
 
 
 def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
@@ -230,9 +151,7 @@ def _csv_header(file: Path, columns: EventColumns) -> tuple[str, tuple[str, ...]
 
 
 def _position(header: Sequence[str], name: str, role: str, file: Path) -> int:
-    if header.count(name) > 1:
-        raise InputError(f"{file} has {header.count(name)} columns named {name!r}; rename the {role} column")
-    _require(name, role, header, str(file))
+    require_column(name, role, header, str(file))
     return header.index(name)
 
 
@@ -257,22 +176,11 @@ def _database_parts(
             "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY ALL",
             [_DATABASE],
         ).fetchall()
-    schema, name = _chosen_table(tables, table, path)
+    shown = [name if schema == "main" else f"{schema}.{name}" for schema, name in tables]
+    schema, name = chosen_table(tables, shown, table, str(path))
     relation = f"{_DATABASE}.{quote_name(schema)}.{quote_name(name)}"
     with reading(f"table {name} of {path}"):
         return [_part(connection, relation, columns, f"table {name}")]
-
-
-def _chosen_table(tables: Sequence[tuple[str, str]], table: str | None, path: Path) -> tuple[str, str]:
-    shown = [name if schema == "main" else f"{schema}.{name}" for schema, name in tables]
-    if table is None:
-        if len(tables) == 1:
-            return tables[0]
-        raise InputError(f"{path} has {len(tables)} tables, name one of them: {_listed(shown)}")
-    found = [pair for pair, text in zip(tables, shown, strict=True) if table in (text, ".".join(pair))]
-    if not found:
-        raise InputError(f"{path} has no table {table!r}{_near(table, shown)}; its tables are {_listed(shown)}")
-    return found[0]
 
 
 # --- data frames ---------------------------------------------------------------------------------------------------
@@ -283,7 +191,7 @@ def _frame_parts(connection: duckdb.DuckDBPyConnection, source: object, columns:
         frame: Any = _relation_reader(source, columns)
     elif isinstance(source, pa.RecordBatchReader):
         frame = source
-        _require_all(columns, frame.schema.names, "the record batch reader")
+        require_columns(columns, frame.schema.names, "the record batch reader")
     else:
         frame = _frame_table(source, columns)
     with reading("the data frame"):
@@ -293,7 +201,7 @@ def _frame_parts(connection: duckdb.DuckDBPyConnection, source: object, columns:
 
 def _relation_reader(relation: duckdb.DuckDBPyRelation, columns: EventColumns) -> pa.RecordBatchReader:
     """A stream of our columns out of the caller's own connection."""
-    _require_all(columns, relation.columns, "the relation")
+    require_columns(columns, relation.columns, "the relation")
     kinds = dict(zip(relation.columns, (kind.id for kind in relation.types), strict=True))
     wanted = {name: quote_name(name) for _, name in columns.roles}
     if kinds[columns.item] in _NO_ARROW_TYPE:
@@ -307,14 +215,14 @@ def _frame_table(source: object, columns: EventColumns) -> pa.Table:
     try:
         frame = nw.from_native(source, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
-            _require_all(columns, frame.collect_schema().names(), "the data frame")
+            require_columns(columns, frame.collect_schema().names(), "the data frame")
             return frame.select(*dict.fromkeys(name for _, name in columns.roles)).collect().to_arrow()
         if isinstance(frame, nw.DataFrame):
-            _require_all(columns, frame.columns, "the data frame")
+            require_columns(columns, frame.columns, "the data frame")
             return frame.select(*dict.fromkeys(name for _, name in columns.roles)).to_arrow()
         if hasattr(source, "__arrow_c_stream__"):
             table = pa.table(source)
-            _require_all(columns, table.column_names, "the data frame")
+            require_columns(columns, table.column_names, "the data frame")
             return table.select(list(dict.fromkeys(name for _, name in columns.roles)))
     except InputError:
         raise
@@ -333,7 +241,7 @@ def _frame_table(source: object, columns: EventColumns) -> pa.Table:
 
 def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventColumns, what: str) -> Part:
     """Our columns of a relation, once it is known to have them."""
-    _require_all(columns, connection.sql(f"SELECT * FROM {relation}").columns, what)
+    require_columns(columns, connection.sql(f"SELECT * FROM {relation}").columns, what)
     sql = _select({role: quote_name(name) for role, name in columns.roles}, relation)
     selected = connection.sql(sql)
     return Part(sql, dict(zip(selected.columns, (kind.id for kind in selected.types), strict=True)))
@@ -343,32 +251,8 @@ def _select(chosen: dict[str, str], relation: str) -> str:
     return f"SELECT {', '.join(f'{name} AS {quote_name(role)}' for role, name in chosen.items())} FROM {relation}"
 
 
-def _require_all(columns: EventColumns, available: Sequence[str], what: str) -> None:
-    for role, name in columns.roles:
-        _require(name, role, available, what)
-
-
-def _require(name: str, role: str, available: Sequence[str], what: str) -> None:
-    if name not in available:
-        raise InputError(
-            f"{what} has no column {name!r} for the {role}{_near(name, available)}; "
-            f"its columns are {_listed(available)}"
-        )
-
-
 def _require_header(header: Sequence[str], columns: EventColumns, file: Path) -> None:
     """Refuse a first line that names none of our columns without repeating it: it may be a row."""
     if not {name for _, name in columns.roles} & set(header):
         names = ", ".join(repr(name) for _, name in columns.roles)
         raise InputError(f"the first line of {file} names none of the columns {names}: is the line of names missing?")
-
-
-def _near(name: str, available: Sequence[str]) -> str:
-    folded = {other.lower(): other for other in available}
-    close = difflib.get_close_matches(name.lower(), folded, n=1)
-    return f" (did you mean {folded[close[0]]!r}?)" if close else ""
-
-
-def _listed(names: Sequence[str]) -> str:
-    shown = ", ".join(repr(name[:80])[1:-1] for name in names[:20])
-    return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "none"

@@ -1,0 +1,73 @@
+"""Files that a path, a glob or a directory stands for, and what kind of files they are."""
+
+from __future__ import annotations
+
+import glob
+import re
+from pathlib import Path
+
+from dpwindows.errors import InputError
+
+CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
+PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
+
+
+def files_of(text: str) -> list[Path]:
+    """The files a path, glob or directory stands for, sorted.
+
+    Raises:
+        InputError: there are none, or the text is a network address.
+    """
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text):
+        raise InputError(
+            "events must be a local file, glob, directory or DuckDB database, got a network address; databases are "
+            "reached at postgresql:// and sqlite://, and the files of a lake with --engine spark"
+        )
+    path = Path(text).expanduser()
+    if path.is_dir():
+        suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
+        files = sorted(file for file in path.rglob("*") if _is_visible(file, path) and file.is_file())
+        files = [file for file in files if file.name.lower().endswith(suffixes)]
+        if not files:
+            raise InputError(f"the directory {text} has no Parquet or CSV files")
+        return files
+    if path.exists():
+        return [path]
+    if glob.has_magic(text):
+        files = sorted(file for file in map(Path, glob.glob(str(path), recursive=True)) if file.is_file())  # noqa: PTH207 (absolute patterns)
+        if not files:
+            raise InputError(f"no file matches {text}")
+        return files
+    raise InputError(f"there is no file or directory {text}")
+
+
+def kind_of(files: list[Path], text: str) -> str:
+    """What all of the files are: Parquet, DuckDB, SQLite or CSV. Raises `InputError` if they are of several kinds."""
+    kinds = {_kind(path) for path in files}
+    if len(kinds) > 1:
+        raise InputError(f"{text} holds files of several kinds ({', '.join(sorted(kinds))}); give a glob for one kind")
+    return kinds.pop()
+
+
+def _is_visible(file: Path, directory: Path) -> bool:
+    """False for what writers leave beside their data: names that begin with a dot or an underscore."""
+    return not any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
+
+
+def _kind(path: Path) -> str:
+    """Parquet, DuckDB or CSV, by the first bytes where these tell and by the name otherwise."""
+    try:
+        with path.open("rb") as stream:
+            head = stream.read(12)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    name = path.name.lower()
+    if head[:4] == b"PAR1" or name.endswith(PARQUET_SUFFIXES):
+        return "Parquet"
+    if head[8:12] == b"DUCK":
+        return "DuckDB"
+    if name.endswith(CSV_SUFFIXES):
+        return "CSV"
+    raise InputError(
+        f"{path} is neither Parquet nor a DuckDB database, and its name does not end as CSV does ({CSV_SUFFIXES[0]})"
+    )

@@ -1,0 +1,56 @@
+"""Names of tables and columns: finding those asked for, and saying which there are where they are not."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+
+from dpwindows.errors import InputError
+from dpwindows.events import EventColumns
+
+
+def require_columns(columns: EventColumns, available: Sequence[str], what: str) -> None:
+    """Raise `InputError` unless `what` has every column that is read, each of them once."""
+    for role, name in columns.roles:
+        require_column(name, role, available, what)
+
+
+def require_column(name: str, role: str, available: Sequence[str], what: str) -> None:
+    """Raise `InputError` unless `what` has one column of this name."""
+    if name not in available:
+        raise InputError(
+            f"{what} has no column {name!r} for the {role}{near(name, available)}; its columns are {listed(available)}"
+        )
+    if available.count(name) > 1:
+        raise InputError(f"{what} has {available.count(name)} columns named {name!r}; rename the {role} column")
+
+
+def chosen_table(
+    tables: Sequence[tuple[str, str]], shown: Sequence[str], table: str | None, where: str
+) -> tuple[str, str]:
+    """The one of `tables`, pairs (schema, name) that are called `shown`, which is asked for as "name" or "schema.name".
+
+    Raises:
+        InputError: there is no such table, or none is named and there are several.
+    """
+    if table is None:
+        if len(tables) == 1:
+            return tables[0]
+        raise InputError(f"{where} has {len(tables)} tables, name one of them: {listed(shown)}")
+    found = [pair for pair, text in zip(tables, shown, strict=True) if table in (text, ".".join(pair))]
+    if not found:
+        raise InputError(f"{where} has no table {table!r}{near(table, shown)}; its tables are {listed(shown)}")
+    return found[0]
+
+
+def near(name: str, available: Sequence[str]) -> str:
+    """A question for what is most like a name that is not there, in parentheses; empty if nothing is."""
+    folded = {other.lower(): other for other in available}
+    close = difflib.get_close_matches(name.lower(), folded, n=1)
+    return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+def listed(names: Sequence[str]) -> str:
+    """The first names of a list, made safe to print."""
+    shown = ", ".join(repr(name[:80])[1:-1] for name in names[:20])
+    return f"{shown} and {len(names) - 20} more" if len(names) > 20 else shown or "none"

@@ -1,0 +1,116 @@
+"""What Spark is asked to read, as a Spark data frame: a frame as it is, a table by its name, or Parquet files."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet
+
+from dpwindows.engines.files import PARQUET_SUFFIXES, files_of, kind_of
+from dpwindows.errors import InputError
+from dpwindows.events import EventColumns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_INFERENCE = "spark.sql.sources.partitionColumnTypeInference.enabled"
+
+
+@contextmanager
+def open_frame(session: SparkSession, source: object, columns: EventColumns, table: str | None) -> Iterator[DataFrame]:
+    """The frame of a source.
+
+    Raises:
+        InputError: the source is none of those that Spark reads here, or its files do not go together.
+    """
+    if isinstance(source, str | Path):
+        if table is not None:
+            raise InputError(
+                "with the engine spark the table's name takes the place of the path, and table is not given"
+            )
+        with _text_partitions(session):
+            yield _named(session, str(source), columns)
+    elif hasattr(source, "toDF") and hasattr(source, "sparkSession"):
+        if table is not None:
+            raise InputError("table goes with a Spark session; a Spark data frame is one already")
+        yield source  # type: ignore[misc]  # what has these two is a data frame of Spark
+    elif source is session:
+        if table is None:
+            raise InputError("a Spark session has many tables: name one with table")
+        yield session.table(table)
+    else:
+        raise InputError(
+            "the engine spark reads a path, the name of a table, a Spark session with table, or a Spark data frame; "
+            f"got {type(source).__name__}"
+        )
+
+
+@contextmanager
+def _text_partitions(session: SparkSession) -> Iterator[None]:
+    """Leave what stands in directory names text, so that id=007 and id=7 remain two items."""
+    before = session.conf.get(_INFERENCE)
+    session.conf.set(_INFERENCE, "false")
+    try:
+        yield
+    finally:
+        session.conf.set(_INFERENCE, str(before))
+
+
+def _named(session: SparkSession, text: str, columns: EventColumns) -> DataFrame:
+    if re.match(r"(spark|k8s)://", text):
+        raise InputError(
+            "events must be a path or the name of a table; give the address of a cluster as --spark-master"
+        )
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
+        return session.read.parquet(text)
+    path = Path(text).expanduser()
+    if path.exists() or glob.has_magic(text) or "/" in text or text.lower().endswith(PARQUET_SUFFIXES):
+        return _local(session, text, columns)
+    return session.table(text)
+
+
+def _local(session: SparkSession, text: str, columns: EventColumns) -> DataFrame:
+    """Local Parquet files. They are listed here: Spark would pass over those in folders within folders."""
+    files = files_of(text)
+    kind = kind_of(files, text)
+    if kind != "Parquet":
+        raise InputError(f"the engine spark reads Parquet files, and {text} is {kind}; leave --engine out for DuckDB")
+    _require_same_types(files, columns)
+    reader = session.read
+    if Path(text).expanduser().is_dir():
+        reader = reader.option("basePath", _uri(Path(text).expanduser()))
+    return reader.parquet(*map(_uri, files))
+
+
+def _uri(path: Path) -> str:
+    """A path as Hadoop reads it: it decodes nothing, and takes a backslash to mean that what follows is no pattern."""
+    return "file://" + re.sub(r"([*?\[\]{}\\])", r"\\\1", str(path.absolute()))
+
+
+def _require_same_types(files: Sequence[Path], columns: EventColumns) -> None:
+    """Refuse files that differ in the type of a column: Spark takes the types of one file for those of all."""
+    schemas = [_schema(path) for path in files]
+    for role, name in columns.roles:
+        found = {str(schema.field(name).type) if name in schema.names else "absent" for schema in schemas}
+        if len(found) > 1:
+            raise InputError(
+                f"the {role} column {name!r} has different types in different files "
+                f"({', '.join(sorted(found))}); write it with one type"
+            )
+        if any("[ns" in shown for shown in found):
+            raise InputError(
+                f"the {role} column {name!r} holds nanoseconds, which Spark does not read; write microseconds"
+            )
+
+
+def _schema(path: Path) -> pa.Schema:
+    try:
+        return pyarrow.parquet.read_schema(path)
+    except (OSError, pa.ArrowException):
+        raise InputError(f"{path} cannot be read: it is no whole Parquet file") from None

@@ -1,0 +1,185 @@
+"""Logs that every engine must count alike, and their steps by Python's own calendar."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+
+from dpwindows.timeline import Timeline
+from tests.brute_force import any_window
+
+THRESHOLDS = [1, 2, 3, 7, 50]
+# Equal for a collation, a trim, a number or a normal form, and different as bytes.
+TEXTS = [
+    "a",
+    "A",
+    "a ",
+    " a",
+    "ä",
+    "Ä",
+    "a\u0308",
+    "ae",
+    "ß",
+    "ss",
+    "SS",
+    "7",
+    "07",
+    "7.0",
+    "",
+    "%",
+    "it's",
+    "\u200ba",
+    "a\n",
+]
+NUMBERS = [0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 12345678901234567, 12345678901234568]
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+MICROSECOND = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True)
+class Log:
+    """Rows (item, time, count), any of them perhaps null; `time` says what the times are."""
+
+    name: str
+    timeline: Timeline
+    time: str
+    rows: list[tuple[Any, Any, int | None]]
+    weighted: bool
+
+    @property
+    def table(self) -> pa.Table:
+        """The rows as Arrow."""
+        items, times, counts = zip(*self.rows, strict=True)
+        kinds = {
+            "zoned": pa.timestamp("us", tz="UTC"),
+            "naive": pa.timestamp("us"),
+            "date": pa.date32(),
+            "integer": pa.int64(),
+            "text": pa.string(),
+        }
+        return pa.table(
+            {"item": pa.array(items), "time": pa.array(times, kinds[self.time]), "count": pa.array(counts, pa.int64())}
+        )
+
+    @cached_property
+    def windows(self) -> dict[int, list[list[int]]]:
+        """Any-window counts for each of THRESHOLDS, from the definition alone."""
+        events = []
+        for item, time, count in self.rows:
+            step = None if time is None else step_of(self.timeline, time)
+            occurrences = count if self.weighted else 1
+            if item is not None and step is not None and occurrences is not None and occurrences >= 1:
+                events.append((item, step, occurrences))
+        return {k: any_window(events, k, self.timeline.steps) for k in THRESHOLDS}
+
+
+def step_of(timeline: Timeline, time: datetime | date | int | str) -> int | None:
+    """The step of a time by search among the boundaries; None outside the range."""
+    if isinstance(time, str):
+        time = int(time) if timeline.is_integer else datetime.fromisoformat(time)
+    if isinstance(time, date) and not isinstance(time, datetime):
+        time = datetime(time.year, time.month, time.day)
+    if isinstance(time, datetime):
+        zoned = time if time.tzinfo else time.replace(tzinfo=ZoneInfo(timeline.time_zone), fold=0)
+        time = (zoned.astimezone(UTC) - EPOCH) // MICROSECOND
+    step = int(np.searchsorted(timeline.boundary_values, time, side="right"))
+    return step if 1 <= step <= timeline.steps else None
+
+
+def _times(rng: random.Random, timeline: Timeline, events: int) -> list[int]:
+    """Boundary values: random ones, and such as lie on or beside a boundary of a step, in and out of the range."""
+    bounds = [int(bound) for bound in timeline.boundary_values]
+    spread = bounds[-1] - bounds[0]
+    near = [bound + shift for bound in bounds for shift in (-1, 0, 1)]
+    busy = rng.randrange(bounds[0], bounds[-1])
+    kinds = [
+        lambda: bounds[0] + rng.randrange(-spread // 20, spread + spread // 20),
+        lambda: rng.choice(near),
+        lambda: busy,
+    ]
+    return [rng.choice(kinds)() for _ in range(events)]
+
+
+def _instant(value: int) -> datetime:
+    return EPOCH + value * MICROSECOND
+
+
+def _local(timeline: Timeline) -> Callable[[int], datetime]:
+    zone = ZoneInfo(timeline.time_zone)
+    return lambda value: _instant(value).astimezone(zone).replace(tzinfo=None, fold=0)
+
+
+def _text(timeline: Timeline, rng: random.Random) -> Callable[[int], str]:
+    """ISO 8601 text in every form that is read, some of it with an offset of its own."""
+
+    def write(value: int) -> str:
+        local = _local(timeline)(value)
+        offset = timedelta(minutes=rng.choice([0, 330, -180, 60 * rng.randint(-12, 12)]))
+        zoned = (_instant(value) + offset).replace(tzinfo=None).isoformat(rng.choice("T "), "microseconds")
+        hours, minutes = divmod(abs(offset) // timedelta(minutes=1), 60)
+        sign = "-" if offset < timedelta(0) else "+"
+        endings = [f"{sign}{hours:02}:{minutes:02}"]
+        endings += [f"{sign}{hours:02}"] if minutes == 0 else []
+        endings += ["Z"] if not offset else []
+        forms = [
+            local.date().isoformat(),
+            local.isoformat(" ", "minutes"),
+            local.isoformat("T", "seconds"),
+            local.isoformat("T", "milliseconds"),
+            local.isoformat("T", "microseconds"),
+            local.isoformat(" ", "microseconds") + "999",
+            zoned + rng.choice(endings),
+            zoned[:19] + rng.choice(endings),
+            zoned[:16] + rng.choice(endings),
+        ]
+        return rng.choice(forms)
+
+    return write
+
+
+def _log(name: str, timeline: Timeline, time: str, items: list[Any], seed: int, *, weighted: bool) -> Log:
+    rng = random.Random(seed)
+    writers: dict[str, Callable[[int], Any]] = {
+        "zoned": _instant,
+        "naive": _local(timeline),
+        "date": lambda value: _local(timeline)(value).date(),
+        "integer": int,
+        "text": str if timeline.is_integer else _text(timeline, rng),
+    }
+    write = writers[time]
+    counts = [1, 1, 1, 2, 3, 6, 7, 49, 50, 2**40, 0, -3, None]
+    rows: list[tuple[Any, Any, int | None]] = [
+        (rng.choice(items), write(value), rng.choice(counts)) for value in _times(rng, timeline, 260)
+    ]
+    rows += [(None, write(int(timeline.boundary_values[0])), 1), (items[0], None, 1)]
+    return Log(name, timeline, time, rows, weighted)
+
+
+_NEW_YORK = Timeline("2021-03-10", "2021-03-26", "1d", "America/New_York")
+_FALL = Timeline("2021-11-07", "2021-11-07T12:00", "1h", "America/New_York")
+_LORD_HOWE = Timeline("2021-04-03T20:00", "2021-04-04T06:00", "30m", "Australia/Lord_Howe")
+_MONTHS = Timeline("2020-01-15", "2021-07-15", "1mo", "Europe/Berlin")
+_OLD = Timeline("1969-12-20", "1970-01-12", "1d", "Asia/Kolkata")
+_NUMBERS = Timeline(-30, 70, 5)
+
+LOGS = [
+    _log("zoned days", _NEW_YORK, "zoned", TEXTS, 1, weighted=True),
+    _log("naive days", _NEW_YORK, "naive", TEXTS, 2, weighted=False),
+    _log("naive hours of a day of 25", _FALL, "naive", NUMBERS, 3, weighted=True),
+    _log("zoned half hours", _LORD_HOWE, "zoned", NUMBERS, 4, weighted=False),
+    _log("naive half hours", _LORD_HOWE, "naive", TEXTS, 5, weighted=True),
+    _log("dates in months", _MONTHS, "date", TEXTS, 6, weighted=True),
+    _log("before 1970", _OLD, "zoned", NUMBERS, 7, weighted=True),
+    _log("integer time", _NUMBERS, "integer", TEXTS, 8, weighted=True),
+    _log("text time", _NEW_YORK, "text", NUMBERS, 9, weighted=True),
+    _log("text time in hours", _FALL, "text", TEXTS, 10, weighted=False),
+    _log("integers as text", _NUMBERS, "text", NUMBERS, 11, weighted=True),
+]

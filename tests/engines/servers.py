@@ -1,0 +1,145 @@
+"""Real servers for the tests: a throw-away PostgreSQL cluster on loopback, and Spark in local mode on one core."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import psycopg
+from pyspark.sql import SparkSession
+
+_PASSWORD = "correct horse"
+_OPTIONS = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c shared_buffers=32MB -c max_connections=20"
+# What a role may be set to, and what must not matter.
+_UNFRIENDLY = (
+    "timezone = 'Australia/Lord_Howe'",
+    "datestyle = 'German'",
+    "intervalstyle = 'sql_standard'",
+    "standard_conforming_strings = off",
+    "escape_string_warning = off",
+    "bytea_output = 'escape'",
+    "extra_float_digits = -15",
+)
+
+
+@dataclass(frozen=True)
+class PostgreSQL:
+    """A running server. `owner` may do everything; `reader` may only read what is granted to it."""
+
+    port: int
+    password: str = _PASSWORD
+
+    def address(self, user: str = "reader", port: int | None = None) -> str:
+        """Where it is, without the password."""
+        return f"postgresql://{user}@127.0.0.1:{port or self.port}/logs"
+
+    def connect(self) -> psycopg.Connection:
+        """A connection of the owner that commits every statement."""
+        return psycopg.connect(
+            host="127.0.0.1", port=self.port, user="owner", password=self.password, dbname="logs", autocommit=True
+        )
+
+
+@contextmanager
+def postgresql() -> Iterator[PostgreSQL]:
+    """Start a server in a new folder, and remove both at the end."""
+    home = Path(tempfile.mkdtemp(prefix="dpwindows-postgresql-"))
+    user = _server_user()
+    try:
+        password = home / "password"
+        password.write_text(_PASSWORD)
+        if user is not None:
+            for path in (home, password):
+                shutil.chown(path, user)
+        _run(
+            user, "initdb", "-D", home / "data", "-U", "owner", f"--pwfile={password}", "--auth=scram-sha-256",
+            "--encoding=UTF8", "--locale=C.UTF-8", "--no-sync", "--no-instructions",
+        )  # fmt: skip
+        port = _free_port()
+        options = f"{_OPTIONS} -c port={port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={home}"
+        _run(user, "pg_ctl", "-D", home / "data", "-l", home / "log", "-o", options, "-w", "start")
+        try:
+            server = PostgreSQL(port)
+            with psycopg.connect(
+                host="127.0.0.1", port=port, user="owner", password=_PASSWORD, dbname="postgres", autocommit=True
+            ) as connection:
+                connection.execute("CREATE DATABASE logs")
+                connection.execute("REVOKE TEMPORARY ON DATABASE logs FROM PUBLIC")
+                connection.execute(f"CREATE ROLE reader LOGIN PASSWORD '{_PASSWORD}'")
+                for setting in _UNFRIENDLY:
+                    connection.execute(f"ALTER ROLE reader SET {setting}")
+            yield server
+        finally:
+            _run(user, "pg_ctl", "-D", home / "data", "-m", "immediate", "-w", "stop")
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _server_user() -> str | None:
+    """The account to run the server as: PostgreSQL refuses to run as root."""
+    if os.getuid() != 0:
+        return None
+    names = {entry.pw_name for entry in pwd.getpwall()}
+    return "postgres" if "postgres" in names else "nobody"
+
+
+def _run(user: str | None, program: str, *arguments: str | Path) -> None:
+    """Run one of PostgreSQL's own programs; what it says is shown where it fails."""
+    done = subprocess.run(
+        [str(_program(program)), *map(str, arguments)],
+        user=user,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        cwd="/",
+        check=False,
+    )
+    assert done.returncode == 0, f"{program} failed: {done.stdout}"
+
+
+def _program(name: str) -> Path:
+    """A program of the newest PostgreSQL here: Debian keeps them out of the search path."""
+    found = sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{name}"), key=lambda path: int(path.parts[-3]))
+    on_path = shutil.which(name)
+    assert found or on_path, "PostgreSQL is not installed: make test does that, or install the package postgresql"
+    return found[-1] if found else Path(str(on_path))
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def spark() -> Iterator[SparkSession]:
+    """A Spark session that starts fast and reads times in a zone that nobody asks for."""
+    options = {
+        "spark.default.parallelism": "2",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "768m",
+        "spark.log.level": "OFF",
+        "spark.sql.session.timeZone": "Australia/Lord_Howe",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.master("local[1]")
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    try:
+        yield session
+    finally:
+        session.stop()

@@ -19,8 +19,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpwindows.errors import EngineError, InputError
+    from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
     from dpwindows.events import EngineSettings
+    from dpwindows.ledger import Ledger
     from dpwindows.plan import Forecast, Plan
     from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, PureDP
     from dpwindows.queries import AnyWindow, Cumulative, Rolling
@@ -31,8 +32,9 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "errors": ("EngineError", "InputError"),
+    "errors": ("EngineError", "InputError", "OverBudgetError", "StateBehindLedgerError"),
     "events": ("EngineSettings",),
+    "ledger": ("Ledger",),
     "plan": ("Forecast", "Plan"),
     "privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "PureDP"),
     "queries": ("AnyWindow", "Cumulative", "Rolling"),
@@ -65,10 +67,13 @@ __all__ = [
     "InputError",
     "ItemAddRemove",
     "ItemLevel",
+    "Ledger",
+    "OverBudgetError",
     "Plan",
     "PureDP",
     "Release",
     "Rolling",
+    "StateBehindLedgerError",
     "Timeline",
     "__version__",
     "solve_epsilon",

@@ -197,7 +197,8 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
         raise InputError(f"{str(path)!r} is not a dpwindows ledger: name another file; it was not touched")
     if version != VERSION:
         raise InputError(
-            f"the ledger {str(path)!r} is of version {version} and this dpwindows reads version {VERSION}: use a newer one"
+            f"the ledger {str(path)!r} is of version {version}, and this dpwindows reads version {VERSION}: "
+            "use a newer dpwindows"
         )
 
 

@@ -136,8 +136,8 @@ class Book:
         where = "" if ends == [None, None] else f" between {ends[0] or 'the beginning'} and {ends[1] or 'the end'}"
         return OverBudgetError(
             f"dataset {self.dataset!r} has a total of {self.total}; {_text(spent_of(before))} is spent{where}. "
-            f"This {request.kind} asks for {request.budget}, and {_text(left_of(before))} is left: nothing was read "
-            "or spent. Ask for a smaller budget, or use the releases there are"
+            f"This {request.kind} asks for {request.budget}, and {_text(left_of(before))} is left: nothing was "
+            "drawn or spent. Ask for a smaller budget, or use the releases there are"
         )
 
     def _entry_dict(self, entry: Entry) -> dict[str, Any]:

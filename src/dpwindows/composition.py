@@ -105,8 +105,8 @@ class Account:
     total: Charge
     spent: Charge = Charge()
 
-    def plus(self, charge: Charge) -> Account:
-        """The account after one more charge, within the total or not.
+    def plus(self, charge: Charge, times: int = 1) -> Account:
+        """The account after one more charge, or several alike, within the total or not.
 
         Raises:
             CannotComposeError: a charge of this kind has no place under this total.
@@ -130,26 +130,26 @@ class Account:
 class PureAccount(Account):
     """The total is pure."""
 
-    def plus(self, charge: Charge) -> Account:
+    def plus(self, charge: Charge, times: int = 1) -> Account:
         """Epsilons add."""
         if charge.delta or charge.rho:
             raise CannotComposeError(
                 "the total is pure, and only pure releases stay pure together: ask for epsilon without delta"
             )
-        return replace(self, spent=Charge(self.spent.epsilon + charge.epsilon))
+        return replace(self, spent=Charge(self.spent.epsilon + times * charge.epsilon))
 
 
 @dataclass(frozen=True)
 class ConcentratedAccount(Account):
     """The total is a rho."""
 
-    def plus(self, charge: Charge) -> Account:
+    def plus(self, charge: Charge, times: int = 1) -> Account:
         """Rhos add; a pure epsilon counts `epsilon^2 / 2`."""
         if charge.delta:
             raise CannotComposeError(
                 "the total is a rho, which a release with a delta does not keep: ask for rho, or for epsilon alone"
             )
-        return replace(self, spent=Charge(rho=self.spent.rho + charge.as_rho))
+        return replace(self, spent=Charge(rho=self.spent.rho + times * charge.as_rho))
 
 
 @dataclass(frozen=True)
@@ -161,13 +161,13 @@ class ApproximateAccount(Account):
 
     order: Fraction | None = None
 
-    def plus(self, charge: Charge) -> Account:
+    def plus(self, charge: Charge, times: int = 1) -> Account:
         """Epsilons and deltas add; from the first rho charge on, Renyi divergences of one order do."""
         if self.order is not None:
-            return self._with_order(charge, self.order)
+            return self._with_order(charge, times, self.order)
         if charge.rho:
-            return self._opened().plus(charge)
-        spent = Charge(self.spent.epsilon + charge.epsilon, self.spent.delta + charge.delta)
+            return self._opened().plus(charge, times)
+        spent = Charge(self.spent.epsilon + times * charge.epsilon, self.spent.delta + times * charge.delta)
         return replace(self, spent=spent)
 
     def _opened(self) -> ApproximateAccount:
@@ -181,14 +181,14 @@ class ApproximateAccount(Account):
         converted = self.spent.epsilon + left.epsilon - renyi_cap(left.epsilon, left.delta, order)
         return replace(self, spent=Charge(converted, self.total.delta), order=order)
 
-    def _with_order(self, charge: Charge, order: Fraction) -> Account:
+    def _with_order(self, charge: Charge, times: int, order: Fraction) -> Account:
         if charge.delta:
             raise CannotComposeError(
                 "this total has been shared by rho since the first rho was spent, and all the delta that was left then "
                 "was set aside for converting it: ask for rho, or for epsilon alone"
             )
         renyi = order * charge.rho or min(charge.epsilon, order * charge.epsilon**2 / 2)
-        return replace(self, spent=Charge(self.spent.epsilon + renyi, self.spent.delta))
+        return replace(self, spent=Charge(self.spent.epsilon + times * renyi, self.spent.delta))
 
     @property
     def left(self) -> Charge:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 from dpwindows.composition import Account, ApproximateAccount, CannotComposeError, Charge, account_for
 from dpwindows.errors import InputError, OverBudgetError
 from dpwindows.ledger_request import Request, periods_of, require_fit, span_of
-from dpwindows.parallel import EVERYWHERE, Counted, Span, account_at, pieces
+from dpwindows.parallel import EVERYWHERE, Counted, Span, accounts
 from dpwindows.privacy import ApproxDP, Budget, parse_budget
 from dpwindows.zones import EPOCH
 
@@ -67,8 +67,7 @@ class Book:
         require_fit(request, self.unit, singleton=self.singleton, first=first)
         asked = Charge.of(request.budget)
         *counted, new = self._counted([*self._places, (asked, request.place)])
-        for piece in pieces(counted, within=new.span):
-            before = account_at(account_for(self.total), counted, piece.start)
+        for piece, before in accounts(account_for(self.total), counted, within=new.span):
             try:
                 after = before.plus(asked)
             except CannotComposeError as error:
@@ -78,9 +77,7 @@ class Book:
 
     def pieces(self) -> list[tuple[Span, Account]]:
         """All of time, cut where the account changes, with the account on each piece; ascending."""
-        counted = self._counted(self._places)
-        opened = account_for(self.total)
-        return [(piece, account_at(opened, counted, piece.start)) for piece in pieces(counted)]
+        return list(accounts(account_for(self.total), self._counted(self._places)))
 
     def to_dict(self) -> dict[str, Any]:
         """The page as plain values, for `dpwindows ledger show --json`. Nothing in it depends on exact counts."""
@@ -109,13 +106,15 @@ class Book:
         return shown
 
     def instant_text(self, instant: int | None) -> str | int | None:
-        """An instant as whoever set the dataset's clock would write it."""
+        """An instant on the dataset's clock: an integer, or a date or time on the wall clock of its zone."""
         if instant is None or self.clock is None:
             return None
         if self.clock[0] == "integer":
             return instant
         moment = EPOCH.replace(tzinfo=UTC) + timedelta(microseconds=instant)
-        return moment.astimezone(ZoneInfo(self.clock[0])).isoformat()
+        local = moment.astimezone(ZoneInfo(self.clock[0]))
+        whole = local.replace(tzinfo=None)
+        return whole.date().isoformat() if whole.time() == time() else local.isoformat()
 
     @property
     def _places(self) -> list[tuple[Charge, dict[str, Any]]]:
@@ -170,7 +169,7 @@ def spent_of(account: Account) -> dict[str, float]:
 
 
 def left_of(account: Account) -> dict[str, float]:
-    """What is left in an account, rounded down; with a rho where rho is shared under an (epsilon, delta) total."""
+    """What is left in an account; with a rho where rho is shared under an (epsilon, delta) total."""
     left = account.left
     rho = left.rho if isinstance(account, ApproximateAccount) and account.order is not None else None
     return _in_terms(account, left) | ({} if rho is None else {"rho": _number(rho)})

@@ -44,8 +44,11 @@ whose recorded time is changed between two releases: it is another event then, a
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from dpwindows.composition import Account, Charge
 
@@ -66,11 +69,6 @@ class Span:
             return self.start is None
         return (self.start is None or self.start <= instant) and (self.end is None or instant < self.end)
 
-    def meets(self, other: Span) -> bool:
-        """True if the two have an instant in common."""
-        ends_later = self.end is None or other.start is None or other.start < self.end
-        return ends_later and (other.end is None or self.start is None or self.start < other.end)
-
     def widened(self, reach: int) -> Span:
         """With all instants from which something shorter than `reach` extends into the span."""
         return Span(None if self.start is None else self.start - reach + 1, self.end)
@@ -87,19 +85,30 @@ class Counted:
     span: Span
 
 
-def pieces(counted: Sequence[Counted], within: Span = EVERYWHERE) -> Iterator[Span]:
-    """The span `within`, cut wherever a charge begins or ceases to count; ascending."""
-    edges = {edge for one in counted for edge in (one.span.start, one.span.end) if edge is not None}
-    inner = sorted(edge for edge in edges if within.holds(edge) and edge != within.start)
-    starts: list[int | None] = [within.start, *inner]
-    ends: list[int | None] = [*inner, within.end]
-    return (Span(start, end) for start, end in zip(starts, ends, strict=True))
+def accounts(opened: Account, counted: Sequence[Counted], within: Span = EVERYWHERE) -> Iterator[tuple[Span, Account]]:
+    """The span `within`, cut wherever a charge begins or ceases to count, with the account on each piece; ascending.
+
+    Each account is `opened` and the charges that count there, in the order given.
+    """
+    begins, ends = defaultdict(list), defaultdict(list)
+    for index, one in enumerate(counted):
+        begins[one.span.start].append(index)
+        ends[one.span.end].append(index)
+    edges = {edge for edge in (*begins, *ends) if edge is not None and edge != within.start and within.holds(edge)}
+    active = [index for index, one in enumerate(counted) if one.span.holds(within.start)]
+    start = within.start
+    for edge in sorted(edges):
+        yield Span(start, edge), _sum(opened, counted, active)
+        for index in ends[edge]:
+            del active[bisect_left(active, index)]
+        for index in begins[edge]:
+            insort(active, index)
+        start = edge
+    yield Span(start, within.end), _sum(opened, counted, active)
 
 
-def account_at(opened: Account, counted: Sequence[Counted], instant: int | None) -> Account:
-    """The account of the charges that count at an instant, in the order given."""
+def _sum(opened: Account, counted: Sequence[Counted], active: Sequence[int]) -> Account:
     account = opened
-    for one in counted:
-        if one.span.holds(instant):
-            account = account.plus(one.charge)
+    for charge, alike in groupby(counted[index].charge for index in active):
+        account = account.plus(charge, sum(1 for _ in alike))
     return account

@@ -80,7 +80,8 @@ def _show_page(page: dict[str, Any], console: Console) -> None:
     if page["entries"]:
         console.print(_entries(page["entries"]))
     if "by_time" in page:
-        console.print("\nReleases of disjoint ranges do not add up. By the time of an event:")
+        of = "an event" if page["unit"] == "event" else "the first event of the steps protected together"
+        console.print(f"\nReleases of disjoint ranges do not add up. By the time of {of}:")
         console.print(_pieces(page["by_time"]))
     if any(entry["kind"] == "release" and entry["release_id"] is None for entry in page["entries"]):
         console.print(
@@ -93,20 +94,20 @@ def _show_page(page: dict[str, Any], console: Console) -> None:
 
 def _entries(entries: list[dict[str, Any]]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("", "when", "kind", "what", "range", "spent", "became"):
+    for name in ("", "when (UTC)", "what", "range", "spent", "became"):
         table.add_column(name, overflow="fold")
     for entry in entries:
         span = f"{entry['start']} to {entry['end'] or 'ever'}"
-        cost = _amount(entry["budget"])
-        row = (str(entry["number"]), entry["at"], entry["kind"], entry["asked"], span, cost, _became(entry))
+        when = entry["at"][:16].replace("T", " ")
+        row = (str(entry["number"]), when, entry["asked"], span, _amount(entry["budget"]), _became(entry))
         table.add_row(*map(_plain, row))
     return table
 
 
 def _became(entry: dict[str, Any]) -> str:
     if entry["kind"] == "stream":
-        return f"state {entry['state']}, step {entry['last_step']}"
-    return "nothing stored" if entry["release_id"] is None else f"release {entry['release_id']}"
+        return f"stream {entry['state'][:12]} at step {entry['last_step']}"
+    return "nothing stored" if entry["release_id"] is None else f"release {entry['release_id'][:12]}"
 
 
 def _pieces(by_time: list[dict[str, Any]]) -> Table:

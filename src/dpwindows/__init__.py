@@ -20,8 +20,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpwindows.continual.stream_plan import StreamPlan
-    from dpwindows.errors import EngineError, InputError
+    from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
     from dpwindows.events import EngineSettings
+    from dpwindows.ledger import Ledger
     from dpwindows.plan import Forecast, Plan
     from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
     from dpwindows.queries import AnyWindow, Cumulative, Rolling
@@ -33,8 +34,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "continual.stream_plan": ("StreamPlan",),
-    "errors": ("EngineError", "InputError"),
+    "errors": ("EngineError", "InputError", "OverBudgetError", "StateBehindLedgerError"),
     "events": ("EngineSettings",),
+    "ledger": ("Ledger",),
     "plan": ("Forecast", "Plan"),
     "privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "ItemPerPeriod", "PureDP"),
     "queries": ("AnyWindow", "Cumulative", "Rolling"),
@@ -68,10 +70,13 @@ __all__ = [
     "ItemAddRemove",
     "ItemLevel",
     "ItemPerPeriod",
+    "Ledger",
+    "OverBudgetError",
     "Plan",
     "PureDP",
     "Release",
     "Rolling",
+    "StateBehindLedgerError",
     "StreamPlan",
     "Timeline",
     "__version__",

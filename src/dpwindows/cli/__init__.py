@@ -15,6 +15,7 @@ from dpwindows import __version__
 from dpwindows.cli.pages import demo, report
 from dpwindows.cli.plan import plan
 from dpwindows.cli.release import release
+from dpwindows.cli.theory import theory
 from dpwindows.errors import EngineError, InputError
 
 
@@ -41,5 +42,5 @@ def main() -> None:
     """Publish how many distinct items were seen in time windows, under differential privacy."""
 
 
-for command in (plan, release, report, demo):
+for command in (plan, release, report, demo, theory):
     main.add_command(command)

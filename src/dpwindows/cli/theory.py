@@ -1,0 +1,112 @@
+"""`dpwindows theory`: the theory in figures."""
+
+from __future__ import annotations
+
+import json
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from dpwindows.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dpwindows.theory.table import Row
+
+_NOTES = """\
+Errors in counts, root mean square over the windows of one release. Growth laws are up to constants.
+Lower bounds: under a pure budget on the largest error, with probability 1/2, for every mechanism (*);
+under an approximate one on the standard error of any Gaussian noise, its rms or its largest (*).
+x bound: our error over it, rms over rms or largest over largest; Laplace noise may be below 1 in the second case."""
+
+
+@click.group()
+def theory() -> None:
+    """The bounds of the theory for your parameters."""
+
+
+@theory.command()
+@click.option("--steps", type=int, required=True, metavar="T", help="Number of steps.")
+@click.option(
+    "--window", "windows", multiple=True, required=True, metavar="W", help="Length of a rolling window. Repeatable."
+)
+@click.option("--k", "ks", type=int, multiple=True, metavar="K", help="Items seen at least K times. Repeatable.  [1]")
+@click.option("--epsilon", type=float, default=1.0, show_default=True, metavar="E", help="Budget epsilon.")
+@click.option(
+    "--delta",
+    type=float,
+    default=1e-6,
+    show_default=True,
+    metavar="D",
+    help="Budget delta of the cells with an approximate budget; 0 leaves them out.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
+def table(
+    steps: int, windows: tuple[str, ...], ks: tuple[int, ...], epsilon: float, delta: float, as_json: bool
+) -> None:
+    """Table 1 of the paper for given parameters: its algorithms, ours, and the lower bounds.
+
+    A cell is a window family (cumulative, rolling, any), event level or item level, a stream of bundles or of at most
+    one event a step (singleton), and a pure or an approximate budget.
+    """
+    from dpwindows.theory.table import table as cells
+
+    lengths = [_parse_length(text) for text in windows]
+    _require_steps(steps)
+    rows = list(cells(steps, lengths, ks or (1,), epsilon, delta))
+    if as_json:
+        parameters = {"steps": steps, "windows": lengths, "k": list(ks or (1,)), "epsilon": epsilon, "delta": delta}
+        click.echo(json.dumps({**parameters, "cells": [row.to_dict() for row in rows]}, indent=2))
+        return
+    _show(rows, Console())
+
+
+def _parse_length(text: str) -> int:
+    """A number of steps, or the window as other commands take it: `rolling:28`."""
+    size = text.removeprefix("rolling:").removeprefix("fixed:")
+    if not (size.isascii() and size.isdigit() and int(size) > 0):
+        raise InputError(f"--window must be the length of a rolling window in steps, for example 28, got {text!r}")
+    return int(size)
+
+
+def _require_steps(steps: int) -> None:
+    if steps < 1:
+        raise InputError(f"--steps must be at least 1, got {steps}")
+
+
+def _show(rows: Sequence[Row], console: Console) -> None:
+    """One table for each window family and k; strategies and growth laws where there is room."""
+    for (window, k), group in groupby(rows, key=lambda row: (row.cell.window, row.cell.k)):
+        console.print(f"[bold]{window}, at least {k}[/]", highlight=False)
+        console.print(_table(list(group), strategies=console.width >= 90, laws=console.width >= 160), "")
+    if console.width < 160:
+        console.print("Growth laws are shown on screens of 160 columns, and by --json.", style="dim")
+    console.print(_NOTES, style="dim", highlight=False)
+
+
+def _table(rows: Sequence[Row], *, strategies: bool, laws: bool) -> Table:
+    shown = Table(box=None, pad_edge=False, header_style="dim")
+    for name in ("unit", "stream", "budget"):
+        shown.add_column(name)
+    for name in ("paper", "ours", "bound", "x bound"):
+        shown.add_column(name, justify="right")
+    for name in (["strategy"] if strategies else []) + (["paper grows like", "bound grows like"] if laws else []):
+        shown.add_column(name, overflow="fold")
+    for row in rows:
+        cell, lower = row.cell, row.lower
+        bound = "-" if lower is None else _number(lower.value) + ("*" if lower.of == "largest" else " ")
+        ratio = "-" if row.ratio is None else f"{row.ratio:.3g}"
+        figures = [_number(row.paper.rms), _number(row.ours.rms), bound, ratio]
+        further = ([row.ours.strategy] if strategies else []) + (
+            [row.paper_law.formula, row.lower_law.formula] if laws else []
+        )
+        shown.add_row(cell.unit, cell.stream, cell.budget, *figures, *further)
+    return shown
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"

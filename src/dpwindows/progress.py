@@ -13,12 +13,25 @@ _LONG = 250_000
 @contextmanager
 def noise_progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
     """A bar for drawing `total` noise values; yields the function to call with the number drawn since last time."""
-    if not (shown and total >= _LONG and sys.stderr.isatty()):
-        yield lambda drawn: None
+    with _bar("drawing noise", total, shown=shown and total >= _LONG) as advance:
+        yield advance
+
+
+@contextmanager
+def release_progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar for `total` releases of an audit; yields the function to call with the number made since last time."""
+    with _bar("releasing", total, shown=True) as advance:
+        yield advance
+
+
+@contextmanager
+def _bar(what: str, total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+    if not (shown and sys.stderr.isatty()):
+        yield lambda done: None
         return
     from rich.console import Console
     from rich.progress import Progress
 
     with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("drawing noise", total=total)
-        yield lambda drawn: bar.advance(task, drawn)
+        task = bar.add_task(what, total=total)
+        yield lambda done: bar.advance(task, done)

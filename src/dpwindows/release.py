@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -26,7 +27,7 @@ from dpwindows.privacy import Budget, Unit
 from dpwindows.progress import noise_progress
 from dpwindows.queries import Measure, MeasureKind, Query, Rolling
 from dpwindows.timeline import Timeline
-from dpwindows.windows import window_steps
+from dpwindows.windows import Answers, window_steps
 
 if TYPE_CHECKING:
     from dpwindows.answers import ExactAnswers
@@ -255,28 +256,39 @@ def run_plan(
 
     def draw(answers: ExactAnswers, paid: dict[str, Any]) -> Release:
         with noise_progress(_rows(plan), shown=settings.progress) as progress:
-            measured = measure([allotment.measurement for allotment in plan.allotments], plan.budget, answers, progress)
-        return _decoded(plan, public, measured, described | paid)
+            drawn = draw_estimates(plan, answers, progress)
+        tables = [_table(columns, estimate) for (_, columns), estimate in zip(public, drawn, strict=True)]
+        return Release(pa.concat_tables(tables), described | paid)
 
     if ledger is None:
         return Outcome(draw(read(), {}), stored=False)
     return release_once(ledger, batch_request(plan, item=item, time=time, count=count), read, draw)
 
 
-def _decoded(
-    plan: Plan, public: list[tuple[Measure, dict[str, Any]]], measured: list[dict[int, Any]], described: dict[str, Any]
-) -> Release:
+def draw_estimates(
+    plan: Plan, answers: Answers, progress: Callable[[int], None] = lambda drawn: None
+) -> list[FloatArray]:
+    """The part of `Plan.run` that follows counting: measure under fresh noise, then decode.
+
+    Guarantee: the result satisfies the plan's budget for the plan's unit of privacy. Every call spends it again.
+
+    Returns:
+        The estimates of every measure of every query, in the order asked, windows in canonical order.
+    """
+    measured = measure([allotment.measurement for allotment in plan.allotments], plan.budget, answers, progress)
     decoded = [
         {k: allotment.measurement.design.decode(values.astype(np.float64)) for k, values in noisy.items()}
         for allotment, noisy in zip(plan.allotments, measured, strict=True)
     ]
-    served = [
-        estimates
+    return [
+        _estimate(asked, estimates)
         for allotment, estimates in zip(plan.allotments, decoded, strict=True)
-        for _ in allotment.query.measures
+        for asked in allotment.query.measures
     ]
-    tables = [_table(columns, asked, estimates) for (asked, columns), estimates in zip(public, served, strict=True)]
-    return Release(pa.concat_tables(tables), described)
+
+
+def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:
+    return decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
 
 
 def _rows(plan: Plan) -> int:
@@ -305,9 +317,8 @@ def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[st
     }
 
 
-def _table(public: dict[str, Any], asked: Measure, decoded: dict[int, FloatArray]) -> pa.Table:
+def _table(public: dict[str, Any], estimate: FloatArray) -> pa.Table:
     """The rows of one measure of one window family."""
-    estimate = decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
     half = public["half_width"]
     columns = public | {
         "estimate": estimate,

@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from dpwindows import __version__
+from dpwindows.cli.audit import audit
 from dpwindows.cli.ledger import ledger
 from dpwindows.cli.pages import demo, report
 from dpwindows.cli.plan import plan
@@ -49,6 +50,7 @@ for command in (
     report,
     ledger,
     theory,
+    audit,
     demo,
 ):
     main.add_command(command)

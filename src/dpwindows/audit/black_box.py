@@ -1,0 +1,266 @@
+r"""The black-box audit: release a pair of neighbours again and again, and see how well the two can be told apart.
+
+If a mechanism is (epsilon, delta) private, every event E has `P(E | neighbour) <= e^epsilon P(E | log) + delta`, and
+the same with the two swapped. So frequencies of one event give a lower bound on epsilon:
+
+    epsilon >= ln( (p - delta) / q ),    p at least the lower, q at most the upper Clopper-Pearson limit.
+
+**Honesty.** The event is a statistic (`dpwindows.audit.statistic`) above or below a threshold. Which statistic, which
+side, which threshold, and the delta at which the claim is tested are chosen on the first quarter of the releases alone.
+The others test that one event: each of the two limits fails with probability at most `error / 2`, so the bound exceeds
+the true epsilon with probability at most `error`.
+
+**Releases.** Each is `Plan.run`: the log is read by the engine, counted, measured under fresh noise, decoded. Counting
+is exact and the same every time, so by default it is done once for each of the two logs; `whole` reads the log anew
+each time, at some thirty milliseconds a release. The two logs hold made-up items, so nothing is spent on real data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from scipy import special
+
+from dpwindows.accounting import GAUSSIAN
+from dpwindows.audit.losses import analytic_delta, epsilon_at
+from dpwindows.audit.neighbours import History, Pair
+from dpwindows.audit.statistic import Floats, Statistic, discriminant, log_ratio
+from dpwindows.errors import InputError
+from dpwindows.privacy import ApproxDP, PureDP
+
+if TYPE_CHECKING:
+    from dpwindows.plan import Plan
+
+# Deltas at which the curve of a Gaussian mechanism may be tested: thousands of releases see nothing of smaller ones.
+_DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2)
+# A claim of less than this at some delta is no claim worth testing.
+_LEAST_CLAIM = 0.05
+_THRESHOLDS = 200
+# Share of the releases that choose the event, by bounds that fail this often; and how much better than the likelihood
+# ratio the learned statistic must be there to be taken.
+_CHOOSING, _CHOOSING_ERROR = 0.25, 1e-3
+_CLEARLY = 1.25
+_FEWEST = 200
+
+
+@dataclass(frozen=True)
+class Claim:
+    """What the mechanism promises: at most this epsilon at this delta."""
+
+    epsilon: float
+    delta: float
+
+
+@dataclass(frozen=True)
+class BlackBoxAudit:
+    """What the releases show.
+
+    With probability 1 - `error` the true epsilon at `claim.delta` is at least `bound`. `runs` is how many releases of
+    each log there were, `tested` how many of these tested the event that the others chose, and `seen` in how many it
+    occurred: of the log that makes it likelier, and of the other.
+    """
+
+    claim: Claim
+    pair: Pair
+    runs: int
+    tested: int
+    seen: tuple[int, int]
+    bound: float
+    error: float
+    whole: bool
+
+    @property
+    def share(self) -> float:
+        """The bound over the claim."""
+        return self.bound / self.claim.epsilon
+
+    @property
+    def verdict(self) -> Literal["not contradicted", "beyond the claim"]:
+        """Whether the releases contradict the claim."""
+        return "beyond the claim" if self.bound > self.claim.epsilon else "not contradicted"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta},
+            "log": list(self.pair.log),
+            "neighbour": list(self.pair.neighbour),
+            "releases_of_each": self.runs,
+            "tested_of_each": self.tested,
+            "event_seen": list(self.seen),
+            "epsilon_at_least": self.bound,
+            "confidence": 1 - self.error,
+            "share_of_claim": self.share,
+            "every_release_reads_the_log": self.whole,
+            "verdict": self.verdict,
+        }
+
+
+def audit_black_box(
+    plan: Plan,
+    pair: Pair,
+    *,
+    runs: int = 10_000,
+    error: float = 1e-6,
+    whole: bool = False,
+    progress: Callable[[int], None] = lambda released: None,
+) -> BlackBoxAudit:
+    """Release both logs of a pair `runs` times and bound epsilon from below.
+
+    Args:
+        plan: what to audit.
+        pair: the neighbours; the worst ones that `audit_exactly` found show most.
+        runs: releases of each log.
+        error: the probability with which the bound may exceed the truth.
+        whole: read and count the log anew for every release.
+        progress: called with the number of releases since the last call.
+
+    Raises:
+        InputError: `runs` or `error` is not usable, or the plan is too large for this audit.
+    """
+    require_usable(runs, error)
+    promised, ratio = claims(plan), log_ratio(plan, pair)
+    releases = [
+        np.array(list(_releases(plan, history, runs, whole, progress))) for history in (pair.log, pair.neighbour)
+    ]
+    choosing = round(runs * _CHOOSING)
+    tested = runs - choosing
+    event = _choose(ratio, [release[:choosing] for release in releases], promised)
+    seen = event.count([event.statistic(release[choosing:]) for release in releases])
+    bound = epsilon_bound(seen, tested, event.claim.delta, error)
+    return BlackBoxAudit(event.claim, pair, runs, tested, seen, bound, error, whole)
+
+
+def require_usable(runs: int, error: float) -> None:
+    """Refuse numbers of releases and probabilities that no bound can be had with.
+
+    Raises:
+        InputError: they are such.
+    """
+    if runs < _FEWEST:
+        raise InputError(f"a black-box audit needs at least {_FEWEST} releases of each log, got {runs}")
+    if not 0 < error < 1:
+        raise InputError(f"the probability of error must lie strictly between 0 and 1, got {error!r}")
+
+
+def claims(plan: Plan) -> list[Claim]:
+    """What is promised at which delta: by the budget, and by the curve of the certificate of Gaussian noise."""
+    if isinstance(plan.budget, PureDP):
+        return [Claim(float(plan.budget.epsilon), 0.0)]
+    measurements = [allotment.measurement for allotment in plan.allotments]
+    found = []
+    if isinstance(plan.budget, ApproxDP):
+        pure = _sum(Fraction(one.design.sensitivity) / Fraction(one.scale) for one in measurements)
+        if measurements[0].law != GAUSSIAN and pure <= plan.budget.epsilon:
+            return [Claim(float(plan.budget.epsilon), 0.0)]
+        found.append(Claim(float(plan.budget.epsilon), float(plan.budget.delta)))
+    if measurements[0].law == GAUSSIAN:
+        squared = _sum(Fraction(one.design.sensitivity) / Fraction(one.scale) ** 2 for one in measurements)
+        eta = _sum(Fraction(one.cost.rows, 24) / Fraction(one.scale) ** 2 for one in measurements)
+        curve = [Claim(epsilon_at(delta, lambda at: analytic_delta(squared, eta, at)), delta) for delta in _DELTAS]
+        found += [claim for claim in curve if claim.epsilon >= _LEAST_CLAIM] or curve[:1]
+    return found
+
+
+def _sum(values: Iterable[Fraction]) -> Fraction:
+    return sum(values, Fraction(0))
+
+
+# --- Releases --------------------------------------------------------------------------------------------------------
+
+
+def log_table(plan: Plan, history: History) -> pa.Table:
+    """A log that holds one item with this history: columns item, time (the start of the step) and count."""
+    steps = np.flatnonzero(history)
+    return pa.table(
+        {
+            "item": pa.array(["u"] * len(steps), pa.string()),
+            "time": plan.timeline.boundaries().take(pa.array(steps)),
+            "count": pa.array(np.array(history, dtype=np.int64)[steps]),
+        }
+    )
+
+
+def _releases(
+    plan: Plan, history: History, runs: int, whole: bool, progress: Callable[[int], None]
+) -> Iterator[Floats]:
+    """The released estimates of one log, `runs` times, each with its own noise."""
+    from dpwindows.events import EngineSettings, EventColumns
+    from dpwindows.recency import count_events
+    from dpwindows.release import draw_estimates
+
+    log, settings = log_table(plan, history), EngineSettings(progress=False)
+    if whole:
+        for _ in range(runs):
+            released = plan.run(log, item="item", time="time", count="count", settings=settings)
+            yield released.to_arrow()["estimate"].to_numpy()
+            progress(1)
+        return
+    columns = EventColumns("item", "time", "count")
+    answers = count_events(log, columns, plan.timeline, plan.thresholds, settings=settings)
+    for _ in range(runs):
+        yield np.concatenate(draw_estimates(plan, answers))
+        progress(1)
+
+
+# --- The test --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Event:
+    """A score at or beyond a threshold: `above` it, where the neighbour is likelier, or below, where the log is.
+
+    `share` is how much of the claim it showed where it was chosen.
+    """
+
+    statistic: Statistic
+    claim: Claim
+    threshold: float
+    above: bool
+    share: float = 0.0
+
+    def count(self, scores: Sequence[Floats]) -> tuple[int, int]:
+        """How many releases show it: of the log it is likelier for, then of the other."""
+        low, high = (
+            int(((score >= self.threshold) if self.above else (score <= self.threshold)).sum()) for score in scores
+        )
+        return (high, low) if self.above else (low, high)
+
+
+def _choose(ratio: Statistic, releases: Sequence[Floats], promised: Sequence[Claim]) -> _Event:
+    """The event to test: of the likelihood ratio, unless what half of these releases teach is clearly better."""
+    half = len(releases[0]) // 2
+    learned = discriminant(*(release[:half] for release in releases))
+    stated = _best_event(ratio, [ratio(release) for release in releases], promised)
+    other = _best_event(learned, [learned(release[half:]) for release in releases], promised)
+    return other if other.share > _CLEARLY * stated.share else stated
+
+
+def _best_event(statistic: Statistic, scores: Sequence[Floats], promised: Sequence[Claim]) -> _Event:
+    """The event that gives the largest bound on these releases, as a share of its claim."""
+    thresholds = np.unique(np.quantile(np.concatenate(scores), np.linspace(0.0, 1.0, _THRESHOLDS)))
+    found = []
+    for above in (True, False):
+        for threshold in thresholds:
+            seen = _Event(statistic, promised[0], float(threshold), above).count(scores)
+            for claim in promised:
+                share = epsilon_bound(seen, len(scores[0]), claim.delta, _CHOOSING_ERROR) / claim.epsilon
+                found.append(_Event(statistic, claim, float(threshold), above, share))
+    return max(found, key=lambda event: event.share)
+
+
+def epsilon_bound(seen: tuple[int, int], tested: int, delta: float, error: float) -> float:
+    """A lower bound on epsilon at delta from one event's counts in `tested` releases of each log; at least 0.
+
+    By Clopper and Pearson's exact limits for the two probabilities, each failing with probability at most error / 2.
+    """
+    likelier, other = seen
+    low = 0.0 if likelier == 0 else float(special.betaincinv(likelier, tested - likelier + 1, error / 2))
+    high = 1.0 if other == tested else float(special.betaincinv(other + 1, tested - other, 1 - error / 2))
+    return max(0.0, math.log((low - delta) / high)) if low > delta else 0.0

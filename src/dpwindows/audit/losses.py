@@ -1,0 +1,181 @@
+r"""The privacy loss of one pair of neighbours under the noise in use, in exact rational or in ball arithmetic.
+
+A measurement adds independent discrete noise to integers, and the neighbour moves these by integers d.
+
+- *Discrete Laplace*, scale b: the worst ratio of probabilities is `exp(sum |d_i| / b_i)`, and it is reached (by every
+  output that lies beyond both centres). The pure loss is that sum, a rational number.
+- *Discrete Gaussian*, scale s: with `mu^2 = sum d_i^2 / s_i^2` the Rényi divergence of order a is at most `a mu^2 / 2`,
+  with equality at a = 2 (and every integer a), so the least rho of zCDP is `mu^2 / 2` exactly.
+- *Gaussian, (epsilon, delta)*: the log-ratio `sum (d_i^2 - 2 d_i x_i) / (2 s_i^2)` is linear in the output x. For the
+  continuous Gaussian `delta_G = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)`. The discrete law is within
+  total variation `1 / (24 s^2)` of the rounded continuous one for each number that moves (the lemma of
+  `dpwindows.accounting`; together eta). Rounding is post-processing, which gives the upper end
+  `delta_G + (1 + e^epsilon) eta`. It also moves the log-ratio by at most `sum |d_i| / (2 s_i^2)`, so the half-space
+  where it exceeds epsilon has at least probability `Phi(mu/2 - epsilon/mu - h)` on one side and at most
+  `Phi(-mu/2 - epsilon/mu + h)` on the other, `h = sum |d_i| / (2 s_i^2 mu)`: that gives the lower end.
+- *Laplace, (epsilon, delta)*, one scale: the log-ratio is an integer over b. One number moved by d has loss d with
+  probability `1/(1+q)`, `d - 2x` with `(1-q)/(1+q) q^x` for 0 < x < d, and -d with `q^d/(1+q)`, where `q = e^(-1/b)`.
+  The generating polynomials multiply, and `delta = sum_l P(l) (1 - e^(epsilon - l/b))_+`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import flint
+from scipy import optimize
+
+from dpwindows.accounting import LAPLACE, Law
+
+_PRECISION = 192
+# Total loss, in units of 1/b, up to which the distribution of a Laplace loss is worked out.
+_LONGEST_LOSS = 20_000
+
+
+@dataclass(frozen=True)
+class Moved:
+    """How far a neighbour moves the numbers of one measurement, in lattice units, and their noise."""
+
+    law: Law
+    scale: float
+    change: tuple[int, ...]
+
+
+def pure_epsilon(moved: Sequence[Moved]) -> Fraction:
+    """The worst log-ratio under Laplace noise; exact."""
+    return sum((Fraction(sum(map(abs, part.change))) / Fraction(part.scale) for part in moved), Fraction(0))
+
+
+def mu_squared(moved: Sequence[Moved]) -> Fraction:
+    """`sum d^2 / s^2`; exact."""
+    return sum((Fraction(sum(d * d for d in part.change)) / Fraction(part.scale) ** 2 for part in moved), Fraction(0))
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A quantity proved to lie between two numbers."""
+
+    low: float
+    high: float
+
+
+def gaussian_delta(moved: Sequence[Moved], epsilon: Fraction) -> Bounds:
+    """The delta at epsilon under Gaussian noise (module docstring)."""
+    squared = mu_squared(moved)
+    if squared == 0:
+        return Bounds(0.0, 0.0)
+    eta = sum(
+        (Fraction(sum(d != 0 for d in part.change), 24) / Fraction(part.scale) ** 2 for part in moved), Fraction(0)
+    )
+    with flint.ctx.workprec(_PRECISION):
+        shift = ball(rounding_shift(moved)) / ball(squared).sqrt()
+        low = _hockey_stick(squared, epsilon, eta=-eta, shift=shift)
+        high = _hockey_stick(squared, epsilon, eta=eta, shift=flint.arb(0))
+        return Bounds(max(0.0, lower(low)), min(1.0, upper(high)))
+
+
+def rounding_shift(moved: Sequence[Moved]) -> Fraction:
+    """`sum |d_i| / (2 s_i^2)`: how far rounding moves a Gaussian log-ratio."""
+    return sum((Fraction(sum(map(abs, part.change)), 2) / Fraction(part.scale) ** 2 for part in moved), Fraction(0))
+
+
+def analytic_delta(squared: Fraction, eta: Fraction, epsilon: Fraction) -> float:
+    """An upper bound on delta at epsilon for Gaussian noise of this `mu^2` and lattice term."""
+    if squared == 0:
+        return 0.0
+    with flint.ctx.workprec(_PRECISION):
+        return upper(_hockey_stick(squared, epsilon, eta=eta, shift=flint.arb(0)))
+
+
+def _hockey_stick(squared: Fraction, epsilon: Fraction, *, eta: Fraction, shift: flint.arb) -> flint.arb:
+    mu, at = ball(squared).sqrt(), ball(epsilon)
+    growth = at.exp()
+    delta = _normal(mu / 2 - at / mu - shift) - growth * _normal(-mu / 2 - at / mu + shift)
+    return delta + (1 + growth) * ball(eta)
+
+
+def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
+    """An upper bound on delta at epsilon for anything that is rho-zCDP (arXiv 2004.00010, Corollary 13).
+
+    `exp((a-1)(a rho - epsilon)) (1-1/a)^a / (a-1)` holds for every order a > 1; a good one is searched, then the bound
+    is evaluated in ball arithmetic.
+    """
+    if rho == 0:
+        return 0.0
+
+    def exponent(excess: flint.arb, rate: flint.arb, at: flint.arb) -> flint.arb:
+        order = 1 + excess
+        return excess * (order * rate - at) + order * (excess / order).log() - excess.log()
+
+    def rough(log_excess: float) -> float:
+        excess = math.exp(log_excess)
+        order = 1 + excess
+        return excess * (order * float(rho) - float(epsilon)) - order * math.log1p(1 / excess) - log_excess
+
+    start = min(range(-20, 40), key=rough)
+    found = optimize.minimize_scalar(rough, bounds=(start - 1, start + 1), method="bounded", options={"xatol": 1e-10})
+    with flint.ctx.workprec(_PRECISION):
+        value = exponent(ball(Fraction(math.exp(float(found.x)))), ball(rho), ball(epsilon))
+        return upper(value.exp())
+
+
+def laplace_delta(moved: Sequence[Moved], epsilon: Fraction) -> Bounds | None:
+    """The delta at epsilon under Laplace noise of one scale (module docstring); None for several, or a long loss."""
+    changed = [part for part in moved if any(part.change)]
+    sizes = [abs(d) for part in changed for d in part.change if d]
+    if any(part.law != LAPLACE for part in changed) or len({part.scale for part in changed}) > 1:
+        return None
+    if not sizes or sum(sizes) > _LONGEST_LOSS:
+        return None if sizes else Bounds(0.0, 0.0)
+    with flint.ctx.workprec(_PRECISION):
+        scale = ball(Fraction(changed[0].scale))
+        law = flint.arb_poly([1])
+        for size in sizes:
+            law *= _loss_polynomial(size, (-1 / scale).exp())
+        total, delta = sum(sizes), flint.arb(0)
+        for index in range(total + 1):
+            # Losses from the largest down, in units of 1/scale: total - 2 index.
+            gain = 1 - (ball(epsilon) - flint.arb(total - 2 * index) / scale).exp()
+            if gain <= 0:
+                break
+            delta += law[total - index] * gain.max(flint.arb(0))
+        return Bounds(max(0.0, lower(delta)), upper(delta))
+
+
+def _loss_polynomial(size: int, q: flint.arb) -> flint.arb_poly:
+    """Coefficient j: the probability of loss 2j - size, j = 0..size."""
+    inner = [(1 - q) / (1 + q) * q**x for x in range(size - 1, 0, -1)]
+    return flint.arb_poly([q**size / (1 + q), *inner, 1 / (1 + q)])
+
+
+def epsilon_at(delta: float, delta_at: Callable[[Fraction], float], most: float = 1e4) -> float:
+    """The least epsilon found at which an upper bound on delta, falling in epsilon, is at most `delta`."""
+    low, high = 0.0, 1e-3
+    while high < most and delta_at(Fraction(high)) > delta:
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if delta_at(Fraction(middle)) <= delta else (middle, high)
+    return high
+
+
+def ball(value: Fraction) -> flint.arb:
+    """The rational number as a ball."""
+    return flint.arb(flint.fmpq(value.numerator, value.denominator))
+
+
+def _normal(x: flint.arb) -> flint.arb:
+    return (-x / flint.arb(2).sqrt()).erfc() / 2
+
+
+def lower(x: flint.arb) -> float:
+    """A floating-point number below every number of the ball."""
+    return math.nextafter(float(x.lower()), -math.inf)
+
+
+def upper(x: flint.arb) -> float:
+    """A floating-point number above every number of the ball."""
+    return math.nextafter(float(x.upper()), math.inf)

@@ -1,0 +1,182 @@
+"""The integers a mechanism applies, read off its public face: what is measured of answers that are 0 but for one.
+
+A design's `encode` is a linear map of exact answers. Which answers it reads is recorded, then each of them is set to 1
+by itself, which gives its column of the matrix. Nothing is taken from the design's own description of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.accounting import Law
+from dpwindows.audit.losses import Moved
+from dpwindows.audit.neighbours import Ints, Pair
+from dpwindows.errors import EngineError, InputError
+from dpwindows.kernel import Measurement
+
+# (k, first step, last step): the exact count of items with at least k occurrences in these steps.
+Source = tuple[int, int, int]
+# Largest matrix, in entries, that is read off.
+_LARGEST = 1 << 24
+
+
+@dataclass(frozen=True)
+class Table:
+    """Exact answers held as a table for each threshold: `squares[k][a - 1, b - 1]` for the window (a, b)."""
+
+    steps: int
+    squares: Mapping[int, NDArray[Any]]
+
+    def cumulative(self, k: int) -> NDArray[Any]:
+        """The row of windows from step 1 on."""
+        return self.rolling(k, self.steps)
+
+    def rolling(self, k: int, length: int) -> NDArray[Any]:
+        """One entry an end."""
+        ends = np.arange(self.steps)
+        return np.asarray(self._of(k)[np.maximum(0, ends - length + 1), ends])
+
+    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
+        """A block of the table."""
+        rows = slice(first_start - 1, first_start - 1 + starts)
+        return np.array(self._of(k)[rows, first_end - 1 : first_end - 1 + ends])
+
+    def _of(self, k: int) -> NDArray[Any]:
+        return self.squares.get(k, np.zeros((self.steps, self.steps), dtype=np.int64))
+
+
+class _Recorder:
+    """Answers that are all 0, and remember which of them were asked for."""
+
+    def __init__(self, steps: int) -> None:
+        self.steps = steps
+        self.read: set[Source] = set()
+
+    def cumulative(self, k: int) -> Ints:
+        return self.rolling(k, self.steps)
+
+    def rolling(self, k: int, length: int) -> Ints:
+        self.read.update((k, max(1, end - length + 1), end) for end in range(1, self.steps + 1))
+        return np.zeros(self.steps, dtype=np.int64)
+
+    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> Ints:
+        self.read.update(
+            (k, first, last)
+            for first in range(first_start, first_start + starts)
+            for last in range(max(first, first_end), first_end + ends)
+        )
+        return np.zeros((starts, ends), dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One measurement: its matrix over all thresholds, shape (rows of all thresholds, sources), and its noise."""
+
+    matrix: NDArray[Any]
+    law: Law
+    scale: float
+
+    def apply(self, answers: Ints) -> NDArray[Any]:
+        """The matrix times answers of shape (logs, sources), exactly: shape (logs, rows)."""
+        heaviest = max(1, int(abs(self.matrix).sum(axis=1).max())) * max(1, int(abs(answers).max(initial=0)))
+        if heaviest < 1 << 53:
+            # Every partial sum is an integer below 2^53, so this is exact.
+            return np.asarray((answers.astype(np.float64) @ self.matrix.T.astype(np.float64)).astype(np.int64))
+        return np.asarray(answers.astype(object) @ self.matrix.T.astype(object))
+
+
+@dataclass(frozen=True, eq=False)
+class Mechanism:
+    """A set of measurements as plain integers and scales."""
+
+    steps: int
+    sources: tuple[Source, ...]
+    parts: tuple[Part, ...]
+
+    @property
+    def most(self) -> int:
+        """The largest threshold that is read."""
+        return max(k for k, _, _ in self.sources)
+
+    @property
+    def rows(self) -> int:
+        """Numbers measured in all."""
+        return sum(len(part.matrix) for part in self.parts)
+
+    def answers(self, histories: Ints) -> Ints:
+        """What is read of logs that hold one item each: 0 or 1, shape (histories, sources), from the definition."""
+        sums = np.concatenate([np.zeros((len(histories), 1), dtype=np.int64), np.cumsum(histories, axis=1)], axis=1)
+        k, first, last = np.array(self.sources).T
+        return np.asarray(sums[:, last] - sums[:, first - 1] >= k, dtype=np.int64)
+
+    def moved(self, pair: Pair) -> list[Moved]:
+        """How far the neighbour moves each measurement."""
+        one, other = self.answers(np.array([pair.log, pair.neighbour]))
+        return [
+            Moved(part.law, part.scale, tuple(int(value) for value in part.apply((other - one)[None])[0]))
+            for part in self.parts
+        ]
+
+
+def probe(measurements: Sequence[Measurement]) -> Mechanism:
+    """Read the integers that measurements apply off their designs.
+
+    Raises:
+        InputError: the matrix is too large to be read off.
+        EngineError: what is measured is no linear map of the answers, so that no privacy proof here speaks of it.
+    """
+    steps = measurements[0].design.problem.steps
+    sources = _read(measurements, steps)
+    rows = sum(one.design.rows * len(one.design.problem.thresholds) for one in measurements)
+    if rows * len(sources) > _LARGEST:
+        raise InputError(
+            f"an audit reads every weight on every window, and here are {rows:,} x {len(sources):,} of them: audit the "
+            "plan with fewer steps (--steps), or bound the windows (any:MAX)"
+        )
+    parts = tuple(Part(_matrix(one, sources, steps), one.law, one.scale) for one in measurements)
+    found = Mechanism(steps, sources, parts)
+    _require_linear(measurements, found)
+    return found
+
+
+def _read(measurements: Sequence[Measurement], steps: int) -> tuple[Source, ...]:
+    recorder = _Recorder(steps)
+    for measurement in measurements:
+        for k in measurement.design.problem.thresholds:
+            measurement.design.encode(recorder, k)
+    return tuple(sorted(recorder.read))
+
+
+def _matrix(measurement: Measurement, sources: Sequence[Source], steps: int) -> NDArray[Any]:
+    columns = []
+    for k, first, last in sources:
+        square = np.zeros((steps, steps), dtype=np.int64)
+        square[first - 1, last - 1] = 1
+        columns.append(_encoded(measurement, Table(steps, {k: square})))
+    return np.stack(columns, axis=1)
+
+
+def _encoded(measurement: Measurement, answers: Table) -> NDArray[Any]:
+    design = measurement.design
+    return np.concatenate([design.encode(answers, k) for k in design.problem.thresholds])
+
+
+def _require_linear(measurements: Sequence[Measurement], found: Mechanism) -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        squares = {
+            k: np.triu(rng.integers(-1000, 1001, size=(found.steps, found.steps)))
+            for k in sorted({k for k, _, _ in found.sources})
+        }
+        read = np.array([squares[k][first - 1, last - 1] for k, first, last in found.sources])
+        for measurement, part in zip(measurements, found.parts, strict=True):
+            if not np.array_equal(_encoded(measurement, Table(found.steps, squares)), part.apply(read[None])[0]):
+                raise EngineError(
+                    f"what strategy {measurement.design.strategy!r} measures is no linear map of the exact answers: "
+                    "this is a bug, and no release of this plan should be published"
+                )

@@ -1,0 +1,129 @@
+"""A search for bad neighbours where they are too many to be compared one by one.
+
+From evenly spaced, bursty and random histories, hill climbing by small edits: an occurrence more, fewer, or moved; a
+stretch shifted by a step; another place for the change. What it finds is a pair of neighbours, never a bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.audit.neighbours import Change, Ints, Pair, changes
+from dpwindows.audit.probe import Mechanism
+from dpwindows.privacy import Unit
+
+Floats = NDArray[np.float64]
+_CLIMBERS, _ROUNDS, _BATCH = 6, 80, 24
+
+
+@dataclass(frozen=True, eq=False)
+class _State:
+    """A way to differ, and two arbitrary histories that make a pair under it."""
+
+    change: int
+    log: Ints
+    other: Ints
+
+
+def search(mechanism: Mechanism, unit: Unit, power: Literal[1, 2], *, seed: int) -> tuple[Pair, int]:
+    """The worst pair found, by the loss under the mechanism's noise, and how many pairs were tried."""
+    climb = _Climb(mechanism, changes(unit, mechanism.steps), power, np.random.default_rng(seed))
+    return climb.run()
+
+
+@dataclass(frozen=True, eq=False)
+class _Climb:
+    mechanism: Mechanism
+    ways: Sequence[Change]
+    power: Literal[1, 2]
+    rng: np.random.Generator
+
+    def run(self) -> tuple[Pair, int]:
+        starts = self._starts()
+        values = np.concatenate([self._losses(starts[i : i + _BATCH]) for i in range(0, len(starts), _BATCH)])
+        tried = len(starts)
+        order = [int(i) for i in values.argsort()[::-1]]
+        chosen = [*order[: _CLIMBERS - 2], *(int(i) for i in self.rng.choice(order, size=2))]
+        best, best_value = starts[order[0]], float(values[order[0]])
+        for start in chosen:
+            state, value = starts[start], float(values[start])
+            for _ in range(_ROUNDS):
+                found = [self._edited(state) for _ in range(_BATCH)]
+                losses = self._losses(found)
+                tried += len(found)
+                if losses.max() >= value:
+                    state, value = found[int(losses.argmax())], float(losses.max())
+            if value > best_value:
+                best, best_value = state, value
+        log, neighbour = self._pair(best)
+        return Pair(tuple(int(n) for n in log), tuple(int(n) for n in neighbour)), tried
+
+    def _pair(self, state: _State) -> tuple[Ints, Ints]:
+        return self.ways[state.change].realise(state.log, state.other)
+
+    def _losses(self, states: Sequence[_State]) -> Floats:
+        pairs = [self._pair(state) for state in states]
+        one, other = (self.mechanism.answers(np.array(side)) for side in zip(*pairs, strict=True))
+        moved = (other - one).astype(np.float64)
+        met = np.flatnonzero(moved.any(axis=0))
+        total = np.zeros(len(states))
+        for part in self.mechanism.parts:
+            change = moved[:, met] @ part.matrix[:, met].astype(np.float64).T / part.scale
+            total += (change**2 if self.power == 2 else abs(change)).sum(axis=1)
+        return total
+
+    def _starts(self) -> list[_State]:
+        logs = self._logs()
+        places = sorted({0, len(self.ways) // 3, len(self.ways) // 2, len(self.ways) - 1})
+        nothing = np.zeros(self.mechanism.steps, dtype=np.int64)
+        others = [nothing, *(logs[int(i)] for i in self.rng.choice(len(logs), size=2))]
+        found = [_State(place, log, other) for place in places for log in logs for other in (*others, np.roll(log, 1))]
+        return [*found, *(_State(place, nothing, log) for place in places for log in logs)]
+
+    def _logs(self) -> list[Ints]:
+        steps, most = self.mechanism.steps, self.mechanism.most
+        logs = [np.zeros(steps, dtype=np.int64)]
+        for period in sorted({min(steps, max(1, round(1.6**power))) for power in range(10)} | {2, 3, 4}):
+            log = np.zeros(steps, dtype=np.int64)
+            log[int(self.rng.integers(0, period)) :: period] = 1
+            logs += [log, log * most] if most > 1 else [log]
+        for share in (0.1, 0.3, 0.6):
+            log = (self.rng.random(steps) < share).astype(np.int64)
+            logs.append(log * self.rng.integers(1, most + 1, size=steps))
+        return logs
+
+    def _edited(self, state: _State) -> _State:
+        kind = self.rng.random()
+        if kind < 0.15 and len(self.ways) > 1:
+            place = int(np.clip(state.change + self.rng.integers(-6, 7), 0, len(self.ways) - 1))
+            return replace(state, change=place)
+        if self._differs_freely(state) and self.rng.random() < 0.5:
+            return replace(state, other=self._edit(state.other))
+        return replace(state, log=self._edit(state.log))
+
+    def _differs_freely(self, state: _State) -> bool:
+        return not self.ways[state.change].by_one
+
+    def _edit(self, history: Ints) -> Ints:
+        history, steps = history.copy(), len(history)
+        at, kind = int(self.rng.integers(0, steps)), self.rng.random()
+        held = np.flatnonzero(history)
+        if kind < 0.3 or not len(held):
+            history[at] = min(history[at] + 1, self.mechanism.most)
+            return history
+        nearest = int(held[abs(held - at).argmin()])
+        if kind < 0.5:
+            history[nearest] -= 1
+        elif kind < 0.8:
+            history[nearest] -= 1
+            to = int(np.clip(nearest + self.rng.choice([-3, -2, -1, 1, 2, 3]), 0, steps - 1))
+            history[to] = min(history[to] + 1, self.mechanism.most)
+        else:
+            high = min(steps, at + int(self.rng.integers(2, max(3, steps // 2))))
+            history[at:high] = np.roll(history[at:high], int(self.rng.choice([-1, 1])))
+        return history

@@ -1,0 +1,110 @@
+r"""What tells the releases of two neighbouring logs apart: scores that are larger where the neighbour is likelier.
+
+Two statistics, since the first believes what the mechanism says of itself and the second only what it does:
+
+- the *log-likelihood ratio* of the stated noise: estimates are mapped back to measured numbers by the pseudo-inverse of
+  the decoder, whitened by the noise scales, and compared with what the two logs would measure. For Gaussian noise it is
+  linear, the projection on the direction `Sigma^-1 d`, and the best there is;
+- the *discriminant* of a sample: the direction `S^-1 (m' - m)`, with the means and covariance S of releases seen. It
+  finds noise that is shared, correlated or missing, which the first cannot.
+
+Neither can make a bound wrong: events are tested on other releases than they were chosen on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.accounting import GAUSSIAN
+from dpwindows.audit.neighbours import Pair
+from dpwindows.audit.probe import probe
+from dpwindows.errors import InputError
+
+if TYPE_CHECKING:
+    from dpwindows.plan import Allotment, Plan
+
+Floats = NDArray[np.float64]
+# Of released estimates, shape (releases, numbers), a score for each release.
+Statistic = Callable[[Floats], Floats]
+# Largest decoder, in entries, that is inverted.
+_LARGEST = 1 << 22
+
+
+def log_ratio(plan: Plan, pair: Pair) -> Statistic:
+    """How much likelier the neighbour makes a release than the log, by the noise that the plan states.
+
+    Raises:
+        InputError: the plan is too large.
+    """
+    measurements = [allotment.measurement for allotment in plan.allotments]
+    mechanism = probe(measurements)
+    decoder = _whitened_decoder(plan)
+    inverse = np.linalg.pinv(decoder)
+    whitened = np.concatenate(
+        [
+            part.apply(mechanism.answers(np.array([pair.log, pair.neighbour]))).astype(np.float64) / part.scale
+            for part in mechanism.parts
+        ],
+        axis=1,
+    )
+    # As far as it can be read from estimates.
+    low, high = whitened @ (inverse @ decoder).T
+    if measurements[0].law == GAUSSIAN:
+        return lambda released: np.asarray(released @ inverse.T @ (high - low))
+
+    def laplace(released: Floats) -> Floats:
+        measured = released @ inverse.T
+        return np.asarray((abs(measured - low) - abs(measured - high)).sum(axis=1))
+
+    return laplace
+
+
+def discriminant(one: Floats, other: Floats) -> Statistic:
+    """The projection on Fisher's linear discriminant of two samples of releases, each of shape (releases, numbers)."""
+    means = one.mean(axis=0), other.mean(axis=0)
+    centred = np.concatenate([one - means[0], other - means[1]])
+    covariance = centred.T @ centred / len(centred)
+    # Directions without any noise weigh most: not cut off, but kept finite.
+    values, vectors = np.linalg.eigh(covariance)
+    floor = max(float(values[-1]), 1e-300) * 1e-12
+    direction = vectors @ ((vectors.T @ (means[1] - means[0])) / np.maximum(values, floor))
+    return lambda released: np.asarray(released @ direction)
+
+
+def _whitened_decoder(plan: Plan) -> Floats:
+    """From all measured numbers, each over its noise scale, to all released ones: shape (released, measured)."""
+    released = sum(len(one.std_errors(asked)) for one in plan.allotments for asked in one.query.measures)
+    measured = sum(one.measurement.cost.rows for one in plan.allotments)
+    if released * measured > _LARGEST:
+        raise InputError(
+            f"a black-box audit inverts the decoder, and here it has {released:,} x {measured:,} entries: audit the "
+            "plan with fewer steps (--steps)"
+        )
+    return _block_diagonal([_decoder(allotment) for allotment in plan.allotments])
+
+
+def _decoder(allotment: Allotment) -> Floats:
+    design, scale = allotment.measurement.design, allotment.measurement.scale
+    decode = np.array([design.decode(column) for column in np.eye(design.rows)]).T * scale
+    where = {k: i for i, k in enumerate(design.problem.thresholds)}
+    blocks = []
+    for asked in allotment.query.measures:
+        signs = np.zeros(len(where))
+        signs[where[asked.k]] = 1
+        if asked.kind == "exactly":
+            signs[where[asked.k + 1]] = -1
+        blocks.append(np.kron(signs, decode))
+    return np.concatenate(blocks)
+
+
+def _block_diagonal(blocks: Sequence[Floats]) -> Floats:
+    joint = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)))
+    row = column = 0
+    for block in blocks:
+        joint[row : row + block.shape[0], column : column + block.shape[1]] = block
+        row, column = row + block.shape[0], column + block.shape[1]
+    return joint

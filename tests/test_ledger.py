@@ -267,7 +267,14 @@ def test_a_stream_advances_by_its_tokens_and_nothing_else(path: Path) -> None:
     ledger.advance("s", 0, "t0", 1, "t1")
     ledger.advance("s", 1, "t1", 5, "t5")
     assert Ledger.open(path, "d").position("s") == (5, "t5")
-    behind = [(0, "t0", 1, "t1"), (1, "t1", 5, "u5"), (1, "t1", 4, "t5"), (1, "t1", 6, "t6"), (4, "t5", 6, "t6")]
+    behind = [
+        (0, "t0", 1, "t1"),
+        (0, "t0", 5, "t5"),
+        (1, "t1", 5, "u5"),
+        (1, "t1", 4, "t5"),
+        (1, "t1", 6, "t6"),
+        (4, "t5", 6, "t6"),
+    ]
     for known_step, known_token, new_step, new_token in [*behind, (5, "t4", 6, "t6"), (9, "t9", 10, "t10")]:
         with pytest.raises(StateBehindLedgerError, match="step 5 on record"):
             ledger.advance("s", known_step, known_token, new_step, new_token)

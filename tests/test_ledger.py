@@ -32,7 +32,7 @@ from dpwindows.answers import ExactAnswers
 from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
 from dpwindows.events import EventColumns
 from dpwindows.ledger import Ledger
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.recency import count_events
 from tests.ledger_requests import request
 
@@ -187,13 +187,8 @@ def test_a_promise_that_the_dataset_lacks_is_refused(path: Path) -> None:
         promised.spend(request(PureDP(0.1), singleton=True, timeline=dw.Timeline(0, 10, 2)))
 
 
-class _PerPeriod(Unit):
-    def __init__(self, length: int) -> None:
-        object.__setattr__(self, "name", f"item-per:{length}")
-
-
 def test_items_within_some_steps_count_near_their_range_and_on_one_grid(path: Path) -> None:
-    unit = _PerPeriod(3)
+    unit = ItemPerPeriod(3)
     ledger = make(path, unit=unit)
     ledger.spend(request(PureDP(0.7), 10, 20, unit=unit))
     # A change within steps 18, 19 and 20, or within 8, 9 and 10, is seen by both.
@@ -203,13 +198,13 @@ def test_items_within_some_steps_count_near_their_range_and_on_one_grid(path: Pa
     ledger.spend(request(PureDP(0.7), 22, 30, unit=unit))
     ledger.spend(request(PureDP(0.7), 0, 8, unit=unit))
     with pytest.raises(InputError, match="item-per:2"):
-        ledger.spend(request(PureDP(0.1), 40, 50, unit=_PerPeriod(2)))
+        ledger.spend(request(PureDP(0.1), 40, 50, unit=ItemPerPeriod(2)))
     with pytest.raises(InputError, match="steps of"):
         ledger.spend(request(PureDP(0.1), unit=unit, timeline=dw.Timeline(41, 51, 2)))
 
 
 def test_items_within_some_steps_do_not_compose_in_parallel_with_converted_rho(path: Path) -> None:
-    unit = _PerPeriod(1)
+    unit = ItemPerPeriod(1)
     ledger = make(path, ApproxDP(1.0, 1e-6), unit=unit)
     ledger.spend(request(ZCDP(0.02), 10, 20, unit=unit))
     with pytest.raises(OverBudgetError):

@@ -111,8 +111,9 @@ def _neighbours(unit: str, log: Log, other: Log) -> bool:
 
 def test_a_unit_implies_another_where_its_neighbours_include_the_others() -> None:
     units = ["event", "item", "item-add-remove", "item-per:1", "item-per:2"]
-    counts = list(product(range(3), repeat=3))
-    pairs = [((first, (1, 0, 2)), (second, (1, 0, 2))) for first, second in product(counts, counts)]
+    counts = [(x, y, z) for x, y, z in product(range(3), repeat=3)]
+    kept = (1, 0, 2)
+    pairs: list[tuple[Log, Log]] = [((one, kept), (other, kept)) for one, other in product(counts, counts)]
     related = {unit: {pair for pair in pairs if _neighbours(unit, *pair)} for unit in units}
     for protected, wanted in product(units, units):
         assert implies(protected, wanted) == (related[wanted] <= related[protected]), (protected, wanted)

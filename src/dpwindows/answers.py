@@ -64,12 +64,13 @@ class ExactAnswers:
 
     def canonical(self) -> Iterator[bytes]:
         """The signed counts as bytes that are equal for equal answers, however the engine ordered or split them."""
+        yield f"{self._steps}\n".encode()
         for k, changes in self._changes.items():
             cells, index = np.unique(np.stack([changes.step, changes.recency]), axis=1, return_inverse=True)
             delta = np.zeros(cells.shape[1], dtype=np.int64)
             np.add.at(delta, index.reshape(-1), changes.delta)
             rows = np.vstack([cells, delta])[:, delta != 0]
-            yield f"{self._steps} {k} {rows.shape[1]}\n".encode()
+            yield f"{k} {rows.shape[1]}\n".encode()
             yield rows.astype("<i8").tobytes()
 
     def cumulative(self, k: int) -> Int64Array:

@@ -39,8 +39,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from dpwindows import ledger_store
 from dpwindows.errors import InputError, StateBehindLedgerError
-from dpwindows.ledger_book import Book, Entry, budget_of, new_facts
+from dpwindows.ledger_book import Book
 from dpwindows.ledger_request import Request, canonical, require_unit
+from dpwindows.ledger_rows import damaged, digest_of, read_book, record, require_seal, seal_of, secret_of
 from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ class Ledger:
                     "name another dataset"
                 )
             secret = secrets.token_bytes(32)
-            seal = _seal(secret, dataset, facts, 0, "")
+            seal = seal_of(secret, dataset, facts, 0, "")
             connection.execute("INSERT INTO datasets VALUES (?, ?, ?, 0, '', ?)", (dataset, facts, secret, seal))
         return ledger
 
@@ -116,7 +117,7 @@ class Ledger:
     def book(self) -> Book:
         """The dataset's total and all its entries, as plain values."""
         with ledger_store.reading(self.path) as connection:
-            return _read_book(connection, self.path, self.dataset)
+            return read_book(connection, self.path, self.dataset)
 
     def require_room(self, request: Request) -> None:
         """Check that a request fits what is left, without spending.
@@ -149,9 +150,9 @@ class Ledger:
         if (request.kind == "stream") != (state is not None):
             raise InputError(f"a stream is recorded with the id of its state, and a release without, got {state!r}")
         with ledger_store.writing(self.path) as connection:
-            book = _read_book(connection, self.path, self.dataset)
+            book = read_book(connection, self.path, self.dataset)
             book.require_room(request)
-            number = _record(connection, self.dataset, request, state, fingerprint)
+            number = record(connection, self.path, self.dataset, request, state=state, fingerprint=fingerprint)
             if state is not None:
                 self._begin(connection, state, token)
         return number
@@ -197,32 +198,36 @@ class Ledger:
     def fingerprint(self, answers: ExactAnswers) -> str:
         """A keyed hash of exact answers, by which the same data are known again; the key never leaves the file."""
         with ledger_store.reading(self.path) as connection:
-            secret = _secret(connection, self.path, self.dataset)
+            secret = secret_of(connection, self.path, self.dataset)
         digest = hmac.new(secret, b"answers", hashlib.sha256)
         for part in answers.canonical():
             digest.update(part)
         return digest.hexdigest()
 
-    def asked_before(self, request: Request) -> bool:
-        """Whether the same request was paid for before, whatever the data were then."""
+    def holds(self, request: Request) -> bool:
+        """Whether a release of the same request is stored, whatever the data were then."""
         with ledger_store.reading(self.path) as connection:
-            asked = "SELECT 1 FROM entries WHERE dataset = ? AND request_key = ? AND fingerprint IS NOT NULL"
-            return connection.execute(asked, (self.dataset, request.key)).fetchone() is not None
+            found = connection.execute(
+                """SELECT 1 FROM entries JOIN releases ON releases.entry = entries.id
+                WHERE dataset = ? AND request_key = ? LIMIT 1""",
+                (self.dataset, request.key),
+            )
+            return found.fetchone() is not None
 
     def stored(self, request: Request, fingerprint: str) -> bytes | None:
         """The stored release of the same request on the same data, None if there is none."""
         with ledger_store.reading(self.path) as connection:
-            _read_book(connection, self.path, self.dataset)
+            read_book(connection, self.path, self.dataset)
             row = connection.execute(
-                """SELECT releases.release_id, releases.content, releases.seal FROM entries
-                JOIN releases ON releases.entry = entries.id
+                """SELECT digest, content FROM entries JOIN releases ON releases.entry = entries.id
                 WHERE dataset = ? AND request_key = ? AND fingerprint = ? ORDER BY number DESC LIMIT 1""",
                 (self.dataset, request.key, fingerprint),
             ).fetchone()
             if row is None:
                 return None
-            release_id, content, seal = row
-            _require_seal(self.path, seal, _secret(connection, self.path, self.dataset), release_id, _hash(content))
+            digest, content = row
+            if digest_of(content) != digest:
+                raise damaged(self.path)
             return bytes(content)
 
     def store(self, number: int, release_id: str, content: bytes) -> None:
@@ -240,8 +245,10 @@ class Ledger:
                 raise InputError(f"dataset {self.dataset!r} has no release with the number {number}")
             if connection.execute("SELECT 1 FROM releases WHERE entry = ?", (found[0],)).fetchone():
                 raise InputError(f"entry {number} of dataset {self.dataset!r} has its release already")
-            seal = _seal(_secret(connection, self.path, self.dataset), release_id, _hash(content))
-            connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?)", (found[0], release_id, seal, content))
+            digest = digest_of(content)
+            seal = seal_of(secret_of(connection, self.path, self.dataset), number, release_id, digest)
+            row = (found[0], release_id, digest, seal, content)
+            connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?)", row)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -268,11 +275,11 @@ class Ledger:
         if row is None:
             raise InputError(f"dataset {self.dataset!r} of the ledger {str(self.path)!r} has no stream {state!r}")
         *values, seal = row
-        _require_seal(self.path, seal, _secret(connection, self.path, self.dataset), state, *values)
+        require_seal(self.path, seal, secret_of(connection, self.path, self.dataset), state, *values)
         return Position(*values[:2]), Position(*values[2:])
 
     def _set_position(self, connection: sqlite3.Connection, state: str, new: Position, known: Position) -> None:
-        seal = _seal(_secret(connection, self.path, self.dataset), state, *new, *known)
+        seal = seal_of(secret_of(connection, self.path, self.dataset), state, *new, *known)
         connection.execute(
             "UPDATE positions SET step = ?, token = ?, known_step = ?, known_token = ?, seal = ? WHERE state = ?",
             (*new, *known, seal, state),
@@ -283,86 +290,6 @@ def datasets(path: str | Path) -> list[str]:
     """The names of the datasets in a ledger file, in order."""
     with ledger_store.reading(Path(path)) as connection:
         return [name for (name,) in connection.execute("SELECT name FROM datasets ORDER BY name")]
-
-
-def _read_book(connection: sqlite3.Connection, path: Path, dataset: str) -> Book:
-    """A dataset with its entries, every seal checked."""
-    facts, secret, count, last_seal, seal = _dataset_row(connection, path, dataset)
-    _require_seal(path, seal, secret, dataset, facts, count, last_seal)
-    rows = connection.execute(
-        """SELECT number, request_key, fingerprint, entries.state, facts, entries.seal, release_id, step FROM entries
-        LEFT JOIN releases ON releases.entry = entries.id LEFT JOIN positions ON positions.state = entries.state
-        WHERE entries.dataset = ? ORDER BY number""",
-        (dataset,),
-    ).fetchall()
-    before, entries = "", []
-    for number, key, fingerprint, state, entry_facts, entry_seal, release_id, step in rows:
-        _require_seal(path, entry_seal, secret, before, dataset, number, key, fingerprint, state, entry_facts)
-        entries.append(Entry(number, json.loads(entry_facts), state, release_id, step))
-        before = entry_seal
-    if (len(entries), before) != (count, last_seal):
-        raise _damaged(path)
-    values = json.loads(facts)
-    total = budget_of(values["budget"])
-    return Book(dataset, values["unit"], total, values["singleton"], values["created"], tuple(entries))
-
-
-def _record(
-    connection: sqlite3.Connection, dataset: str, request: Request, state: str | None, fingerprint: str | None
-) -> int:
-    facts, secret, count, last_seal = connection.execute(
-        "SELECT facts, secret, entries, last_seal FROM datasets WHERE name = ?", (dataset,)
-    ).fetchone()
-    number: int = count + 1
-    kept = canonical(new_facts(request))
-    seal = _seal(secret, last_seal, dataset, number, request.key, fingerprint, state, kept)
-    connection.execute(
-        "INSERT INTO entries (dataset, number, request_key, fingerprint, state, facts, seal) VALUES (?,?,?,?,?,?,?)",
-        (dataset, number, request.key, fingerprint, state, kept, seal),
-    )
-    connection.execute(
-        "UPDATE datasets SET entries = ?, last_seal = ?, seal = ? WHERE name = ?",
-        (number, seal, _seal(secret, dataset, facts, number, seal), dataset),
-    )
-    return number
-
-
-def _dataset_row(connection: sqlite3.Connection, path: Path, dataset: str) -> tuple[str, bytes, int, str, str]:
-    row = connection.execute(
-        "SELECT facts, secret, entries, last_seal, seal FROM datasets WHERE name = ?", (dataset,)
-    ).fetchone()
-    if row is None:
-        known = [repr(name) for (name,) in connection.execute("SELECT name FROM datasets ORDER BY name LIMIT 20")]
-        raise InputError(
-            f"the ledger {str(path)!r} has no dataset {dataset!r}; it has {', '.join(known) or 'none'}: "
-            "make one with 'dpwindows ledger create'"
-        )
-    facts, secret, count, last_seal, seal = row
-    return facts, secret, count, last_seal, seal
-
-
-def _secret(connection: sqlite3.Connection, path: Path, dataset: str) -> bytes:
-    return _dataset_row(connection, path, dataset)[1]
-
-
-def _seal(secret: bytes, *values: str | int | None) -> str:
-    return hmac.new(secret, canonical(list(values)).encode(), hashlib.sha256).hexdigest()
-
-
-def _require_seal(path: Path, seal: str, secret: bytes, *values: str | int | None) -> None:
-    if not hmac.compare_digest(seal, _seal(secret, *values)):
-        raise _damaged(path)
-
-
-def _damaged(path: Path) -> InputError:
-    return InputError(
-        f"the ledger {str(path)!r} is damaged: a record does not carry its seal. Nothing is spent from a ledger that "
-        "cannot be trusted"
-    )
-
-
-def _hash(content: bytes) -> str:
-    return hashlib.sha256(content).hexdigest()
 
 
 def _checked_name(dataset: str) -> str:

@@ -2,8 +2,8 @@
 
 The order of things is what the guarantee rests on:
 
-1. a request that does not fit is refused before any data is read, unless the same was released before (then its data
-   must be read to see whether they are the same);
+1. a request that does not fit is refused before any data is read, unless a release of the same request is stored (then
+   the data must be read to see whether they are the same);
 2. the exact answers are counted, and under the ledger's turn, which one process holds at a time,
 3. the stored release of the same request on the same answers is returned, if there is one; or else
 4. the budget is spent, durably; then noise is drawn; then the release is stored; then it is returned.
@@ -54,7 +54,7 @@ def release_once(
         InputError: the dataset does not admit it, or what `read` raises.
         EngineError: the ledger cannot be written, or what `read` raises.
     """
-    if not ledger.asked_before(request):
+    if not ledger.holds(request):
         ledger.require_room(request)
     answers = read()
     fingerprint = ledger.fingerprint(answers)

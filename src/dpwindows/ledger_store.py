@@ -41,12 +41,13 @@ _TABLES = (
         UNIQUE (dataset, number))""",
     "CREATE INDEX entries_by_request ON entries (dataset, request_key)",
     """CREATE TABLE releases (
-        entry INTEGER PRIMARY KEY REFERENCES entries, release_id TEXT NOT NULL, seal TEXT NOT NULL,
-        content BLOB NOT NULL)""",
+        entry INTEGER PRIMARY KEY REFERENCES entries, release_id TEXT NOT NULL, digest TEXT NOT NULL,
+        seal TEXT NOT NULL, content BLOB NOT NULL)""",
     """CREATE TABLE positions (
         state TEXT PRIMARY KEY, dataset TEXT NOT NULL REFERENCES datasets, step INTEGER NOT NULL, token TEXT NOT NULL,
         known_step INTEGER NOT NULL, known_token TEXT NOT NULL, seal TEXT NOT NULL)""",
 )
+_DURABLE = "PRAGMA synchronous = EXTRA"
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -60,6 +61,7 @@ def create_file(path: Path) -> None:
     """
     _make_private(path)
     with _connected(path) as connection:
+        connection.execute(_DURABLE)
         connection.execute("BEGIN IMMEDIATE")
         if _is_blank(connection):
             _require_private(path)
@@ -104,6 +106,7 @@ def turn(path: Path, patience: float) -> Iterator[None]:
     _make_private(beside)
     deadline = time.monotonic() + patience
     with _connected(beside, patience=0.1) as connection:
+        # The first statement to touch the file: anything before it would fail at once where it should wait.
         while True:
             try:
                 connection.execute("BEGIN EXCLUSIVE")
@@ -124,6 +127,8 @@ def _transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise InputError(f"there is no ledger {str(path)!r}: make one with 'dpwindows ledger create'")
     with _connected(path) as connection:
+        connection.execute(_DURABLE)
+        connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(begin)
         _require_ours(connection, path)
         yield connection
@@ -131,15 +136,16 @@ def _transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _connected(path: Path, patience: float = PATIENCE) -> Iterator[sqlite3.Connection]:
+def _connected(path: Path, patience: float | None = None) -> Iterator[sqlite3.Connection]:
     """A connection that never makes a file; what was not committed is undone, and errors become ours."""
     connection = None
     try:
         connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=patience
+            f"{path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            isolation_level=None,
+            timeout=PATIENCE if patience is None else patience,
         )
-        connection.execute("PRAGMA synchronous = EXTRA")
-        connection.execute("PRAGMA foreign_keys = ON")
         yield connection
     except sqlite3.Error as error:
         raise _as_ours(error, path) from error
@@ -151,7 +157,8 @@ def _connected(path: Path, patience: float = PATIENCE) -> Iterator[sqlite3.Conne
 
 
 def _as_ours(error: sqlite3.Error, path: Path) -> InputError | EngineError:
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    # Text that is none comes without a code.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
     if code in _DAMAGED:
         return InputError(f"{str(path)!r} is not a ledger, or it is damaged ({error})")
     if code in _LOCKED:

@@ -1,0 +1,154 @@
+"""The ledger through the command line: created, spent from, shown, and honest when it refuses."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+from dpwindows import ledger_store
+from tests.end_to_end.command_line import Outcome, run, run_process
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.csv"
+    path.write_text("who,at\nann,2013-01-02\nbob,2013-01-03 10:00:00\nann,2013-02-03\n")
+    return path
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    path = tmp_path / "ledger.db"
+    created = run("ledger", "create", path, "--dataset", "visits", "--unit", "event", "--epsilon", "1")
+    assert created.code == 0
+    assert "epsilon = 1 (pure)" in created.err
+    return path
+
+
+def release(log: Path, ledger: Path, output: Path, **changes: str) -> Outcome:
+    options = {"item": "who", "time": "at", "start": "2013-01-01", "end": "2013-02-01", "window": "rolling:7"}
+    options |= {"unit": "event", "epsilon": "0.6", "ledger": str(ledger), "dataset": "visits"} | changes
+    arguments = [word for name, value in options.items() for word in (f"--{name}", value)]
+    return run("release", log, *arguments, "-o", output)
+
+
+def test_spend_find_again_refuse_and_show(log: Path, ledger: Path, tmp_path: Path) -> None:
+    first = release(log, ledger, tmp_path / "first.parquet")
+    assert first.code == 0
+    assert "spent from dataset 'visits'" in first.err
+    again = release(log, ledger, tmp_path / "again.parquet")
+    assert "Nothing was spent" in again.err
+    assert (tmp_path / "first.parquet").read_bytes() == (tmp_path / "again.parquet").read_bytes()
+
+    # The events do not exist, which nobody finds out: the budget is looked at first.
+    over = release(tmp_path / "missing.csv", ledger, tmp_path / "over.csv", window="cumulative")
+    assert over.code == 2
+    for said in ("'visits'", "epsilon = 1 (pure)", "epsilon = 0.6 is spent", "epsilon = 0.6 (pure)", "0.4 is left"):
+        assert said in over.err
+    assert not (tmp_path / "over.csv").exists()
+
+    # February has no event of January.
+    later = release(log, ledger, tmp_path / "later.json", start="2013-02-01", end="2013-03-01")
+    assert later.code == 0
+    refused = release(log, ledger, tmp_path / "both.csv", start="2013-01-31", end="2013-02-02", epsilon="0.5")
+    assert refused.code == 2
+
+    shown = run("ledger", "show", ledger)
+    assert shown.code == 0
+    for said in ("visits", "event level", "epsilon = 0.4", "rolling:7 at", "2013-02-01", "disjoint", "the beginning"):
+        assert said in shown.out
+    page = json.loads(run("ledger", "show", ledger, "--json").out)["datasets"][0]
+    assert (page["spent"], page["left"]) == ({"epsilon": 0.6}, {"epsilon": 0.4})
+    assert page["total"] == {"kind": "pure", "epsilon": 1.0}
+    assert [entry["asked"] for entry in page["entries"]] == ["rolling:7 at least 1"] * 2
+    stored = json.loads(pyarrow.parquet.read_schema(tmp_path / "first.parquet").metadata[b"dpwindows"])
+    assert stored["release_id"] == page["entries"][0]["release_id"]
+    assert stored["ledger"] == {"dataset": "visits", "entry": 1}
+    assert [(piece["start"], piece["spent"]["epsilon"]) for piece in page["by_time"]] == [
+        (None, 0.0),
+        ("2013-01-01", 0.6),
+        ("2013-02-01", 0.6),
+        ("2013-03-01", 0.0),
+    ]
+
+
+def test_other_totals_and_several_datasets(ledger: Path) -> None:
+    assert run("ledger", "create", ledger, "--dataset", "a", "--unit", "item", "--rho", "0.5").code == 0
+    options = ("--unit", "event", "--epsilon", "1", "--delta", "1e-6", "--singleton")
+    assert run("ledger", "create", ledger, "--dataset", "b", *options).code == 0
+    shown = run("ledger", "show", ledger)
+    assert shown.out.index("a: item level") < shown.out.index("b: event level, under the promise")
+    assert "rho = 0.5" in shown.out
+    assert "delta = 1e-06" in shown.out
+    one = run("ledger", "show", ledger, "--dataset", "a", "--json")
+    assert [page["dataset"] for page in json.loads(one.out)["datasets"]] == ["a"]
+
+
+def test_what_was_lost_in_a_crash_is_said(log: Path, ledger: Path, tmp_path: Path) -> None:
+    assert release(log, ledger, tmp_path / "first.parquet").code == 0
+    assert "nothing stored" not in run("ledger", "show", ledger).out
+    with sqlite3.connect(ledger) as connection:
+        connection.execute("DELETE FROM releases")
+    connection.close()
+    assert "lost in a crash" in run("ledger", "show", ledger).out
+
+
+MISTAKES = [
+    (["ledger", "show", "{folder}/missing.db"], "ledger create"),
+    (["ledger", "show", "{log}"], "not a ledger"),
+    (["ledger", "show", "{folder}"], "no ledger"),
+    (["ledger", "show", "{ledger}", "--dataset", "visit"], "'visits'"),
+    (["ledger", "create", "{ledger}", "--dataset", "visits", "--unit", "event", "--epsilon", "2"], "set once"),
+    (["ledger", "create", "{ledger}", "--dataset", "v", "--unit", "person", "--epsilon", "2"], "person"),
+    (["ledger", "create", "{ledger}", "--dataset", "v", "--unit", "event"], "no budget"),
+    (["ledger", "create", "{ledger}", "--dataset", "v", "--unit", "event", "--rho", "-1"], "rho"),
+    (["ledger", "create", "{ledger}", "--unit", "event", "--rho", "1"], "--dataset"),
+    (["ledger", "create", "{folder}/no/l.db", "--dataset", "v", "--unit", "event", "--rho", "1"], "folder"),
+    (["ledger", "destroy", "{ledger}"], "destroy"),
+]
+
+
+@pytest.mark.parametrize(("command", "said"), MISTAKES)
+def test_mistakes_exit_2_with_one_message(
+    command: list[str], said: str, log: Path, ledger: Path, tmp_path: Path
+) -> None:
+    before = ledger.read_bytes()
+    outcome = run(*(word.format(folder=tmp_path, log=log, ledger=ledger) for word in command))
+    assert outcome.code == 2
+    assert said in outcome.err
+    assert "Traceback" not in outcome.err
+    assert ledger.read_bytes() == before
+
+
+def test_half_of_the_options_and_an_unfit_ledger(log: Path, ledger: Path, tmp_path: Path) -> None:
+    output = tmp_path / "out.csv"
+    asked = "--item who --time at --start 2013-01-01 --end 2013-02-01 --window any:3 --unit event --epsilon 1"
+    alone = run("release", log, *asked.split(), "--dataset", "visits", "-o", output)
+    assert alone.code == 2
+    assert "go together" in alone.err
+    assert release(log, ledger, output, dataset="visit").code == 2
+    assert release(log, log, output).code == 2
+    unfit = release(log, ledger, output, unit="item-add-remove")
+    assert unfit.code == 2
+    assert "--unit event" in unfit.err
+    assert list(tmp_path.glob("out*")) == []
+
+
+def test_a_locked_ledger_exits_1(ledger: Path, log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_store, "PATIENCE", 0.05)
+    other = sqlite3.connect(ledger, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    for outcome in (run("ledger", "show", ledger), release(log, ledger, tmp_path / "out.csv")):
+        assert outcome.code == 1
+        assert "locked by another process" in outcome.err
+    other.close()
+
+
+def test_a_process_of_its_own(ledger: Path) -> None:
+    outcome = run_process("ledger", "show", ledger)
+    assert (outcome.code, outcome.err) == (0, "")
+    assert "left  epsilon = 1" in outcome.out

@@ -1,6 +1,6 @@
 """Table 1 measured: errors of real releases over sweeps of T, W and k, and how fast they grow beside what is stated.
 
-    python benchmarks/table1.py [--draws 150000] [--only "rolling, event"] [--json FILE] [--charts docs]
+    python benchmarks/table1.py [--draws 60000] [--only "rolling, event"] [--json FILE] [--charts docs]
 
 A *series* (`table1_series`) is one cell of the table (window family, event or item level, bundle or singleton stream,
 pure or approximate budget) under the paper's algorithms or ours, swept over one parameter. At every point real releases
@@ -139,7 +139,7 @@ def point_of(series: Series, at: Setting, hours: pa.Table, draws: int) -> Point:
     plan = planned(window_of(series.family, at), series.level, at, series.strategy)
     (allotment,) = plan.allotments
     # A cumulative release is hardly more than one number's worth of noise, however long: it needs many repeats.
-    least = 60 if series.family == "cumulative" else 4
+    least = 40 if series.family == "cumulative" else 4
     repeats = min(100, max(least, draws // allotment.measurement.design.rows))
     hard = hard_instance(series.family, series.level, at)
     if hard.horizon > at.steps:
@@ -201,7 +201,7 @@ def show(row: dict[str, Any]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("--draws", type=int, default=150_000, help="noise values to draw for each point and data set")
+    parser.add_argument("--draws", type=int, default=60_000, help="noise values to draw for each point and data set")
     parser.add_argument("--only", default="", help="only cells whose name begins like this")
     parser.add_argument("--json", type=Path, help="also write all figures")
     parser.add_argument("--charts", type=Path, help="also draw the charts into this directory")

@@ -127,8 +127,8 @@ def series(
 def cumulative() -> list[Series]:
     cell = ("cumulative", "event")
     return [
-        series(*cell, "paper", tree("T", 1.5, "log(T)^1.5"), "T", powers(64, 16384), PURE),
-        series(*cell, "ours", logarithm("T", 1.5, "log(T)^1.5"), "T", powers(64, 16384), PURE),
+        series(*cell, "paper", tree("T", 1.5, "log(T)^1.5"), "T", powers(64, 16384, 16), PURE),
+        series(*cell, "ours", logarithm("T", 1.5, "log(T)^1.5"), "T", powers(64, 16384, 16), PURE),
         series(*cell, "ours", logarithm("T", 1, "log T"), "T", powers(64, 4096), APPROXIMATE),
     ]
 

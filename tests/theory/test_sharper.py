@@ -202,6 +202,23 @@ def test_the_histograms_changes_are_as_few_as_its_bound_says(largest: int, lengt
         assert starts.sum(axis=(1, 2)).max() <= largest * (largest + 1) // 2
 
 
+@pytest.mark.parametrize(("length", "k"), [(1, 1), (7, 1), (28, 1), (28, 3), (90, 10), (300, 1)])
+def test_pure_rolling_events_closed_form(length: int, k: int) -> None:
+    plan = dw.Plan(
+        [Rolling(length).at_least(k)],
+        timeline=dw.Timeline.of_steps(3 * length),
+        unit=dw.EventLevel(),
+        budget=dw.PureDP(1.0),
+    )
+    assert plan.forecast()[0].max <= sharper.rolling_event_pure(length, k)
+    assert sharper.rolling_event_pure(length, k) <= 6 * (k**2 * length) ** (1 / 3) + 3
+
+
+def test_pure_rolling_events_grow_as_stated() -> None:
+    assert sharper.rolling_event_pure(64_000, 1) / sharper.rolling_event_pure(1000, 1) == pytest.approx(4, rel=0.02)
+    assert sharper.rolling_event_pure(20_000, 64) / sharper.rolling_event_pure(20_000, 8) == pytest.approx(4, rel=0.02)
+
+
 def test_rolling_items_closed_form() -> None:
     # The planner's certified bound, charged for the same runs, is below it.
     for k in (1, 3):

@@ -18,10 +18,11 @@ if TYPE_CHECKING:
     from dpwindows.theory.table import Row
 
 _NOTES = """\
-Errors in counts, root mean square over the windows of one release. Growth laws are up to constants.
-Lower bounds: under a pure budget on the largest error, with probability 1/2, for every mechanism (*);
-under an approximate one on the standard error of any Gaussian noise, its rms or its largest (*).
-x bound: our error over it, rms over rms or largest over largest; Laplace noise may be below 1 in the second case."""
+Errors in counts, root mean square over the windows of one release.
+bound, pure: on the largest error, with probability 1/2, of every mechanism (*);
+bound, approximate: on the standard error of any Gaussian noise, rms or largest
+(*). Laplace noise may be below it.
+x bound: our error over it, rms over rms or largest (*) over largest."""
 
 
 @click.group()
@@ -53,10 +54,15 @@ def table(
     A cell is a window family (cumulative, rolling, any), event level or item level, a stream of bundles or of at most
     one event a step (singleton), and a pure or an approximate budget.
     """
+    from dpwindows.theory.table import families
     from dpwindows.theory.table import table as cells
 
     lengths = [_parse_length(text) for text in windows]
     _require_steps(steps)
+    if len(families(steps, lengths)) < len(lengths) + 2:
+        click.echo(
+            f"Note: window families of too many windows for one release of {steps:,} steps are left out", err=True
+        )
     rows = list(cells(steps, lengths, ks or (1,), epsilon, delta))
     if as_json:
         parameters = {"steps": steps, "windows": lengths, "k": list(ks or (1,)), "epsilon": epsilon, "delta": delta}

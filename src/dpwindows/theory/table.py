@@ -16,12 +16,13 @@ import numpy as np
 from dpwindows.accounting import GAUSSIAN, unit_scale
 from dpwindows.integer_maps import FloatArray
 from dpwindows.limits import limit
-from dpwindows.plan import Allotment, Plan
+from dpwindows.plan import MAX_ROWS, Allotment, Plan
 from dpwindows.privacy import ApproxDP, Budget, EventLevel, ItemLevel, PureDP, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.theory import bounds, packing, sharper
 from dpwindows.theory.bounds import Family, Growth, Level, Setting
 from dpwindows.timeline import Timeline
+from dpwindows.windows import count_windows
 
 _UNITS: dict[Level, Unit] = {"event": EventLevel(), "item": ItemLevel()}
 _LEVELS: tuple[Level, ...] = ("event", "item")
@@ -100,24 +101,36 @@ class Row:
         }
 
 
+def families(steps: int, lengths: Sequence[int]) -> list[tuple[Family, WindowFamily]]:
+    """The window families of the table, without those of more windows than one release may hold.
+
+    Any windows of more than 3,161 steps are such.
+    """
+    found: list[tuple[Family, WindowFamily]] = [("cumulative", Cumulative())]
+    found += [("rolling", Rolling(length)) for length in lengths]
+    found += [("any", AnyWindow())]
+    return [(family, window) for family, window in found if count_windows(window, steps) <= MAX_ROWS]
+
+
 def table(
     steps: int, lengths: Sequence[int], ks: Sequence[int], epsilon: float = 1.0, delta: float = 1e-6
 ) -> Iterator[Row]:
     """Every cell of Table 1, for each k and each rolling length: 8 cells a window family, 4 where delta is 0.
 
-    Rows come one by one, since some take a second or two to plan.
+    Rows come one by one, since some take a second or two to plan. `families` says which families there are.
 
     Raises:
         InputError: a parameter is not legal.
     """
-    windows: list[tuple[Family, WindowFamily]] = [("cumulative", Cumulative())]
-    windows += [("rolling", Rolling(length)) for length in lengths]
-    windows += [("any", AnyWindow())]
     deltas = (0.0, delta) if delta else (0.0,)
-    for k, (family, window), level, slack, singleton in product(ks, windows, _LEVELS, deltas, (False, True)):
+    settings = [
         # Where W does not matter the bounds ask for one nevertheless.
-        length = window.length if isinstance(window, Rolling) else max(1, steps // 2)
-        yield row(family, level, Setting(steps, length, k, epsilon, slack, singleton))
+        (family, level, Setting(steps, getattr(window, "length", max(1, steps // 2)), k, epsilon, slack, singleton))
+        for k, (family, window), level, slack, singleton in product(
+            ks, families(steps, lengths), _LEVELS, deltas, (False, True)
+        )
+    ]
+    return (row(family, level, at) for family, level, at in settings)
 
 
 def row(family: Family, level: Level, at: Setting) -> Row:

@@ -42,11 +42,12 @@ _DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2)
 # A claim of less than this at some delta is no claim worth testing.
 _LEAST_CLAIM = 0.05
 _THRESHOLDS = 200
-# Share of the releases that choose the event, by bounds that fail this often; and how much better than the likelihood
-# ratio the learned statistic must be there to be taken.
-_CHOOSING, _CHOOSING_ERROR = 0.25, 1e-3
-_CLEARLY = 1.25
-_FEWEST = 200
+# Share of the releases that choose the event, and how much better than the likelihood ratio the learned statistic must
+# be there to be taken.
+_CHOOSING, _CLEARLY = 0.25, 1.25
+# Events are chosen by cautious bounds, lest chance chooses; few releases allow of little caution.
+_CAUTIOUS, _BOLD, _FEW = 1e-6, 1e-2, 1000
+_FEWEST = 100
 
 
 @dataclass(frozen=True)
@@ -245,12 +246,13 @@ def _choose(ratio: Statistic, releases: Sequence[Floats], promised: Sequence[Cla
 def _best_event(statistic: Statistic, scores: Sequence[Floats], promised: Sequence[Claim]) -> _Event:
     """The event that gives the largest bound on these releases, as a share of its claim."""
     thresholds = np.unique(np.quantile(np.concatenate(scores), np.linspace(0.0, 1.0, _THRESHOLDS)))
+    caution = _BOLD if len(scores[0]) < _FEW else _CAUTIOUS
     found = []
     for above in (True, False):
         for threshold in thresholds:
             seen = _Event(statistic, promised[0], float(threshold), above).count(scores)
             for claim in promised:
-                share = epsilon_bound(seen, len(scores[0]), claim.delta, _CHOOSING_ERROR) / claim.epsilon
+                share = epsilon_bound(seen, len(scores[0]), claim.delta, caution) / claim.epsilon
                 found.append(_Event(statistic, claim, float(threshold), above, share))
     return max(found, key=lambda event: event.share)
 

@@ -216,8 +216,7 @@ def _loss(budget: Budget, law: Law, moved: Sequence[Moved]) -> Loss:
             if law == GAUSSIAN:
                 least = epsilon_at(delta, lambda candidate: gaussian_delta(moved, candidate).high)
                 return Loss("delta", gaussian_delta(moved, at), float(delta), least)
-            exact = laplace_delta(moved, at)
-            return Loss("delta", exact or Bounds(0.0, concentrated_delta(mu_squared(moved) / 2, at)), float(delta))
+            return Loss("delta", laplace_delta(moved, at), float(delta))
     raise ValueError(f"unknown budget {budget!r}")
 
 
@@ -247,7 +246,7 @@ def _verdict(budget: Budget, law: Law, moved: Sequence[Moved], mechanism: Mechan
         if analytic_delta(squared, eta, at) <= budget.delta:
             return "within the claim"
     exact = gaussian_delta(moved, at) if law == GAUSSIAN else laplace_delta(moved, at)
-    return "beyond the claim" if exact is not None and exact.low > budget.delta else "not proved"
+    return "beyond the claim" if exact.low > budget.delta else "not proved"
 
 
 def _of_certified(measurements: Sequence[Measurement], moved: Sequence[Moved]) -> float:

@@ -26,8 +26,9 @@ from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove,
 from dpwindows.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 
 
-def plan_of(*queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int) -> dw.Plan:
-    return dw.Plan(list(queries), timeline=dw.Timeline.of_steps(steps), unit=unit, budget=budget)
+def plan_of(*queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int, strategy: str = "auto") -> dw.Plan:
+    timeline = dw.Timeline.of_steps(steps)
+    return dw.Plan(list(queries), timeline=timeline, unit=unit, budget=budget, strategy=strategy)
 
 
 # --- Power ----------------------------------------------------------------------------------------------------------
@@ -47,6 +48,7 @@ class Cell:
     budget: Budget
     steps: int
     runs: int
+    strategy: str = "auto"
 
     def __str__(self) -> str:
         return f"{self.query}, {self.unit.name}, {self.budget}"
@@ -57,14 +59,15 @@ CELLS = [
     Cell(Cumulative(), ItemAddRemove(), PureDP(1.0), 4, 4_000),
     Cell(Cumulative(), ItemLevel(), ApproxDP(1.0, 1e-6), 6, 9_000),
     Cell(Rolling(3).at_least(2), EventLevel(), ApproxDP(2.0, 0.1), 5, 15_000),
-    Cell(AnyWindow(), EventLevel(), ZCDP(1.0), 3, 15_000),
+    # Of other strategies for any windows the released numbers show less than the measured ones: not all are released.
+    Cell(AnyWindow(), EventLevel(), ZCDP(1.0), 3, 15_000, "direct"),
 ]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_what_releases_show_is_below_the_claim_and_above_sixty_percent_of_it(cell: Cell) -> None:
-    plan = plan_of(cell.query, unit=cell.unit, budget=cell.budget, steps=cell.steps)
+    plan = plan_of(cell.query, unit=cell.unit, budget=cell.budget, steps=cell.steps, strategy=cell.strategy)
     worst = audit_exactly(plan).worst
     found = audit_black_box(plan, worst, runs=cell.runs)
     print(f"\n{cell}: {found.bound:.3f} of {found.claim.epsilon:.3f} at delta = {found.claim.delta:g}")  # noqa: T201

@@ -31,13 +31,23 @@ from dpwindows.audit.search import search
 from dpwindows.errors import EngineError, InputError
 from dpwindows.integer_maps import FloatArray, Identity, IntArray
 from dpwindows.kernel import Measurement
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.privacy import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    EventLevel,
+    ItemAddRemove,
+    ItemLevel,
+    ItemPerPeriod,
+    PureDP,
+    Unit,
+)
 from dpwindows.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.strategies import REFERENCES, STRATEGIES, candidates, compressed
 from dpwindows.strategies.design import Design, PrescribedScale, Problem, SeriesDesign
 from tests.single_item import all_logs, differences
 
-UNITS: tuple[Unit, ...] = (EventLevel(), ItemLevel(), ItemAddRemove())
+UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
 BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
 FAMILIES: tuple[WindowFamily, ...] = (Cumulative(), Rolling(1), Rolling(2), Rolling(3), AnyWindow(), AnyWindow(2))
 
@@ -219,10 +229,19 @@ def _event(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
     return sum(abs(a - b) for a, b in zip(one, other, strict=True)) == 1
 
 
+def _within(length: int) -> Callable[[tuple[int, ...], tuple[int, ...]], bool]:
+    def are(one: tuple[int, ...], other: tuple[int, ...]) -> bool:
+        differing = [step for step, (a, b) in enumerate(zip(one, other, strict=True)) if a != b]
+        return bool(differing) and differing[-1] - differing[0] < length
+
+    return are
+
+
 NEIGHBOURS: list[tuple[Unit, Callable[[tuple[int, ...], tuple[int, ...]], bool]]] = [
     (EventLevel(), _event),
     (ItemLevel(), lambda one, other: one != other),
     (ItemAddRemove(), lambda one, other: not any(one)),
+    *((ItemPerPeriod(length), _within(length)) for length in (1, 2, 9)),
 ]
 
 
@@ -255,6 +274,8 @@ def test_what_a_search_edits_stays_a_pair_of_neighbours(unit: Unit) -> None:
             assert abs(neighbour - one).sum() == 1
         if isinstance(unit, ItemAddRemove):
             assert not one.any()
+        if isinstance(unit, ItemPerPeriod):
+            assert (one != neighbour).sum() <= 2
 
 
 def test_a_unit_that_is_not_known_is_refused() -> None:

@@ -122,18 +122,18 @@ MUTANTS = [
         "range read from the data",
         "A release ends with the last step in which something happened.",
         "release.py",
-        "return Release(pa.concat_tables(tables), described)",
+        "return Release(pa.concat_tables(tables), described | paid)",
         "last = max((int(change.step.max(initial=0)) for change in answers._changes.values()), default=0)\n"
-        "    return Release(pa.concat_tables(tables).filter(pc.field('last_step') <= last), described)",
+        "        return Release(pa.concat_tables(tables).filter(pc.field('last_step') <= last), described | paid)",
         "tests/end_to_end/test_release.py::test_an_empty_log_is_released_as_noise",
     ),
     Mutant(
         "counts in the metadata",
         "A release says how often anything changed in the log.",
         "release.py",
-        "return Release(pa.concat_tables(tables), described)",
-        "described['changes'] = sum(len(change.step) for change in answers._changes.values())\n"
-        "    return Release(pa.concat_tables(tables), described)",
+        "return Release(pa.concat_tables(tables), described | paid)",
+        "paid = paid | {'changes': sum(len(change.step) for change in answers._changes.values())}\n"
+        "        return Release(pa.concat_tables(tables), described | paid)",
         "tests/end_to_end/test_release.py::test_metadata_depends_on_the_plan_alone",
     ),
     Mutant(
@@ -189,16 +189,16 @@ MUTANTS = [
         "a forgiving check",
         "Costs up to a hundredth beyond the budget are let through.",
         "accounting.py",
-        "isinstance(budget, (PureDP, ApproxDP)) and epsilon <= Fraction(budget.epsilon)",
-        "isinstance(budget, (PureDP, ApproxDP)) and epsilon <= Fraction(budget.epsilon) * Fraction(101, 100)",
+        "isinstance(budget, (PureDP, ApproxDP)) and epsilon <= exact(budget.epsilon)",
+        "isinstance(budget, (PureDP, ApproxDP)) and epsilon <= exact(budget.epsilon) * Fraction(101, 100)",
         f"{KERNEL}test_a_scale_a_thousandth_too_small_is_refused[epsilon = 1 (pure)]",
     ),
     Mutant(
         "rho halved",
         "The concentrated cost of a Gaussian is taken to be half of what it is.",
         "accounting.py",
-        "return squared / 2 <= Fraction(budget.rho)",
-        "return squared / 4 <= Fraction(budget.rho)",
+        "return squared / 2 <= exact(budget.rho)",
+        "return squared / 4 <= exact(budget.rho)",
         f"{ACCOUNTING}test_zcdp_is_exact[0.5]",
     ),
     Mutant(

@@ -32,7 +32,7 @@ from dpwindows.audit.losses import analytic_delta, epsilon_at
 from dpwindows.audit.neighbours import History, Pair
 from dpwindows.audit.statistic import Floats, Statistic, discriminant, log_ratio
 from dpwindows.errors import InputError
-from dpwindows.privacy import ApproxDP, PureDP
+from dpwindows.privacy import ApproxDP, PureDP, exact
 
 if TYPE_CHECKING:
     from dpwindows.plan import Plan
@@ -158,7 +158,7 @@ def claims(plan: Plan) -> list[Claim]:
     found = []
     if isinstance(plan.budget, ApproxDP):
         pure = _sum(Fraction(one.design.sensitivity) / Fraction(one.scale) for one in measurements)
-        if measurements[0].law != GAUSSIAN and pure <= plan.budget.epsilon:
+        if measurements[0].law != GAUSSIAN and pure <= exact(plan.budget.epsilon):
             return [Claim(float(plan.budget.epsilon), 0.0)]
         found.append(Claim(float(plan.budget.epsilon), float(plan.budget.delta)))
     if measurements[0].law == GAUSSIAN:

@@ -357,6 +357,14 @@ def test_the_noise_is_of_integers_and_symmetric(law: Law) -> None:
     assert abs(positive + zero / 2 - DRAWS / 2) < 400 + 50
 
 
+@pytest.mark.parametrize("law", LAWS)
+def test_pieces_of_long_vectors_have_their_own_noise(law: Law) -> None:
+    """A hundred numbers of scale 1000 are the same twice with probability below 1e-100."""
+    drawn = draw_noise(law, SCALE, kernel._PIECE + 100)
+    assert not np.array_equal(drawn[-100:], drawn[:100])
+    assert not np.array_equal(drawn[-100:], drawn[-200:-100])
+
+
 def correlated(first: NDArray[Any], second: NDArray[Any]) -> bool:
     """A correlation of independent draws is about normal with deviation 1/sqrt(8000): 0.1 is 8.9 deviations."""
     return bool(abs(np.corrcoef(first.astype(np.float64), second.astype(np.float64))[0, 1]) > 0.1)

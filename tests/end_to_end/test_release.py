@@ -200,6 +200,22 @@ def test_an_empty_log_is_released_as_noise(tmp_path: Path) -> None:
     assert len(set(estimates)) > 50
 
 
+def test_metadata_depends_on_the_plan_alone(tmp_path: Path) -> None:
+    """Not on the log: two very different ones have the same metadata, but for the release's own name and time."""
+    described, shapes = [], []
+    for name, rows in (("none", ""), ("many", "".join(f"{i % 7},2013-01-{1 + i % 30:02}\n" for i in range(100)))):
+        log, out = tmp_path / f"{name}.csv", tmp_path / f"{name}.json"
+        log.write_text("item,when\n" + rows)
+        data = ("--item", "item", "--time", "when", "--start", "2013-01-01", "--end", "2013-02-01")
+        asked = ("--window", "rolling:7", "--window", "any:3", "--at-least", "2")
+        assert run("release", log, *data, *asked, *EVENT, "-o", out).code == 0
+        release = dw.Release.load(out)
+        described.append({k: v for k, v in release.metadata.items() if k not in ("release_id", "released_at")})
+        shapes.append(release.to_arrow().drop_columns(["estimate", "lower", "upper"]))
+    assert described[0] == described[1]
+    assert shapes[0].equals(shapes[1])
+
+
 def test_a_row_with_a_count_is_that_many_events(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("who,at,times\na,3,5\nb,3,1\nb,4,1\nc,9,0\nc,1,-2\n,2,1\nd,,1\n")

@@ -32,7 +32,7 @@ from dpwindows.audit.losses import analytic_delta, epsilon_at
 from dpwindows.audit.neighbours import History, Pair
 from dpwindows.audit.statistic import Floats, Statistic, discriminant, log_ratio
 from dpwindows.errors import InputError
-from dpwindows.privacy import ApproxDP, PureDP
+from dpwindows.privacy import ApproxDP, PureDP, exact
 
 if TYPE_CHECKING:
     from dpwindows.plan import Plan
@@ -42,11 +42,12 @@ _DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2)
 # A claim of less than this at some delta is no claim worth testing.
 _LEAST_CLAIM = 0.05
 _THRESHOLDS = 200
-# Share of the releases that choose the event, by bounds that fail this often; and how much better than the likelihood
-# ratio the learned statistic must be there to be taken.
-_CHOOSING, _CHOOSING_ERROR = 0.25, 1e-3
-_CLEARLY = 1.25
-_FEWEST = 200
+# Share of the releases that choose the event, and how much better than the likelihood ratio the learned statistic must
+# be there to be taken.
+_CHOOSING, _CLEARLY = 0.25, 1.25
+# Events are chosen by cautious bounds, lest chance chooses; few releases allow of little caution.
+_CAUTIOUS, _BOLD, _FEW = 1e-6, 1e-2, 1000
+_FEWEST = 100
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,7 @@ def claims(plan: Plan) -> list[Claim]:
     found = []
     if isinstance(plan.budget, ApproxDP):
         pure = _sum(Fraction(one.design.sensitivity) / Fraction(one.scale) for one in measurements)
-        if measurements[0].law != GAUSSIAN and pure <= plan.budget.epsilon:
+        if measurements[0].law != GAUSSIAN and pure <= exact(plan.budget.epsilon):
             return [Claim(float(plan.budget.epsilon), 0.0)]
         found.append(Claim(float(plan.budget.epsilon), float(plan.budget.delta)))
     if measurements[0].law == GAUSSIAN:
@@ -245,12 +246,13 @@ def _choose(ratio: Statistic, releases: Sequence[Floats], promised: Sequence[Cla
 def _best_event(statistic: Statistic, scores: Sequence[Floats], promised: Sequence[Claim]) -> _Event:
     """The event that gives the largest bound on these releases, as a share of its claim."""
     thresholds = np.unique(np.quantile(np.concatenate(scores), np.linspace(0.0, 1.0, _THRESHOLDS)))
+    caution = _BOLD if len(scores[0]) < _FEW else _CAUTIOUS
     found = []
     for above in (True, False):
         for threshold in thresholds:
             seen = _Event(statistic, promised[0], float(threshold), above).count(scores)
             for claim in promised:
-                share = epsilon_bound(seen, len(scores[0]), claim.delta, _CHOOSING_ERROR) / claim.epsilon
+                share = epsilon_bound(seen, len(scores[0]), claim.delta, caution) / claim.epsilon
                 found.append(_Event(statistic, claim, float(threshold), above, share))
     return max(found, key=lambda event: event.share)
 

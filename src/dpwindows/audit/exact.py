@@ -31,7 +31,7 @@ from dpwindows.audit.neighbours import Histories, Ints, Pair
 from dpwindows.audit.probe import Mechanism, probe
 from dpwindows.audit.search import search
 from dpwindows.kernel import Measurement
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
+from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit, exact
 
 if TYPE_CHECKING:
     from dpwindows.plan import Plan
@@ -123,10 +123,11 @@ def audit_measurements(measurements: Sequence[Measurement], budget: Budget, unit
     mechanism = probe(measurements)
     law = measurements[0].law
     found = _compare(mechanism, unit, 2 if law == GAUSSIAN else 1, seed)
-    if law == LAPLACE and isinstance(budget, ApproxDP) and pure_epsilon(mechanism.moved(found.worst)) > budget.epsilon:
+    moved = mechanism.moved(found.worst)
+    if law == LAPLACE and isinstance(budget, ApproxDP) and pure_epsilon(moved) > exact(budget.epsilon):
         # Not pure: the guarantee must come from the squares.
         found = _compare(mechanism, unit, 2, seed)
-    moved = mechanism.moved(found.worst)
+        moved = mechanism.moved(found.worst)
     return ExactAudit(
         budget=budget,
         unit=unit,
@@ -180,8 +181,8 @@ def _every_pair(
             found = int(events[one[index]] + events[other[index]]), int(one[index]), int(other[index])
             key = tuple(int(norm[index]) for norm in norms)
             near[key] = min(near.get(key, found), found)
-    exact = [Fraction(part.scale) ** -power for part in mechanism.parts]
-    worst = max(near, key=lambda norms: sum(norm * weight for norm, weight in zip(norms, exact, strict=True)))
+    exactly = [Fraction(part.scale) ** -power for part in mechanism.parts]
+    worst = max(near, key=lambda norms: sum(norm * weight for norm, weight in zip(norms, exactly, strict=True)))
     log, neighbour = histories.read(np.array(near[worst][1:])).tolist()
     return _Found(Pair(tuple(log), tuple(neighbour)), count, exhaustive=True)
 
@@ -210,14 +211,13 @@ def _loss(budget: Budget, law: Law, moved: Sequence[Moved]) -> Loss:
         case ZCDP(rho):
             return Loss("rho", _exactly(mu_squared(moved) / 2), float(rho))
         case ApproxDP(epsilon, delta):
-            if law == LAPLACE and pure_epsilon(moved) <= Fraction(epsilon):
+            if law == LAPLACE and pure_epsilon(moved) <= exact(epsilon):
                 return Loss("epsilon", _exactly(pure_epsilon(moved)), float(epsilon))
-            at = Fraction(epsilon)
+            at = exact(epsilon)
             if law == GAUSSIAN:
                 least = epsilon_at(delta, lambda candidate: gaussian_delta(moved, candidate).high)
                 return Loss("delta", gaussian_delta(moved, at), float(delta), least)
-            exact = laplace_delta(moved, at)
-            return Loss("delta", exact or Bounds(0.0, concentrated_delta(mu_squared(moved) / 2, at)), float(delta))
+            return Loss("delta", laplace_delta(moved, at), float(delta))
     raise ValueError(f"unknown budget {budget!r}")
 
 
@@ -231,23 +231,23 @@ def _verdict(budget: Budget, law: Law, moved: Sequence[Moved], mechanism: Mechan
     """For the worst pair; monotone in its norm, so that it holds for every pair compared."""
     match budget:
         case PureDP(epsilon):
-            return "within the claim" if pure_epsilon(moved) <= Fraction(epsilon) else "beyond the claim"
+            return "within the claim" if pure_epsilon(moved) <= exact(epsilon) else "beyond the claim"
         case ZCDP(rho):
-            return "within the claim" if mu_squared(moved) / 2 <= Fraction(rho) else "beyond the claim"
+            return "within the claim" if mu_squared(moved) / 2 <= exact(rho) else "beyond the claim"
     assert isinstance(budget, ApproxDP)
-    at = Fraction(budget.epsilon)
+    at, allowed = exact(budget.epsilon), exact(budget.delta)
     if law == LAPLACE and pure_epsilon(moved) <= at:
         return "within the claim"
     squared = mu_squared(moved)
-    if concentrated_delta(squared / 2, at) <= budget.delta:
+    if concentrated_delta(squared / 2, at) <= allowed:
         return "within the claim"
     if law == GAUSSIAN:
         # Every row counted, so that it holds for pairs that move more of them less far.
         eta = sum((Fraction(len(part.matrix), 24) / Fraction(part.scale) ** 2 for part in mechanism.parts), Fraction(0))
-        if analytic_delta(squared, eta, at) <= budget.delta:
+        if analytic_delta(squared, eta, at) <= allowed:
             return "within the claim"
-    exact = gaussian_delta(moved, at) if law == GAUSSIAN else laplace_delta(moved, at)
-    return "beyond the claim" if exact is not None and exact.low > budget.delta else "not proved"
+    true = gaussian_delta(moved, at) if law == GAUSSIAN else laplace_delta(moved, at)
+    return "beyond the claim" if true.low > allowed else "not proved"
 
 
 def _of_certified(measurements: Sequence[Measurement], moved: Sequence[Moved]) -> float:

@@ -13,26 +13,30 @@ A measurement adds independent discrete noise to integers, and the neighbour mov
   `delta_G + (1 + e^epsilon) eta`. It also moves the log-ratio by at most `sum |d_i| / (2 s_i^2)`, so the half-space
   where it exceeds epsilon has at least probability `Phi(mu/2 - epsilon/mu - h)` on one side and at most
   `Phi(-mu/2 - epsilon/mu + h)` on the other, `h = sum |d_i| / (2 s_i^2 mu)`: that gives the lower end.
-- *Laplace, (epsilon, delta)*, one scale: the log-ratio is an integer over b. One number moved by d has loss d with
-  probability `1/(1+q)`, `d - 2x` with `(1-q)/(1+q) q^x` for 0 < x < d, and -d with `q^d/(1+q)`, where `q = e^(-1/b)`.
-  The generating polynomials multiply, and `delta = sum_l P(l) (1 - e^(epsilon - l/b))_+`.
+- *Laplace, (epsilon, delta)*. One number moved by d has loss `d/b` for noise x <= 0, `(d - 2x)/b` for 0 < x < d, and
+  `-d/b` beyond. It falls in x, so its distribution function is that of the noise: `P(x >= X) = q^X / (1 + q)` for
+  X >= 1, `q = e^(-1/b)`. Losses of independent numbers add up: generating polynomials on a grid of width h multiply,
+  and `delta = sum_l P(l) (1 - e^(epsilon - l h))_+`. Losses rounded up to the grid give the upper end, rounded down the
+  lower one; with one scale they are integers over b, and on the grid 1/b both ends are the same.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import flint
 from scipy import optimize
 
-from dpwindows.accounting import LAPLACE, Law
+from dpwindows.accounting import Law
 
 _PRECISION = 192
-# Total loss, in units of 1/b, up to which the distribution of a Laplace loss is worked out.
-_LONGEST_LOSS = 20_000
+# Points of the grid of Laplace losses: up to this many where the grid is exact, and so many where it is not.
+_EXACT_GRID, _COARSE_GRID = 20_000, 4096
 
 
 @dataclass(frozen=True)
@@ -122,33 +126,56 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
         return upper(value.exp())
 
 
-def laplace_delta(moved: Sequence[Moved], epsilon: Fraction) -> Bounds | None:
-    """The delta at epsilon under Laplace noise of one scale (module docstring); None for several, or a long loss."""
-    changed = [part for part in moved if any(part.change)]
-    sizes = [abs(d) for part in changed for d in part.change if d]
-    if any(part.law != LAPLACE for part in changed) or len({part.scale for part in changed}) > 1:
-        return None
-    if not sizes or sum(sizes) > _LONGEST_LOSS:
-        return None if sizes else Bounds(0.0, 0.0)
+def laplace_delta(moved: Sequence[Moved], epsilon: Fraction) -> Bounds:
+    """The delta at epsilon under Laplace noise (module docstring)."""
+    sizes = Counter((abs(d), part.scale) for part in moved for d in part.change if d)
+    if not sizes:
+        return Bounds(0.0, 0.0)
+    width = _grid(sizes)
     with flint.ctx.workprec(_PRECISION):
-        scale = ball(Fraction(changed[0].scale))
-        law = flint.arb_poly([1])
-        for size in sizes:
-            law *= _loss_polynomial(size, (-1 / scale).exp())
-        total, delta = sum(sizes), flint.arb(0)
-        for index in range(total + 1):
-            # Losses from the largest down, in units of 1/scale: total - 2 index.
-            gain = 1 - (ball(epsilon) - flint.arb(total - 2 * index) / scale).exp()
-            if gain <= 0:
-                break
-            delta += law[total - index] * gain.max(flint.arb(0))
-        return Bounds(max(0.0, lower(delta)), upper(delta))
+        low, high = (_laplace_delta(sizes, width, epsilon, up=up) for up in (False, True))
+        return Bounds(max(0.0, lower(low)), min(1.0, upper(high)))
 
 
-def _loss_polynomial(size: int, q: flint.arb) -> flint.arb_poly:
-    """Coefficient j: the probability of loss 2j - size, j = 0..size."""
-    inner = [(1 - q) / (1 + q) * q**x for x in range(size - 1, 0, -1)]
-    return flint.arb_poly([q**size / (1 + q), *inner, 1 / (1 + q)])
+def _grid(sizes: Counter[tuple[int, float]]) -> Fraction:
+    """The exact grid of losses where there is one of reasonable size, a coarse one otherwise."""
+    scales = {scale for _, scale in sizes}
+    total = sum(size * count for (size, _), count in sizes.items())
+    if len(scales) == 1 and total <= _EXACT_GRID:
+        return 1 / Fraction(scales.pop())
+    whole = sum((Fraction(size) / Fraction(scale) * count for (size, scale), count in sizes.items()), Fraction(0))
+    return whole / _COARSE_GRID
+
+
+def _laplace_delta(sizes: Counter[tuple[int, float]], width: Fraction, epsilon: Fraction, *, up: bool) -> flint.arb:
+    law, lowest = flint.arb_poly([1]), 0
+    for (size, scale), count in sizes.items():
+        first, masses = _loss_masses(size, Fraction(scale), width, up=up)
+        law, lowest = law * flint.arb_poly(masses) ** count, lowest + first * count
+    delta = flint.arb(0)
+    for index in range(law.length() - 1, -1, -1):
+        gain = 1 - (ball(epsilon) - (lowest + index) * ball(width)).exp()
+        if gain <= 0:
+            break
+        delta += law[index] * gain.max(flint.arb(0))
+    return delta
+
+
+def _loss_masses(size: int, scale: Fraction, width: Fraction, *, up: bool) -> tuple[int, list[flint.arb]]:
+    """The rounded loss of one number moved by `size`: its lowest point of the grid, and the masses from there on."""
+    q, reach = (-1 / ball(scale)).exp(), math.ceil(size / scale / width)
+
+    def below(point: int) -> flint.arb:
+        """The probability of a loss up to this point of the grid, itself counted where losses are rounded up."""
+        left = (size - point * width * scale) / 2
+        least = math.ceil(left) if up else math.floor(left) + 1
+        if least > size:
+            return flint.arb(0)
+        return flint.arb(1) if least <= 0 else q**least / (1 + q)
+
+    points = range(-reach - 1, reach + 1) if up else range(-reach, reach + 2)
+    cumulated = [below(point) for point in points]
+    return -reach, [second - first for first, second in pairwise(cumulated)]
 
 
 def epsilon_at(delta: float, delta_at: Callable[[Fraction], float], most: float = 1e4) -> float:

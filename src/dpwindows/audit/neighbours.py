@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.errors import InputError
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 
 Ints = NDArray[np.int64]
 History = tuple[int, ...]
@@ -83,6 +83,9 @@ def changes(unit: Unit, steps: int) -> list[Change]:
             return [Change(0, steps, from_nothing=True)]
         case ItemLevel():
             return [Change(0, steps)]
+        case ItemPerPeriod(steps=period):
+            length = min(period, steps)
+            return [Change(low, low + length) for low in range(steps - length + 1)]
     raise InputError(f"the audit does not know the neighbours of unit {unit.name!r}")
 
 

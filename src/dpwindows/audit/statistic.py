@@ -68,10 +68,11 @@ def discriminant(one: Floats, other: Floats) -> Statistic:
     means = one.mean(axis=0), other.mean(axis=0)
     centred = np.concatenate([one - means[0], other - means[1]])
     covariance = centred.T @ centred / len(centred)
+    shift = means[1] - means[0]
     # Directions without any noise weigh most: not cut off, but kept finite.
     values, vectors = np.linalg.eigh(covariance)
-    floor = max(float(values[-1]), 1e-300) * 1e-12
-    direction = vectors @ ((vectors.T @ (means[1] - means[0])) / np.maximum(values, floor))
+    floor = max(float(values[-1]), float(shift @ shift), 1e-200) * 1e-12
+    direction = vectors @ ((vectors.T @ shift) / np.maximum(values, floor))
     return lambda released: np.asarray(released @ direction)
 
 

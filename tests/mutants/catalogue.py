@@ -1,0 +1,212 @@
+"""Planted privacy bugs: one exact change of one source file each, and the ordinary test that must notice it.
+
+A change is a piece of source that must occur exactly once, and what takes its place; when the source moves on, the
+mutant fails loudly and must move with it. `tests/test_kernel.py` holds more of the kernel's own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+SENSITIVITY = "tests/test_sensitivity.py::"
+PAPER = "tests/test_paper.py::"
+KERNEL = "tests/test_kernel.py::"
+PLAN = "tests/test_plan.py::"
+ACCOUNTING = "tests/test_accounting.py::"
+CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of the source, what it breaks, and the one test that must fail for it."""
+
+    name: str
+    breaks: str
+    file: str
+    before: str
+    after: str
+    test: str
+
+    def __str__(self) -> str:
+        return self.name
+
+    def apply(self, source: str) -> str:
+        """The source with the change made.
+
+        Raises:
+            AssertionError: the source has changed, so that the mutant must be changed with it.
+        """
+        found = source.count(self.before)
+        assert found == 1, f"{self.file} holds what the mutant {self.name!r} changes {found} times: change the mutant"
+        return source.replace(self.before, self.after)
+
+
+MUTANTS = [
+    Mutant(
+        "off-by-one sensitivity",
+        "A rolling window of W steps holds an occurrence at W ends; it is charged for one less.",
+        "strategies/direct.py",
+        "if isinstance(problem.window, AnyWindow) else longest\n    cells",
+        "if isinstance(problem.window, AnyWindow) else max(1, longest - 1)\n    cells",
+        f"{CELLS}[3-(1,)]",
+    ),
+    Mutant(
+        "group factor dropped",
+        "A neighbour moves m points of a range tree; the noise is that of one.",
+        "strategies/paper/bounds.py",
+        "return touched.trees * sum(touched.points) * touched.nodes_per_point * weight",
+        "return touched.trees * len(touched.points) * touched.nodes_per_point * weight",
+        f"{PAPER}test_no_neighbour_exceeds_the_certified_bounds[cumulative-event-(2,)]",
+    ),
+    Mutant(
+        "noise reused",
+        "Long vectors are drawn in pieces, and every piece carries the noise of the first.",
+        "kernel.py",
+        "        piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)\n",
+        "        piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)\n"
+        "        piece = pieces[0][: len(piece)] if pieces else piece\n",
+        f"{KERNEL}test_pieces_of_long_vectors_have_their_own_noise",
+    ),
+    Mutant(
+        "seedable generator",
+        "Noise comes from a generator whose state can be recovered from what it has drawn.",
+        "kernel.py",
+        "piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)",
+        "piece = np.rint(np.random.default_rng().laplace(0, scale, min(_PIECE, count - start))).astype(np.int64)",
+        f"{KERNEL}test_noise_is_drawn_by_opendp_alone[discrete Laplace]",
+    ),
+    Mutant(
+        "float noise",
+        "Noise is drawn as floating-point numbers and cut to integers: not the law that was charged for.",
+        "kernel.py",
+        "piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)",
+        "import secrets\n"
+        "        source = secrets.SystemRandom()\n"
+        "        piece = np.array([source.gauss(0, scale) if law == GAUSSIAN else scale * (source.expovariate(1) - "
+        "source.expovariate(1)) for _ in range(min(_PIECE, count - start))], dtype=np.float64).astype(np.int64)",
+        f"{KERNEL}test_the_noise_has_the_discrete_law[0.4-discrete Laplace]",
+    ),
+    Mutant(
+        "wrong unit",
+        "Whatever unit is asked for, noise is calibrated to one event.",
+        "plan.py",
+        "            unit=self.unit,\n            law=law,",
+        "            unit=__import__('dpwindows.privacy').privacy.EventLevel(),\n            law=law,",
+        f"{PLAN}test_units_cost_what_they_promise",
+    ),
+    Mutant(
+        "k ignored",
+        "One occurrence changes at least k on k rectangles; it is charged for one.",
+        "sensitivity.py",
+        "return 4 * sum(thresholds) * blocks_met * start_levels * end_levels",
+        "return 4 * len(thresholds) * blocks_met * start_levels * end_levels",
+        f"{CELLS}[3-(2,)]",
+    ),
+    Mutant(
+        "budget split twice",
+        "Every query is given the whole budget, and the check asks for the dearest query only.",
+        "accounting.py",
+        "epsilon = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), Fraction(0))",
+        "epsilon = max((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), default=Fraction(0))",
+        f"{KERNEL}test_the_same_measurement_twice_in_one_call_is_refused[epsilon = 1 (pure)]",
+    ),
+    Mutant(
+        "shares forgotten",
+        "Every one of several queries gets the scale that spends the whole budget on it.",
+        "accounting.py",
+        "_positive(sensitivity / epsilon / share * (1 + _HEADROOM))",
+        "_positive(sensitivity / epsilon * (1 + _HEADROOM))",
+        f"{ACCOUNTING}test_shares_are_of_one_budget[epsilon = 0.7 (pure)]",
+    ),
+    Mutant(
+        "range read from the data",
+        "A release ends with the last step in which something happened.",
+        "release.py",
+        "return Release(pa.concat_tables(tables), described | paid)",
+        "last = max((int(change.step.max(initial=0)) for change in answers._changes.values()), default=0)\n"
+        "        return Release(pa.concat_tables(tables).filter(pc.field('last_step') <= last), described | paid)",
+        "tests/end_to_end/test_release.py::test_an_empty_log_is_released_as_noise",
+    ),
+    Mutant(
+        "counts in the metadata",
+        "A release says how often anything changed in the log.",
+        "release.py",
+        "return Release(pa.concat_tables(tables), described | paid)",
+        "paid = paid | {'changes': sum(len(change.step) for change in answers._changes.values())}\n"
+        "        return Release(pa.concat_tables(tables), described | paid)",
+        "tests/end_to_end/test_release.py::test_metadata_depends_on_the_plan_alone",
+    ),
+    Mutant(
+        "the paper's delta at small epsilon",
+        "The printed delta of one point does not follow from group privacy.",
+        "strategies/paper/composition.py",
+        "return delta * math.exp(_log_expm1(epsilon) - _log_expm1(points * epsilon))",
+        "return delta / (4 * epsilon * points * points)",
+        f"{PAPER}test_errors_3_and_11_group_privacy_of_delta[1-0.05]",
+    ),
+    Mutant(
+        "the paper's cumulative factor 2",
+        "An occurrence moves an item's point: two changes, of which the printed proof counts one.",
+        "strategies/paper/bounds.py",
+        "return 1 if isinstance(unit, ItemAddRemove) else 2",
+        "return 1",
+        f"{PAPER}test_error_4_a_moved_point_is_two_changes",
+    ),
+    Mutant(
+        "exactly k under an at-least bound",
+        "Exactly k measures two thresholds; it is charged for one.",
+        "pattern_sensitivity.py",
+        "    if len(thresholds) == 1:\n        bounds = [recent_bound(lags, thresholds[0]",
+        "    if thresholds:\n        bounds = [recent_bound(lags, thresholds[0]",
+        f"{CELLS}[3-(1, 2)]",
+    ),
+    Mutant(
+        "a clipped band under the rectangle bound",
+        "Windows that are too long are cut out of the block: what one event changes is no rectangle any more.",
+        "strategies/design.py",
+        "exact = answers.windows(k, block.first, block.starts, block.first, block.ends)[:, ::-1]",
+        "exact = np.tril(answers.windows(k, block.first, block.starts, block.first, block.ends), "
+        "longest_window(self.problem.window, self.problem.steps) - 1)[:, ::-1]",
+        f"{CELLS}[4-(1,)]",
+    ),
+    Mutant(
+        "mixed signs under a one-sign bound",
+        "An item changed arbitrarily is charged like one added: patterns of one sign.",
+        "pattern_sensitivity.py",
+        "return 4 * rolling_patterns_add_remove_l2(",
+        "return rolling_patterns_add_remove_l2(",
+        f"{CELLS}[4-(1,)]",
+    ),
+    Mutant(
+        "a changed item under the bound of an added one",
+        "Two staircases are charged as one.",
+        "strategies/crossed_counters.py",
+        "        formal = isinstance(self.problem.unit, ItemLevel)\n        return bound(",
+        "        formal = False\n        return bound(",
+        f"{CELLS}[4-(1,)]",
+    ),
+    Mutant(
+        "a forgiving check",
+        "Costs up to a hundredth beyond the budget are let through.",
+        "accounting.py",
+        "isinstance(budget, (PureDP, ApproxDP)) and epsilon <= exact(budget.epsilon)",
+        "isinstance(budget, (PureDP, ApproxDP)) and epsilon <= exact(budget.epsilon) * Fraction(101, 100)",
+        f"{KERNEL}test_a_scale_a_thousandth_too_small_is_refused[epsilon = 1 (pure)]",
+    ),
+    Mutant(
+        "rho halved",
+        "The concentrated cost of a Gaussian is taken to be half of what it is.",
+        "accounting.py",
+        "return squared / 2 <= exact(budget.rho)",
+        "return squared / 4 <= exact(budget.rho)",
+        f"{ACCOUNTING}test_zcdp_is_exact[0.5]",
+    ),
+    Mutant(
+        "lattice rows forgotten",
+        "The discrete Gaussian differs from the continuous one in every number measured; one is charged.",
+        "accounting.py",
+        "eta = sum((Fraction(cost.rows, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))",
+        "eta = sum((Fraction(1, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))",
+        f"{ACCOUNTING}test_the_lattice_term_is_charged",
+    ),
+]

@@ -78,7 +78,9 @@ def _is_time(text: str) -> str:
     fraction = f"length({after}) - 1 - length({zone})"
 
     def is_zone(ending: str) -> str:
-        return " OR ".join(f"{ending} GLOB '{shape}'" for shape in ("", "Z", f"[+-]{two}", f"[+-]{two}:{two}"))
+        hours = ("[+-]0[0-9]", "[+-]1[0-7]")
+        shapes = ("", "Z", *hours, *(f"{hour}:[0-5][0-9]" for hour in hours))
+        return " OR ".join(f"{ending} GLOB '{shape}'" for shape in shapes)
 
     fractional = f"{seconds} AND substr({after}, 1, 1) = '.' AND {fraction} BETWEEN 1 AND 9 AND ({is_zone(zone)})"
     return f"({text} GLOB '{date}' OR {text} GLOB '{date}{minutes}*' AND ({is_zone(after)} OR {fractional}))"

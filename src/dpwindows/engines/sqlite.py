@@ -55,8 +55,8 @@ class _SQLite(Dialect):
         return f"CAST(trim({text}, {_BLANKS}) AS INTEGER)"
 
     def days(self, date: str) -> str:
-        # SQLite takes 30 February for 2 March.
-        return f"CASE WHEN date({date}) = {date} THEN CAST(strftime('%s', {date}) AS INTEGER) / 86400 END"
+        # SQLite takes 30 February for 2 March, as soon as it calculates.
+        return f"CASE WHEN date({date}, '+0 days') = {date} THEN CAST(strftime('%s', {date}) AS INTEGER) / 86400 END"
 
     def failure(self, message: str, column: str) -> str:
         return f"{_FAIL}({quote_text(message)}, {column})"
@@ -99,12 +99,9 @@ def signed_counts(
 
     `source` is a path, an address such as sqlite:///path, or a SQLAlchemy engine.
     """
-    dialect = _SQLite()
+    engine, dialect = _engine(source, settings), _SQLite()
     said: list[str] = []
-    with (
-        translated(lambda error: _explain(error, said, columns)),
-        _snapshot(_engine(source, settings), said) as connection,
-    ):
+    with translated(lambda error: _explain(error, said, columns)), _snapshot(engine, said) as connection:
         relation, types = _relation(connection, columns, table)
         events = EventQueries(dialect, columns, timeline, cap=max(thresholds)).sql(relation, types)
         weighted = columns.count is not None

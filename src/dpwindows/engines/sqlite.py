@@ -191,7 +191,7 @@ def _types(connection: Connection, relation: str, columns: EventColumns) -> dict
 
 def _column(held: set[str]) -> Column:
     if len(held) > 1:
-        return Column(Kind.FLOAT if "real" in held else Kind.OTHER, " and ".join(sorted(held)).upper())
+        return Column(Kind.FLOAT if "real" in held else Kind.OTHER, " and ".join(sorted(map(str.upper, held))))
     return Column(_KINDS[min(held)], min(held).upper()) if held else Column(Kind.NULL, "NULL")
 
 

@@ -67,7 +67,7 @@ servers:
 		$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$packages >/dev/null && exit 0; \
 	fi; \
 	echo "the tests need PostgreSQL 14 or newer (initdb and pg_ctl) and a Java runtime, version 17 or newer (java, or" \
-		"JAVA_HOME); missing here:$${missing:+ }$$missing. On Debian and Ubuntu these are the packages postgresql and" \
+		"JAVA_HOME); missing here:" $$missing". On Debian and Ubuntu these are the packages postgresql and" \
 		"openjdk-17-jre-headless" >&2; exit 1
 
 $(READY): requirements.lock pyproject.toml | $(BIN)/python

@@ -233,13 +233,14 @@ class Plan:
         the same call on the same data returns the release that was stored.
 
         Args:
-            events: a path (file, glob, directory or DuckDB database), data frame, Arrow table or DuckDB relation.
+            events: a path (file, glob, directory, DuckDB or SQLite database), data frame, Arrow table or DuckDB
+                relation; a database's connection address or SQLAlchemy engine; a Spark data frame or Spark session.
             item: name of the column that identifies items.
             time: name of the column that holds times.
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
-            table: table to read where `events` is a DuckDB database.
+            table: table to read where `events` is a database or a Spark session.
             engine: name of the engine that counts; by default the source tells. The same as `settings.engine`.
-            settings: memory limit, spill directory, threads and progress of the engine.
+            settings: memory limit, spill directory, threads, progress and access of the engine.
             ledger: the dataset whose total budget this release is part of.
 
         Raises:

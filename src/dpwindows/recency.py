@@ -37,8 +37,10 @@ def count_events(
 ) -> ExactAnswers:
     """Count the events of a source exactly, for every threshold k of `thresholds` in one reading.
 
-    `source` is the path of a Parquet, CSV or DuckDB file (the last with `table`), a glob, a directory, a pandas,
-    Polars or Arrow table, a record batch reader or a DuckDB relation. It is not written to.
+    `source` is the path of a Parquet, CSV, DuckDB or SQLite file (the last two with `table`), a glob, a directory, a
+    pandas, Polars or Arrow table, a record batch reader, a DuckDB relation, the address or SQLAlchemy engine of a
+    database, or a Spark data frame or session. It is not written to, and counted where it is by the engine it belongs
+    to, or by `settings.engine`.
 
     Raises `InputError` if the source or a column is missing, unreadable or of the wrong type, and `EngineError` if
     the engine fails (memory, disk, lock).

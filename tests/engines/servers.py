@@ -8,6 +8,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -138,7 +139,9 @@ def spark() -> Iterator[SparkSession]:
     builder = SparkSession.builder.master("local[1]")
     for name, value in options.items():
         builder = builder.config(name, value)
-    session = builder.getOrCreate()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # about versions of pandas, which nobody here uses through it
+        session = builder.getOrCreate()
     try:
         yield session
     finally:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dpwindows.engines import ENGINES
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
     from dpwindows.continual.stream_plan import StreamPlan
+    from dpwindows.events import EngineSettings
     from dpwindows.ledger import Ledger
     from dpwindows.plan import Plan
 
@@ -112,6 +114,31 @@ ledger_options = stack(
     ]
 )
 
+engine_options = stack(
+    [
+        click.option(
+            "--engine",
+            type=click.Choice(ENGINES),
+            help="Who counts. Default: the database that EVENTS is or leads to, else duckdb.",
+        ),
+        click.option(
+            "--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond."
+        ),
+        click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to."),
+        click.option(
+            "--password-file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="File whose first line is the password for the database.",
+        ),
+        click.option(
+            "--spark-master",
+            metavar="URL",
+            help="With --engine spark: local[4], spark://HOST:7077, yarn, ... Default: this machine.",
+        ),
+    ]
+)
+
 step_option = click.option(
     "--step", default="1d", show_default=True, help="Length of a step: a number and s, m, h, d, w or mo; or an integer."
 )
@@ -130,6 +157,14 @@ def open_ledger(options: dict[str, Any]) -> Ledger | None:
     from dpwindows.ledger import Ledger
 
     return Ledger.open(file, dataset)
+
+
+def engine_settings_of(options: dict[str, Any]) -> EngineSettings:
+    """What the engine options of a command ask for."""
+    from dpwindows.events import EngineSettings
+
+    names = ("engine", "memory_limit", "spill_directory", "password_file", "spark_master")
+    return EngineSettings(**{name: options[name] for name in names})
 
 
 def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:

@@ -11,6 +11,8 @@ from rich.console import Console
 from dpwindows.cli.forecasts import say_notes, show_forecast
 from dpwindows.cli.options import (
     build_plan,
+    engine_options,
+    engine_settings_of,
     ledger_options,
     open_ledger,
     privacy_options,
@@ -26,14 +28,12 @@ from dpwindows.errors import EngineError, InputError
 @click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
 @click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
-@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB database.")
+@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a database or its connection address.")
 @click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
 @click.option("--end", required=True, help="End of the range, exclusive.")
 @step_option
 @zone_option
-@click.option("--engine", type=click.Choice(["duckdb"]), default="duckdb", show_default=True, help="Who counts.")
-@click.option("--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond.")
-@click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
+@engine_options
 @query_options
 @privacy_options
 @ledger_options
@@ -45,10 +45,11 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
     With --ledger the budget is taken from a dataset's total before anything is drawn, and the same request on the
     same data returns the release that was stored.
 
-    EVENTS is a Parquet or CSV file, a glob, a directory of such files, or a DuckDB database (with --table where it
-    has several tables).
+    EVENTS is a Parquet or CSV file, a glob, a directory of such files, or a DuckDB or SQLite database (with --table
+    where it has several tables); or the address of a PostgreSQL server, postgresql://USER@HOST/DATABASE, with --table;
+    or, with --engine spark, Parquet files or the name of a table. The password of a database comes from
+    --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
     """
-    from dpwindows.events import EngineSettings
     from dpwindows.release import run_plan
     from dpwindows.release_files import require_writable
     from dpwindows.timeline import Timeline
@@ -57,7 +58,7 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
     ledger = open_ledger(options)
     timeline = Timeline(start, end, step=options["step"], time_zone=options["time_zone"])
     planned = build_plan(timeline, options)
-    settings = EngineSettings(memory_limit=options["memory_limit"], spill_directory=options["spill_directory"])
+    settings = engine_settings_of(options)
     say_notes(planned)
     outcome = run_plan(
         planned,

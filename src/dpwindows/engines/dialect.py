@@ -13,7 +13,9 @@ from enum import Enum
 from dpwindows.engines.text_times import text_times
 
 INTEGER_TEXT = "[ \t\n\r]*[+-]?[0-9]+[ \t\n\r]*"
-_CLOCK_TEXT = "[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]{1,9})?)?(Z|[+-][0-9]{2}(:[0-9]{2})?)?"
+# No offset has ever been as large as 18 hours, and engines differ in what they make of larger ones.
+_ZONE_TEXT = "Z|[+-](0[0-9]|1[0-7])(:[0-5][0-9])?"
+_CLOCK_TEXT = f"[0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,9}})?)?({_ZONE_TEXT})?"
 TIME_TEXT = f"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]{_CLOCK_TEXT})?"
 
 

@@ -105,6 +105,7 @@ def signed_counts(
     settings: EngineSettings,
 ) -> pa.Table:
     """See `Engine.signed_counts`: counts a file, a directory, a DuckDB database, a data frame or a relation."""
+    settings.refuse("duckdb", password_file="its files have no password", spark_master="it is for Spark")
     with (
         open_events(source, columns, timeline, cap=max(thresholds), table=table, settings=settings) as events,
         progress_bar(events.connection, "counting events", shown=settings.progress),

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
@@ -87,7 +86,8 @@ def signed_counts(
 
     `source` is a connection address without a password, or a SQLAlchemy engine.
     """
-    with translated(lambda error: _explain(error, columns)), _snapshot(_engine(source, settings)) as connection:
+    engine = _engine(source, settings)
+    with translated(lambda error: _explain(error, columns)), _snapshot(engine) as connection:
         relation, types = _relation(connection, columns, table)
         events = EventQueries(_PostgreSQL(), columns, timeline, cap=max(thresholds)).sql(relation, types)
         return fetch(connection, recency_sql(f"({events})", thresholds, weighted=columns.count is not None))
@@ -101,8 +101,8 @@ def _engine(source: object, settings: EngineSettings) -> Engine:
         threads=f"{_SERVER} (max_parallel_workers_per_gather)",
         spark_master="it is for Spark",
     )
-    if isinstance(source, str | Path):
-        url = parse_address(str(source), "PostgreSQL")
+    if isinstance(source, str) and "://" in source:
+        url = parse_address(source, "PostgreSQL")
         backend, _, driver = url.drivername.partition("+")
         if backend not in ("postgres", "postgresql"):
             _refuse()

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from dpwindows.engines.dialect import Column, Dialect, Kind, quote_text
+from dpwindows.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.engines.names import require_columns
 from dpwindows.engines.relation import EventQueries, unreadable
 from dpwindows.engines.spark_session import running, session_for
@@ -69,6 +69,29 @@ class _Spark(Dialect):
 
     def days(self, date: str) -> str:
         return f"unix_date(try_cast({date} AS DATE))"
+
+    def text_times(self, relation: str) -> str:
+        """Spark's own reader, which takes every offset into account and cuts fractions as well.
+
+        A generator is the one expression that Spark neither repeats nor moves.
+        """
+        # Spark wants seconds before a zone.
+        whole = (
+            "CASE WHEN length(time) = 10 THEN concat(time, 'T00:00:00') WHEN substr(time, 17, 1) = ':' THEN time "
+            "ELSE concat(left(time, 16), ':00', substr(time, 17)) END"
+        )
+        zoned = "time RLIKE ':.*(Z|[+-])'"
+        # 24:00 is the end of a day, which Spark does not read.
+        late = "substr(time, 12, 5) = '24:00' AND NOT time RLIKE '^.{16}:?[0-9.]*[1-9]'"
+        early = f"CASE WHEN {late} THEN overlay({whole} PLACING '00' FROM 12) ELSE {whole} END"
+        text = f"CASE WHEN {zoned} THEN {early} ELSE concat({early}, 'Z') END"
+        wall = f"unix_micros(try_cast({text} AS TIMESTAMP)) + CASE WHEN {late} THEN 86400000000 ELSE 0 END"
+        read = f"named_struct('wall', {wall}, 'ahead', CASE WHEN {zoned} THEN CAST(0 AS BIGINT) END)"
+        checked = f"CASE WHEN {self.matches('time', TIME_TEXT)} THEN {read} END"
+        return (
+            f"SELECT texts.*, read.wall AS wall, read.ahead AS ahead FROM ({relation}) AS texts "
+            f"LATERAL VIEW explode(array({checked})) AS read"
+        )
 
     def failure(self, message: str, column: str) -> str:
         return f"CAST(raise_error(concat({quote_text(message)}, left({column}, 0))) AS BIGINT)"

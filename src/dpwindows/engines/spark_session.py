@@ -56,7 +56,7 @@ def running(refusal: Callable[[str], InputError | None]) -> Iterator[None]:
 
 def _explained(error: Exception) -> InputError | EngineError:
     text = str(error)
-    condition = re.match(r"\[([A-Z0-9_.]+)\]", text)
+    condition = re.search(r"(?:^|: )\[([A-Z0-9_.]+)\]", text.strip())
     name = condition[1] if condition else type(error).__name__
     if name == "JAVA_GATEWAY_EXITED":
         return EngineError("Spark did not start: it needs Java 17 or newer, found by JAVA_HOME or on the search path")

@@ -84,7 +84,7 @@ def _local(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
     _require_same_types(files, columns)
     reader = session.read
     if Path(text).expanduser().is_dir():
-        reader = reader.option("basePath", _uri(Path(text).expanduser()))
+        reader = reader.option("basePath", f"file://{Path(text).expanduser().absolute()}")
     return reader.parquet(*map(_uri, files))
 
 

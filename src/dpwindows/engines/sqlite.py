@@ -55,8 +55,8 @@ class _SQLite(Dialect):
         return f"CAST(trim({text}, {_BLANKS}) AS INTEGER)"
 
     def days(self, date: str) -> str:
-        # SQLite takes 30 February for 2 March.
-        return f"CASE WHEN date({date}) = {date} THEN CAST(strftime('%s', {date}) AS INTEGER) / 86400 END"
+        # SQLite takes 30 February for 2 March, as soon as it calculates.
+        return f"CASE WHEN date({date}, '+0 days') = {date} THEN CAST(strftime('%s', {date}) AS INTEGER) / 86400 END"
 
     def failure(self, message: str, column: str) -> str:
         return f"{_FAIL}({quote_text(message)}, {column})"
@@ -78,7 +78,9 @@ def _is_time(text: str) -> str:
     fraction = f"length({after}) - 1 - length({zone})"
 
     def is_zone(ending: str) -> str:
-        return " OR ".join(f"{ending} GLOB '{shape}'" for shape in ("", "Z", f"[+-]{two}", f"[+-]{two}:{two}"))
+        hours = ("[+-]0[0-9]", "[+-]1[0-7]")
+        shapes = ("", "Z", *hours, *(f"{hour}:[0-5][0-9]" for hour in hours))
+        return " OR ".join(f"{ending} GLOB '{shape}'" for shape in shapes)
 
     fractional = f"{seconds} AND substr({after}, 1, 1) = '.' AND {fraction} BETWEEN 1 AND 9 AND ({is_zone(zone)})"
     return f"({text} GLOB '{date}' OR {text} GLOB '{date}{minutes}*' AND ({is_zone(after)} OR {fractional}))"
@@ -97,12 +99,9 @@ def signed_counts(
 
     `source` is a path, an address such as sqlite:///path, or a SQLAlchemy engine.
     """
-    dialect = _SQLite()
+    engine, dialect = _engine(source, settings), _SQLite()
     said: list[str] = []
-    with (
-        translated(lambda error: _explain(error, said, columns)),
-        _snapshot(_engine(source, settings), said) as connection,
-    ):
+    with translated(lambda error: _explain(error, said, columns)), _snapshot(engine, said) as connection:
         relation, types = _relation(connection, columns, table)
         events = EventQueries(dialect, columns, timeline, cap=max(thresholds)).sql(relation, types)
         weighted = columns.count is not None
@@ -192,7 +191,7 @@ def _types(connection: Connection, relation: str, columns: EventColumns) -> dict
 
 def _column(held: set[str]) -> Column:
     if len(held) > 1:
-        return Column(Kind.FLOAT if "real" in held else Kind.OTHER, " and ".join(sorted(held)).upper())
+        return Column(Kind.FLOAT if "real" in held else Kind.OTHER, " and ".join(sorted(map(str.upper, held))))
     return Column(_KINDS[min(held)], min(held).upper()) if held else Column(Kind.NULL, "NULL")
 
 

@@ -1,0 +1,140 @@
+"""Which engine counts: the one named, or the one that a source belongs to; and what is refused by name."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pytest
+import sqlalchemy
+
+import dpwindows as dw
+from dpwindows.engines import ENGINES, engine_for
+from dpwindows.errors import InputError
+from dpwindows.events import EngineSettings, EventColumns, engine_settings
+from dpwindows.recency import count_events
+from tests.end_to_end.command_line import run
+
+ASKED = ("--item", "id", "--time", "at", "--start", "0", "--end", "2", "--step", "1", "--window", "cumulative")
+BUDGET = ("--unit", "event", "--epsilon", "1e9")
+
+
+def chosen(source: object, engine: str | None = None) -> str:
+    module = engine_for(source, EngineSettings(engine=engine))
+    assert isinstance(module, ModuleType)
+    return module.__name__.removeprefix("dpwindows.engines.")
+
+
+def test_a_source_belongs_to_an_engine(tmp_path: Path) -> None:
+    sqlite3.connect(tmp_path / "log.db").execute("CREATE TABLE log (id, at)").connection.close()
+    (tmp_path / "log.sqlite").write_text("no database")
+    assert chosen("postgresql://host/logs") == "postgresql"
+    assert chosen("postgresql+psycopg2://host/logs") == "postgresql"
+    assert chosen("postgres://host/logs") == "postgresql"
+    assert chosen("POSTGRESQL://host/logs") == "postgresql"
+    assert chosen("sqlite:///log.db") == "sqlite"
+    assert chosen(tmp_path / "log.db") == "sqlite"
+    assert chosen(str(tmp_path / "log.db")) == "sqlite"
+    assert chosen(sqlalchemy.create_engine("sqlite://")) == "sqlite"
+    assert chosen(sqlalchemy.create_engine("postgresql+psycopg://host/logs")) == "postgresql"
+    for source in (
+        tmp_path / "log.sqlite",
+        "events.parquet",
+        "logs/*.csv",
+        "s3://bucket/events.parquet",
+        pa.table({}),
+        duckdb.sql("SELECT 1"),
+        42,
+    ):
+        assert chosen(source) == "duckdb"
+    assert chosen("events.parquet", "spark") == "spark"
+    assert chosen(pa.table({}), "duckdb") == "duckdb"
+
+
+@pytest.mark.xdist_group("spark")
+def test_spark_objects_belong_to_spark(spark: Any) -> None:
+    assert chosen(spark) == chosen(spark.range(1)) == "spark"
+
+
+@pytest.mark.parametrize(
+    ("address", "name", "reason"),
+    [
+        ("mysql://host/logs", "mysql", "no GROUPING SETS"),
+        ("mariadb+pymysql://host/logs", "mariadb", "no GROUPING SETS"),
+        ("mssql+pyodbc://host/logs", "mssql", "no RANGE frames with offsets"),
+        ("oracle://host/logs", "oracle", "an empty text for null"),
+        ("snowflake://host/logs", "snowflake", "nothing has shown that it counts the same"),
+        ("redshift+psycopg2://host/logs", "redshift", "nothing has shown"),
+        ("bigquery://project", "bigquery", "nothing has shown"),
+    ],
+)
+def test_an_unsupported_dialect_is_refused_by_name(address: str, name: str, reason: str) -> None:
+    """Before anything is connected to, and whatever engine is named."""
+    for engine in (None, "postgresql"):
+        with pytest.raises(InputError, match=f"{name} is not supported: .*{reason}.*; the engines are duckdb, spark"):
+            chosen(address, engine)
+
+
+def test_an_unsupported_sqlalchemy_engine_is_refused_by_name() -> None:
+    engine = sqlalchemy.create_mock_engine("mysql+pymysql://host/logs", lambda *arguments: None)
+    with pytest.raises(InputError, match="mysql is not supported"):
+        chosen(engine)
+
+
+def test_engines_are_named_once() -> None:
+    with pytest.raises(
+        InputError, match="there is no engine 'abacus'; the engines are duckdb, spark, postgresql, sqlite"
+    ):
+        chosen("events.parquet", "abacus")
+    assert engine_settings(None, None) == EngineSettings()
+    assert engine_settings(EngineSettings(threads=1), "spark") == EngineSettings(threads=1, engine="spark")
+    assert engine_settings(EngineSettings(engine="spark"), "spark").engine == "spark"
+    with pytest.raises(InputError, match=r"engine is 'spark' but settings\.engine is 'duckdb': give one of them"):
+        engine_settings(EngineSettings(engine="duckdb"), "spark")
+
+
+def test_settings_of_other_engines_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("x")
+    for settings, message in (
+        (EngineSettings(password_file=tmp_path / "secret"), "password_file does not go with the engine duckdb"),
+        (EngineSettings(spark_master="yarn"), "spark_master does not go with the engine duckdb: it is for Spark"),
+    ):
+        with pytest.raises(InputError, match=message):
+            count_events(pa.table({}), EventColumns("id", "at"), dw.Timeline.of_steps(2), [1], settings=settings)
+    with pytest.raises(InputError, match="password_file must be an existing file"):
+        EngineSettings(password_file=tmp_path / "none")
+
+
+def test_duckdb_does_not_read_addresses() -> None:
+    with pytest.raises(InputError, match=r"got a network address; databases are reached at postgresql://"):
+        count_events("s3://bucket/log.parquet", EventColumns("id", "at"), dw.Timeline.of_steps(2), [1])
+
+
+@pytest.mark.parametrize(
+    ("source", "options", "words"),
+    [
+        ("mysql://host/logs", ("--table", "visits"), ["mysql is not supported", "GROUPING SETS"]),
+        ("log.csv", ("--engine", "postgresql"), ["--table", "connection address"]),
+        ("log.csv", ("--engine", "sqlite"), ["no SQLite file"]),
+        ("log.csv", ("--spark-master", "yarn"), ["spark_master", "duckdb"]),
+        ("log.csv", ("--password-file", "none"), ["password_file", "existing"]),
+        ("log.csv", ("--engine", "mysql"), ["mysql", "duckdb", "postgresql"]),
+    ],
+)
+def test_the_command_line_refuses_and_writes_nothing(
+    source: str, options: tuple[str, ...], words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    outcome = run("release", source, *options, *ASKED, *BUDGET, "-o", "out.csv")
+    assert outcome.code == 2
+    assert all(word in outcome.err for word in words), outcome.err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_engine_is_an_option() -> None:
+    outcome = run("release", "--help")
+    assert f"[{'|'.join(ENGINES)}]" in outcome.out

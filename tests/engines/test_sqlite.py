@@ -1,0 +1,244 @@
+"""SQLite: what is read, what is refused, and that nothing is written."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy
+
+from dpwindows.engines.relation import EventQueries
+from dpwindows.engines.sqlite import _column, _SQLite
+from dpwindows.errors import EngineError, InputError
+from dpwindows.events import EngineSettings, EventColumns
+from dpwindows.recency import count_events, recency_sql
+from dpwindows.timeline import Timeline
+from tests.end_to_end.command_line import run
+
+STEPS = Timeline.of_steps(2)
+DAYS = Timeline("2013-01-01", "2013-01-06")
+COLUMNS = EventColumns("id", "at")
+WEIGHTED = EventColumns("id", "at", "n")
+Rows = list[tuple[Any, ...]]
+
+
+def written(path: Path, rows: Rows, columns: str = "id, at, n", name: str = "log") -> Path:
+    """A file with one table of these rows."""
+    connection = sqlite3.connect(path)
+    with connection:
+        connection.execute(f'CREATE TABLE "{name}" ({columns})')
+        connection.executemany(f'INSERT INTO "{name}" VALUES ({", ".join("?" * len(columns.split(",")))})', rows)
+    connection.close()
+    return path
+
+
+def counted(
+    source: object, columns: EventColumns = COLUMNS, timeline: Timeline = STEPS, *, k: int = 1, **options: Any
+) -> list[int]:
+    """The items with at least k occurrences in each step."""
+    return [int(count) for count in count_events(source, columns, timeline, [k], **options).rolling(k, 1)]
+
+
+# --- items, times and counts -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("collation", ["BINARY", "NOCASE", "RTRIM"])
+def test_items_are_told_apart_whatever_the_collation(tmp_path: Path, collation: str) -> None:
+    items = ["a", "A", "a ", "ä", "Ä", "7", "07", "7.0", ""]
+    path = written(tmp_path / "l.db", [(item, 0, 1) for item in items * 2], f"id TEXT COLLATE {collation}, at, n")
+    assert counted(path) == [len(items), 0]
+    assert counted(path, WEIGHTED, k=2) == [len(items), 0]
+
+
+@pytest.mark.parametrize("items", [[1, 2, 2**63 - 1, 2**63 - 2], [b"\x00", b"\x00\x00", b"a", b"A"]], ids=str)
+def test_items_of_one_type(tmp_path: Path, items: list[Any]) -> None:
+    assert counted(written(tmp_path / "l.db", [(item, 0, 1) for item in [*items, None]])) == [4, 0]
+
+
+@pytest.mark.parametrize(
+    ("items", "message"),
+    [
+        ([1.5, 2.5], "item column 'id' is of type REAL, and floating-point numbers do not identify items"),
+        ([1, 2.5], "of type INTEGER and REAL, and floating-point"),
+        ([7, "7"], "of type INTEGER and TEXT; items must be"),
+        ([b"a", "a"], "of type BLOB and TEXT; items must be"),
+    ],
+)
+def test_items_that_are_refused(tmp_path: Path, items: list[Any], message: str) -> None:
+    """Types are found among all rows: the last one is far outside the range."""
+    path = written(tmp_path / "l.db", [(item, 10 * place, 1) for place, item in enumerate(items)])
+    with pytest.raises(InputError, match=message):
+        counted(path)
+
+
+@pytest.mark.parametrize(
+    ("time", "timeline", "message"),
+    [
+        (1356998400, DAYS, "of type INTEGER; steps of 1d need .* give step as a plain integer"),
+        (2456293.5, DAYS, "of type REAL; steps of 1d need"),
+        (0.5, STEPS, "of type REAL, but the timeline has integer steps"),
+        (b"x", STEPS, "of type BLOB, but the timeline has integer steps"),
+        ("secret", DAYS, "the time column 'at' is text and not all of it can be read; expected ISO 8601"),
+        ("2013-02-30", DAYS, "the time column 'at' is text .* expected ISO 8601"),
+        ("now", DAYS, "the time column 'at' is text .* expected ISO 8601"),
+        ("1.5", STEPS, "the time column 'at' is text .* expected whole numbers, since the timeline"),
+    ],
+)
+def test_times_that_do_not_fit(tmp_path: Path, time: Any, timeline: Timeline, message: str) -> None:
+    path = written(tmp_path / "l.db", [("a", time, 1)])
+    with pytest.raises(InputError, match=message) as caught:
+        counted(path, timeline=timeline)
+    assert "secret" not in str(caught.value)
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
+
+
+def test_integers_far_outside(tmp_path: Path) -> None:
+    rows: Rows = [(place, time, 1) for place, time in enumerate([-(2**63), 2**63 - 1, -1, 0, 1, 2])]
+    assert counted(written(tmp_path / "l.db", rows)) == [1, 1]
+    rows = [(place, f" {time}", 1) for place, time in enumerate([-(10**30), 10**30, "-1", "+0", "01", "2"])]
+    assert counted(written(tmp_path / "t.db", rows)) == [1, 1]
+
+
+def test_counts(tmp_path: Path) -> None:
+    huge = 2**63 - 1
+    rows: Rows = [("a", 0, huge), ("a", 0, huge), ("b", 0, 1), ("b", 0, 1), ("c", 0, 0), ("d", 0, -5), ("e", 0, None)]
+    assert [counted(written(tmp_path / f"{k}.db", rows), WEIGHTED, k=k)[0] for k in (1, 2, 3)] == [2, 2, 1]
+    rows = [(item, time, None if n is None else str(n)) for item, time, n in rows]
+    rows += [("f", 0, "9" * 60), ("g", 0, "-" + "9" * 60), ("h", 0, "\t+2 \n")]
+    assert [counted(written(tmp_path / f"t{k}.db", rows), WEIGHTED, k=k)[0] for k in (1, 2, 3)] == [4, 4, 2]
+    for bad in ("", "+", "1.5", "--1", "1 2", "secret"):
+        path = written(tmp_path / f"bad{bad}.db", [("a", 0, bad)])
+        with pytest.raises(
+            InputError, match=r"the count column 'n' is text and not all of it .* expected whole numbers"
+        ):
+            counted(path, WEIGHTED)
+    with pytest.raises(InputError, match="of type REAL; counts must be of an integer type"):
+        counted(written(tmp_path / "real.db", [("a", 0, 1.5)]), WEIGHTED)
+
+
+def test_an_empty_table_is_no_event(tmp_path: Path) -> None:
+    path = written(tmp_path / "l.db", [])
+    assert counted(path, WEIGHTED) == [0, 0]
+    assert counted(path, timeline=DAYS) == [0] * 5
+
+
+# --- files, tables and names ---------------------------------------------------------------------------------------
+
+
+def test_paths_addresses_and_engines(tmp_path: Path) -> None:
+    path = written(tmp_path / "a log%41?#.db", [("a", 0, 1)])
+    assert counted(path) == counted(str(path)) == counted(path, settings=EngineSettings(engine="sqlite")) == [1, 0]
+    plain = path.rename(tmp_path / "a log.db")
+    engine = sqlalchemy.create_engine(f"sqlite:///{plain}")
+    assert counted(f"sqlite:///{plain}") == counted(engine) == [1, 0]
+    engine.dispose()
+    for source, message in (
+        (tmp_path / "none.db", "there is no SQLite file"),
+        ("sqlite://", "there is no SQLite file"),
+        ("postgresql://h/d", "reads the path of a SQLite file"),
+        (42, "reads the path of a SQLite file.* got int"),
+    ):
+        with pytest.raises(InputError, match=message):
+            counted(source, settings=EngineSettings(engine="sqlite"))
+
+
+@pytest.mark.parametrize("name", ['x"; DROP TABLE log; --', "it's", "100%", "%s", ":name", "a.b", "count", "Ünï"])
+def test_any_name_is_only_a_name(tmp_path: Path, name: str) -> None:
+    quoted = name.replace('"', '""')
+    path = written(tmp_path / "l.db", [("a", 0)], f'"{quoted}", at', quoted)
+    assert counted(path, EventColumns(name, "at"), table=name) == [1, 0]
+
+
+def test_tables_and_views(tmp_path: Path) -> None:
+    path = written(tmp_path / "l.db", [("a", 0, 1), ("b", 1, 1)])
+    connection = sqlite3.connect(path)
+    connection.execute("CREATE VIEW shown AS SELECT id, at FROM log WHERE at = 1")
+    connection.close()
+    assert counted(path, table="shown") == [0, 1]
+    with pytest.raises(InputError, match="the SQLite file has 2 tables, name one of them: log, shown"):
+        counted(path)
+    with pytest.raises(InputError, match=r"has no table 'logs' \(did you mean 'log'\?\)"):
+        counted(path, table="logs")
+    with pytest.raises(InputError, match=r"table log has no column 'Id' for the item \(did you mean 'id'\?\)"):
+        counted(path, EventColumns("Id", "at"), table="log")
+
+
+def test_nothing_is_written(tmp_path: Path) -> None:
+    path = written(tmp_path / "l.db", [("a", 0, 1)])
+    path.chmod(0o444)
+    before = (path.read_bytes(), path.stat().st_mtime_ns)
+    said: list[str] = []
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}")
+    sqlalchemy.event.listen(engine, "before_cursor_execute", lambda *arguments: said.append(arguments[2]))
+    assert counted(path) == counted(engine) == [1, 0]
+    assert {statement.split()[0] for statement in said} == {"BEGIN", "SELECT", "WITH"}
+    engine.dispose()
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert [file.name for file in tmp_path.iterdir()] == ["l.db"]
+
+
+def test_a_log_that_is_written_to_meanwhile(tmp_path: Path) -> None:
+    """In write-ahead mode the last committed state is counted; a lock is the environment's fault."""
+    path = written(tmp_path / "l.db", [("a", 0, 1)])
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("BEGIN IMMEDIATE")
+    writer.execute("INSERT INTO log VALUES ('b', 0, 1)")
+    assert counted(path) == [1, 0]
+    writer.execute("COMMIT")
+    assert counted(path) == [2, 0]
+    writer.execute("PRAGMA journal_mode = DELETE")
+    writer.execute("BEGIN EXCLUSIVE")
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}", connect_args={"timeout": 0.05})
+    with pytest.raises(EngineError, match="locked by a process that writes to it"):
+        counted(engine)
+    engine.dispose()
+    writer.close()
+
+
+def test_a_damaged_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "l.db", [(f"item-{i}", i % 2, 1) for i in range(5000)])
+    content = bytearray(path.read_bytes())
+    content[100:8192] = b"\xff" * 8092
+    path.write_bytes(bytes(content))
+    with pytest.raises(InputError, match="damaged"):
+        counted(path)
+
+
+def test_the_events_are_read_once(tmp_path: Path) -> None:
+    """GROUPING SETS become several readings, of a table that is made once and in one pass over the log."""
+    queries = EventQueries(_SQLite(), WEIGHTED, STEPS, cap=9)
+    held = _column({"integer"})
+    events = queries.sql(
+        "SELECT id AS item, at AS time, n AS count FROM log", {"item": held, "time": held, "count": held}
+    )
+    connection = sqlite3.connect(written(tmp_path / "l.db", []))
+    for weighted in (False, True):
+        query = recency_sql(f"({events})", [1, 3, 9], weighted=weighted, grouping_sets=False)
+        steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
+        assert sum(step.startswith("SCAN log") for step in steps) == 1
+        assert sum(step.startswith("MATERIALIZE") for step in steps) >= 1
+    connection.close()
+
+
+def test_settings_that_mean_nothing_are_refused(tmp_path: Path) -> None:
+    path = written(tmp_path / "l.db", [])
+    for setting in ({"memory_limit": "1GB"}, {"threads": 1}, {"spill_directory": tmp_path}, {"spark_master": "yarn"}):
+        with pytest.raises(InputError, match=f"{next(iter(setting))} does not go with the engine sqlite"):
+            counted(path, settings=EngineSettings(**setting))
+
+
+# --- from the command line -------------------------------------------------------------------------------------------
+
+
+def test_a_release_of_a_file(tmp_path: Path) -> None:
+    path = written(tmp_path / "l.db", [("ann", "2013-01-01 10:00:00", 1), ("bob", "2013-01-03", 1)])
+    out = tmp_path / "release.json"
+    asked = ("--item", "id", "--time", "at", "--start", "2013-01-01", "--end", "2013-01-05", "--window", "cumulative")
+    for source in (path, f"sqlite:///{path}"):
+        outcome = run("release", source, *asked, "--unit", "event", "--epsilon", "1e9", "-o", out, "--force")
+        assert outcome.code == 0, outcome.err
+        assert [round(row["estimate"]) for row in json.loads(out.read_text())["rows"]] == [1, 1, 2, 2]

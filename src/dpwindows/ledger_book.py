@@ -134,8 +134,8 @@ class Book:
         ends = [self.instant_text(edge) for edge in (piece.start, piece.end)]
         where = "" if ends == [None, None] else f" between {ends[0] or 'the beginning'} and {ends[1] or 'the end'}"
         return OverBudgetError(
-            f"dataset {self.dataset!r} has a total of {self.total}; {_text(spent_of(before))} is spent{where}. "
-            f"This {request.kind} asks for {request.budget}, and {_text(left_of(before))} is left: nothing was "
+            f"dataset {self.dataset!r} has a total of {self.total}; {amount_text(spent_of(before))} is spent{where}. "
+            f"This {request.kind} asks for {request.budget}, and {amount_text(left_of(before))} is left: nothing was "
             "drawn or spent. Ask for a smaller budget, or use the releases there are"
         )
 
@@ -194,8 +194,12 @@ def _across(pick: Any, amounts: list[dict[str, float]]) -> dict[str, float]:
     return {name: pick(amount[name] for amount in amounts if name in amount) for name in names}
 
 
-def _text(amount: dict[str, float]) -> str:
-    return ", ".join(f"{name} = {value:.10g}" for name, value in amount.items())
+def amount_text(amount: dict[str, Any]) -> str:
+    """What was spent, or is left, as text."""
+    shown = {name: f"{name} = {value:.10g}" for name, value in amount.items() if name != "kind"}
+    if {"epsilon", "rho"} <= set(shown):
+        return f"{shown['rho']}, or {shown['epsilon']} alone"
+    return ", ".join(shown.values())
 
 
 def asked_text(asked: dict[str, Any]) -> str:

@@ -83,6 +83,11 @@ def _show_page(page: dict[str, Any], console: Console) -> None:
         of = "an event" if page["unit"] == "event" else "the first event of the steps protected together"
         console.print(f"\nReleases of disjoint ranges do not add up. By the time of {of}:")
         console.print(_pieces(page["by_time"]))
+    if "rho" in page["left"] and "epsilon" in page["left"]:
+        console.print(
+            "\nWhere a rho was spent, converting it took its part of epsilon, once, and all the delta that was left.",
+            highlight=False,
+        )
     if any(entry["kind"] == "release" and entry["release_id"] is None for entry in page["entries"]):
         console.print(
             "\n'nothing stored': the budget is spent; the release is being drawn now, or it was lost in a crash before "
@@ -122,7 +127,9 @@ def _pieces(by_time: list[dict[str, Any]]) -> Table:
 
 
 def _amount(values: dict[str, Any]) -> str:
-    return ", ".join(f"{name} = {value:.10g}" for name, value in values.items() if name != "kind")
+    from dpwindows.ledger_book import amount_text
+
+    return amount_text(values)
 
 
 def _plain(text: str) -> str:

@@ -81,9 +81,8 @@ def scale_of(design: Design, budget: Budget) -> float:
     return scales(budget, design.problem.law, [design.sensitivity], [1.0], [rows])[0]
 
 
-@pytest.mark.parametrize(
-    ("steps", "thresholds"), [(4, (1,)), pytest.param(3, (1, 2), marks=pytest.mark.slow), (3, (2,))], ids=str
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("steps", "thresholds"), [(4, (1,)), (3, (1, 2))], ids=str)
 def test_every_strategy_is_within_its_claim_over_every_neighbour(steps: int, thresholds: tuple[int, ...]) -> None:
     met = set()
     for name, measurement, budget in mechanisms(steps, thresholds):

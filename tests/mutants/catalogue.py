@@ -167,7 +167,7 @@ MUTANTS = [
         "exact = answers.windows(k, block.first, block.starts, block.first, block.ends)[:, ::-1]",
         "exact = np.tril(answers.windows(k, block.first, block.starts, block.first, block.ends), "
         "longest_window(self.problem.window, self.problem.steps) - 1)[:, ::-1]",
-        f"{CELLS}[4-(1,)]",
+        f"{CELLS}[3-(1,)]",
     ),
     Mutant(
         "mixed signs under a one-sign bound",
@@ -175,7 +175,7 @@ MUTANTS = [
         "pattern_sensitivity.py",
         "return 4 * rolling_patterns_add_remove_l2(",
         "return rolling_patterns_add_remove_l2(",
-        f"{CELLS}[4-(1,)]",
+        f"{CELLS}[3-(1,)]",
     ),
     Mutant(
         "a changed item under the bound of an added one",

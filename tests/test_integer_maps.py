@@ -20,6 +20,7 @@ from dpwindows.integer_maps import (
     convolve_exactly,
     widen,
 )
+from dpwindows.tent_tree import TentTree
 
 Floats = NDArray[np.float64]
 SIZES = (1, 2, 3, 4, 5, 7, 10, 16, 17, 31, 50)
@@ -37,6 +38,7 @@ def maps_of(length: int, rng: np.random.Generator) -> list[IntegerMap]:
         for every in sorted({1, 2, 3, max(1, length - 1), length, length + 3})
     ]
     found += [Tree(length, branching) for branching in (2, 3, 4, 7, 64)]
+    found += [TentTree(length, ()), TentTree(length, (length // 3, 1 if length > 1 else 0), 97)]
     return found
 
 
@@ -102,7 +104,7 @@ def test_variance_and_fourth_moment_are_those_of_the_decoder(length: int) -> Non
 def test_least_squares_maps_decode_by_the_pseudo_inverse(length: int) -> None:
     rng = np.random.default_rng(length)
     for found in maps_of(length, rng):
-        if isinstance(found, (Tree, AnchoredDifferences)):
+        if isinstance(found, (Tree, TentTree, AnchoredDifferences)):
             best = np.linalg.pinv(matrix_of(found).astype(np.float64))
             assert np.allclose(decoder_of(found), best, atol=1e-8)
 
@@ -122,6 +124,55 @@ def test_trees_of_any_shape(length: int, branching: int) -> None:
     decoder = decoder_of(tree)
     assert np.allclose(decoder, np.linalg.pinv(matrix.astype(np.float64)), atol=1e-8)
     assert np.allclose(tree.variance(), (decoder**2).sum(axis=1), rtol=1e-9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(length=st.integers(1, 70), shares=st.lists(st.floats(0, 0.99), max_size=3), unit=st.sampled_from([4, 7, 1000]))
+def test_tent_trees_of_any_shape(length: int, shares: list[float], unit: int) -> None:
+    tree = TentTree(length, tuple(int(share * length) for share in shares), unit)
+    matrix = matrix_of(tree)
+    weights = matrix @ np.tril(np.ones((length, length), dtype=np.int64))  # of the increments
+    assert (weights >= 0).all()
+    assert (weights.sum(axis=0) == tree.column_total).all()
+    assert tree.column_total == unit * (1 + len(shares))
+    leaves = weights[:length]
+    assert (np.diagonal(leaves) > 0).all()
+    assert np.count_nonzero(leaves) == length
+    assert weights[length:].max(initial=0) <= unit
+    # Tents overlap: up to rounding two of a level share what they weigh between their tops.
+    if shares and tree.tents[0] >= 2:
+        assert leaves[length // 2, length // 2] <= tree.column_total - unit + 1 + unit * (len(shares) - 1)
+    decoder = decoder_of(tree)
+    assert np.allclose(decoder, np.linalg.pinv(matrix.astype(np.float64)), atol=1e-8)
+    assert np.allclose(tree.variance(), (decoder**2).sum(axis=1), rtol=1e-9)
+
+
+def test_tents_are_as_they_are_described() -> None:
+    tree = TentTree(10, (3,), 100)
+    spacing = 10 / 3.7
+    for tent, row in enumerate((matrix_of(tree) @ np.tril(np.ones((10, 10), dtype=np.int64)))[10:]):
+        top = spacing * (tent + 0.7)
+        for t, weight in enumerate(row):
+            height = 1.0 if tent == 0 and t + 0.5 < top else max(0.0, 1 - abs(t + 0.5 - top) / spacing)
+            assert weight == pytest.approx(100 * height, abs=0.5 + 1e-9)
+    with pytest.raises(ValueError, match="fewer tents than the 3 positions"):
+        TentTree(3, (3,))
+    with pytest.raises(ValueError, match="too coarse"):
+        TentTree(9, (2, 2, 2), 3)
+
+
+def test_many_tents_on_a_long_series_are_read_as_exactly_as_few() -> None:
+    """Long enough for sums to lose their digits where the algebra is careless."""
+    length = 50_000
+    tree = TentTree(length, (746, 11))
+    tents, leaves = tree._tents, tree._leaves.astype(np.float64)
+    variance = tree.variance()
+    for t in (0, 1, 66, 9_999, 17_123, length - 2, length - 1):
+        prefix = (np.arange(length) <= t).astype(np.float64)
+        # Reading back `prefix / leaves` solves the normal equations for the prefix; put in, the solution must fit them.
+        solved = np.diff(tree.decode(np.concatenate([prefix / leaves, np.zeros(tree.rows - length)])), prepend=0)
+        assert abs(leaves**2 * solved + tents.T @ (tents @ solved) - prefix).max() < 1e-7
+        assert variance[t] == pytest.approx(float(prefix @ solved), rel=1e-7)
 
 
 @settings(max_examples=60, deadline=None)

@@ -624,6 +624,20 @@ MUTANTS = [
         CELLS,
     ),
     Mutant(
+        "an increment has weights in tents and its whole weight besides",
+        "tent_tree.py",
+        "self.column_total - self._tents.sum(axis=0)",
+        "self.column_total - 0 * self._tents.sum(axis=0)",
+        _at("sensitivity", "test_trees_of_any_kind"),
+    ),
+    Mutant(
+        "a rectangle has two corners",
+        "sensitivity.py",
+        "return 4 * sum(thresholds) * blocks_met * start_total * end_total",
+        "return 2 * sum(thresholds) * blocks_met * start_total * end_total",
+        _at("sensitivity", "test_tensor_trees_of_any_kind_with_any_widths_and_extents"),
+    ),
+    Mutant(
         "an added item touches what an event touches",
         "sensitivity.py",
         "return windows_touched if event else windows * len(thresholds)",

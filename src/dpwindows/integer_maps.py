@@ -15,7 +15,7 @@ Maps never depend on the data; their parameters are fixed by what is asked and b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -92,7 +92,8 @@ def invert_filter(taps: Sequence[int], filtered: FloatArray) -> FloatArray:
     return np.asarray(signal.lfilter([1.0], np.array(taps, dtype=np.float64), filtered, axis=0))
 
 
-def _dense_fourth_moment(decode: Any, rows: int, length: int) -> FloatArray | None:
+def dense_fourth_moment(decode: Callable[[FloatArray], FloatArray], rows: int, length: int) -> FloatArray | None:
+    """Sums of fourth powers of a decoder's rows, from its explicit matrix; None beyond 2,048 rows or positions."""
     if max(rows, length) > _DENSE:
         return None
     weights: FloatArray = decode(np.eye(rows))
@@ -276,7 +277,7 @@ class AnchoredDifferences:
 
     def fourth_moment(self) -> FloatArray | None:
         """From the explicit decoder for up to 2,048 rows, None beyond."""
-        return _dense_fourth_moment(self.decode, self.rows, self.length)
+        return dense_fourth_moment(self.decode, self.rows, self.length)
 
 
 @dataclass(frozen=True)
@@ -304,6 +305,11 @@ class Tree:
     def levels(self) -> int:
         """How many nodes hold any one increment."""
         return len(self.level_sizes)
+
+    @property
+    def column_total(self) -> int:
+        """What the weights of any one increment add up to: one for each level."""
+        return self.levels
 
     @property
     def rows(self) -> int:
@@ -375,4 +381,4 @@ class Tree:
 
     def fourth_moment(self) -> FloatArray | None:
         """From the explicit decoder for up to 2,048 rows, None beyond."""
-        return _dense_fourth_moment(self.decode, self.rows, self.length)
+        return dense_fourth_moment(self.decode, self.rows, self.length)

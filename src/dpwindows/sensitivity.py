@@ -202,14 +202,19 @@ def cumulative_counter_add_remove_l2(
     return len(thresholds) * largest
 
 
-def cumulative_tree_l1(levels: int, moved_ends: int, thresholds: Thresholds) -> int:
-    """Cumulative counts through a tree of increments: `moved_ends * levels` for each threshold.
+def cumulative_tree_l1(column_total: int, moved_ends: int, thresholds: Thresholds) -> int:
+    """Cumulative counts through a tree of increments: `moved_ends * column_total` for each threshold.
 
-    Proof. For each threshold g is an interval of one sign, so its increments are +1 at one step and -1 at another
-    (`moved_ends = 2`: event level, and formal item level); under add/remove `g = f` has a single increment
-    (`moved_ends = 1`). An increment is in one node of each of the `levels` levels. QED.
+    Every row of the tree is a sum of the increments `x_t - x_{t-1}` (`x_0 = 0`) times whole weights, and the absolute
+    weights of any one increment, over all rows, add up to at most `column_total`: its L1 norm as a column.
+
+    Proof. For each threshold g is an interval of one sign, so its increments are +1 at one step and -1 at another, or
+    at none (`moved_ends = 2`: event level, and formal item level); under add/remove `g = f` has a single increment
+    (`moved_ends = 1`). The measurement is linear in the increments: it changes by a sum of at most `moved_ends`
+    columns or their opposites, in L1 by at most `column_total` each. Thresholds are measured apart: their norms add.
+    QED.
     """
-    return moved_ends * levels * len(thresholds)
+    return moved_ends * column_total * len(thresholds)
 
 
 # --- Rolling --------------------------------------------------------------------------------------------------------
@@ -365,24 +370,34 @@ def any_counters_l2(taps: Sequence[int], reach: int, steps: int, thresholds: Thr
     return len(thresholds) * sum(norms[min(reach, steps - a)] for a in range(steps))
 
 
-def any_tree_event_l1(start_levels: int, end_levels: int, blocks_met: int, thresholds: Thresholds) -> int:
+def any_tree_event_l1(start_total: int, end_total: int, blocks_met: int, thresholds: Thresholds) -> int:
     """Any windows, one occurrence added or removed, through a tree of increments on starts and one on ends.
 
-    Proof. In each block of starts an event meets (at most `blocks_met`), threshold k changes on k rectangles, whose
-    two-dimensional increments are +1 or -1 at four corners each. A corner is in one node of each level of either
-    tree, `start_levels * end_levels` products in all. QED.
+    In each block of starts a row is `sum_ij u_i v_j d_ij`, with `d_ij` the two-dimensional increments (differences
+    along both axes, 0 outside the block), u a row of the tree on starts and v one of the tree on ends; every pair of
+    rows is measured. The absolute weights of any one increment add up to at most `start_total` over the rows of every
+    tree on starts in use, and to at most `end_total` over those of every tree on ends (`cumulative_tree_l1`).
+
+    Proof. In each block of starts an event meets (at most `blocks_met`), threshold k changes on k rectangles, of one
+    sign: their increments are +1 or -1 at four corners each, or at fewer where a side lies on the block's edge. A unit
+    increment at (i, j) moves the row (u, v) by `u_i v_j`, all rows by `sum |u_i| sum |v_j|` in L1, at most
+    `start_total * end_total`. Norms of corners, rectangles, blocks and thresholds add. Taking an axis from its last
+    position to its first leaves every rectangle a rectangle. QED.
     """
-    return 4 * sum(thresholds) * blocks_met * start_levels * end_levels
+    return 4 * sum(thresholds) * blocks_met * start_total * end_total
 
 
-def any_counters_l1(levels: int, steps: int, thresholds: Thresholds, *, formal: bool) -> int:
+def any_counters_l1(column_total: int, steps: int, thresholds: Thresholds, *, formal: bool) -> int:
     """Any windows, one item changed arbitrarily (`formal`) or added or removed: a tree for every start.
 
-    Proof. For every start and threshold the increments of the counter change in one step (added or removed) or in
-    two (changed), each of which is in `levels` nodes. The series of late starts are continued past the horizon by
-    their last value, which has no increments there. QED.
+    Every row of the tree is a weighted sum of the increments of one start's series, and the absolute weights of any
+    one increment add up to at most `column_total` (as in `cumulative_tree_l1`).
+
+    Proof. For every start and threshold the increments of the counter change by 1 in one step (added or removed) or
+    in two (changed), each of which moves the measurement by at most `column_total` in L1. The series of late starts
+    are continued past the horizon by their last value, which has no increments there. QED.
     """
-    return (2 if formal else 1) * levels * steps * len(thresholds)
+    return (2 if formal else 1) * column_total * steps * len(thresholds)
 
 
 # --- Direct measurement ---------------------------------------------------------------------------------------------

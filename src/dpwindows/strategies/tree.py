@@ -1,10 +1,16 @@
-"""`tree`: sums over the nodes of a b-ary tree of increments, decoded by least squares; Laplace noise.
+"""`tree`: increments, and sums of them under overlapping tents, decoded by least squares; Laplace noise.
 
 Cumulative counts use one tree along time; any windows at event level a product of two, one on starts and one on
-ends; any windows at item level one tree for every start.
+ends; any windows at item level one tree for every start. All levels of a tree weigh the same: weights of their own,
+tried together with the numbers of tents, change the least error by less than a thousandth.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -17,85 +23,180 @@ from dpwindows.strategies.design import (
     BOUNDED_UNITS,
     BlocksDesign,
     CountersDesign,
+    Criterion,
     Design,
     Problem,
     SeriesDesign,
     score,
 )
-from dpwindows.strategies.square import block_widths
+from dpwindows.strategies.square import block_variance, block_widths
+from dpwindows.tent_tree import TentTree
 from dpwindows.windows import longest_window
 
 NAME = "tree"
-_BRANCHINGS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32, 48, 64, 96, 128)
+# Longer series are measured by trees of blocks, which are read in linear time.
+_LONGEST = 1 << 15
+# Numbers of tents are searched on at most this many positions; longer trees have them in proportion.
+_SEARCHED = 730
+# Numbers of tents to begin with, by the number of levels: factors of `length`, divided once more for every level by
+# its root of degree levels + 1. And how much worse than others these may be and still be searched from.
+_USUAL = ((), (0.5,), (0.6, 0.35), (0.6, 0.45, 0.32))
+_HOPELESS = 1.08
+_BRANCHINGS = (4, 6, 8, 10, 12, 14, 16, 20, 24, 32)
+
+Counts = tuple[int, ...]
 
 
 def design(problem: Problem) -> Design | None:
-    """The branching of least error, or None where trees do not apply."""
+    """The numbers of tents of least error, or None where trees do not apply."""
     if not isinstance(problem.unit, BOUNDED_UNITS):
         return None
     if problem.law != LAPLACE:
         return None
     if isinstance(problem.window, Cumulative):
-        return min((_along_time(problem, branching) for branching in _branchings(problem.steps)), key=score)
+        return _along_time(problem)
     if not isinstance(problem.window, AnyWindow):
         return None
     longest = longest_window(problem.window, problem.steps)
     if not isinstance(problem.unit, EventLevel):
-        return min((_for_every_start(problem, branching, longest) for branching in _branchings(longest)), key=score)
-    return min((_best_square(problem, width, longest) for width in block_widths(problem)), key=score)
+        return _for_every_start(problem, longest)
+    return min((_square(problem, width, longest) for width in block_widths(problem)), key=score)
 
 
-def _branchings(length: int) -> list[int]:
-    # A branching of at least the length is one level: every increment measured directly.
-    return [branching for branching in _BRANCHINGS if branching < length] + [max(2, length)]
-
-
-def _along_time(problem: Problem, branching: int) -> Design:
-    found = Tree(problem.steps, branching)
+def _along_time(problem: Problem) -> Design:
+    found: TentTree | Tree
+    if problem.steps > _LONGEST:
+        found = _blocks(problem.steps, problem.criterion)
+        parameters: dict[str, Any] = {"branching": found.branching, "levels": found.levels}
+    else:
+        found = TentTree(problem.steps, _for_series(problem.steps, 0, problem.criterion), _unit(problem))
+        parameters = {"tents": list(found.tents), "unit": found.unit}
     moved_ends = 1 if isinstance(problem.unit, ItemAddRemove) else 2
-    bound = sensitivity.cumulative_tree_l1(found.levels, moved_ends, problem.thresholds)
-    return SeriesDesign(problem, NAME, bound, "dpwindows.sensitivity.cumulative_tree_l1", _parameters(found), map=found)
+    bound = sensitivity.cumulative_tree_l1(found.column_total, moved_ends, problem.thresholds)
+    return SeriesDesign(problem, NAME, bound, "dpwindows.sensitivity.cumulative_tree_l1", parameters, map=found)
 
 
-def _for_every_start(problem: Problem, branching: int, longest: int) -> Design:
-    found = Tree(longest, branching)
+def _blocks(length: int, criterion: Criterion) -> Tree:
+    trees = [Tree(length, branching) for branching in _BRANCHINGS]
+    return min(trees, key=lambda tree: _error(tree, criterion))
+
+
+def _for_every_start(problem: Problem, longest: int) -> Design:
+    found = TentTree(longest, _for_series(longest, problem.steps, problem.criterion), _unit(problem))
     if isinstance(problem.unit, ItemPerPeriod):
         bound = period_sensitivity.any_counters_period_l1(
-            found.levels, longest, problem.unit.steps, problem.steps, problem.thresholds
+            found.column_total, longest, problem.unit.steps, problem.steps, problem.thresholds
         )
         proof = "dpwindows.period_sensitivity.any_counters_period_l1"
     else:
         formal = isinstance(problem.unit, ItemLevel)
-        bound = sensitivity.any_counters_l1(found.levels, problem.steps, problem.thresholds, formal=formal)
+        bound = sensitivity.any_counters_l1(found.column_total, problem.steps, problem.thresholds, formal=formal)
         proof = "dpwindows.sensitivity.any_counters_l1"
-    return CountersDesign(problem, NAME, bound, proof, _parameters(found), map=found, causal=False)
+    parameters = {"tents": list(found.tents), "unit": found.unit}
+    return CountersDesign(problem, NAME, bound, proof, parameters, map=found, causal=False)
 
 
-def _best_square(problem: Problem, width: int, longest: int) -> Design:
+def _square(problem: Problem, width: int, longest: int) -> Design:
     extent = min(width + longest - 1, problem.steps)
-
-    def error(branching: int) -> float:
-        starts, ends = Tree(width, branching), Tree(extent, branching)
-        return starts.levels * ends.levels * float(np.sqrt(_mean(starts.variance()) * _mean(ends.variance())))
-
-    branching = min(_branchings(extent), key=error)
-    starts, ends = Tree(width, branching), Tree(extent, branching)
+    counts, unit = _for_square(width, extent, longest, problem.criterion), _unit(problem)
     met = min(-(-extent // width), -(-problem.steps // width))
-    bound = sensitivity.any_tree_event_l1(starts.levels, ends.levels, met, problem.thresholds)
+    total = TentTree(extent, counts, unit).column_total
+    bound = sensitivity.any_tree_event_l1(total, total, met, problem.thresholds)
     return BlocksDesign(
         problem,
         NAME,
         bound,
         "dpwindows.sensitivity.any_tree_event_l1",
-        {"branching": branching, "width": width, "start_levels": starts.levels, "end_levels": ends.levels},
+        {"tents": list(counts), "unit": unit, "width": width},
         width=width,
-        make_map=lambda size: Tree(size, branching),
+        make_map=lambda size: _in_proportion(counts, extent, size, unit),
     )
 
 
-def _mean(variance: FloatArray) -> float:
-    return float(variance.mean())
+def _in_proportion(counts: Counts, length: int, size: int, unit: int) -> TentTree:
+    """The tree of `size` positions with its tents as dense as those of another, and the same column total."""
+    return TentTree(size, tuple(min(round(number * size / length), size - 1) for number in counts), unit)
 
 
-def _parameters(found: Tree) -> dict[str, int]:
-    return {"branching": found.branching, "levels": found.levels}
+def _unit(problem: Problem) -> int:
+    """What a tent weighs at its top: smaller where noise is so wide that the lattice must be coarse."""
+    return 1 << max(2, min(10, problem.bits - 14))
+
+
+# --- How many tents -------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=128)
+def _for_series(length: int, starts: int, criterion: Criterion) -> Counts:
+    """Numbers of tents for values that matter alike; or, with `starts`, as many windows of length n as fit in them."""
+
+    def error(size: int, counts: Counts) -> float:
+        importance = starts * size / length - np.arange(size, dtype=np.float64) if starts else None
+        return _error(TentTree(size, counts), criterion, importance)
+
+    return _best(length, error)
+
+
+def _error(tree: TentTree | Tree, criterion: Criterion, importance: FloatArray | None = None) -> float:
+    """The error of a tree's values by a criterion, up to a constant."""
+    variance = tree.variance()
+    worst = variance.max() if criterion == "max" else np.average(variance, weights=importance)
+    return tree.column_total * float(np.sqrt(worst))
+
+
+@lru_cache(maxsize=128)
+def _for_square(width: int, extent: int, longest: int, criterion: Criterion) -> Counts:
+    """Numbers of tents on the `extent` ends of a full block, those on its `width` starts being in proportion."""
+
+    def error(size: int, counts: Counts) -> float:
+        starts = max(1, round(width * size / extent))
+        ends = TentTree(size, counts)
+        along_starts = _in_proportion(counts, size, starts, ends.unit).variance()
+        worst = block_variance(along_starts, ends.variance()[::-1], max(1, round(longest * size / extent)), criterion)
+        return ends.column_total**2 * float(np.sqrt(worst))
+
+    return _best(extent, error)
+
+
+def _best(length: int, error: Callable[[int, Counts], float]) -> Counts:
+    """The numbers of tents of least `error(length, counts)`, found on a shorter tree if that one is long."""
+    size = min(length, _SEARCHED)
+    starts = [counts for levels in range(len(_USUAL)) if (counts := _usual(size, levels)) is not None]
+    errors = [error(size, counts) for counts in starts]
+    found = [
+        _descend(counts, lambda counts: error(size, counts))
+        for counts, first in zip(starts, errors, strict=True)
+        if first <= _HOPELESS * min(errors) or length > size
+    ]
+    if length > size:
+        found = [tuple(_stretched(counts, length / size)) for counts in found]
+    return min(found, key=lambda counts: error(length, counts))
+
+
+def _usual(length: int, levels: int) -> Counts | None:
+    """Numbers of tents that are about right for so many levels; None where there is no room for them."""
+    distance = length ** (1 / (levels + 1))
+    counts = tuple(round(factor * length / distance ** (level + 1)) for level, factor in enumerate(_USUAL[levels]))
+    return counts if all(1 <= number < length for number in counts) else None
+
+
+def _stretched(counts: Counts, factor: float) -> Iterator[int]:
+    """Numbers of tents of the same shape on `factor` times as many positions."""
+    for level, number in enumerate(counts):
+        yield round(number * factor ** (1 - (level + 1) / (len(counts) + 1)))
+
+
+def _descend(counts: Counts, error: Callable[[Counts], float]) -> Counts:
+    """Change one number at a time, in coarse and then in fine steps, for as long as the error falls."""
+    least = error(counts)
+    for step in (1.35, 1.1):
+        moved = True
+        while moved:
+            moved = False
+            for level, number in enumerate(counts):
+                for changed in (math.floor(number / step), math.ceil(number * step)):
+                    tried = (*counts[:level], changed, *counts[level + 1 :])
+                    if changed >= 1 and (found := error(tried)) < least:
+                        counts, least, moved = tried, found, True
+                        break
+    return counts

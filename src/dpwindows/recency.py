@@ -49,7 +49,7 @@ def count_events(
     settings = settings or EngineSettings()
     engine = engine_for(source, settings)
     counted = engine.signed_counts(source, columns, timeline, wanted, table=table, settings=settings)
-    return ExactAnswers(timeline.steps, _by_threshold(counted, wanted))
+    return ExactAnswers(timeline.steps, by_threshold(counted, wanted))
 
 
 def recency_sql(events: str, thresholds: Sequence[int], *, weighted: bool, grouping_sets: bool = True) -> str:
@@ -61,20 +61,34 @@ def recency_sql(events: str, thresholds: Sequence[int], *, weighted: bool, group
     query asks for it to be MATERIALIZED.
     """
     if weighted and tuple(thresholds) != (1,):
-        return _weighted_sql(events, thresholds, grouping_sets)
-    return _unit_sql(events, thresholds, grouping_sets)
+        return sum_recencies_sql(*_recencies_sql(events, thresholds), thresholds, grouping_sets)
+    return sum_steps_back_sql("", _steps_back_sql(events, thresholds), thresholds, grouping_sets)
 
 
-def _unit_sql(events: str, thresholds: Sequence[int], grouping_sets: bool) -> str:
-    """One occurrence a row: the k-th most recent occurrence is k - 1 rows back.
+def rows_back(thresholds: Sequence[int]) -> list[int]:
+    """How many rows back the steps lie that the thresholds need where a row is one occurrence, ascending from 1."""
+    return sorted({back for k in thresholds for back in (k - 1, k)} - {0})
+
+
+def _steps_back_sql(events: str, thresholds: Sequence[int]) -> str:
+    """The relation of `sum_steps_back_sql`."""
+    order = "(PARTITION BY item ORDER BY step)"
+    lags = ", ".join(f"lag(step, {back}) OVER {order} AS back_{back}" for back in rows_back(thresholds))
+    return f"SELECT step, {lags} FROM {events} AS events"
+
+
+def sum_steps_back_sql(before: str, occurrences: str, thresholds: Sequence[int], grouping_sets: bool = True) -> str:
+    """The query for the signed counts where a row is one occurrence: the k-th most recent one is k - 1 rows back.
+
+    `occurrences` is a query with the columns step and, for each b in `rows_back(thresholds)`, back_b: the step b rows
+    back of the same item, null if there is none. It may use the common table expressions `before`, each of which ends
+    with a comma.
 
     The row of an occurrence moves the recency from the step k rows back to the step k - 1 rows back. Where an item
     occurs several times in one step the moves are made one after the other at that step, and their sum is the move
     from the first to the last: occurrences need no grouping by step.
     """
-    backs = sorted({back for k in thresholds for back in (k - 1, k)} - {0})
-    order = "(PARTITION BY item ORDER BY step)"
-    lags = ", ".join(f"lag(step, {back}) OVER {order} AS back_{back}" for back in backs)
+    backs = rows_back(thresholds)
     if grouping_sets:
         sets = ", ".join(f"(step, back_{back})" for back in backs)
         which = " ".join(f"WHEN grouping(back_{back}) = 0 THEN {back}" for back in backs)
@@ -93,7 +107,7 @@ def _unit_sql(events: str, thresholds: Sequence[int], grouping_sets: bool) -> st
     uses = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
     signs = " UNION ALL ".join(f"SELECT {back} AS back, {k} AS k, {sign} AS sign" for back, k, sign in uses)
     return f"""
-WITH occurrences AS {once}(SELECT step, {lags} FROM {events} AS events),
+WITH {before}occurrences AS {once}({occurrences}),
 counted AS {once}({counted}),
 signs AS ({signs})
 SELECT k, step, recency, CAST(sum(sign * rows_counted) AS BIGINT) AS delta
@@ -102,21 +116,41 @@ WHERE recency IS NOT NULL
 GROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"""
 
 
-def _weighted_sql(events: str, thresholds: Sequence[int], grouping_sets: bool) -> str:
-    """Several occurrences a row: number them, and look up the step that holds the one k - 1 numbers back.
+def _recencies_sql(events: str, thresholds: Sequence[int]) -> tuple[str, str]:
+    """The relations of `sum_recencies_sql`: occurrences are numbered, and looked up k - 1 numbers back.
 
     `numbered` is the running number of the last occurrence of a row. More than max(k) occurrences in one row are as
-    good as max(k). A recency reached at one row is left again, at its step, by the item's next row. Rows of one step
-    come in any order; as above only their sum matters, and they need no grouping.
+    good as max(k). Rows of one step come in any order; only the sum of their moves matters.
     """
     most = max(thresholds)
-    once = "" if grouping_sets else "MATERIALIZED "
     order = "(PARTITION BY item ORDER BY numbered"
-    steps_back = ", ".join(
+    recencies = ", ".join(
         f"CASE WHEN numbered >= {k} THEN first_value(step) OVER {order} RANGE BETWEEN {k - 1} PRECEDING "
         f"AND CURRENT ROW) END AS recency_{k}"
         for k in thresholds
     )
+    before = f"""capped AS (
+    SELECT item, step, CASE WHEN count > {most} THEN {most} ELSE count END AS occurrences FROM {events} AS events
+),
+running AS (
+    SELECT item, step, CAST(sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
+        AS numbered
+    FROM capped
+),
+"""
+    return before, f"SELECT step, lead(step) OVER {order}) AS next_step, {recencies} FROM running"
+
+
+def sum_recencies_sql(before: str, reached: str, thresholds: Sequence[int], grouping_sets: bool = True) -> str:
+    """The query for the signed counts where a row may be several occurrences.
+
+    `reached` is a query with the columns step, next_step (of the item's next row, null after its last) and, for each
+    threshold k, recency_k: the item's recency after this row, null for none. It may use the common table expressions
+    `before`, each of which ends with a comma.
+
+    A recency reached at one row is left again, at its step, by the item's next row. Within one step only the sum of
+    the moves matters, as in `sum_steps_back_sql`: rows need no grouping by step.
+    """
     if grouping_sets:
         sets = ", ".join(f"({at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
         which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
@@ -133,18 +167,9 @@ def _weighted_sql(events: str, thresholds: Sequence[int], grouping_sets: bool) -
             for k in thresholds
             for at, sign in (("step", ""), ("next_step", "-"))
         )
+    once = "" if grouping_sets else "MATERIALIZED "
     return f"""
-WITH capped AS (
-    SELECT item, step, CASE WHEN count > {most} THEN {most} ELSE count END AS occurrences FROM {events} AS events
-),
-running AS (
-    SELECT item, step, CAST(sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
-        AS numbered
-    FROM capped
-),
-reached AS {once}(
-    SELECT step, lead(step) OVER {order}) AS next_step, {steps_back} FROM running
-),
+WITH {before}reached AS {once}({reached}),
 counted AS ({counted})
 SELECT k, changed_at AS step, recency, CAST(sum(change) AS BIGINT) AS delta
 FROM counted
@@ -165,7 +190,7 @@ def _checked_thresholds(thresholds: Iterable[int]) -> tuple[int, ...]:
     return wanted
 
 
-def _by_threshold(counted: pa.Table, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
+def by_threshold(counted: pa.Table, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
     """The signed counts (step, recency, delta) of every threshold."""
     # By DLPack: to_numpy would import pandas, which takes longer than counting a million events.
     of, step, recency, delta = (

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from dpwindows.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.engines.duckdb_progress import progress_bar
+from dpwindows.engines.duckdb_recency import in_order_sql, is_out_of_order
 from dpwindows.engines.duckdb_sources import find_parts
 from dpwindows.engines.relation import EventQueries, unreadable
 from dpwindows.errors import EngineError, InputError
@@ -39,6 +40,7 @@ _KINDS = {
     Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
     Kind.NULL: ("null", "sqlnull"),
 }
+_NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
 _KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
 
 
@@ -86,13 +88,15 @@ class _DuckDB(Dialect):
 class EventRelation:
     """A query with the columns item (any exact type), step (1..T) and count (bigint, at least 1), on a connection.
 
-    It may be run once only: a stream of record batches has no second reading. `weighted` is False if every count
-    is 1.
+    `weighted` is False if every count is 1. `hashed` says that items are of no fixed width, so that sorting them by a
+    hash pays. `rereadable` says whether it may be run more than once: a stream of record batches may not.
     """
 
     connection: duckdb.DuckDBPyConnection
     sql: str
     weighted: bool
+    hashed: bool
+    rereadable: bool
 
 
 def signed_counts(
@@ -110,8 +114,22 @@ def signed_counts(
         open_events(source, columns, timeline, cap=max(thresholds), table=table, settings=settings) as events,
         progress_bar(events.connection, "counting events", shown=settings.progress),
     ):
-        query = recency_sql(f"({events.sql})", thresholds, weighted=events.weighted)
-        return events.connection.sql(query).to_arrow_table()
+        return _count(events, thresholds)
+
+
+def _count(events: EventRelation, thresholds: Sequence[int]) -> pa.Table:
+    """The signed counts: by the query in order, or by the specification where that one does not serve."""
+    relation = f"({events.sql})"
+    # What can be read only once leaves no second try.
+    if events.rereadable:
+        query = in_order_sql(relation, thresholds, weighted=events.weighted, hashed=events.hashed)
+        if query is not None:
+            try:
+                return events.connection.sql(query).to_arrow_table()
+            except duckdb.Error as error:
+                if not is_out_of_order(error):
+                    raise
+    return events.connection.sql(recency_sql(relation, thresholds, weighted=events.weighted)).to_arrow_table()
 
 
 @contextmanager
@@ -144,7 +162,13 @@ def open_events(
         writer = EventQueries(_DuckDB(), columns, timeline, cap=cap)
         queries = [writer.sql(part.sql, types) for part, types in zip(parts, typed, strict=True)]
         with _running(columns):
-            yield EventRelation(connection, "\nUNION ALL\n".join(queries), columns.count is not None)
+            yield EventRelation(
+                connection,
+                "\nUNION ALL\n".join(queries),
+                weighted=columns.count is not None,
+                hashed=bool(set(kinds) & set(_NO_FIXED_WIDTH)),
+                rereadable=not isinstance(source, pa.RecordBatchReader | duckdb.DuckDBPyRelation),
+            )
 
 
 def _column(type_id: str) -> Column:

@@ -1,0 +1,102 @@
+"""What a piece of work costs: wall and CPU seconds, peak memory, bytes spilled, and what Spark says it shuffled."""
+
+from __future__ import annotations
+
+import json
+import resource
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_INTERVAL = 0.05
+_SELF_UNIT = 1 if sys.platform == "darwin" else 1024  # macOS counts bytes, Linux kilobytes
+
+
+@dataclass
+class Cost:
+    """Of this process and its children: seconds, and bytes.
+
+    `peak` is the resident memory at its largest, of what was loaded before the work began too; `spilled` the largest
+    size of the directory for what does not fit, or what Spark's tasks report; `shuffled` what Spark's tasks wrote for
+    others to read, and `returned` what they sent to the driver.
+    """
+
+    wall: float = 0.0
+    cpu: float = 0.0
+    peak: int = 0
+    spilled: int = 0
+    shuffled: int | None = None
+    returned: int | None = None
+
+
+def measure(work: Callable[[], str], spill: Path) -> tuple[Cost, str]:
+    """The cost of some work that may spill to a directory, and its result."""
+    cost = Cost()
+    with _watched(cost, spill):
+        cpu, started = _cpu_seconds(), time.perf_counter()
+        result = work()
+        cost.wall, cost.cpu = time.perf_counter() - started, _cpu_seconds() - cpu
+    return cost, result
+
+
+@contextmanager
+def _watched(cost: Cost, spill: Path) -> Iterator[None]:
+    """Keep the peaks of memory and of the spill directory up to date."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(_INTERVAL):
+            cost.peak = max(cost.peak, sum(_resident(process) for process in _processes()))
+            cost.spilled = max(cost.spilled, sum(_size(path) for path in spill.rglob("*")))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+        # This process alone is known exactly.
+        cost.peak = max(cost.peak, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * _SELF_UNIT)
+
+
+def _processes() -> list[psutil.Process]:
+    own = psutil.Process()
+    return [own, *own.children(recursive=True)]
+
+
+def _cpu_seconds() -> float:
+    """User and system seconds of this process and of those it started."""
+    times = [process.cpu_times() for process in _processes()]
+    return float(sum(each.user + each.system for each in times))
+
+
+def _resident(process: psutil.Process) -> int:
+    with suppress(psutil.Error):
+        return int(process.memory_info().rss)
+    return 0
+
+
+def _size(path: Path) -> int:
+    with suppress(OSError):
+        return path.stat().st_size
+    return 0
+
+
+def add_spark_metrics(cost: Cost, event_log: Path) -> None:
+    """Put in what the tasks of a Spark application reported, by its event log (one file, not compressed)."""
+    cost.shuffled = cost.returned = cost.spilled = 0
+    for file in event_log.iterdir():
+        for line in file.read_text(encoding="utf-8").splitlines():
+            event = json.loads(line)
+            if event["Event"] == "SparkListenerTaskEnd" and "Task Metrics" in event:
+                metrics = event["Task Metrics"]
+                cost.spilled += metrics["Disk Bytes Spilled"]
+                cost.shuffled += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+                cost.returned += metrics["Result Size"]

@@ -23,15 +23,16 @@ class Cost:
     """Of this process and its children: seconds, and bytes.
 
     `peak` is the resident memory at its largest, of what was loaded before the work began too; `spilled` the largest
-    size of the directory for what does not fit, or what Spark's tasks report; `shuffled` what Spark's tasks wrote for
-    others to read, and `returned` what they sent to the driver.
+    size of the directory for what does not fit, or what Spark's tasks report. Of Spark also: `shuffles`, the number of
+    tasks of each stage that wrote for the next one and the bytes they wrote, and `returned`, what tasks sent to the
+    driver.
     """
 
     wall: float = 0.0
     cpu: float = 0.0
     peak: int = 0
     spilled: int = 0
-    shuffled: int | None = None
+    shuffles: list[tuple[int, int]] | None = None
     returned: int | None = None
 
 
@@ -91,12 +92,15 @@ def _size(path: Path) -> int:
 
 def add_spark_metrics(cost: Cost, event_log: Path) -> None:
     """Put in what the tasks of a Spark application reported, by its event log (one file, not compressed)."""
-    cost.shuffled = cost.returned = cost.spilled = 0
+    cost.returned = cost.spilled = 0
+    written: dict[int, list[int]] = {}
     for file in event_log.iterdir():
         for line in file.read_text(encoding="utf-8").splitlines():
             event = json.loads(line)
             if event["Event"] == "SparkListenerTaskEnd" and "Task Metrics" in event:
                 metrics = event["Task Metrics"]
                 cost.spilled += metrics["Disk Bytes Spilled"]
-                cost.shuffled += metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
                 cost.returned += metrics["Result Size"]
+                shuffled = metrics["Shuffle Write Metrics"]["Shuffle Bytes Written"]
+                written.setdefault(event["Stage ID"], []).append(shuffled)
+    cost.shuffles = [(len(tasks), sum(tasks)) for _, tasks in sorted(written.items()) if sum(tasks)]

@@ -224,12 +224,15 @@ def _print_head(path: Path, events: int, items: str, skew: str, memory_limit: st
 
 def _print_run(run: Run, floor: float) -> None:
     cost = run.cost
-    shuffled = "-" if cost.shuffled is None else f"{cost.shuffled / run.events:.1f}"
+    shuffled = "-" if cost.shuffles is None else f"{sum(size for _, size in cost.shuffles) / run.events:.1f}"
     print(
         f"{run.task.name:40}{cost.wall:9.1f}{cost.cpu:8.1f}{cost.cpu / floor:12.2f}{cost.peak / 1e9:10.2f}"
         f"{cost.spilled / 1e9:11.2f}{shuffled:>18}",
         flush=True,
     )
+    if cost.shuffles and cost.returned is not None:
+        stages = ", ".join(f"{size / 1e6:,.1f} MB by {tasks} tasks" for tasks, size in cost.shuffles)
+        print(f"    shuffled: {stages}; to the driver {cost.returned / 1e6:,.1f} MB", flush=True)
 
 
 def print_growth(runs: list[Run]) -> None:

@@ -118,12 +118,12 @@ def test_many_rows_of_several_threads_and_spilled_ones_come_in_order(tmp_path: P
     path = tmp_path / "events.parquet"
     duckdb.execute(
         f"COPY (SELECT 'item-' || (i * 7919 % 90000) AS item, CAST(i * 31 % 100 AS INTEGER) AS step, "
-        f"i % 3 + 1 AS count FROM range(400000) AS r(i)) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 50000)"
+        f"i % 3 + 1 AS count FROM range(700000) AS r(i)) TO '{path}' (FORMAT parquet, ROW_GROUP_SIZE 50000)"
     )
     config: dict[str, str | bool | int | float | list[str]] = {
         "preserve_insertion_order": False,
         "threads": 4,
-        "memory_limit": "40MB",
+        "memory_limit": "60MB",
         "temp_directory": str(tmp_path / "spill"),
     }
     with duckdb.connect(config=config) as limited, duckdb.connect() as plain:
@@ -131,6 +131,7 @@ def test_many_rows_of_several_threads_and_spilled_ones_come_in_order(tmp_path: P
             expected = counts(plain, recency_sql(f"'{path}'", thresholds, weighted=weighted))
             found = counts(limited, in_order_sql(f"'{path}'", thresholds, weighted=weighted, hashed=True))
             assert found == expected
+        assert (tmp_path / "spill").exists()  # made when it is first needed
 
 
 @pytest.mark.parametrize("hashed", [False, True])

@@ -43,6 +43,7 @@ _INTEGER_TEXT = r"\s*[+-]?[0-9]+\s*"
 _CLOCK_TEXT = r"[0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?(Z|[+-][0-9]{2}(:[0-9]{2})?)?"
 _TIME_TEXT = rf"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]{_CLOCK_TEXT})?"
 _BEFORE_ALL = str(-(2**63 - 1))  # earlier than any timeline of integers may begin
+_AFTER_ALL = str(2**63 - 1)
 _TIME_ADVICE = 'ISO 8601 text such as "2013-01-31", "2013-01-31T06:30:00" or "2013-01-31T06:30:00+01:00"'
 
 
@@ -94,11 +95,13 @@ def open_events(
     cap: int,
     table: str | None = None,
     settings: EngineSettings | None = None,
+    later: bool = False,
 ) -> Iterator[EventRelation]:
     """Open a source of events for one reading.
 
     `source` is the path of a Parquet, CSV or DuckDB file (the last with `table`), a glob, a directory, a pandas,
-    Polars or Arrow table, a record batch reader or a DuckDB relation. Counts above `cap` are given as `cap`.
+    Polars or Arrow table, a record batch reader or a DuckDB relation. Counts above `cap` are given as `cap`. With
+    `later`, events at or after the end of the range are not left out, and get the step after the last one.
 
     Raises `InputError` if the source is missing, unreadable or of the wrong types, `EngineError` if the engine
     fails; errors during the reading itself are turned into these two as well.
@@ -111,7 +114,7 @@ def open_events(
                 f"the item column {columns.item!r} has different types in different files "
                 f"({', '.join(kinds)}); write it with one type"
             )
-        steps = _Steps(timeline, columns)
+        steps = _Steps(timeline, columns, later=later)
         queries = [_events_sql(part, columns, steps, cap) for part in parts]
         with _running(columns):
             yield EventRelation(connection, "\nUNION ALL\n".join(queries), columns.count is not None)
@@ -198,8 +201,8 @@ def _microseconds(kind: str) -> str:
 class _Steps:
     """SQL for the step of a time column of any accepted type."""
 
-    def __init__(self, timeline: Timeline, columns: EventColumns) -> None:
-        self.timeline = timeline
+    def __init__(self, timeline: Timeline, columns: EventColumns, *, later: bool = False) -> None:
+        self.timeline, self.later = timeline, later
         self.name = columns.time
         self.instants = instant_map(timeline)
         self.walls = self.instants if timeline.is_integer else wall_map(timeline)
@@ -224,10 +227,13 @@ class _Steps:
 
     def _read_integer(self, kind: str) -> tuple[str, StepMap, str]:
         if kind in _INTEGERS:
-            within = f"time >= {self.instants.low} AND time < {self.instants.high}"
-            return "CAST(time AS BIGINT)", self.instants, within
+            low, high = self.instants.low, self.instants.high
+            if self.later:
+                return f"CAST(CASE WHEN time >= {high} THEN {high} ELSE time END AS BIGINT)", self.instants, f"time >= {low}"
+            return "CAST(time AS BIGINT)", self.instants, f"time >= {low} AND time < {high}"
         if kind == "varchar":
-            value = _text_integer("time", "BIGINT", _BEFORE_ALL)
+            beyond = f"CASE WHEN starts_with(trim(time), '-') THEN {_BEFORE_ALL} ELSE {_AFTER_ALL} END"
+            value = _text_integer("time", "BIGINT", beyond)
             return _or_fail("time", value, "integer_time"), self.instants, "TRUE"
         if kind in _NULL:
             return "CAST(NULL AS BIGINT)", self.instants, "FALSE"
@@ -255,7 +261,8 @@ class _Steps:
         zone, sql = ("+00", "TIMESTAMPTZ") if kind in _ZONED_TIMES else ("", "TIMESTAMP")
         if kind == "date":
             low, high, sql = low[:10], high[:10], "DATE"
-        return f"time >= {sql} '{low}{zone}' AND time < {sql} '{high}{zone}'"
+        from_low = f"time >= {sql} '{low}{zone}'"
+        return from_low if self.later else f"{from_low} AND time < {sql} '{high}{zone}'"
 
 
 def _events_sql(part: Part, columns: EventColumns, steps: _Steps, cap: int) -> str:
@@ -264,8 +271,11 @@ def _events_sql(part: Part, columns: EventColumns, steps: _Steps, cap: int) -> s
     moment, step_map, about = steps.read(part.types["time"])
     count = _count_sql(part.types["count"], columns.count, cap) if columns.count is not None else "CAST(1 AS BIGINT)"
     inner = f"SELECT item, {moment} AS moment, {count} AS count FROM ({part.sql}) WHERE item IS NOT NULL AND {about}"
-    step = step_map.sql("moment")
-    within = f"moment >= {step_map.low} AND moment < {step_map.high}"
+    step, within = step_map.sql("moment"), f"moment >= {step_map.low}"
+    if steps.later:
+        step = f"CASE WHEN moment >= {step_map.high} THEN {steps.timeline.steps + 1} ELSE {step} END"
+    else:
+        within += f" AND moment < {step_map.high}"
     if " NULL" in step:
         within += f" AND ({step}) IS NOT NULL"
     if columns.count is not None:

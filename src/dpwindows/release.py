@@ -318,8 +318,13 @@ def describe(plan: Plan) -> dict[str, Any]:
         "confidence": plan.confidence,
         "measurements": [_describe_allotment(allotment) for allotment in plan.allotments],
         "forecast": [forecast.to_dict() for forecast in plan.forecast()],
-        "versions": {"python": platform.python_version(), **{name: packages.version(name) for name in _VERSIONED}},
+        "versions": library_versions(),
     }
+
+
+def library_versions() -> dict[str, str]:
+    """The versions of everything that a release depends on."""
+    return {"python": platform.python_version(), **{name: packages.version(name) for name in _VERSIONED}}
 
 
 def guarantee(budget: Budget, unit: Unit, *, singleton: bool, over: str = "this release") -> str:

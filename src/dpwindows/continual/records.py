@@ -191,7 +191,7 @@ def last_step(state: StateFile) -> int:
 def read_ends(state: StateFile, last: int) -> Int64Array:
     """The ends of the steps up to one that is closed, ascending, as boundary values."""
     with state.guarded() as connection:
-        table = connection.execute("SELECT ends FROM steps WHERE step <= ? ORDER BY step", [last]).to_arrow_table()
+        table = connection.sql(f"SELECT ends FROM steps WHERE step <= {int(last)} ORDER BY step").to_arrow_table()
     return _numbers(table["ends"])
 
 
@@ -212,8 +212,8 @@ def read_released(state: StateFile, first: int, last: int) -> pa.Table:
     """
     names = ", ".join(f'"{name}"' for name in GIVEN)
     with state.guarded() as connection:
-        table = connection.execute(
-            f"SELECT step, {names} FROM released WHERE step BETWEEN ? AND ? ORDER BY step, place", [first, last]
+        table = connection.sql(
+            f"SELECT step, {names} FROM released WHERE step BETWEEN {int(first)} AND {int(last)} ORDER BY step, place"
         ).to_arrow_table()
         digests = connection.execute(
             "SELECT step, rows_digest FROM steps WHERE step BETWEEN ? AND ? ORDER BY step", [first, last]

@@ -211,7 +211,7 @@ class Stream:
             )
         if events is not None or empty:
             handed = EMPTY if events is None else self._hand_over(events, timeline, table)
-            moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._end_of)
+            moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named)
             self._close(task, timeline, handed, moved)
         self._record()
         return self._release(task.first, task.last)
@@ -278,7 +278,7 @@ class Stream:
         newest = records.find_call(self._state, holding=closed) if closed else None
         self._require_same_clock(timeline, min(closed, timeline.steps))
         ending = records.find_call(self._state, last=timeline.steps)
-        return find_task(timeline.steps, closed, newest, ending, self._end_of)
+        return find_task(timeline.steps, closed, newest, ending, self._named)
 
     def _require_same_clock(self, timeline: Timeline, step: int) -> None:
         """Check that a closed step still ends when it ended: rules of time zones change."""
@@ -319,6 +319,9 @@ class Stream:
         if step == 0:
             return creation.start
         return Timeline.of_length(creation.start, step, creation.step, creation.time_zone).to_dict()["end"]
+
+    def _named(self, step: int) -> str:
+        return str(self._end_of(step))
 
     def _record(self) -> None:
         """Before anything is handed out, the ledger knows it."""

@@ -54,14 +54,14 @@ def ledger_of(creation: Creation, given: Ledger | None) -> Ledger | None:
     Raises:
         InputError: there is no such ledger, or one was given for a stream that was created without.
     """
-    from dpwindows.ledger import Ledger
-
     if given is not None:
         if creation.ledger is None:
             raise InputError("this stream was created without a ledger: its budget is not on record there")
         return given
     if creation.ledger is None:
         return None
+    from dpwindows.ledger import Ledger
+
     try:
         return Ledger.open(*creation.ledger)
     except InputError as error:

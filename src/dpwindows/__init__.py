@@ -19,9 +19,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpwindows.continual.stream import Stream
     from dpwindows.continual.stream_plan import StreamPlan
-    from dpwindows.errors import EngineError, InputError
+    from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
     from dpwindows.events import EngineSettings
+    from dpwindows.ledger import Ledger
     from dpwindows.plan import Forecast, Plan
     from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
     from dpwindows.queries import AnyWindow, Cumulative, Rolling
@@ -32,9 +34,11 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "continual.stream": ("Stream",),
     "continual.stream_plan": ("StreamPlan",),
-    "errors": ("EngineError", "InputError"),
+    "errors": ("EngineError", "InputError", "OverBudgetError", "StateBehindLedgerError"),
     "events": ("EngineSettings",),
+    "ledger": ("Ledger",),
     "plan": ("Forecast", "Plan"),
     "privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "ItemPerPeriod", "PureDP"),
     "queries": ("AnyWindow", "Cumulative", "Rolling"),
@@ -68,10 +72,14 @@ __all__ = [
     "ItemAddRemove",
     "ItemLevel",
     "ItemPerPeriod",
+    "Ledger",
+    "OverBudgetError",
     "Plan",
     "PureDP",
     "Release",
     "Rolling",
+    "StateBehindLedgerError",
+    "Stream",
     "StreamPlan",
     "Timeline",
     "__version__",

@@ -45,7 +45,7 @@ import flint
 from scipy import optimize
 
 from dpwindows.errors import InputError
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP
+from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, exact
 
 Law = Literal["discrete Gaussian", "discrete Laplace"]
 GAUSSIAN: Law = "discrete Gaussian"
@@ -165,7 +165,7 @@ def _epsilon_of(budget: Budget) -> float:
 
 def _laplace_within(budget: Budget, epsilon: Fraction) -> bool:
     # An epsilon-DP mechanism is (epsilon, delta)-DP for every delta.
-    return isinstance(budget, (PureDP, ApproxDP)) and epsilon <= Fraction(budget.epsilon)
+    return isinstance(budget, (PureDP, ApproxDP)) and epsilon <= exact(budget.epsilon)
 
 
 def _laplace_concentrated(budget: Budget, costs: Sequence[Cost]) -> bool:
@@ -177,7 +177,7 @@ def _laplace_concentrated(budget: Budget, costs: Sequence[Cost]) -> bool:
 
 def _gaussian_within(budget: Budget, squared: Fraction, eta: Fraction) -> bool:
     if isinstance(budget, ZCDP):
-        return squared / 2 <= Fraction(budget.rho)
+        return squared / 2 <= exact(budget.rho)
     if isinstance(budget, ApproxDP):
         return _analytic_within(budget, squared, eta) or _concentrated_within(budget, squared)
     return False
@@ -211,11 +211,11 @@ def _mu_squared(budget: Budget, sensitivities: Sequence[int], shares: Sequence[f
 
 def _analytic_within(budget: ApproxDP, squared: Fraction, eta: Fraction) -> bool:
     with flint.ctx.workprec(_PRECISION):
-        epsilon, mu = _ball(Fraction(budget.epsilon)), _ball(squared).sqrt()
+        epsilon, mu = _ball(exact(budget.epsilon)), _ball(squared).sqrt()
         growth = epsilon.exp()
         delta = _normal_cdf(mu / 2 - epsilon / mu) - growth * _normal_cdf(-mu / 2 - epsilon / mu)
         total = delta + (1 + growth) * _ball(eta)
-        return bool(total <= _ball(Fraction(budget.delta)))
+        return bool(total <= _ball(exact(budget.delta)))
 
 
 def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
@@ -233,9 +233,9 @@ def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
     found = optimize.minimize_scalar(log_delta, bounds=(coarse - 1, coarse + 1), method="bounded")
     with flint.ctx.workprec(_PRECISION):
         alpha = _ball(1 + Fraction(math.exp(float(found.x))))
-        exponent = (alpha - 1) * (alpha * _ball(squared) / 2 - _ball(Fraction(budget.epsilon)))
+        exponent = (alpha - 1) * (alpha * _ball(squared) / 2 - _ball(exact(budget.epsilon)))
         exponent += alpha * (1 - 1 / alpha).log() - (alpha - 1).log()
-        return bool(exponent <= _ball(Fraction(budget.delta)).log())
+        return bool(exponent <= _ball(exact(budget.delta)).log())
 
 
 def _ball(value: Fraction) -> flint.arb:

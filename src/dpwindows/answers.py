@@ -10,7 +10,7 @@ Steps and recencies are numbered from 1. All arithmetic is on 64-bit integers an
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -61,6 +61,16 @@ class ExactAnswers:
     def thresholds(self) -> tuple[int, ...]:
         """The thresholds k that can be asked for, ascending."""
         return tuple(self._changes)
+
+    def canonical(self) -> Iterator[bytes]:
+        """The signed counts as bytes that are equal for equal answers, however the engine ordered or split them."""
+        for k, changes in self._changes.items():
+            cells, index = np.unique(np.stack([changes.step, changes.recency]), axis=1, return_inverse=True)
+            delta = np.zeros(cells.shape[1], dtype=np.int64)
+            np.add.at(delta, index.reshape(-1), changes.delta)
+            rows = np.vstack([cells, delta])[:, delta != 0]
+            yield f"{self._steps} {k} {rows.shape[1]}\n".encode()
+            yield rows.astype("<i8").tobytes()
 
     def cumulative(self, k: int) -> Int64Array:
         """Items with at least k occurrences in steps 1..t, for t = 1..T; shape (T,)."""

@@ -13,3 +13,20 @@ class EngineError(RuntimeError):
 
     The command line prints the message and exits 1.
     """
+
+
+class OverBudgetError(InputError):
+    """A dataset's ledger does not hold what was asked for; nothing was read, drawn or recorded."""
+
+
+class StateBehindLedgerError(InputError):
+    """A stream's state is not the one whose last step the ledger recorded: a restored backup, or a copy."""
+
+    def __init__(self, state_id: str, *, recorded_step: int, known_step: int) -> None:
+        """Say where the ledger and the state stand."""
+        super().__init__(
+            f"the ledger has step {recorded_step} on record as the last one of stream {state_id}, and this state, at "
+            f"step {known_step}, is not the one it was recorded for: the state (or the ledger) is a restored backup or "
+            "a copy, and going on from it would publish steps again with fresh noise. Use the file that the stream "
+            "went on in; if it is lost, create a new stream, which spends its own budget"
+        )

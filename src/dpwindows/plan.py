@@ -29,6 +29,7 @@ from dpwindows.windows import count_windows
 
 if TYPE_CHECKING:
     from dpwindows.events import EngineSettings
+    from dpwindows.ledger import Ledger
     from dpwindows.release import Release
 
 MAX_ROWS = 5_000_000
@@ -222,11 +223,13 @@ class Plan:
         count: str | None = None,
         table: str | None = None,
         settings: EngineSettings | None = None,
+        ledger: Ledger | None = None,
     ) -> Release:
         """Read an event log and release every number asked for, once, with fresh noise.
 
-        Guarantee: the release satisfies the plan's budget for the plan's unit of privacy. Every call is a new release
-        and spends the budget again.
+        Guarantee: the release satisfies the plan's budget for the plan's unit of privacy. Without a ledger every call
+        is a new release and spends the budget again. With one, the budget is recorded there before noise is drawn, and
+        the same call on the same data returns the release that was stored.
 
         Args:
             events: a path (file, glob, directory or DuckDB database), data frame, Arrow table or DuckDB relation.
@@ -235,14 +238,19 @@ class Plan:
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
             table: table to read where `events` is a DuckDB database.
             settings: memory limit, spill directory, threads and progress of the engine.
+            ledger: the dataset whose total budget this release is part of.
 
         Raises:
-            InputError: the log cannot be read as asked; nothing was spent.
-            EngineError: the engine failed; nothing was spent.
+            OverBudgetError: the ledger does not hold the plan's budget; no data was read.
+            InputError: the log cannot be read as asked, or the ledger does not admit the plan; nothing was spent.
+            EngineError: the engine failed, and nothing was spent; or the ledger could not be written, and the message
+                says what was spent.
         """
         from dpwindows.release import run_plan
 
-        return run_plan(self, events, item=item, time=time, count=count, table=table, settings=settings)
+        return run_plan(
+            self, events, item=item, time=time, count=count, table=table, settings=settings, ledger=ledger
+        ).release
 
     def _require_room(self) -> None:
         rows = sum(count_windows(query.window, self.timeline.steps) * len(query.measures) for query in self.queries)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpwindows.errors import InputError
@@ -191,6 +192,14 @@ class ZCDP(Budget):
 
     def __str__(self) -> str:
         return f"rho = {self.rho:g} (zCDP)"
+
+
+def exact(value: float) -> Fraction:
+    """The number that a parameter of a budget stands for: the decimal it is written as, and printed as.
+
+    Not the binary number nearest to it: ten releases of epsilon = 0.1 make epsilon = 1, and three make 0.3.
+    """
+    return Fraction(value) if isinstance(value, int) else Fraction(repr(float(value)))
 
 
 def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) -> Budget:

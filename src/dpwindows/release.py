@@ -29,8 +29,11 @@ from dpwindows.timeline import Timeline
 from dpwindows.windows import window_steps
 
 if TYPE_CHECKING:
+    from dpwindows.answers import ExactAnswers
     from dpwindows.events import EngineSettings
     from dpwindows.integer_maps import FloatArray
+    from dpwindows.ledger import Ledger
+    from dpwindows.ledger_release import Outcome
     from dpwindows.plan import Allotment, Plan
 
 FORMAT = 1
@@ -230,12 +233,16 @@ def run_plan(
     count: str | None,
     table: str | None,
     settings: EngineSettings | None,
-) -> Release:
-    """Count exactly, measure under noise, decode: see `Plan.run`."""
+    ledger: Ledger | None = None,
+) -> Outcome:
+    """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
     from dpwindows.events import EngineSettings, EventColumns
+    from dpwindows.ledger_release import Outcome, release_once
+    from dpwindows.ledger_request import batch_request
     from dpwindows.recency import count_events
 
     settings = settings or EngineSettings()
+    columns = EventColumns(item, time, count)
     # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
     described = describe(plan)
     public = [
@@ -243,11 +250,23 @@ def run_plan(
         for allotment in plan.allotments
         for asked in allotment.query.measures
     ]
-    answers = count_events(
-        events, EventColumns(item, time, count), plan.timeline, plan.thresholds, table=table, settings=settings
-    )
-    with noise_progress(_rows(plan), shown=settings.progress) as progress:
-        measured = measure([allotment.measurement for allotment in plan.allotments], plan.budget, answers, progress)
+
+    def read() -> ExactAnswers:
+        return count_events(events, columns, plan.timeline, plan.thresholds, table=table, settings=settings)
+
+    def draw(answers: ExactAnswers, paid: dict[str, Any]) -> Release:
+        with noise_progress(_rows(plan), shown=settings.progress) as progress:
+            measured = measure([allotment.measurement for allotment in plan.allotments], plan.budget, answers, progress)
+        return _decoded(plan, public, measured, described | paid)
+
+    if ledger is None:
+        return Outcome(draw(read(), {}), stored=False)
+    return release_once(ledger, batch_request(plan, item=item, time=time, count=count), read, draw)
+
+
+def _decoded(
+    plan: Plan, public: list[tuple[Measure, dict[str, Any]]], measured: list[dict[int, Any]], described: dict[str, Any]
+) -> Release:
     decoded = [
         {k: allotment.measurement.design.decode(values.astype(np.float64)) for k, values in noisy.items()}
         for allotment, noisy in zip(plan.allotments, measured, strict=True)

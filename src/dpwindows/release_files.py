@@ -74,16 +74,31 @@ def meta_path(path: Path) -> Path:
 def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool) -> None:
     """Write a release; each file appears whole or not at all."""
     require_writable(path, force=force)
-    text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
     match path.suffix.lower():
         case ".parquet":
-            schema = table.schema.with_metadata({KEY: text.encode()})
-            _atomically(path, lambda file: pa.parquet.write_table(table.cast(schema), file))
+            _atomically(path, lambda file: _write_parquet(table, metadata, file))
         case ".csv":
             _write_csv(table, metadata, path)
         case _:
             content = {"format": metadata["format"], "metadata": metadata, "rows": _json_rows(table)}
             write_text(json.dumps(content, ensure_ascii=False, allow_nan=False), path)
+
+
+def to_bytes(table: pa.Table, metadata: dict[str, Any]) -> bytes:
+    """A release as the content of a Parquet file; `from_bytes` gives it back unchanged."""
+    sink = pa.BufferOutputStream()
+    _write_parquet(table, metadata, sink)
+    return bytes(sink.getvalue().to_pybytes())
+
+
+def from_bytes(content: bytes, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
+    """The release that `to_bytes` wrote."""
+    return _read_parquet(pa.BufferReader(content), known_format)
+
+
+def _write_parquet(table: pa.Table, metadata: dict[str, Any], sink: Any) -> None:
+    text = json.dumps(metadata, ensure_ascii=False, allow_nan=False)
+    pa.parquet.write_table(table.cast(table.schema.with_metadata({KEY: text.encode()})), sink)
 
 
 def _write_csv(table: pa.Table, metadata: dict[str, Any], path: Path) -> None:
@@ -137,8 +152,8 @@ def read(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
         raise EngineError(f"{str(path)!r} cannot be read: {error}") from error
 
 
-def _read_parquet(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
-    table = pa.parquet.read_table(path)
+def _read_parquet(source: Any, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
+    table = pa.parquet.read_table(source)
     stored = (table.schema.metadata or {}).get(KEY)
     if stored is None:
         raise ValueError("it has no dpwindows metadata")

@@ -223,6 +223,29 @@ class Timeline:
         return _short_iso(from_microseconds(int(local[0])))
 
 
+def longest_step(timeline: Timeline) -> int:
+    """At least the length of any step: in integer time, or microseconds but for changes of the zone's offset."""
+    number, unit = _parse_step(timeline.step)
+    return _longest_step_us(number, unit) if unit else number
+
+
+def step_phase(timeline: Timeline) -> str:
+    """Equal for two timelines of equal step and zone if and only if the steps of one, carried on, are the other's."""
+    number, unit = _parse_step(timeline.step)
+    start: Any = timeline.start
+    if not unit:
+        return str(_read_integer(start, "start") % number)
+    moment = timeline._moment(start, "start")
+    if unit in _ELAPSED_US:
+        return str(moment.instant % (number * _ELAPSED_US[unit]))
+    second = ", second of two" if moment.fold else ""
+    if unit in _CALENDAR_DAYS:
+        return f"{moment.wall % (number * _CALENDAR_DAYS[unit] * DAY_US)}{second}"
+    first = from_microseconds(moment.wall)
+    into_month = moment.wall - to_microseconds(datetime(first.year, first.month, 1))
+    return f"month {(first.year * 12 + first.month) % number}, {into_month}{second}"
+
+
 def _check_size(steps: int) -> None:
     if steps > MAX_STEPS:
         raise InputError(f"the range has more than {MAX_STEPS:,} steps: take longer steps")

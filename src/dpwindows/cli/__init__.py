@@ -12,6 +12,7 @@ from typing import Any
 import click
 
 from dpwindows import __version__
+from dpwindows.cli.ledger import ledger
 from dpwindows.cli.pages import demo, report
 from dpwindows.cli.plan import plan
 from dpwindows.cli.release import release
@@ -41,5 +42,5 @@ def main() -> None:
     """Publish how many distinct items were seen in time windows, under differential privacy."""
 
 
-for command in (plan, release, report, demo):
+for command in (plan, release, report, ledger, demo):
     main.add_command(command)

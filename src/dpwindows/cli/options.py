@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -11,6 +12,7 @@ from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
     from dpwindows.continual.stream_plan import StreamPlan
+    from dpwindows.ledger import Ledger
     from dpwindows.plan import Plan
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -97,12 +99,37 @@ privacy_options = stack(
     ]
 )
 
+ledger_options = stack(
+    [
+        click.option(
+            "--ledger",
+            "ledger_file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Spend from a dataset of this ledger; see 'dpwindows ledger'.",
+        ),
+        click.option("--dataset", metavar="NAME", help="The dataset in the ledger."),
+    ]
+)
+
 step_option = click.option(
     "--step", default="1d", show_default=True, help="Length of a step: a number and s, m, h, d, w or mo; or an integer."
 )
 zone_option = click.option(
     "--time-zone", default="UTC", show_default=True, help="Zone of days, weeks, months and of times that carry none."
 )
+
+
+def open_ledger(options: dict[str, Any]) -> Ledger | None:
+    """The dataset that `--ledger` and `--dataset` name; None without them."""
+    file, dataset = options["ledger_file"], options["dataset"]
+    if file is None and dataset is None:
+        return None
+    if file is None or dataset is None:
+        raise InputError("--ledger FILE and --dataset NAME go together: give both, or neither")
+    from dpwindows.ledger import Ledger
+
+    return Ledger.open(file, dataset)
 
 
 def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:

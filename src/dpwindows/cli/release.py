@@ -9,7 +9,15 @@ import click
 from rich.console import Console
 
 from dpwindows.cli.forecasts import say_notes, show_forecast
-from dpwindows.cli.options import build_plan, privacy_options, query_options, step_option, zone_option
+from dpwindows.cli.options import (
+    build_plan,
+    ledger_options,
+    open_ledger,
+    privacy_options,
+    query_options,
+    step_option,
+    zone_option,
+)
 from dpwindows.errors import EngineError, InputError
 
 
@@ -28,43 +36,60 @@ from dpwindows.errors import EngineError, InputError
 @click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
 @query_options
 @privacy_options
+@ledger_options
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=".parquet, .csv or .json")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 def release(events: str, output: Path, force: bool, start: str, end: str, **options: Any) -> None:
     """Release window counts of the log EVENTS once, with fresh noise.
 
+    With --ledger the budget is taken from a dataset's total before anything is drawn, and the same request on the
+    same data returns the release that was stored.
+
     EVENTS is a Parquet or CSV file, a glob, a directory of such files, or a DuckDB database (with --table where it
     has several tables).
     """
     from dpwindows.events import EngineSettings
+    from dpwindows.release import run_plan
     from dpwindows.release_files import require_writable
     from dpwindows.timeline import Timeline
 
     require_writable(output, force=force)
+    ledger = open_ledger(options)
     timeline = Timeline(start, end, step=options["step"], time_zone=options["time_zone"])
     planned = build_plan(timeline, options)
     settings = EngineSettings(memory_limit=options["memory_limit"], spill_directory=options["spill_directory"])
     say_notes(planned)
-    released = planned.run(
+    outcome = run_plan(
+        planned,
         events,
         item=options["item"],
         time=options["time"],
         count=options["count"],
         table=options["table"],
         settings=settings,
+        ledger=ledger,
+    )
+    released = outcome.release
+    again = (
+        "The numbers drawn were discarded and nothing was published; running again draws fresh noise"
+        if ledger is None
+        else "The release is kept in the ledger: running this again writes it and spends nothing"
     )
     try:
         released.save(output, force=force)
     except (InputError, EngineError) as error:
-        raise type(error)(
-            f"{error}. The numbers drawn were discarded and nothing was published; running again draws fresh noise"
-        ) from error
+        raise type(error)(f"{error}. {again}") from error
     console = Console(stderr=True)
     show_forecast(planned, console)
     console.print(f"{released.metadata['guarantee']}", style="dim", highlight=False)
-    console.print(
-        f"Released {released.table.num_rows:,} numbers to {output} (release {released.metadata['release_id']}). "
-        "Running this again draws fresh noise and spends the budget again.",
-        highlight=False,
-        soft_wrap=True,
-    )
+    what = f"{released.table.num_rows:,} numbers to {output} (release {released.metadata['release_id']})"
+    if ledger is None:
+        said = f"Released {what}. Running this again draws fresh noise and spends the budget again."
+    elif outcome.stored:
+        said = f"Wrote {what}, as stored in the ledger: same request, same data. Nothing was spent."
+    else:
+        said = (
+            f"Released {what}, spent from dataset {ledger.dataset!r}. Running this again on the same data returns "
+            "this release."
+        )
+    console.print(said, highlight=False, soft_wrap=True)

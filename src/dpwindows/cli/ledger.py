@@ -1,0 +1,129 @@
+"""`dpwindows ledger`: one budget a dataset, set once, and what was spent of it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+from dpwindows.errors import InputError
+
+_FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
+
+
+@click.group(short_help="One budget a dataset: create it, show it.")
+def ledger() -> None:
+    """Keep one budget for everything that is released from a dataset.
+
+    `release --ledger FILE --dataset NAME` and `stream create` with the same options spend from it.
+    """
+
+
+@ledger.command()
+@_FILE
+@click.option("--dataset", required=True, metavar="NAME", help="A name of your choice; public.")
+@click.option("--unit", required=True, metavar="UNIT", help="What the total protects, as in 'dpwindows release'.")
+@click.option("--epsilon", type=float, metavar="E", help="Total epsilon, with or without --delta.")
+@click.option("--delta", type=float, metavar="D", help="Total delta, in [0, 1). Left out or 0: pure.")
+@click.option("--rho", type=float, metavar="R", help="Total rho of zero-concentrated DP, in place of epsilon.")
+@click.option("--singleton", is_flag=True, help="Admit releases that rest on the public promise of the same name.")
+def create(
+    file: Path,
+    dataset: str,
+    unit: str,
+    epsilon: float | None,
+    delta: float | None,
+    rho: float | None,
+    singleton: bool,
+) -> None:
+    """Add a dataset to the ledger FILE, with its total budget and unit: once, and for good.
+
+    The file is made if there is none, readable by its owner only. It may hold many datasets.
+    """
+    from dpwindows.ledger import Ledger
+    from dpwindows.privacy import parse_budget, parse_unit
+
+    budget = parse_budget(epsilon, delta, rho)
+    Ledger.create(file, dataset, budget=budget, unit=parse_unit(unit), singleton=singleton)
+    click.echo(f"Dataset {dataset!r} may spend {budget} in total, at the level of the unit '{unit}'.", err=True)
+
+
+@ledger.command()
+@_FILE
+@click.option("--dataset", metavar="NAME", help="Show this dataset only.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def show(file: Path, dataset: str | None, as_json: bool) -> None:
+    """Print what was spent, by what, and what is left. Nothing that depends on exact counts is shown."""
+    from dpwindows.ledger import Ledger, datasets
+
+    names = [dataset] if dataset is not None else datasets(file)
+    pages = [Ledger.open(file, name).book().to_dict() for name in names]
+    if as_json:
+        click.echo(json.dumps({"datasets": pages}, indent=2, ensure_ascii=False))
+        return
+    if not pages:
+        raise InputError(f"the ledger {str(file)!r} has no datasets yet: add one with 'dpwindows ledger create'")
+    console = Console()
+    for page in pages:
+        _show_page(page, console)
+
+
+def _show_page(page: dict[str, Any], console: Console) -> None:
+    singleton = ", under the promise of at most one event a step" if page["singleton"] else ""
+    console.print(f"[bold]{_plain(page['dataset'])}[/]: {page['unit']} level{singleton}, since {page['created']}")
+    for name in ("total", "spent", "left"):
+        console.print(f"  {name:<6}{_amount(page[name])}", highlight=False)
+    if page["entries"]:
+        console.print(_entries(page["entries"]))
+    if "by_time" in page:
+        console.print("\nReleases of disjoint ranges do not add up. By the time of an event:")
+        console.print(_pieces(page["by_time"]))
+    if any(entry["kind"] == "release" and entry["release_id"] is None for entry in page["entries"]):
+        console.print(
+            "\n'nothing stored': the budget is spent; the release is being drawn now, or it was lost in a crash before "
+            "anybody saw it.",
+            highlight=False,
+        )
+    console.print()
+
+
+def _entries(entries: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("", "when", "kind", "what", "range", "spent", "became"):
+        table.add_column(name, overflow="fold")
+    for entry in entries:
+        span = f"{entry['start']} to {entry['end'] or 'ever'}"
+        cost = _amount(entry["budget"])
+        row = (str(entry["number"]), entry["at"], entry["kind"], entry["asked"], span, cost, _became(entry))
+        table.add_row(*map(_plain, row))
+    return table
+
+
+def _became(entry: dict[str, Any]) -> str:
+    if entry["kind"] == "stream":
+        return f"state {entry['state']}, step {entry['last_step']}"
+    return "nothing stored" if entry["release_id"] is None else f"release {entry['release_id']}"
+
+
+def _pieces(by_time: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("from", "to", "spent", "left"):
+        table.add_column(name, overflow="fold")
+    for piece in by_time:
+        first = "the beginning" if piece["start"] is None else str(piece["start"])
+        last = "ever" if piece["end"] is None else str(piece["end"])
+        table.add_row(_plain(first), _plain(last), _amount(piece["spent"]), _amount(piece["left"]))
+    return table
+
+
+def _amount(values: dict[str, Any]) -> str:
+    return ", ".join(f"{name} = {value:.10g}" for name, value in values.items() if name != "kind")
+
+
+def _plain(text: str) -> str:
+    """Text that the console prints as it is."""
+    return text.replace("[", r"\[")

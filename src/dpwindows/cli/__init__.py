@@ -16,6 +16,7 @@ from dpwindows.cli.ledger import ledger
 from dpwindows.cli.pages import demo, report
 from dpwindows.cli.plan import plan
 from dpwindows.cli.release import release
+from dpwindows.cli.stream import stream
 from dpwindows.errors import EngineError, InputError
 
 
@@ -42,5 +43,5 @@ def main() -> None:
     """Publish how many distinct items were seen in time windows, under differential privacy."""
 
 
-for command in (plan, release, report, ledger, demo):
+for command in (plan, release, report, stream, ledger, demo):
     main.add_command(command)

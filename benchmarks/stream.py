@@ -44,7 +44,8 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     write_events(events, 1, f"SELECT range AS code FROM range({options.items})", options.item_type)
     stream.advance(events, 1)
     stream.close()
-    print(f"{options.items:,} {options.item_type} items known, {options.events:,} events a step; {', '.join(options.window)}")
+    print(f"{options.items:,} {options.item_type} items known, {options.events:,} events a step")
+    print(", ".join(options.window), end=", ")
     print(f"at least {options.at_least}; state {path.stat().st_size / 1e6:.1f} MB; DuckDB {duckdb.__version__}")
     seconds, sizes = [], []
     opened = dw.Stream.open(path, settings=settings) if options.keep_open else None

@@ -229,7 +229,11 @@ class _Steps:
         if kind in _INTEGERS:
             low, high = self.instants.low, self.instants.high
             if self.later:
-                return f"CAST(CASE WHEN time >= {high} THEN {high} ELSE time END AS BIGINT)", self.instants, f"time >= {low}"
+                return (
+                    f"CAST(CASE WHEN time >= {high} THEN {high} ELSE time END AS BIGINT)",
+                    self.instants,
+                    f"time >= {low}",
+                )
             return "CAST(time AS BIGINT)", self.instants, f"time >= {low} AND time < {high}"
         if kind == "varchar":
             beyond = f"CASE WHEN starts_with(trim(time), '-') THEN {_BEFORE_ALL} ELSE {_AFTER_ALL} END"

@@ -10,7 +10,7 @@ import platform
 import uuid
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import metadata as packages
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -337,10 +337,11 @@ def describe(plan: Plan) -> dict[str, Any]:
         "confidence": plan.confidence,
         "measurements": [_describe_allotment(allotment) for allotment in plan.allotments],
         "forecast": [forecast.to_dict() for forecast in plan.forecast()],
-        "versions": library_versions(),
+        "versions": dict(library_versions()),
     }
 
 
+@cache
 def library_versions() -> dict[str, str]:
     """The versions of everything that a release depends on."""
     return {"python": platform.python_version(), **{name: packages.version(name) for name in _VERSIONED}}

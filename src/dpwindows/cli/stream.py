@@ -100,9 +100,7 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
 @click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
 @ledger_options
 @_output_options
-def advance(
-    state: Path, events: str | None, through: str, output: Path | None, force: bool, **options: Any
-) -> None:
+def advance(state: Path, events: str | None, through: str, output: Path | None, force: bool, **options: Any) -> None:
     """Close every step of the stream STATE up to TIME, and release the windows that end at them.
 
     EVENTS holds the events of these steps: a Parquet or CSV file, a glob, a directory of such files, or a DuckDB
@@ -115,9 +113,7 @@ def advance(
     settings = EngineSettings(memory_limit=options["memory_limit"], spill_directory=options["spill_directory"])
     with Stream.open(state, open_ledger(options), settings=settings) as opened:
         before = opened.closed_steps
-        released = opened.advance(
-            events, through, empty=options["empty"], late=options["late"], table=options["table"]
-        )
+        released = opened.advance(events, through, empty=options["empty"], late=options["late"], table=options["table"])
         _write(released, output, force)
         _say_advanced(opened, released, before, output)
 

@@ -150,9 +150,9 @@ def moved_fingerprint(
         return handed.together(late)
     if any(handed.of(step) != recorded(step) for step in late):
         raise InputError(
-            f"there are late events: {_listed([name(step) for step in late])} closed before, and not with these events. "
-            "Hand over each event once, or say what to do with late ones: ignore them, or move them to the first step "
-            "that is closed now"
+            f"there are late events: {_listed([name(step) for step in late])} closed before, and not with these "
+            "events. Hand over each event once, or say what to do with late ones: ignore them, or move them to the "
+            "first step that is closed now"
         )
     return NOTHING
 

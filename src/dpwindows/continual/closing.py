@@ -44,7 +44,10 @@ def read_progress(state: StateFile, mechanism: Mechanism) -> Progress:
     """
     step, arrays = records.read_working(state)
     if step == 0:
-        return Progress(StepCounts.before_all(mechanism.thresholds, mechanism.reach), mechanism.fresh_memory())
+        counts_before = StepCounts.before_all(
+            mechanism.thresholds, mechanism.reach, totals=mechanism.needs_total
+        )
+        return Progress(counts_before, mechanism.fresh_memory())
     counts, memory = (
         {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
         for prefix in (_COUNTS, _MEMORY)

@@ -139,9 +139,9 @@ def _fingerprints(connection: duckdb.DuckDBPyConnection, key: str) -> dict[int, 
         for at, name in ((1, "high"), (17, "low"))
     )
     text = f"{quote_text(key)} || step || ':' || total || ':' || item"
+    hashes = f"SELECT step, {halves} FROM (SELECT step, sha256({text}) AS hash FROM handed)"
     rows = connection.execute(
-        f"SELECT step, CAST(sum(high) AS VARCHAR), CAST(sum(low) AS VARCHAR) "
-        f"FROM (SELECT step, {halves} FROM (SELECT step, sha256({text}) AS hash FROM handed)) GROUP BY step ORDER BY step"
+        f"SELECT step, CAST(sum(high) AS VARCHAR), CAST(sum(low) AS VARCHAR) FROM ({hashes}) GROUP BY step ORDER BY step"
     ).fetchall()
     return {step: _text((int(high) << 64) + int(low)) for step, high, low in rows}
 

@@ -129,9 +129,7 @@ class StateFile:
         _release_claim(self._claim)
 
 
-def create_state(
-    path: Path, fill: Callable[[duckdb.DuckDBPyConnection], None], before_use: Callable[[], None]
-) -> None:
+def create_state(path: Path, fill: Callable[[duckdb.DuckDBPyConnection], None], before_use: Callable[[], None]) -> None:
     """Make a new state file.
 
     Args:

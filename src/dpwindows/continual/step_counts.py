@@ -2,7 +2,8 @@
 
 For each threshold k, `recent[k][i]` is the number of items whose k-th most recent occurrence at the end of step t lies
 in step `oldest + i`, with `oldest = max(1, t - reach + 1)`: further back nothing is asked. `total[k]` is the number of
-items with at least k occurrences since step 1. Then CountAtLeast_k(a, t) is the sum of `recent[k]` over steps a..t.
+items with at least k occurrences since step 1; it is there only where totals are asked for, since without them items
+are forgotten. Then CountAtLeast_k(a, t) is the sum of `recent[k]` over steps a..t.
 """
 
 from __future__ import annotations
@@ -39,10 +40,10 @@ class StepCounts:
     total: Mapping[int, int]
 
     @classmethod
-    def before_all(cls, thresholds: Iterable[int], reach: int) -> StepCounts:
+    def before_all(cls, thresholds: Iterable[int], reach: int, *, totals: bool) -> StepCounts:
         """Before step 1: nothing has occurred."""
-        wanted = tuple(thresholds)
-        return cls(0, reach, {k: np.zeros(0, dtype=np.int64) for k in wanted}, dict.fromkeys(wanted, 0))
+        recent = {k: np.zeros(0, dtype=np.int64) for k in thresholds}
+        return cls(0, reach, recent, dict.fromkeys(recent, 0) if totals else {})
 
     @property
     def oldest(self) -> int:
@@ -63,7 +64,8 @@ class StepCounts:
                 recent[k][before - oldest] -= items
             if after >= oldest:
                 recent[k][after - oldest] += items
-            total[k] += items * (before == NONE)
+            if k in total and before == NONE:
+                total[k] += items
         return StepCounts(step, self.reach, recent, total)
 
     def answers(self) -> StepAnswers:
@@ -73,17 +75,16 @@ class StepCounts:
     def to_arrays(self) -> dict[str, np.ndarray]:
         """As named arrays; `from_arrays` gives it back."""
         return {
-            "thresholds": np.array(list(self.total), dtype=np.int64),
-            "totals": np.array(list(self.total.values()), dtype=np.int64),
             **{f"recent.{k}": counts for k, counts in self.recent.items()},
+            **{f"total.{k}": np.array(total) for k, total in self.total.items()},
         }
 
     @classmethod
     def from_arrays(cls, step: int, reach: int, arrays: Mapping[str, np.ndarray]) -> StepCounts:
         """The counts that `to_arrays` gave."""
-        thresholds = [int(k) for k in arrays["thresholds"]]
-        totals = dict(zip(thresholds, (int(total) for total in arrays["totals"]), strict=True))
-        return cls(step, reach, {k: arrays[f"recent.{k}"] for k in thresholds}, totals)
+        recent = {int(name[7:]): counts for name, counts in arrays.items() if name.startswith("recent.")}
+        total = {int(name[6:]): int(count) for name, count in arrays.items() if name.startswith("total.")}
+        return cls(step, reach, recent, total)
 
 
 def oldest_at(step: int, reach: int) -> int:

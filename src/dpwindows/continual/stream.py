@@ -40,7 +40,7 @@ from dpwindows.continual.stream_plan import StreamPlan
 from dpwindows.errors import InputError
 from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.release import FORMAT, Release
-from dpwindows.timeline import TimePoint, Timeline
+from dpwindows.timeline import Timeline, TimePoint
 
 if TYPE_CHECKING:
     from dpwindows.ledger import Ledger
@@ -54,7 +54,12 @@ class Stream:
     """
 
     def __init__(
-        self, state: StateFile, creation: Creation, mechanism: Mechanism, ledger: Ledger | None, settings: EngineSettings
+        self,
+        state: StateFile,
+        creation: Creation,
+        mechanism: Mechanism,
+        ledger: Ledger | None,
+        settings: EngineSettings,
     ) -> None:
         """Use `Stream.create` or `Stream.open`."""
         self._state, self._creation, self._mechanism = state, creation, mechanism

@@ -9,8 +9,12 @@ matters; when it is gone, the parent writes "gone". Nothing here may start a thr
 
 from __future__ import annotations
 
+import contextlib
+import importlib
 import os
 import sys
+import tempfile
+from functools import cache
 from pathlib import Path
 
 import dpwindows as dw
@@ -18,9 +22,9 @@ from dpwindows import kernel
 from dpwindows.accounting import GAUSSIAN, LAPLACE
 from dpwindows.continual.state_file import StateFile
 from dpwindows.continual.stream import Stream
-from tests.streams import STEP, Event, table_of
+from tests.streams import STEP, Event, new_stream, plan_of, table_of
 
-LAST = 1_000_000
+PLAN = ("rolling:2", "any:3", "cumulative")
 # The calls close this many steps in turn.
 CALLS = (1, 1, 3, 1, 2)
 SETTINGS = dw.EngineSettings(threads=1, progress=False)
@@ -31,10 +35,11 @@ def events_of(step: int) -> list[Event]:
     return [(f"item-{(step * 7 + j * j * 11) % 30}", step, 1 + (step + j) % 3) for j in range(step % 6)]
 
 
+@cache
 def calls() -> list[tuple[int, int]]:
-    """First and last step of every call, for as long as anybody may want."""
+    """First and last step of every call, for longer than any test goes on."""
     found, first = [], 1
-    for index in range(2000):
+    for index in range(1000):
         length = CALLS[index % len(CALLS)]
         found.append((first, first + length - 1))
         first += length
@@ -67,7 +72,7 @@ def live(folder: Path) -> None:
     for index, (first, last) in enumerate(calls()):
         if output(folder, last).exists():
             continue
-        if stream is None or index % 4 == 0:
+        if stream is None or index % 2 == 0:
             if stream is not None:
                 tell("close", last)
                 stream.close()
@@ -82,11 +87,29 @@ def live(folder: Path) -> None:
         tell("published", last)
 
 
+def import_everything() -> None:
+    """Import what a child imports while it runs, as another child tells, so that no later one has to."""
+    reading, writing = os.pipe()
+    if os.fork() == 0:
+        with tempfile.TemporaryDirectory() as scratch:
+            with new_stream(Path(scratch) / "state", plan_of(*PLAN)) as stream:
+                stream.advance(table_of(events_of(1)), STEP).save(Path(scratch) / "1.parquet")
+            os.write(writing, "\n".join(sys.modules).encode())
+        os._exit(0)
+    os.close(writing)
+    with open(reading) as names:
+        for name in names.read().split():
+            with contextlib.suppress(ImportError):
+                importlib.import_module(name)
+    os.wait()
+    for law in (GAUSSIAN, LAPLACE):
+        kernel.draw_noise(law, 2.0, 1)
+
+
 def main() -> None:
     """Fork a child for every line read, and reap it."""
     folder = Path(sys.argv[1])
-    for law in (GAUSSIAN, LAPLACE):
-        kernel.draw_noise(law, 2.0, 1)
+    import_everything()
     tell("ready", 0)
     while sys.stdin.readline():
         child = os.fork()

@@ -19,6 +19,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from dpwindows.continual.stream import Stream
     from dpwindows.continual.stream_plan import StreamPlan
     from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
     from dpwindows.events import EngineSettings
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "continual.stream": ("Stream",),
     "continual.stream_plan": ("StreamPlan",),
     "errors": ("EngineError", "InputError", "OverBudgetError", "StateBehindLedgerError"),
     "events": ("EngineSettings",),
@@ -77,6 +79,7 @@ __all__ = [
     "Release",
     "Rolling",
     "StateBehindLedgerError",
+    "Stream",
     "StreamPlan",
     "Timeline",
     "__version__",

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import metadata as packages
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -347,8 +347,14 @@ def describe(plan: Plan) -> dict[str, Any]:
         "confidence": plan.confidence,
         "measurements": [_describe_allotment(allotment) for allotment in plan.allotments],
         "forecast": [forecast.to_dict() for forecast in plan.forecast()],
-        "versions": {"python": platform.python_version(), **{name: packages.version(name) for name in _VERSIONED}},
+        "versions": dict(library_versions()),
     }
+
+
+@cache
+def library_versions() -> dict[str, str]:
+    """The versions of everything that a release depends on."""
+    return {"python": platform.python_version(), **{name: packages.version(name) for name in _VERSIONED}}
 
 
 def guarantee(budget: Budget, unit: Unit, *, singleton: bool, over: str = "this release") -> str:

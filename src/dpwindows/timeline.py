@@ -79,6 +79,29 @@ class Timeline:
         """Integer time 0..steps in steps of 1: for events that carry a step number already (0-based)."""
         return cls(0, steps, 1)
 
+    @classmethod
+    def of_length(cls, start: TimePoint, steps: int, step: str | int = "1d", time_zone: str = "UTC") -> Timeline:
+        """So many steps from a start.
+
+        Raises `InputError` if a value cannot be read, or the last step ends after the year 9000.
+        """
+        number, unit = _parse_step(step)
+        zone = _parse_zone(time_zone)
+        _check_size(steps)
+        if not unit:
+            first = _read_integer(start, "start")
+            return cls(first, first + steps * number, number, time_zone)
+        wall, longest = _read_time(start, "start"), _longest_step_us(number, unit)
+        first = to_microseconds(wall.replace(tzinfo=None))
+        last = first + (steps + 1) * longest
+        if last > to_microseconds(datetime(9000, 1, 1)):
+            raise InputError(f"{steps:,} steps of {number}{unit} from {start} end after the year 9000: take fewer")
+        offsets = offset_table(zone, first, last)
+        begin = _moment_at(wall, offsets)
+        _whole_steps(begin, begin, number, unit)  # refuses steps that not every month has
+        end = int(_boundaries(begin, steps, number, unit, offsets)[-1])
+        return cls(start, _canonical(_moment_of(end, offsets), offsets), f"{number}{unit}", time_zone)
+
     @property
     def is_integer(self) -> bool:
         """True if time is an integer, False if it is a timestamp."""
@@ -190,15 +213,7 @@ class Timeline:
 
     def _moment(self, value: TimePoint, name: str) -> _Moment:
         """Read a public time given to this timeline."""
-        moment = _read_time(value, name)
-        if moment.tzinfo is None:
-            wall, fold = to_microseconds(moment), moment.fold
-            local = np.array([wall], dtype=np.int64)
-            return _Moment(wall, fold, int(self.offsets.to_instants(local, fold)[0]))
-        instant = to_microseconds(moment.astimezone(UTC).replace(tzinfo=None))
-        local = self.offsets.to_local(np.array([instant], dtype=np.int64))
-        fold = int(self.offsets.to_instants(local)[0] != instant)
-        return _Moment(int(local[0]), fold, instant)
+        return _moment_at(_read_time(value, name), self.offsets)
 
     def _show(self, bound: np.int64 | int) -> str:
         """A boundary value as the caller would write it."""
@@ -296,6 +311,22 @@ def _read_time(value: object, name: str) -> datetime:
             raise InputError(f"{name} must lie in the years 1000 to 9000, got {value}")
         return moment
     raise InputError(f'{name} must be a date or time such as "2013-01-01" or "2013-01-01T06:00", got {value!r}')
+
+
+def _moment_at(moment: datetime, offsets: OffsetTable) -> _Moment:
+    """A datetime with or without a zone, on the wall clock of a zone."""
+    if moment.tzinfo is None:
+        wall, fold = to_microseconds(moment), moment.fold
+        local = np.array([wall], dtype=np.int64)
+        return _Moment(wall, fold, int(offsets.to_instants(local, fold)[0]))
+    return _moment_of(to_microseconds(moment.astimezone(UTC).replace(tzinfo=None)), offsets)
+
+
+def _moment_of(instant: int, offsets: OffsetTable) -> _Moment:
+    """An instant on the wall clock of a zone."""
+    local = offsets.to_local(np.array([instant], dtype=np.int64))
+    fold = int(offsets.to_instants(local)[0] != instant)
+    return _Moment(int(local[0]), fold, instant)
 
 
 def _longest_step_us(number: int, unit: str) -> int:

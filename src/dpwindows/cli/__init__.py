@@ -17,6 +17,7 @@ from dpwindows.cli.ledger import ledger
 from dpwindows.cli.pages import demo, report
 from dpwindows.cli.plan import plan
 from dpwindows.cli.release import release
+from dpwindows.cli.stream import stream
 from dpwindows.cli.theory import theory
 from dpwindows.errors import EngineError, InputError
 
@@ -48,6 +49,7 @@ for command in (
     plan,
     release,
     report,
+    stream,
     ledger,
     theory,
     audit,

@@ -141,11 +141,13 @@ def open_events(
     cap: int,
     table: str | None = None,
     settings: EngineSettings | None = None,
+    later: bool = False,
 ) -> Iterator[EventRelation]:
     """Open a source of events for one reading.
 
     `source` is the path of a Parquet, CSV or DuckDB file (the last with `table`), a glob, a directory, a pandas,
-    Polars or Arrow table, a record batch reader or a DuckDB relation. Counts above `cap` are given as `cap`.
+    Polars or Arrow table, a record batch reader or a DuckDB relation. Counts above `cap` are given as `cap`. With
+    `later`, events at or after the end of the range are not left out, and get the step after the last one.
 
     Raises `InputError` if the source is missing, unreadable or of the wrong types, `EngineError` if the engine
     fails; errors during the reading itself are turned into these two as well.
@@ -159,7 +161,7 @@ def open_events(
                 f"the item column {columns.item!r} has different types in different files "
                 f"({', '.join(kinds)}); write it with one type"
             )
-        writer = EventQueries(_DuckDB(), columns, timeline, cap=cap)
+        writer = EventQueries(_DuckDB(), columns, timeline, cap=cap, later=later)
         queries = [writer.sql(part.sql, types) for part, types in zip(parts, typed, strict=True)]
         with _running(columns):
             yield EventRelation(

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
 from dpwindows.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind
 from dpwindows.errors import InputError
@@ -21,7 +22,9 @@ from dpwindows.zones import DAY_US, from_microseconds
 
 _EXACT = (Kind.INTEGER, Kind.TEXT, Kind.WALL, Kind.INSTANT, Kind.DATE, Kind.EXACT, Kind.NULL)
 _MARK = "dpwindows cannot read column: "
-_BEFORE_ALL = str(-(2**63 - 1))  # earlier than any timeline of integers may begin
+# Earlier than any timeline of integers may begin, later than any may end, and later than any timeline of times.
+_BEFORE_ALL, _AFTER_ALL = str(-(2**63 - 1)), str(2**63 - 1)
+_LAST_DAY = datetime(9999, 12, 31)
 _TIME_ADVICE = 'ISO 8601 text such as "2013-01-31", "2013-01-31T06:30:00" or "2013-01-31T06:30:00+01:00"'
 
 
@@ -42,11 +45,15 @@ class _Reading:
 class EventQueries:
     """Writes the query for (item, step, count) of relations with the columns item, time[, count].
 
-    Counts above `cap` are given as `cap`: at-least-k answers do not change if it is not below any k.
+    Counts above `cap` are given as `cap`: at-least-k answers do not change if it is not below any k. With `later`,
+    events at or after the end of the range are not left out, and get the step after the last one.
     """
 
-    def __init__(self, dialect: Dialect, columns: EventColumns, timeline: Timeline, *, cap: int) -> None:
+    def __init__(
+        self, dialect: Dialect, columns: EventColumns, timeline: Timeline, *, cap: int, later: bool = False
+    ) -> None:
         self._dialect, self._columns, self._timeline, self._cap = dialect, columns, timeline, cap
+        self._later = later
         self._instants = instant_map(timeline)
         self._walls = self._instants if timeline.is_integer else wall_map(timeline)
 
@@ -66,7 +73,11 @@ class EventQueries:
             f"WHERE item IS NOT NULL AND {time.about}"
         )
         step = time.steps.sql("moment", self._dialect.divide)
-        within = f"moment >= {time.steps.low} AND moment < {time.steps.high}"
+        within = f"moment >= {time.steps.low}"
+        if self._later:
+            step = f"CASE WHEN moment >= {time.steps.high} THEN {self._timeline.steps + 1} ELSE {step} END"
+        else:
+            within += f" AND moment < {time.steps.high}"
         if " NULL" in step:
             within += f" AND ({step}) IS NOT NULL"
         if self._columns.count is not None:
@@ -89,15 +100,21 @@ class EventQueries:
         steps = self._instants if column.kind is Kind.INSTANT else self._walls
         # Two days to spare cover every offset: this lets the engine skip whole blocks of rows.
         low, high = (from_microseconds(bound) for bound in (steps.low - 2 * DAY_US, steps.high + 2 * DAY_US))
-        about = self._dialect.between(column, low.replace(microsecond=0), high.replace(microsecond=0))
+        high = _LAST_DAY if self._later else high.replace(microsecond=0)
+        about = self._dialect.between(column, low.replace(microsecond=0), high)
         return _Reading(relation, self._dialect.microseconds(column, about), steps, about)
 
     def _integer_time(self, relation: str, column: Column) -> _Reading:
         if column.kind is Kind.INTEGER:
-            within = f"time >= {self._instants.low} AND time < {self._instants.high}"
-            return _Reading(relation, f"CASE WHEN {within} THEN CAST(time AS BIGINT) END", self._instants, within)
+            low, high = self._instants.low, self._instants.high
+            within = f"time >= {low} AND time < {high}"
+            moment = f"CASE WHEN {within} THEN CAST(time AS BIGINT) END"
+            if self._later:
+                within, moment = f"time >= {low}", _clamped("time", low - 1, high)
+            return _Reading(relation, moment, self._instants, within)
         if column.kind is Kind.TEXT:
-            moment = _clamped(self._number("time", _BEFORE_ALL), self._instants.low - 1, self._instants.high)
+            beyond = f"CASE WHEN trim(time) LIKE '-%' THEN {_BEFORE_ALL} ELSE {_AFTER_ALL} END"
+            moment = _clamped(self._number("time", beyond), self._instants.low - 1, self._instants.high)
             return _Reading(relation, self._or_fail("time", moment, "integer_time"), self._instants)
         raise InputError(
             f"the time column {self._columns.time!r} is of type {column.type_name}, but the timeline has integer "

@@ -1,0 +1,190 @@
+"""`dpwindows stream`: continual release, one step at a time, from a state that survives."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from rich.console import Console
+
+from dpwindows.cli.forecasts import say_notes, show_forecast
+from dpwindows.cli.options import (
+    build_stream_plan,
+    ledger_options,
+    open_ledger,
+    privacy_options,
+    query_options,
+    stack,
+    step_option,
+    zone_option,
+)
+from dpwindows.errors import EngineError, InputError
+
+if TYPE_CHECKING:
+    from dpwindows.continual.stream import Stream
+    from dpwindows.release import Release
+
+_STATE = click.argument("state", metavar="STATE", type=click.Path(path_type=Path))
+_output_options = stack(
+    [
+        click.option("-o", "--output", type=click.Path(path_type=Path), help=".parquet, .csv or .json"),
+        click.option("--force", is_flag=True, help="Replace the output if it exists."),
+    ]
+)
+
+
+@click.group(short_help="Release counts as time goes on: create, advance, show.")
+def stream() -> None:
+    """Release window counts step by step, for as long as a service runs.
+
+    `create` makes a state file; `advance` closes the steps that have passed and writes their release; `show` writes
+    everything released so far. Running the same `advance` again is safe: it returns what was released.
+    """
+
+
+@stream.command()
+@_STATE
+@click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
+@click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
+@click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
+@click.option("--start", required=True, help="First moment of the first step. Public: never read from the data.")
+@step_option
+@zone_option
+@click.option("--horizon", type=int, metavar="N", help="End the stream after N steps. Default: it has no end.")
+@query_options
+@privacy_options
+@ledger_options
+def create(state: Path, start: str, horizon: int | None, **options: Any) -> None:
+    """Make the new stream STATE: what will be released at every step, for whom, under which budget.
+
+    The budget is for the whole stream, however long it runs; with --ledger it is spent now. STATE is made readable by
+    its owner only, and will hold data: items, and when they last occurred.
+    """
+    from dpwindows.continual.stream import Stream
+
+    ledger = open_ledger(options)
+    planned = build_stream_plan(horizon, options)
+    say_notes(planned)
+    Stream.create(
+        state,
+        planned,
+        item=options["item"],
+        time=options["time"],
+        count=options["count"],
+        start=start,
+        step=options["step"],
+        time_zone=options["time_zone"],
+        ledger=ledger,
+    ).close()
+    console = Console(stderr=True)
+    show_forecast(planned, console)
+    console.print(planned.describe()["guarantee"], style="dim", highlight=False)
+    console.print(f"Created the stream {state}.", highlight=False, markup=False, soft_wrap=True)
+
+
+@stream.command()
+@_STATE
+@click.argument("events", required=False)
+@click.option("--through", required=True, metavar="TIME", help="End of the last step to close, exclusive.")
+@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB database.")
+@click.option("--empty", is_flag=True, help="In place of EVENTS: the steps had no events.")
+@click.option(
+    "--late",
+    type=click.Choice(["refuse", "ignore", "move"]),
+    default="refuse",
+    show_default=True,
+    help="What to do with events of steps closed before: move counts them in the first step closed now.",
+)
+@click.option("--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond.")
+@click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
+@ledger_options
+@_output_options
+def advance(state: Path, events: str | None, through: str, output: Path | None, force: bool, **options: Any) -> None:
+    """Close every step of the stream STATE up to TIME, and release the windows that end at them.
+
+    EVENTS holds the events of these steps: a Parquet or CSV file, a glob, a directory of such files, or a DuckDB
+    database. The same TIME again, with the same EVENTS or none, returns the stored release.
+    """
+    from dpwindows.continual.stream import Stream
+    from dpwindows.events import EngineSettings
+
+    _require_writable(output, force)
+    settings = EngineSettings(memory_limit=options["memory_limit"], spill_directory=options["spill_directory"])
+    with Stream.open(state, open_ledger(options), settings=settings) as opened:
+        before = opened.closed_steps
+        released = opened.advance(events, through, empty=options["empty"], late=options["late"], table=options["table"])
+        _write(released, output, force)
+        _say_advanced(opened, released, before, output)
+
+
+@stream.command()
+@_STATE
+@ledger_options
+@_output_options
+def show(state: Path, output: Path | None, force: bool, **options: Any) -> None:
+    """Tell what the stream STATE releases and how far it is, and write everything released so far."""
+    from dpwindows.continual.stream import Stream
+
+    _require_writable(output, force)
+    with Stream.open(state, open_ledger(options), read_only=True) as opened:
+        _describe(opened, Console())
+        if opened.closed_steps or output is not None:
+            _write(opened.show(), output, force)
+
+
+def _require_writable(output: Path | None, force: bool) -> None:
+    if output is not None:
+        from dpwindows.release_files import require_writable
+
+        require_writable(output, force=force)
+
+
+def _write(released: Release, output: Path | None, force: bool) -> None:
+    if output is None:
+        from dpwindows.report import preview
+
+        Console().print(preview(released.to_arrow(), released.metadata))
+        return
+    try:
+        released.save(output, force=force)
+    except (InputError, EngineError) as error:
+        raise type(error)(
+            f"{error}. The numbers are stored in the stream: run the same again to write them, which draws no noise"
+        ) from error
+
+
+def _say_advanced(opened: Stream, released: Release, before: int, output: Path | None) -> None:
+    closed, made = opened.closed_steps - before, released.metadata["stream"]
+    did = f"Closed {closed} step{'s' if closed != 1 else ''}" if closed else "Nothing new to close; as stored"
+    where = f" to {output}" if output is not None else ""
+    Console(stderr=True).print(
+        f"{did}: {released.table.num_rows:,} numbers of steps {made['first_step']} to {made['last_step']}{where} "
+        f"(release {released.metadata['release_id']}). The stream is closed up to {opened.through}.",
+        highlight=False,
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _describe(opened: Stream, console: Console) -> None:
+    about = opened.description
+    timeline, horizon = about["timeline"], about["horizon"]
+    asked = "; ".join(
+        f"{query['window']}: {', '.join(_counted(measure) for measure in query['measures'])}"
+        for query in about["queries"]
+    )
+    lines = (
+        f"Stream    {about['state_id']}",
+        f"Releases  {asked}",
+        f"Steps     {timeline['step']} from {timeline['start']} ({timeline['time_zone']}), "
+        + ("without end" if horizon is None else f"{horizon:,} in all"),
+        f"Closed    {opened.closed_steps:,} steps, up to {opened.through}",
+        f"Promise   {about['guarantee']}",
+    )
+    for line in lines:
+        console.print(line, highlight=False, markup=False, soft_wrap=True)
+
+
+def _counted(measure: dict[str, Any]) -> str:
+    return f"{measure['measure'].replace('_', ' ')} {measure['k']}"

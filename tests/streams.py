@@ -1,0 +1,84 @@
+"""What tests of streams share: small plans, events as tables, a spy on exact answers, and what these should be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import dpwindows as dw
+from dpwindows.continual.mechanism import Mechanism, StepAnswers
+from dpwindows.continual.stream import Stream
+from tests.brute_force import count_at_least
+
+# (item, step, count); times are ten to a step, from 0.
+Event = tuple[str, int, int]
+STEP = 10
+
+
+@cache
+def plan_of(*windows: str, thresholds: tuple[int, ...] = (1, 3), unit: str = "event", **options: Any) -> dw.StreamPlan:
+    """A plan, made once."""
+    from dpwindows.privacy import parse_unit
+    from dpwindows.queries import Query, parse_window
+
+    queries = [Query(parse_window(window)).at_least(*thresholds) for window in windows]
+    return dw.StreamPlan(queries, unit=parse_unit(unit), budget=dw.ApproxDP(1.0, 1e-6), **options)
+
+
+def new_stream(path: Path, plan: dw.StreamPlan, **options: Any) -> Stream:
+    """A stream of steps of ten integers from 0, of columns who, at and times."""
+    settings = dw.EngineSettings(threads=1, progress=False)
+    return Stream.create(
+        path, plan, item="who", time="at", count="times", start=0, step=STEP, settings=settings, **options
+    )
+
+
+def table_of(events: Iterable[Event]) -> pa.Table:
+    """Events as a table, each at some time within its step."""
+    rows = list(events)
+    return pa.table(
+        {
+            "who": pa.array([item for item, _, _ in rows], pa.string()),
+            "at": pa.array(
+                [(step - 1) * STEP + (index * 7) % STEP for index, (_, step, _) in enumerate(rows)], pa.int64()
+            ),
+            "times": pa.array([count for _, _, count in rows], pa.int64()),
+        }
+    )
+
+
+@contextmanager
+def spied(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, StepAnswers]]:
+    """The exact answers that mechanisms are given meanwhile, by step: the latest of each."""
+    seen: dict[int, StepAnswers] = {}
+    original = Mechanism.release_step
+
+    def release_step(self: Mechanism, answers: StepAnswers, memory: Any) -> Any:
+        seen[answers.step] = answers
+        return original(self, answers, memory)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Mechanism, "release_step", release_step)
+        yield seen
+
+
+def require_exact(answers: StepAnswers, log: list[Event], plan: dw.StreamPlan) -> None:
+    """Compare the exact answers of a step with brute force over the log."""
+    mechanism = Mechanism.of_plan(plan)
+    step = answers.step
+    for k in mechanism.thresholds:
+        wanted = [count_at_least(log, k, step - back, step) for back in range(min(step, mechanism.reach))]
+        assert list(answers.recent[k]) == wanted
+    if mechanism.needs_total:
+        assert answers.total == {k: count_at_least(log, k, 1, step) for k in mechanism.thresholds}
+
+
+def same(one: dw.Release, other: dw.Release) -> bool:
+    """Whether two releases are the same to the last bit."""
+    return bool(one.table.equals(other.table)) and one.metadata == other.metadata

@@ -13,8 +13,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.held_patterns import Held, held_bound
+from dpwindows.period_sensitivity import affected_ends, most_signed_runs
 from dpwindows.run_patterns import Lags, best_chain, memory_for, neighbour_bound, recent_bound
 from dpwindows.sensitivity import Thresholds, interval_norms, most_runs
+from dpwindows.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges, priced_bound
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
@@ -22,6 +25,12 @@ LONGEST_CHAIN = 512
 _TRIED = 96
 # Cells of the tables filled while a price is sought.
 _SEARCH_CELLS = 1_000_000
+# Places remembered of signed patterns: while near distances are sought, and in the bound; for k = 1, and for larger k.
+_LEAST_MEMORY, _HELD_MEMORY, _SOUGHT_MEMORY, _PRICED_MEMORY = 3, 4, 4, 6
+# Near distances that are tried: parts of the windows' length for k = 1, and of the mean length of runs for larger k.
+_HELD_NEAR, _PRICED_NEAR = (0.0, 0.15, 0.25, 0.4, 0.6), (0.4, 0.6, 0.9)
+# Steps between two prices.
+_PARTS = 1024
 
 
 @lru_cache(maxsize=256)
@@ -78,10 +87,41 @@ def rolling_patterns_add_remove_l2(taps: tuple[int, ...], length: int, steps: in
 def rolling_patterns_item_l2(taps: tuple[int, ...], length: int, steps: int, thresholds: tuple[int, ...]) -> int:
     """Rolling counts, one item changed arbitrarily.
 
-    Proof. `g = f - f'`, and `||M g|| <= ||M f|| + ||M f'||`: four times the squared bound for one item added or
-    removed. (The bounds for patterns are for vectors of one sign and do not hold for g itself.) QED.
+    Proof. A span of all T steps: `rolling_patterns_period_l2`, or twice the norm for one item added or removed, since
+    `||M g|| <= ||M f|| + ||M f'||`. QED.
     """
-    return 4 * rolling_patterns_add_remove_l2(taps, length, steps, thresholds)
+    return rolling_patterns_period_l2(taps, length, steps, steps, thresholds)
+
+
+@lru_cache(maxsize=256)
+def rolling_patterns_period_l2(
+    taps: tuple[int, ...], length: int, span: int, steps: int | None, thresholds: tuple[int, ...]
+) -> int:
+    """Rolling counts, one item changed within `span` steps; `steps` is the horizon, or None if there is none.
+
+    Proof. The span begins at step p; places 1..N are the windows that end at p, p+1, ..., `N = min(W+L-1, T)` of them.
+    g is 0 at other ends (`period_sensitivity`). Where the horizon cuts the places off earlier, the same change on a
+    longer horizon costs no less: M is causal, so rows up to a step do not see what comes later. On the unbounded
+    horizon there are more rows still. One threshold: for L = 1 g has one sign and at most k runs in W consecutive
+    places, the change of `rolling_patterns_event_l2` for one threshold. For k = 1 `held_bound`. Otherwise
+    `priced_bound`, with the most runs and the places of one sign from `period_sensitivity`; if the span is all of the
+    horizon, nothing is counted before. Each bound holds whatever the memory, the near distances and the prices are.
+    Thresholds are measured apart and change independently; squared norms add. QED.
+    """
+    span = span if steps is None else min(span, steps)
+    places = affected_ends(length, span, steps)
+    if span == 1:
+        return sum(rolling_patterns_event_l2(taps, length, places, (k,)) for k in thresholds)
+    lags = SignedLags.of(taps, places)
+    total = 0
+    for k in thresholds:
+        if k == 1:
+            total += _least_held(lags, Held(span, length, places))
+        else:
+            single = (span, min(length, places)) if span <= length else (1, 0)
+            runs = min(most_signed_runs(k, length, span), places)
+            total += _least_priced(lags, TwoCounts(k, length, places, runs, single, span == steps))
+    return total << lags.shift
 
 
 def cumulative_triangular_add_remove_l2(weights: NDArray[np.int64], thresholds: Thresholds) -> int:
@@ -93,6 +133,45 @@ def cumulative_triangular_add_remove_l2(weights: NDArray[np.int64], thresholds: 
     """
     wide = weights.astype(object) if int(np.abs(weights).max()) ** 2 * len(weights) >= 1 << 62 else weights
     return len(thresholds) * max(int(norm) for norm in (wide * wide).sum(axis=0))
+
+
+def _least_held(lags: SignedLags, known: Held) -> int:
+    """The bound for k = 1 at good near distances; every choice of them gives a bound."""
+    tried = sorted({min(lags.longest, max(_LEAST_MEMORY, round(known.length * share))) for share in _HELD_NEAR})
+    found = {near: held_bound(lags, charges(lags, _LEAST_MEMORY, near), known) for near in tried}
+    near = min(found, key=lambda near: found[near])
+    return min(found[near], held_bound(lags, charges(lags, _HELD_MEMORY, near), known))
+
+
+def _least_priced(lags: SignedLags, known: TwoCounts) -> int:
+    """The bound for larger k at good near distances and prices; every choice of them gives a bound."""
+    run = known.places / known.runs
+    tried = sorted({min(lags.longest, max(_SOUGHT_MEMORY, round(run * share))) for share in _PRICED_NEAR})
+    found = {near: _best_prices(lags, charges(lags, _SOUGHT_MEMORY, near), known) for near in tried}
+    near = min(found, key=lambda near: found[near][0])
+    value, prices = found[near]
+    return min(value, priced_bound(lags, charges(lags, _PRICED_MEMORY, near), known, prices))
+
+
+def _best_prices(lags: SignedLags, charged: Charges, known: TwoCounts) -> tuple[int, Prices]:
+    """Where the bound, a convex function of two prices, is nearly least, and its value there.
+
+    One of the two inequalities is usually of little use: each price is sought alone, then both between the two points.
+    """
+    most = 4 * (lags.values[0] + charged.change)
+    highest = Prices(2 * most // known.length, most)
+    seen: dict[Prices, int] = {}
+
+    def at(prices: Prices) -> int:
+        if prices not in seen:
+            seen[prices] = priced_bound(lags, charged, known, prices)
+        return seen[prices]
+
+    start = _least(lambda price: at(Prices(price, 0)), highest.start, 8)
+    change = _least(lambda price: at(Prices(0, price)), highest.change, 8)
+    _least(lambda part: at(Prices(start * part // _PARTS, change * (_PARTS - part) // _PARTS)), _PARTS, 6)
+    best = min(seen, key=lambda prices: seen[prices])
+    return seen[best], best
 
 
 def some_lengths(places: int) -> NDArray[np.int64]:

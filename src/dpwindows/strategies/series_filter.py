@@ -6,13 +6,15 @@ for the least error at the very sensitivity it is charged for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from dpwindows import period_sensitivity, sensitivity
 from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter
-from dpwindows.pattern_sensitivity import rolling_patterns_event_l2
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
+from dpwindows.pattern_sensitivity import rolling_patterns_event_l2, rolling_patterns_period_l2
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.queries import Cumulative, Rolling
 from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
 from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
@@ -57,15 +59,12 @@ def _certified(problem: Problem, taps: tuple[int, ...]) -> tuple[int, str]:
     steps, thresholds = problem.steps, problem.thresholds
     if isinstance(problem.window, Rolling):
         length = problem.window.length
-        if isinstance(problem.unit, ItemPerPeriod):
-            found = period_sensitivity.rolling_filter_period_l2(taps, length, problem.unit.steps, steps, thresholds)
-            return found, "dpwindows.period_sensitivity.rolling_filter_period_l2"
+        if isinstance(problem.unit, (ItemPerPeriod, ItemLevel)):
+            return _certified_signed(problem, taps, length)
         if isinstance(problem.unit, EventLevel):
             bound, proof = sensitivity.rolling_filter_event_l2, "rolling_filter_event_l2"
-        elif isinstance(problem.unit, ItemAddRemove):
-            bound, proof = sensitivity.rolling_filter_add_remove_l2, "rolling_filter_add_remove_l2"
         else:
-            bound, proof = sensitivity.rolling_filter_item_l2, "rolling_filter_item_l2"
+            bound, proof = sensitivity.rolling_filter_add_remove_l2, "rolling_filter_add_remove_l2"
         apart = bound(taps, length, steps, thresholds)
         reach = min(length, steps)
         if isinstance(problem.unit, EventLevel) and sum(thresholds) > 1 and sum(thresholds) * reach**2 <= _CHAINED:
@@ -82,6 +81,17 @@ def _certified(problem: Problem, taps: tuple[int, ...]) -> tuple[int, str]:
         return value, "dpwindows.sensitivity.cumulative_filter_event_l2"
     value = sensitivity.cumulative_filter_item_l2(taps, steps, thresholds)
     return value, "dpwindows.sensitivity.cumulative_filter_item_l2"
+
+
+def _certified_signed(problem: Problem, taps: tuple[int, ...], length: int) -> tuple[int, str]:
+    """Rolling counts of an item that changes: the lesser of two bounds."""
+    span = problem.unit.steps if isinstance(problem.unit, ItemPerPeriod) else problem.steps
+    arguments = taps, length, span, problem.steps, problem.thresholds
+    apart = period_sensitivity.rolling_filter_period_l2(*arguments)
+    together = rolling_patterns_period_l2(*arguments)
+    if together < apart:
+        return together, "dpwindows.pattern_sensitivity.rolling_patterns_period_l2"
+    return apart, "dpwindows.period_sensitivity.rolling_filter_period_l2"
 
 
 def _real_bound(problem: Problem, taps: np.ndarray, horizon: int) -> float:
@@ -106,21 +116,38 @@ def _lengths(horizon: int) -> list[int]:
 
 def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:
     assert isinstance(problem.window, Rolling)
-    length = problem.window.length
-    event = isinstance(problem.unit, EventLevel)
-    reach = min(length, horizon) if event else horizon
-    if isinstance(problem.unit, ItemPerPeriod):
-        span = min(problem.unit.steps, horizon)
+    length, unit = problem.window.length, problem.unit
+    if isinstance(unit, (ItemPerPeriod, ItemLevel)):
+        span = min(unit.steps, horizon) if isinstance(unit, ItemPerPeriod) else horizon
         reach = period_sensitivity.affected_ends(length, span, horizon)
+        norms = [float(value) for value in real_interval_norms(taps, reach)]
+        return sum(_real_signed(norms, k, length, span, reach) for k in problem.thresholds)
+    event = isinstance(unit, EventLevel)
+    reach = min(length, horizon) if event else horizon
     norms = [float(value) for value in real_interval_norms(taps, reach)]
     if event:
         return sensitivity.runs_bound(norms, sum(problem.thresholds), reach, gaps=len(problem.thresholds) == 1)
-    if isinstance(problem.unit, ItemPerPeriod):
-        return sum(
-            sensitivity.runs_bound(norms, period_sensitivity.most_signed_runs(k, length, span), reach, gaps=False)
-            for k in problem.thresholds
-        )
     return sum(
         sensitivity.runs_bound(norms, sensitivity.most_starts(k, length, horizon), reach, gaps=True)
         for k in problem.thresholds
     )
+
+
+def _real_signed(norms: Sequence[float], k: int, length: int, span: int, reach: int) -> float:
+    """The cost of changes that are near the worst: runs of one sign, and runs of either sign by turns.
+
+    One item can start being counted `k - 1/2` times in W steps and be out as long as it is counted: two such items, in
+    turn, make runs of `W / (2k-1)`. With q(n) the cost of n places, J unit changes at places x_i, a_i each, cost `-1/2
+    sum a_i a_j q(|x_i - x_j|)`.
+    """
+    runs = period_sensitivity.most_signed_runs(k, length, span)
+    plain = sensitivity.runs_bound(norms, runs if 2 * span > length else k, reach, gaps=False)
+    if span == 1:
+        return plain
+    wide = reach if 2 * span > length else 2 * (span - 1)
+    turns = max(1, min(runs, round(wide * (2 * k - 1) / length)))
+    ends = np.rint(np.linspace(0, wide, turns + 1)).astype(int)
+    sizes = np.where(np.arange(turns + 1) % 2, -2.0, 2.0)
+    sizes[[0, -1]] /= 2
+    apart = np.array(norms)[np.abs(ends[:, None] - ends[None, :])]
+    return max(plain, float(-(sizes[:, None] * apart * sizes[None, :]).sum() / 2))

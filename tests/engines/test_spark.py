@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -132,7 +132,7 @@ def test_a_damaged_file_is_an_input_error(spark: SparkSession, tmp_path: Path) -
     assert "item-" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", ['x"; --', "it's", "a`b", "a.b", "count", "{0} %s", "\\", "Ünï cödé"])
+@pytest.mark.parametrize("name", ["x\"; it's", "a`b.c", "count", "{0} %s \\ Ü"])
 def test_any_name_is_only_a_name(spark: SparkSession, name: str) -> None:
     frame = spark.createDataFrame(LOG.rename_columns([name, "at", "n"]))
     assert counted(frame, EventColumns(name, "at")) == COUNTED
@@ -146,8 +146,7 @@ def test_items_are_told_apart(spark: SparkSession) -> None:
     texts = ["a", "A", "a ", "ä", "a\u0308", ""]
     spark.createDataFrame([(text,) for text in texts * 2], "text string").createOrReplaceTempView("texts")
     frame = spark.sql(
-        "SELECT 0 AS at, text, text COLLATE UTF8_LCASE AS lower_case, text COLLATE UNICODE_CI_AI AS unaccented, "
-        "text COLLATE UTF8_BINARY_RTRIM AS trimmed, CAST(text AS BINARY) AS bytes, "
+        "SELECT 0 AS at, text, text COLLATE UNICODE_CI_AI AS unaccented, text COLLATE UTF8_BINARY_RTRIM AS trimmed, "
         "CAST(concat(CAST(text AS BINARY), X'FF') AS STRING) AS broken FROM texts"
     )
     for name in frame.columns[1:]:
@@ -155,9 +154,7 @@ def test_items_are_told_apart(spark: SparkSession) -> None:
     others = {
         "integer": [2**53, 2**53 + 1],
         "decimal": [Decimal("1.10"), Decimal("1.11")],
-        "date": [date(2013, 1, 1), date(2013, 1, 2)],
         "instant": pa.array([datetime(2013, 1, 1), datetime(2013, 1, 1, 0, 0, 0, 1)], pa.timestamp("us", "UTC")),
-        "flag": [True, False],
     }
     frame = spark.createDataFrame(pa.table({"at": pa.array([0, 0], pa.int64()), **others}))
     for name in others:
@@ -204,11 +201,10 @@ def test_local_times_do_not_depend_on_the_session(spark: SparkSession) -> None:
     minutes = Timeline("2021-10-03T02:15", "2021-10-03T02:17", "1m", "UTC")
     before = {name: spark.conf.get(name) for name in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled")}
     try:
-        for zone in ("Australia/Lord_Howe", "America/New_York"):
-            for ansi in ("true", "false"):
-                spark.conf.set("spark.sql.session.timeZone", zone)
-                spark.conf.set("spark.sql.ansi.enabled", ansi)
-                assert counted(frame, timeline=minutes) == [3, 0]
+        for zone, ansi in (("Australia/Lord_Howe", "false"), ("America/New_York", "true")):
+            spark.conf.set("spark.sql.session.timeZone", zone)
+            spark.conf.set("spark.sql.ansi.enabled", ansi)
+            assert counted(frame, timeline=minutes) == [3, 0]
     finally:
         for name, value in before.items():
             spark.conf.set(name, str(value))
@@ -219,10 +215,10 @@ def test_counts(spark: SparkSession, tmp_path: Path) -> None:
     rows = [("a", huge), ("a", huge), ("b", 1), ("b", 1), ("c", 0), ("d", -5), ("e", None)]
     ids, counts = zip(*rows, strict=True)
     frame = spark.createDataFrame(pa.table({"id": ids, "at": pa.array([0] * 7, pa.int64()), "n": counts}))
-    assert [counted(frame, WEIGHTED, k=k)[0] for k in (1, 2, 3)] == [2, 2, 1]
+    assert [counted(frame, WEIGHTED, k=k)[0] for k in (1, 3)] == [2, 1]
     texts = [str(count) for count in counts[:6]] + ["9" * 60, "-" + "9" * 60, " +2 "]
     table = pa.table({"id": list("aabbcdfgh"), "at": pa.array([0] * 9, pa.int64()), "n": texts})
-    assert [counted(spark.createDataFrame(table), WEIGHTED, k=k)[0] for k in (1, 2, 3)] == [4, 4, 2]
+    assert [counted(spark.createDataFrame(table), WEIGHTED, k=k)[0] for k in (1, 3)] == [4, 2]
     unsigned = pa.table(
         {"id": [1, 2], "at": pa.array([2**64 - 1, 1], pa.uint64()), "n": pa.array([1, 2**64 - 1], pa.uint64())}
     )

@@ -217,8 +217,8 @@ def main() -> None:
         rows.append(row_of(series, [point_of(series, at, hours, arguments.draws) for at in series.settings]))
         show(rows[-1])
         print(f"{series.cell}, {series.who}, {series.range}: {time.perf_counter() - began:.1f} s", file=sys.stderr)
-    if arguments.json:
-        arguments.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+        if arguments.json:
+            arguments.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
     if arguments.charts:
         from table1_charts import draw
 

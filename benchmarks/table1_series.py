@@ -135,14 +135,14 @@ def cumulative() -> list[Series]:
 
 def rolling_event() -> list[Series]:
     cell = ("rolling", "event")
-    pure_law, long = "(k^2 W)^(1/3)", replace(APPROXIMATE, steps=8192, length=4096)
+    pure_law, long = "(k^2 W)^(1/3)", replace(APPROXIMATE, steps=2048, length=1024)
     return [
         series(*cell, "paper", tree("W", 1.5, "k log(W)^1.5"), "W", powers(8, 2048), PURE, 4),
         series(*cell, "paper", of("T", 0, "no T"), "T", powers(128, 8192), PURE),
         series(*cell, "paper", of("k", 1, "k"), "k", powers(1, 64), replace(PURE, steps=128)),
         series(*cell, "ours", logarithm("W", 1, "log W"), "W", powers(128, 2048, 2), APPROXIMATE, 4),
         series(*cell, "ours", of("T", 0, "no T"), "T", powers(128, 8192), APPROXIMATE),
-        series(*cell, "ours", of("k", 0.5, "sqrt(k log(W/k))", root_log_of_run), "k", powers(1, 64), long),
+        series(*cell, "ours", of("k", 0.5, "sqrt(k log(W/k))", root_log_of_run), "k", powers(1, 16, 2), long),
         series(*cell, "ours", of("W", 1 / 3, pure_law), "W", powers(128, 2048, 2), PURE, 4),
         series(*cell, "ours", of("k", 2 / 3, pure_law), "k", powers(1, 64), replace(PURE, steps=1024, length=256)),
     ]

@@ -13,6 +13,8 @@ PAPER = "tests/test_paper.py::"
 KERNEL = "tests/test_kernel.py::"
 PLAN = "tests/test_plan.py::"
 ACCOUNTING = "tests/test_accounting.py::"
+LEDGER = "tests/test_ledger.py::"
+PARALLEL = "tests/test_parallel.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 
@@ -208,5 +210,37 @@ MUTANTS = [
         "eta = sum((Fraction(cost.rows, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))",
         "eta = sum((Fraction(1, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))",
         f"{ACCOUNTING}test_the_lattice_term_is_charged",
+    ),
+    Mutant(
+        "replay with fresh noise",
+        "The same request on the same data is drawn again: two releases average out what one hides.",
+        "ledger_release.py",
+        "found = ledger.stored(request, fingerprint)",
+        "found = None",
+        f"{LEDGER}test_the_same_request_on_the_same_data_returns_the_stored_release",
+    ),
+    Mutant(
+        "a copied state goes on",
+        "A stream restored from a backup publishes a step again, with fresh noise.",
+        "ledger.py",
+        "            if found != known:\n                raise StateBehindLedgerError(",
+        "            if found.step > known.step + 1_000_000:\n                raise StateBehindLedgerError(",
+        f"{LEDGER}test_a_stream_advances_by_its_tokens_and_nothing_else",
+    ),
+    Mutant(
+        "spending without a check",
+        "The ledger records whatever is asked, beyond its total too.",
+        "ledger.py",
+        "            book.require_room(request)\n            number = record(",
+        "            number = record(",
+        f"{LEDGER}test_a_refusal_names_total_spent_asked_and_left",
+    ),
+    Mutant(
+        "items in disjoint ranges taken to be disjoint",
+        "One item's occurrences lie in any number of ranges, so releases about it add up wherever they are.",
+        "ledger_request.py",
+        '        return span.widened(periods * place["longest"] + slack)\n    return Span()',
+        '        return span.widened(periods * place["longest"] + slack)\n    return span',
+        f"{PARALLEL}test_items_count_everywhere_and_streams_for_ever",
     ),
 ]

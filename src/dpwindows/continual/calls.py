@@ -148,9 +148,9 @@ def moved_fingerprint(
         if task.begun:
             raise _different(name(task.first - 1), late=True)
         return handed.together(late)
-    if any(handed.of(step) != recorded(step) for step in late):
+    if changed := [step for step in late if handed.of(step) != recorded(step)]:
         raise InputError(
-            f"there are late events: {_listed([name(step) for step in late])} closed before, and not with these "
+            f"there are late events: {_listed([name(step) for step in changed])} closed before, and not with these "
             "events. Hand over each event once, or say what to do with late ones: ignore them, or move them to the "
             "first step that is closed now"
         )

@@ -16,6 +16,7 @@ import os
 import secrets
 import tempfile
 import threading
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -54,12 +55,13 @@ class StateFile:
         # By its real name: the engine's log is found beside it.
         self.path, self.read_only = path.resolve(), read_only
         self._failed = False
-        self._claim = _claimed(self.path)
+        self._release = weakref.finalize(self, _claims.discard, _claimed(self.path))
         try:
             _require_database(self.path)
-            self._connection, self._scratch = _attached(self.path, read_only, settings or EngineSettings())
+            mode = "READ_ONLY" if read_only else "READ_WRITE"
+            self._connection, self._scratch = _attached(self.path, mode, settings or EngineSettings())
         except BaseException:
-            _release_claim(self._claim)
+            self._release()
             raise
 
     @property
@@ -126,7 +128,7 @@ class StateFile:
             self._connection.close()
         self._failed = True
         self._scratch.cleanup()
-        _release_claim(self._claim)
+        self._release()
 
 
 def create_state(path: Path, fill: Callable[[duckdb.DuckDBPyConnection], None], before_use: Callable[[], None]) -> None:
@@ -170,7 +172,7 @@ def require_new(path: Path) -> None:
 
 def _fill(draft: Path, path: Path, fill: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
     try:
-        connection, scratch = _attached(draft, False, EngineSettings())
+        connection, scratch = _attached(draft, f"STORAGE_VERSION '{_STORAGE}'", EngineSettings())
         with scratch, connection:
             connection.execute("BEGIN")
             fill(connection)
@@ -211,7 +213,7 @@ def _require_database(path: Path) -> None:
 
 
 def _attached(
-    path: Path, read_only: bool, settings: EngineSettings
+    path: Path, mode: str, settings: EngineSettings
 ) -> tuple[duckdb.DuckDBPyConnection, tempfile.TemporaryDirectory[str]]:
     """An engine in memory with the file as its default database, and the private directory that it spills to."""
     try:
@@ -231,7 +233,6 @@ def _attached(
         config["threads"] = settings.threads
     try:
         connection = duckdb.connect(":memory:", config=config)
-        mode = "READ_ONLY" if read_only else f"STORAGE_VERSION '{_STORAGE}'"
         with _private_files():
             connection.execute(f"ATTACH {quote_text(str(path))} AS {_SCHEMA} (TYPE duckdb, {mode})")
         connection.execute(f"USE {_SCHEMA}")
@@ -299,11 +300,6 @@ def _claimed(path: Path) -> tuple[int, int]:
             raise in_use(path)
         _claims.add(claim)
     return claim
-
-
-def _release_claim(claim: tuple[int, int]) -> None:
-    with _lock:
-        _claims.discard(claim)
 
 
 @contextmanager

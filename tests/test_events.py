@@ -386,6 +386,20 @@ def test_a_nanosecond_before_midnight_belongs_to_the_day_before() -> None:
         assert in_days(times, Timeline("1969-12-31", "1970-01-02")) == [2, 2]
 
 
+def test_the_old_form_of_parquet_times_means_instants(tmp_path: Path) -> None:
+    """INT96, as Spark writes it, beside the same instants as they are written today."""
+    times = pa.array(
+        [datetime(2013, 1, 1, 4, 59), datetime(2013, 1, 1, 5), datetime(2013, 1, 2, 4, 59)], pa.timestamp("us")
+    )
+    old = pa.table({"id": [1, 2, 3], "when": times})
+    new = pa.table({"id": [4, 5, 6], "when": times.cast(pa.timestamp("us", "UTC"))})
+    pq.write_table(old, tmp_path / "old.parquet", use_deprecated_int96_timestamps=True)
+    pq.write_table(new, tmp_path / "new.parquet")
+    days = Timeline("2012-12-31", "2013-01-03", time_zone="America/New_York")
+    assert daily(tmp_path / "old.parquet", timeline=days) == [1, 2, 0]
+    assert daily(tmp_path, timeline=days) == [2, 4, 0]
+
+
 def test_dates() -> None:
     dates = pa.array([date(2012, 12, 31), date(2013, 1, 1), date(2013, 1, 5), date(2013, 1, 6), date(9999, 12, 31)])
     assert in_days(dates) == [1, 0, 0, 0, 1]

@@ -88,6 +88,19 @@ def test_files(spark: SparkSession, tmp_path: Path) -> None:
     assert counted(f"file://{tmp_path}/parts", EventColumns("at", "at")) == [1, 1]
 
 
+def test_what_spark_writes_is_read_alike(spark: SparkSession, tmp_path: Path) -> None:
+    """Instants in the old form INT96, its default, and local times, by both engines."""
+    frame = spark.sql(
+        "SELECT id, timestamp_seconds(1357016340 + 60 * id) AS at, TIMESTAMP_NTZ'2013-01-01 23:59:00' AS local "
+        "FROM range(3)"
+    )
+    frame.coalesce(1).write.parquet(str(tmp_path / "written"))
+    days = Timeline("2012-12-31", "2013-01-03", time_zone="America/New_York")
+    for settings in (SPARK, None):
+        assert counted(tmp_path / "written", timeline=days, settings=settings) == [1, 2, 0]
+        assert counted(tmp_path / "written", EventColumns("id", "local"), days, settings=settings) == [0, 3, 0]
+
+
 def test_sources_that_are_refused(spark: SparkSession, view: str, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,at\n")
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and then nothing")

@@ -138,7 +138,7 @@ def test_paths_addresses_and_engines(tmp_path: Path) -> None:
     for source, message in (
         (tmp_path / "none.db", "there is no SQLite file"),
         ("sqlite://", "there is no SQLite file"),
-        ("postgresql://h/d", "reads the path of a SQLite file"),
+        ("postgresql://h/d", "belong to the engine postgresql, and sqlite does not read them"),
         (42, "reads the path of a SQLite file.* got int"),
     ):
         with pytest.raises(InputError, match=message):

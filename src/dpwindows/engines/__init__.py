@@ -77,6 +77,8 @@ def engine_for(source: object, settings: EngineSettings) -> Engine:
     name = settings.engine or home or "duckdb"
     if name not in ENGINES:
         raise InputError(f"there is no engine {name!r}; the engines are {', '.join(ENGINES)}")
+    if home in ENGINES and name != home:
+        raise InputError(f"the events belong to the engine {home}, and {name} does not read them; leave engine out")
     return cast(Engine, import_module(f"dpwindows.engines.{name}"))
 
 

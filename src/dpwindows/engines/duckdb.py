@@ -18,7 +18,7 @@ import pyarrow as pa
 from dpwindows.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.engines.duckdb_progress import progress_bar
 from dpwindows.engines.duckdb_recency import in_order_sql, is_out_of_order
-from dpwindows.engines.duckdb_sources import find_parts
+from dpwindows.engines.duckdb_sources import INT96, find_parts
 from dpwindows.engines.relation import EventQueries, unreadable
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings, EventColumns
@@ -174,6 +174,8 @@ def open_events(
 
 
 def _column(type_id: str) -> Column:
+    if type_id == INT96:
+        return Column(Kind.INSTANT, "TIMESTAMP")
     return Column(_KIND_OF.get(type_id, Kind.OTHER), type_id.upper())
 
 

@@ -34,6 +34,10 @@ _DATABASE = "dpwindows_source"
 _NO_ARROW_TYPE = ("hugeint", "uhugeint", "uuid", "bit", "bignum")
 
 
+# Instants in the old form of Parquet files that Spark still writes; the engine takes them for times without a zone.
+INT96 = "int96"
+
+
 @dataclass(frozen=True)
 class Part:
     """Rows of one shape: a query with the columns item, time[, count], and the type identifiers of these columns."""
@@ -97,10 +101,14 @@ def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
     for file in files:
         groups.setdefault(_parquet_signature(connection, file, columns), []).append(file)
     parts = []
-    for members in groups.values():
+    places = {role: place for place, (role, _) in enumerate(columns.roles)}
+    for signature, members in groups.items():
         relation = f"read_parquet({_file_list(members)}, hive_types_autocast=false)"
         with reading(_named(members)):
-            parts.append(_part(connection, relation, columns, _named(members)))
+            part = _part(connection, relation, columns, _named(members))
+        if signature[places["time"]].startswith("INT96"):
+            part.types["time"] = INT96
+        parts.append(part)
     return parts
 
 

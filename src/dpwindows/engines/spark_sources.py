@@ -97,7 +97,7 @@ def _require_same_types(files: Sequence[Path], columns: EventColumns) -> None:
     """Refuse files that differ in the type of a column: Spark takes the types of one file for those of all."""
     schemas = [_schema(path) for path in files]
     for role, name in columns.roles:
-        found = {str(schema.field(name).type) if name in schema.names else "absent" for schema in schemas}
+        found = {schema.get(name, "absent") for schema in schemas}
         if len(found) > 1:
             raise InputError(
                 f"the {role} column {name!r} has different types in different files "
@@ -109,8 +109,12 @@ def _require_same_types(files: Sequence[Path], columns: EventColumns) -> None:
             )
 
 
-def _schema(path: Path) -> pa.Schema:
+def _schema(path: Path) -> dict[str, str]:
+    """The types of a file's columns by name; those of the old form that Spark writes instants in are "int96"."""
     try:
-        return pyarrow.parquet.read_schema(path)
+        with pyarrow.parquet.ParquetFile(path) as file:
+            types = {field.name: str(field.type) for field in file.schema_arrow}
+            flat = [file.schema.column(place) for place in range(len(file.schema))]
     except (OSError, pa.ArrowException):
         raise InputError(f"{path} cannot be read: it is no whole Parquet file") from None
+    return types | {column.path: "int96" for column in flat if column.physical_type == "INT96"}

@@ -134,8 +134,6 @@ def _read_only(source: str | Path) -> URL:
     """The address of a file such that it is opened for reading only."""
     text = str(source)
     address = parse_address(text if "://" in text else "sqlite://", "SQLite")
-    if address.get_backend_name() != "sqlite":
-        raise InputError("the engine sqlite reads the path of a SQLite file, or an address such as sqlite:///path")
     path = Path((address.database or "") if "://" in text else text).expanduser()
     if not path.is_file():
         raise InputError(f"there is no SQLite file {path}")

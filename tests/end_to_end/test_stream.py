@@ -1,0 +1,224 @@
+"""A service that runs a stream from the command line, and a year of real flights, day by day."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+
+import dpwindows as dw
+from dpwindows.continual.items import _RARELY
+from dpwindows.continual.stream import Stream
+from dpwindows.events import EventColumns
+from dpwindows.recency import count_events
+from tests.end_to_end.command_line import run
+from tests.streams import STEP, new_stream, plan_of, spied, table_of
+
+PRIVACY = ("--unit", "event", "--epsilon", "1", "--delta", "1e-6")
+DATA = ("--item", "who", "--time", "at", "--start", "2013-01-01")
+ASKED = ("--window", "rolling:2", "--window", "cumulative", "--at-least", "1", "--at-least", "2")
+
+
+def write_day(folder: Path, day: int, *items: str) -> Path:
+    path = folder / f"2013-01-{day:02}.csv"
+    path.write_text("who,at\n" + "".join(f"{item},2013-01-{day:02}T0{i}:00:00\n" for i, item in enumerate(items)))
+    return path
+
+
+def test_a_service_runs_for_some_days(tmp_path: Path) -> None:
+    state, ledger = tmp_path / "users.state", tmp_path / "ledger"
+    in_ledger = ("--ledger", ledger, "--dataset", "users")
+    assert run("ledger", "create", ledger, "--dataset", "users", *PRIVACY).code == 0
+    made = run("stream", "create", state, *DATA, *ASKED, *PRIVACY, *in_ledger)
+    assert made.code == 0, made.err
+    assert "rolling:2" in made.err
+    again = run("stream", "create", state, *DATA, *ASKED, *PRIVACY)
+    assert again.code == 2
+    assert "exists already" in again.err
+    for day in (1, 2, 3):
+        events, out = write_day(tmp_path, day, "ann", "bob", "ann"), tmp_path / f"{day}.parquet"
+        done = run("stream", "advance", state, events, "--through", f"2013-01-{day + 1:02}", "-o", out)
+        assert done.code == 0, done.err
+        assert f"closed up to 2013-01-{day + 1:02}" in done.err
+        release = dw.Release.load(out)
+        assert release.metadata["stream"]["first_step"] == release.metadata["stream"]["last_step"] == day
+        assert (
+            release.count(f"2013-01-{day:02}" if day == 1 else f"2013-01-{day - 1:02}", f"2013-01-{day + 1:02}").k == 1
+        )
+    # The same call again: refused over the file that is there, the same bytes elsewhere.
+    repeat = ("stream", "advance", state, tmp_path / "2013-01-02.csv", "--through", "2013-01-03", "-o")
+    assert run(*repeat, tmp_path / "2.parquet").code == 2
+    assert run(*repeat, tmp_path / "again.parquet").code == 0
+    assert (tmp_path / "again.parquet").read_bytes() == (tmp_path / "2.parquet").read_bytes()
+    # Everything so far, on the screen and in a file that other commands read.
+    shown = run("stream", "show", state, "-o", tmp_path / "all.csv")
+    assert shown.code == 0, shown.err
+    assert "3 steps, up to 2013-01-04" in shown.out
+    every = dw.Release.load(tmp_path / "all.csv").table
+    assert every.slice(0, 4).equals(dw.Release.load(tmp_path / "1.parquet").table)
+    assert run("report", tmp_path / "all.csv", "-o", tmp_path / "all.html").code == 0
+    assert "no budget" not in run("ledger", "show", ledger).out
+    over = run("stream", "create", tmp_path / "second", *DATA, *ASKED, *PRIVACY, *in_ledger)
+    assert over.code == 2
+    assert not (tmp_path / "second").exists()
+    text = json.dumps(release.metadata)
+    assert not any(secret in text for secret in (str(tmp_path), "users.state", "2013-01-03.csv", "ann"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--through", "2013-01-03T12:00"), ["whole number of steps"]),
+        (("--through", "2012-12-31"), ["2012-12-31"]),
+        (("--through", "soon"), ["soon"]),
+        (("--through", "2013-01-03"), ["--empty"]),
+        (("{day}", "--through", "2013-01-03", "--empty"), ["not both"]),
+        (("{day}", "--through", "2013-01-02"), ["not the ones"]),
+        (("{day}", "--through", "2013-01-01"), ["2013-01-01"]),
+        (("{next}", "--through", "2013-01-03"), ["at or after 2013-01-03"]),
+        (("{day}", "--through", "2013-01-03"), ["late events", "2013-01-02"]),
+        (("{day}", "--through", "2013-01-03", "--late", "later"), ["--late"]),
+        (("{none}", "--through", "2013-01-03"), ["no file"]),
+        (("{day}",), ["--through"]),
+        (("--through", "2013-01-03", "--empty", "-o", "out.txt"), [".parquet"]),
+    ],
+)
+def test_wrong_calls_exit_with_2_and_change_nothing(
+    tmp_path: Path, arguments: tuple[str, ...], words: list[str]
+) -> None:
+    state = tmp_path / "state"
+    assert run("stream", "create", state, *DATA, *ASKED, *PRIVACY).code == 0
+    first, other = write_day(tmp_path, 1, "ann"), write_day(tmp_path, 3, "ann")
+    assert run("stream", "advance", state, first, "--through", "2013-01-02").code == 0
+    first.write_text(first.read_text() + "bob,2013-01-01\n")
+    paths = {"day": first, "next": other, "none": tmp_path / "none.csv"}
+    outcome = run("stream", "advance", state, *(argument.format(**paths) for argument in arguments))
+    assert outcome.code == 2, outcome.err
+    assert all(word in outcome.err for word in words), outcome.err
+    assert "1 steps, up to 2013-01-02" in run("stream", "show", state).out
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (("--window", "any"), ["any", "horizon"]),
+        (("--unit", "item"), ["horizon"]),
+        (("--start", "soon"), ["soon"]),
+        (("--step", "1y"), ["1y"]),
+        (("--time-zone", "Mars/Olympus"), ["Mars/Olympus"]),
+        (("--epsilon", "-1"), ["epsilon"]),
+        (("--horizon", "0"), ["horizon"]),
+        (("--ledger", "none"), ["--dataset"]),
+        (("--strategy", "magic"), ["magic"]),
+    ],
+)
+def test_streams_that_cannot_be_are_not_made(tmp_path: Path, changed: tuple[str, str], words: list[str]) -> None:
+    given = {"--window": "rolling:2", "--unit": "event", "--epsilon": "1", "--start": "2013-01-01"} | {
+        changed[0]: changed[1]
+    }
+    arguments = [part for pair in given.items() for part in pair]
+    outcome = run("stream", "create", tmp_path / "state", "--item", "who", "--time", "at", *arguments)
+    assert outcome.code == 2, outcome.err
+    assert all(word in outcome.err for word in words), outcome.err
+    assert not list(tmp_path.iterdir())
+
+
+def test_show_of_a_new_stream(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert run("stream", "create", state, *DATA, *ASKED, *PRIVACY, "--horizon", "30").code == 0
+    shown = run("stream", "show", state)
+    assert shown.code == 0, shown.err
+    assert "30 in all" in shown.out
+    assert "0 steps, up to 2013-01-01" in shown.out
+    outcome = run("stream", "show", state, "-o", tmp_path / "all.parquet")
+    assert outcome.code == 2
+    assert "nothing has been released" in outcome.err
+
+
+def test_a_table_of_a_database(tmp_path: Path) -> None:
+    database = tmp_path / "events.duckdb"
+    with duckdb.connect(str(database)) as connection:
+        connection.execute("CREATE TABLE visits AS SELECT 'ann' AS who, TIMESTAMP '2013-01-01 10:00' AS at, 4 AS times")
+        connection.execute("CREATE TABLE other AS SELECT 1")
+    state = tmp_path / "state"
+    assert run("stream", "create", state, *DATA, *ASKED, *PRIVACY, "--count", "times").code == 0
+    call = ("stream", "advance", state, database, "--through", "2013-01-02")
+    assert run(*call).code == 2
+    assert run(*call, "--table", "visits", "--memory-limit", "200MB").code == 0
+
+
+@pytest.mark.slow
+def test_a_year_of_flights_day_by_day_is_the_batch(
+    flights: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every exact answer of every day, at least 1 and 3, is what one reading of the whole log gives."""
+    windows = ("rolling:7", "rolling:28", "any:40", "cumulative")
+    plan = plan_of(*windows, thresholds=(1, 3))
+    zone = "America/New_York"
+    year = dw.Timeline("2013-01-01", "2014-01-01", time_zone=zone)
+    batch = count_events(flights, EventColumns("tailnum", "time"), year, (1, 3))
+    log = pq.read_table(flights)
+    bounds = year.boundaries()
+    day_of = pc.subtract(pc.day_of_year(pc.local_timestamp(pc.cast(log["time"], pa.timestamp("us", zone)))), 1)
+    columns = {"item": "tailnum", "time": "time", "start": "2013-01-01", "step": "1d", "time_zone": zone}
+    settings = dw.EngineSettings(threads=1, progress=False)
+    with (
+        spied(monkeypatch) as seen,
+        Stream.create(tmp_path / "state", plan, settings=settings, **columns) as stream,  # type: ignore[arg-type]
+    ):
+        for day in range(365):
+            stream.advance(log.filter(pc.equal(day_of, day)), bounds[day + 1].as_py())
+        shown = stream.show()
+    assert len(seen) == 365
+    for k in (1, 3):
+        every = batch.windows(k, 1, 365, 1, 365)
+        for step, answers in seen.items():
+            back = np.arange(len(answers.recent[k]))
+            np.testing.assert_array_equal(answers.recent[k], every[step - 1 - back, step - 1])
+            assert answers.total[k] == every[0, step - 1]
+    # And its release has the rows of a batch release of the same windows.
+    assert shown.table.num_rows == 2 * (3 * 365 + 40 * 365 - 780)
+    assert shown.count("2013-06-01", "2013-06-29", at_least=3).window in ("rolling:28", "any:40")
+
+
+@pytest.mark.slow
+def test_two_thousand_steps_cost_what_the_first_ones_did(
+    tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Items come and go for good; neither the state nor the seconds a step grow with the number of steps."""
+    steps, together = 2000, 20
+    dice = np.random.default_rng(7)
+    seconds, known, sizes = [], [], []
+    path = tmp_path / "state"
+    with new_stream(path, plan_of("any:90", thresholds=(1,))) as stream:
+        for first in range(1, steps + 1, together):
+            events = [
+                (f"item-{step + int(offset)}", step, 1)
+                for step in range(first, first + together)
+                for offset in dice.integers(0, 60, 25)
+            ]
+            table = table_of(events)
+            started = time.process_time()
+            stream.advance(table, (first + together - 1) * STEP)
+            seconds.append((time.process_time() - started) / together)
+            with stream._state.guarded() as connection:
+                known.append(connection.execute("SELECT count(*) FROM items").fetchall()[0][0])
+                connection.execute("CHECKPOINT")
+            sizes.append(path.stat().st_size - 90 * 60 * first)  # but for the rows released, at most so many bytes
+    calls = np.arange(len(seconds))
+    slope = float(np.polyfit(calls[20:], np.array(seconds)[20:], 1)[0]) / together * 1000
+    early, late = float(np.median(seconds[10:30])), float(np.median(seconds[-20:]))
+    record_property("seconds a step", early)
+    record_property("slope in seconds per 1,000 steps", slope)
+    # Of the items of the last 179 steps, which blocks reach back to, and of those since the last pruning.
+    assert max(known[20:]) <= 179 + _RARELY + 120
+    assert late < 1.5 * early + 0.002, f"{early:.4f} s a step at first, {late:.4f} s at last, slope {slope:+.5f}"
+    assert max(sizes[-20:]) < 2 * max(sizes[:20]), sizes

@@ -38,8 +38,8 @@ from tests.test_sensitivity import (
     matrix_over_all_windows,
 )
 
-QUICK = [(4, (1,), 1), (4, (2,), 3), (4, (1, 2), 3)]
-SLOW = [(4, (3,), 4), (4, (2, 3), 3), (5, (2,), 2), (6, (1,), 1)]
+QUICK = [(4, (1,), 1), (4, (1, 2), 2)]
+SLOW = [(4, (3,), 3), (5, (2,), 2), (6, (1,), 1)]
 
 
 def truth(design: Design, most: int) -> int:
@@ -97,7 +97,8 @@ FAMILIES: list[WindowFamily] = [
 ]
 # Certified over true sensitivity: what is not named must be exact.
 CEILINGS: dict[tuple[str, str], float] = {
-    ("filter", "rolling"): 2.8,
+    ("filter", "rolling"): 1.9,
+    ("optimal-filter", "rolling"): 1.1,
     ("anchored-differences", "rolling"): 2.4,
     ("crossed-counters", "any"): 1.6,
     ("crossed-counters", "any:m"): 1.6,
@@ -267,7 +268,7 @@ def test_a_span_meets_so_many_groups(span: int, size: int, groups: int) -> None:
     assert compressed.grouped_unit(EventLevel(), size) == EventLevel()
 
 
-@pytest.mark.parametrize(("thresholds", "most"), [((1,), 1), ((2,), 1), ((1, 2), 1)])
+@pytest.mark.parametrize(("thresholds", "most"), [((1,), 1), ((1, 2), 1)])
 def test_compressed_designs(thresholds: tuple[int, ...], most: int) -> None:
     steps, found = 6, Looseness()
     for window, span in itertools.product((Cumulative(), Rolling(2), Rolling(4), AnyWindow(), AnyWindow(3)), (1, 2, 3)):

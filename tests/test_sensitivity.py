@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows import sensitivity
+from dpwindows import period_sensitivity, sensitivity
 from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.integer_maps import AnchoredDifferences, Filter, Identity, Tree, WeightedCounter
 from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
@@ -127,10 +127,9 @@ class Looseness:
 CEILINGS: dict[tuple[str, str, str], tuple[float, float]] = {
     ("filter", "cumulative", "event"): (1.0, 1.10),
     ("filter", "rolling", "event"): (1.16, 1.18),
-    ("filter", "rolling", "item"): (4.7, 5.1),
+    ("filter", "rolling", "item"): (1.3, 1.3),
     ("filter", "rolling", "item-add-remove"): (1.23, 1.26),
     ("optimal-filter", "rolling", "event"): (1.11, 1.41),
-    ("optimal-filter", "rolling", "item"): (4.5, 4.5),
     ("optimal-filter", "rolling", "item-add-remove"): (1.15, 1.25),
     ("crossed-counters", "any", "item"): (1.12, 1.12),
     ("crossed-counters", "any:m", "item"): (1.12, 1.12),
@@ -316,7 +315,7 @@ def _series(window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, law: 
 
 ROLLING_L2: dict[str, Callable[[Sequence[int], int, int, Sequence[int]], int]] = {
     "event": sensitivity.rolling_filter_event_l2,
-    "item": sensitivity.rolling_filter_item_l2,
+    "item": lambda taps, length, steps, ks: period_sensitivity.rolling_filter_period_l2(taps, length, steps, steps, ks),
     "item-add-remove": sensitivity.rolling_filter_add_remove_l2,
 }
 
@@ -644,7 +643,7 @@ def test_violated_signs_are_refused(taps: tuple[int, ...]) -> None:
         lambda: sensitivity.rolling_filter_event_l2(taps, 3, 9, (1,)),
         lambda: sensitivity.rolling_filter_event_l2(taps, 3, 9, (1, 2)),
         lambda: sensitivity.rolling_filter_add_remove_l2(taps, 3, 9, (1,)),
-        lambda: sensitivity.rolling_filter_item_l2(taps, 3, 9, (1,)),
+        lambda: period_sensitivity.rolling_filter_period_l2(taps, 3, 9, 9, (1,)),
         lambda: sensitivity.cumulative_filter_event_l2(taps, 9, (1, 2)),
         lambda: sensitivity.any_tensor_event_l2(taps, 9, 9, (1,)),
         lambda: sensitivity.any_tensor_event_l2(taps, 9, 9, (2,)),

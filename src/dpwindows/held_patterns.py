@@ -41,11 +41,10 @@ def held_bound(lags: SignedLags, charged: Charges, known: Held) -> int:
     """Bound on `g'Gg / 2^shift` over all changes for k = 1.
 
     Proof. By the module docstrings: the maximum, over a set of pairs (h, h') and intervals that holds all changes, of
-    sums that are at least the cost. The interval may begin at any place t: before it nothing is charged, and h is 0
-    there or still held for its ticks less those between its start, in 1..min(t, L), and t. It may end after any place.
-    QED.
+    sums that are at least the cost. The first place t where g is not 0 may be any, up to the sign a +: h is still held
+    there for its ticks less those between its start, in 1..min(t, L), and t. The interval may end after any place. QED.
     """
-    table = _Table(lags, charged, known)
+    table = HeldTable(lags, charged, known)
     best, place, values, earlier = 0, 0, table.first(), table.first()
     # Up to the last start each place is like the one a tick before, from some place on.
     settled, period = (rounded * known.length // table.every * table.every for rounded in (SETTLING, PERIOD))
@@ -61,8 +60,38 @@ def held_bound(lags: SignedLags, charged: Charges, known: Held) -> int:
     return best
 
 
+def two_runs_bound(lags: SignedLags, known: Held) -> int:
+    """Bound on `g'Gg / 2^shift` over all changes for k = 1 and L <= W+1; it is attained but for the rounding of lags.
+
+    Proof. Occurrences within the span are at most W steps apart, so h is one interval of places (or nowhere 1), from
+    one in 1..L to one in W..W+L-1; h' likewise. If one is nowhere 1, or in the interval only, g is one run of at most N
+    places. Otherwise their difference is at most two runs, of any signs: one between their first places, within the
+    places 1..L-1, and one between their last, within W+1..W+L-1; cut to the interval they are the same or shorter. If
+    they have one sign, one of h and h' begins later and ends earlier, and its W places or more lie between. For runs of
+    n and n' places with z between them `g'Gg = q(n) + q(n') +- (q(n+z+n') - q(n+z) - q(z+n') + q(z))`, q(n)
+    being the form of n ones. The largest over all n, n' and z that fit into N places is returned. QED.
+    """
+    reach, outer = known.places, min(known.starts - 1, known.places)
+    rises = np.zeros(reach, dtype=np.int64)
+    kept = lags.values[:reach]
+    rises[: len(kept)] = 2 * np.array(kept, dtype=np.int64)
+    rises[0] = lags.values[0]
+    norms = np.concatenate([[0], np.cumsum(np.cumsum(rises))])
+    best = int(norms.max())
+    first, second = np.meshgrid(np.arange(1, outer + 1), np.arange(1, outer + 1), indexing="ij")
+    for zeros in range(known.length + 1 - known.starts, reach - 1):
+        fits = first + zeros + second <= reach
+        n, m = first[fits], second[fits]
+        pairs = norms[n + zeros + m] - norms[n + zeros] - norms[zeros + m] + norms[zeros]
+        apart = norms[n] + norms[m]
+        best = max(best, int((apart - pairs).max(initial=0)))
+        if zeros >= known.length:
+            best = max(best, int((apart + pairs).max(initial=0)))
+    return best
+
+
 @dataclass(frozen=True)
-class _Values:
+class HeldValues:
     """The best so far, the last place other than 0 having been a +, by the numbers of the places before the last.
 
     `neither`: h = h' = 0, shape (numbers,). `one`: h = 1, h' = 0, by the ticks that h must still hold, shape (ticks +
@@ -78,69 +107,66 @@ class _Values:
         """All in one."""
         return np.concatenate([self.neither, self.one.ravel(), self.both.ravel()])
 
-    def of(self, flat: Table) -> _Values:
+    def of(self, flat: Table) -> HeldValues:
         """Values of the same shapes from all in one."""
         neither, one, both = np.split(flat, np.cumsum([self.neither.size, self.one.size]))
-        return _Values(neither, one.reshape(self.one.shape), both.reshape(self.both.shape))
+        return HeldValues(neither, one.reshape(self.one.shape), both.reshape(self.both.shape))
 
     def largest(self, change: int) -> int:
         """The largest cost of an interval that ends here."""
         return max(int(self.neither.max()), int(self.one.max()) + change, int(self.both.max()))
 
 
-class _Table:
+class HeldTable:
     """One place after another."""
 
     def __init__(self, lags: SignedLags, charged: Charges, known: Held) -> None:
-        self._recent, self._known, self._change = Recent(lags, charged.memory), known, charged.change
+        self.recent, self.known, self.change = Recent(lags, charged.memory), known, charged.change
         self.every = -(-known.length // _TICKS)
-        self._ticks = (known.length - 1) // self.every
+        self.ticks = (known.length - 1) // self.every
         alternation = np.array(charged.alternation, dtype=np.int64)
         # What a + gains after a place that is 0, last of a + or of a -, and after a + or a -.
-        place = lags.values[0] + charged.place + self._recent.pairs
-        self._fresh = place + charged.change
-        self._turned = self._fresh + alternation[np.minimum(1 + self._recent.zeros, charged.memory)]
-        self._longer = place + 2 * lags.values[1]
-        self._reversed = place - 2 * lags.values[1] + 2 * charged.change + alternation[0]
+        place = lags.values[0] + charged.place + self.recent.pairs
+        self.fresh = place + charged.change
+        self.turned = self.fresh + alternation[np.minimum(1 + self.recent.zeros, charged.memory)]
+        self.longer = place + 2 * lags.values[1]
+        self.reversed = place - 2 * lags.values[1] + 2 * charged.change + alternation[0]
 
-    def first(self) -> _Values:
-        """Before the first place."""
-        held, count = self._ticks + 1, self._recent.count
-        neither = np.full(count, NEVER, dtype=np.int64)
-        neither[self._recent.silent] = 0
-        return _Values(neither, np.full((held, count), NEVER), np.full((held, held, count), NEVER))
+    def first(self) -> HeldValues:
+        """Before the first place: nothing, since every pattern is entered at the first place where it is not 0."""
+        held, count = self.ticks + 1, self.recent.count
+        return HeldValues(*(np.full((*(held,) * axes, count), NEVER, dtype=np.int64) for axes in range(3)))
 
-    def next(self, values: _Values, place: int) -> _Values:
+    def next(self, values: HeldValues, place: int) -> HeldValues:
         """The values one place later."""
-        best, held, third = self._recent.best, self._ticks + 1, self._recent.count // 3
-        tick = _tick if place % self.every == 0 and self._ticks else _no_tick
+        best, held, third = self.recent.best, self.ticks + 1, self.recent.count // 3
+        tick = _tick if place % self.every == 0 and self.ticks else _no_tick
         neither = np.full((third, 3), NEVER, dtype=np.int64)
         one = np.full((held, third, 3), NEVER, dtype=np.int64)
         both = np.full((held, held, third, 3), NEVER, dtype=np.int64)
         # h or h' stops, or neither changes.
         neither[:, 1] = best(np.maximum(values.neither, values.both[0, 0]))
-        neither[:, 2] = best(values.one[0] + self._change)
-        one[:, :, 2] = best(tick(values.one) + self._longer)
-        stopped = np.maximum(values.both[:, 0] + self._fresh, values.both[0, :, ::-1] + self._turned)
+        neither[:, 2] = best(values.one[0] + self.change)
+        one[:, :, 2] = best(tick(values.one) + self.longer)
+        stopped = np.maximum(values.both[:, 0] + self.fresh, values.both[0, :, ::-1] + self.turned)
         one[:, :, 1] = best(tick(stopped))
         both[:, :, :, 1] = best(tick(tick(values.both).swapaxes(0, 1)).swapaxes(0, 1))
-        if place <= self._known.starts:
-            begun = np.maximum(values.neither + self._fresh, values.neither[::-1] + self._turned)
+        if place <= self.known.starts:
+            begun = np.maximum(values.neither + self.fresh, values.neither[::-1] + self.turned)
             one[-1, :, 1] = np.maximum(one[-1, :, 1], best(begun))
-            one[-1, :, 0] = best(values.one[0, ::-1] + self._reversed)
-            both[:, -1, :, 2] = best(tick(values.one) + self._change)
+            one[-1, :, 0] = best(values.one[0, ::-1] + self.reversed)
+            both[:, -1, :, 2] = best(tick(values.one) + self.change)
             both[-1, -1, :, 1] = np.maximum(both[-1, -1, :, 1], best(values.neither))
-        after = _Values(neither.reshape(-1), one.reshape(held, -1), both.reshape(held, held, -1))
+        after = HeldValues(neither.reshape(-1), one.reshape(held, -1), both.reshape(held, held, -1))
         self._begin(after, place)
         return after
 
-    def _begin(self, after: _Values, place: int) -> None:
-        """Enter intervals that begin at a place, where h and h' may be held already."""
-        silent, last = self._recent.silent, min(place, self._known.starts)
-        low = max(0, self._ticks - (place // self.every - 1 // self.every))
-        held = slice(low, max(0, self._ticks - (place // self.every - last // self.every)) + 1)
-        after.one[held, silent] = np.maximum(after.one[held, silent], self._fresh[silent])
-        after.both[held, held, silent] = np.maximum(after.both[held, held, silent], 0)
+    def _begin(self, after: HeldValues, place: int) -> None:
+        """Enter the patterns that are a + here for the first time: h may be held already."""
+        silent, last = self.recent.silent, min(place, self.known.starts)
+        low = max(0, self.ticks - (place // self.every - 1 // self.every))
+        held = slice(low, max(0, self.ticks - (place // self.every - last // self.every)) + 1)
+        after.one[held, silent] = np.maximum(after.one[held, silent], self.fresh[silent])
 
 
 def _tick(values: Table) -> Table:

@@ -13,7 +13,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.held_patterns import Held, held_bound
+from dpwindows.held_patterns import Held, held_bound, two_runs_bound
 from dpwindows.period_sensitivity import affected_ends, most_signed_runs
 from dpwindows.run_patterns import Lags, best_chain, memory_for, neighbour_bound, recent_bound
 from dpwindows.sensitivity import Thresholds, interval_norms, most_runs
@@ -29,6 +29,8 @@ _SEARCH_CELLS = 1_000_000
 _LEAST_MEMORY, _HELD_MEMORY, _SOUGHT_MEMORY, _PRICED_MEMORY = 3, 4, 4, 6
 # Near distances that are tried: parts of the windows' length for k = 1, and of the mean length of runs for larger k.
 _HELD_NEAR, _PRICED_NEAR = (0.0, 0.15, 0.25, 0.4, 0.6), (0.4, 0.6, 0.9)
+# The longest span for which all pairs of runs are tried for k = 1.
+_PAIRED = 128
 # Steps between two prices.
 _PARTS = 1024
 
@@ -84,20 +86,12 @@ def rolling_patterns_add_remove_l2(taps: tuple[int, ...], length: int, steps: in
 
 
 @lru_cache(maxsize=256)
-def rolling_patterns_item_l2(taps: tuple[int, ...], length: int, steps: int, thresholds: tuple[int, ...]) -> int:
-    """Rolling counts, one item changed arbitrarily.
-
-    Proof. A span of all T steps: `rolling_patterns_period_l2`, or twice the norm for one item added or removed, since
-    `||M g|| <= ||M f|| + ||M f'||`. QED.
-    """
-    return rolling_patterns_period_l2(taps, length, steps, steps, thresholds)
-
-
-@lru_cache(maxsize=256)
 def rolling_patterns_period_l2(
     taps: tuple[int, ...], length: int, span: int, steps: int | None, thresholds: tuple[int, ...]
 ) -> int:
     """Rolling counts, one item changed within `span` steps; `steps` is the horizon, or None if there is none.
+
+    An item changed arbitrarily, the formal item level, is one changed within a span of all steps.
 
     Proof. The span begins at step p; places 1..N are the windows that end at p, p+1, ..., `N = min(W+L-1, T)` of them.
     g is 0 at other ends (`period_sensitivity`). Where the horizon cuts the places off earlier, the same change on a
@@ -136,7 +130,9 @@ def cumulative_triangular_add_remove_l2(weights: NDArray[np.int64], thresholds: 
 
 
 def _least_held(lags: SignedLags, known: Held) -> int:
-    """The bound for k = 1 at good near distances; every choice of them gives a bound."""
+    """The bound for k = 1, by counting pairs of runs or at good near distances; every choice gives a bound."""
+    if known.starts <= min(known.length + 1, _PAIRED):
+        return two_runs_bound(lags, known)
     tried = sorted({min(lags.longest, max(_LEAST_MEMORY, round(known.length * share))) for share in _HELD_NEAR})
     found = {near: held_bound(lags, charges(lags, _LEAST_MEMORY, near), known) for near in tried}
     near = min(found, key=lambda near: found[near])

@@ -30,7 +30,8 @@ count is `left(a) + right(t)`; `left` does not increase with a, `right` does not
 - *Rolling*: call t a start if f is 1 at t and not at t-1. If `t_0 < ... < t_j` are starts with `t_j <= t_0 + W`, then
   step t_j - 1's window holds every occurrence in `t_0..t_j - 1` (its first step is `t_j - W <= t_0`), among them
   at least one at each start `t_0..t_{j-1}` (a count rises only where something occurs), and fewer than k in all:
-  `j <= k-1`. So **any W+1 consecutive steps hold at most k starts**, and f has at most `k ceil(T/(W+1))` runs.
+  `j <= k-1`. So **any W+1 consecutive steps hold at most k starts**, and f has at most `k ceil(T/(W+1))` runs. Of
+  `f - f'` more is said in `dpwindows.period_sensitivity` and `dpwindows.signed_patterns`.
 - *Any window*: for each start a, `f(a, .)` is 1 from some end on: one cumulative counter for each start.
 """
 
@@ -242,15 +243,6 @@ def rolling_filter_add_remove_l2(taps: Sequence[int], length: int, steps: int, t
     require_contracting_signs(taps)
     norms = interval_norms(taps, steps)
     return sum(runs_bound(norms, most_starts(k, length, steps), steps, gaps=True) for k in thresholds)
-
-
-def rolling_filter_item_l2(taps: Sequence[int], length: int, steps: int, thresholds: Thresholds) -> int:
-    """Rolling counts, one item changed arbitrarily, through a filter with contracting signs.
-
-    Proof. `g = f - f'` has mixed signs, for which sums of q are no bound. By the triangle inequality
-    `||M g|| <= ||M f|| + ||M f'||`: twice the add/remove bound, four times squared. QED.
-    """
-    return 4 * rolling_filter_add_remove_l2(taps, length, steps, thresholds)
 
 
 def rolling_differences_event_l1(

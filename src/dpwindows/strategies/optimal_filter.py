@@ -1,6 +1,7 @@
 """`optimal-filter`: the stationary filter of least error for the very patterns it is charged for, Gaussian noise.
 
-For rolling counts for every unit, and cumulative counts but for item add/remove. Its spectrum comes from
+For rolling counts at event level (and for items within one step) and under item add/remove, and for cumulative counts
+but for item add/remove. Its spectrum comes from
 `dpwindows.spectrum`: for single intervals the optimum over all stationary noise; for several runs the optimum for the
 bound that certifies it (`run_patterns`), which keeps the cross terms between runs. Its minimum-phase causal filter is
 rounded to integers and charged for what these cost, whatever their signs. Causal, so batch and continual release
@@ -54,19 +55,21 @@ def design(problem: Problem) -> Design | None:
         if isinstance(problem.unit, ItemAddRemove) or len(thresholds) > 1 or steps > LONGEST:
             return None
         spectrum = _interval_spectrum(steps)
-    elif isinstance(problem.unit, ItemPerPeriod):
-        return None
-    elif isinstance(problem.unit, EventLevel):
+    elif isinstance(problem.unit, EventLevel) or problem.unit == ItemPerPeriod(1):
+        # Within one step an item changes each threshold by runs of one sign, as an event does, but all at once.
+        runs = thresholds if isinstance(problem.unit, EventLevel) else thresholds[-1:]
         reach = min(length, steps)
-        if reach > (LONGEST if thresholds == (1,) else LONGEST_CHAIN):
+        if reach > (LONGEST if runs == (1,) else LONGEST_CHAIN):
             return None
-        spectrum = _interval_spectrum(reach) if thresholds == (1,) else _runs_spectrum(reach, thresholds, 1)
+        spectrum = _interval_spectrum(reach) if runs == (1,) else _runs_spectrum(reach, runs, 1)
+    elif not isinstance(problem.unit, ItemAddRemove):
+        # Changes of both signs: filters that are best for runs of one sign are bad for them, and smooth ones are good.
+        return None
     else:
         if steps > LONGEST_CHAIN:
             return None
         k = max(thresholds)
-        runs = most_runs(k, length, steps)
-        spectrum = _runs_spectrum(steps, (runs,), min(length, steps) if k == 1 else 1)
+        spectrum = _runs_spectrum(steps, (most_runs(k, length, steps),), min(length, steps) if k == 1 else 1)
     taps = _rounded(causal_taps(spectrum, LONGEST), problem.bits)
     bound, proof = _certified(problem, taps, length)
     parameters = {"taps": len(taps), "bits": problem.bits}
@@ -78,12 +81,13 @@ def _certified(problem: Problem, taps: tuple[int, ...], length: int) -> tuple[in
     if isinstance(problem.window, Cumulative):
         # For one threshold the bounds for an event and for an item are the same.
         return cumulative_filter_item_l2(taps, steps, thresholds), "dpwindows.sensitivity.cumulative_filter_item_l2"
+    if problem.unit == ItemPerPeriod(1):
+        value = pattern_sensitivity.rolling_patterns_period_l2(taps, length, 1, steps, thresholds)
+        return value, "dpwindows.pattern_sensitivity.rolling_patterns_period_l2"
     if isinstance(problem.unit, EventLevel):
         bound = pattern_sensitivity.rolling_patterns_event_l2
-    elif isinstance(problem.unit, ItemAddRemove):
-        bound = pattern_sensitivity.rolling_patterns_add_remove_l2
     else:
-        bound = pattern_sensitivity.rolling_patterns_item_l2
+        bound = pattern_sensitivity.rolling_patterns_add_remove_l2
     return bound(taps, length, steps, thresholds), f"dpwindows.pattern_sensitivity.{bound.__name__}"
 
 

@@ -7,6 +7,7 @@ for the least error at the very sensitivity it is charged for.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -137,17 +138,30 @@ def _real_signed(norms: Sequence[float], k: int, length: int, span: int, reach: 
     """The cost of changes that are near the worst: runs of one sign, and runs of either sign by turns.
 
     One item can start being counted `k - 1/2` times in W steps and be out as long as it is counted: two such items, in
-    turn, make runs of `W / (2k-1)`. With q(n) the cost of n places, J unit changes at places x_i, a_i each, cost `-1/2
-    sum a_i a_j q(|x_i - x_j|)`.
+    turn, make runs of `W / (2k-1)`. Where the span is short there are turns in its first and last places only.
     """
     runs = period_sensitivity.most_signed_runs(k, length, span)
     plain = sensitivity.runs_bound(norms, runs if 2 * span > length else k, reach, gaps=False)
     if span == 1:
         return plain
-    wide = reach if 2 * span > length else 2 * (span - 1)
-    turns = max(1, min(runs, round(wide * (2 * k - 1) / length)))
-    ends = np.rint(np.linspace(0, wide, turns + 1)).astype(int)
-    sizes = np.where(np.arange(turns + 1) % 2, -2.0, 2.0)
-    sizes[[0, -1]] /= 2
-    apart = np.array(norms)[np.abs(ends[:, None] - ends[None, :])]
-    return max(plain, float(-(sizes[:, None] * apart * sizes[None, :]).sum() / 2))
+    if span > length:
+        return max(plain, _turns_cost(norms, [(0, reach, min(runs, round(reach * (2 * k - 1) / length)))]))
+    outer = min(span - 1, reach - 1)
+    return max(plain, _turns_cost(norms, [(0, outer, runs // 2), (reach - outer, reach, runs // 2)]))
+
+
+def _turns_cost(norms: Sequence[float], stretches: Sequence[tuple[int, int, int]]) -> float:
+    """The cost of runs by turns that fill each stretch: its first place, its end, and how many runs.
+
+    With q(n) the cost of n places, unit changes a_i at x_i cost `-1/2 sum a_i a_j q(|x_i - x_j|)`.
+    """
+    changes = np.zeros(len(norms) + 1)
+    sign = 1.0
+    for first, last, runs in stretches:
+        for begin, end in pairwise(np.rint(np.linspace(first, last, max(1, runs) + 1)).astype(int)):
+            changes[begin] += sign
+            changes[end] -= sign
+            sign = -sign
+    places = np.flatnonzero(changes)
+    apart = np.array(norms)[np.abs(places[:, None] - places[None, :])]
+    return float(-(changes[places][:, None] * apart * changes[places][None, :]).sum() / 2)

@@ -40,7 +40,7 @@ EXPORTED = [
     # queries, budget, strategy, shapes
     ([Cumulative().at_least(1, 2), Rolling(2).at_least(1)], ApproxDP(1.0, 1e-6), "filter", ["series", "series"]),
     ([Rolling(2).exactly(1)], PureDP(1.0), "anchored-differences", ["series"]),
-    ([AnyWindow().at_least(1), AnyWindow(2).at_least(2)], PureDP(1.0), "tree", None),
+    ([Cumulative().at_least(1).exactly(2)], PureDP(1.0), "tree", ["series"]),
     ([AnyWindow().at_least(1), Rolling(3).at_least(1)], PureDP(1.0), "direct", ["counters", "series"]),
     (
         [Cumulative().at_least(1), Rolling(2).at_least(2), AnyWindow().exactly(1)],

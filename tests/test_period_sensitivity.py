@@ -11,7 +11,7 @@ import pytest
 
 from dpwindows import period_sensitivity, sensitivity
 from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.integer_maps import AnchoredDifferences, Filter, Tree
+from dpwindows.integer_maps import AnchoredDifferences, Filter
 from dpwindows.period_sensitivity import affected_ends, any_cells_period, most_signed_runs
 from dpwindows.privacy import EventLevel, ItemPerPeriod, PureDP
 from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
@@ -170,7 +170,7 @@ def test_filters_and_differences_with_any_parameters() -> None:
         assert bound <= period_sensitivity.rolling_differences_period_l1(step, anchor, every, length, span, None, ks)
 
 
-def test_counters_and_trees_for_every_start_with_any_parameters() -> None:
+def test_counters_for_every_start_with_any_parameters() -> None:
     rng = np.random.default_rng(2)
     for steps, span, longest, ks, most in random_cases(rng, 36):
         unit, taps = ItemPerPeriod(span), any_taps(rng, longest)
@@ -179,11 +179,6 @@ def test_counters_and_trees_for_every_start_with_any_parameters() -> None:
         filtered = CountersDesign(problem, "test", bound, "test", map=Filter(longest, taps), causal=True)
         assert truth(filtered, most) <= bound
         assert bound <= period_sensitivity.any_counters_period_l2(taps, longest, span, None, ks)
-        tree = Tree(longest, int(rng.integers(2, max(3, longest + 1))))
-        bound = period_sensitivity.any_counters_period_l1(tree.levels, longest, span, steps, ks)
-        problem = Problem(AnyWindow(longest), steps, ks, unit, LAPLACE, 1.0)
-        assert truth(CountersDesign(problem, "test", bound, "test", map=tree, causal=False), most) <= bound
-        assert bound <= period_sensitivity.any_counters_period_l1(tree.levels, longest, span, None, ks)
 
 
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])

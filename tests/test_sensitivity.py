@@ -140,9 +140,7 @@ CEILINGS: dict[tuple[str, str, str], tuple[float, float]] = {
     ("anchored-differences", "rolling", "event"): (2.4, 2.4),
     ("anchored-differences", "rolling", "item"): (2.4, 2.4),
     ("anchored-differences", "rolling", "item-add-remove"): (2.4, 2.4),
-    ("tree", "any", "item"): (1.2, 1.2),
     ("tree", "any:m", "event"): (12.0, 24.0),  # at m = 1, where no tree is wanted
-    ("tree", "any:m", "item"): (2.0, 2.0),
 }
 _CHEAP = [(steps, thresholds) for steps in (1, 2, 3, 4) for thresholds in THRESHOLDS] + [(5, (k,)) for k in (1, 2, 3)]
 _COSTLY = [(5, (1, 2)), (5, (1, 3)), (5, (2, 3)), (5, (1, 2, 3)), (6, (1,)), (6, (2,)), (6, (3,)), (6, (1, 2))]
@@ -484,11 +482,6 @@ def test_counters_for_every_start_with_any_taps(thresholds: tuple[int, ...]) -> 
                 assert truth(filtered) <= bound
                 if formal:
                     assert bound <= 4 * truth(filtered)
-                for found in trees(longest):
-                    bound = sensitivity.any_counters_l1(found.column_total, steps, thresholds, formal=formal)
-                    problem = replace(problem, law=LAPLACE)
-                    assert truth(CountersDesign(problem, "test", bound, "test", map=found, causal=False)) <= bound
-                    problem = replace(problem, law=GAUSSIAN)
 
 
 def direct_design(problem: Problem) -> Design:

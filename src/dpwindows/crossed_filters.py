@@ -18,13 +18,12 @@ least squares is a few products of matrices of those sizes, and its covariance i
 Windows with a > b hold nothing, and their counts are known to be 0. Telling that to least squares for those next to
 the diagonal, a = b + 1, is nearly as good as telling it for all. With S the covariance of these estimates alone, least
 squares given that they are 0 is the estimate less `Cov(., pinned) S^-1 (pinned estimates)`, and its variance is less
-by the diagonal of `Cov(., pinned) S^-1 Cov(pinned, .)`. Covariances come from W in few terms: in a
-block that looks the same read backwards (mu = nu) W is symmetric with eigenvalues `s_r` that fall geometrically,
-`W = sum_r s_r x_r x_r'`, and
+by the diagonal of `Cov(., pinned) S^-1 Cov(pinned, .)`. Covariances come from W in few terms, its singular values s_r
+falling geometrically, `W = sum_r s_r p_r q_r'`:
 
-    Cov((a, b), (a', b')) = sum_r s_r (U diag(x_r) U')[a, a'] (V diag(x_r) V')[b, b'].
+    Cov((a, b), (a', b')) = sum_r s_r (U diag(p_r) U')[a, a'] (V diag(q_r) V')[b, b'].
 
-Pinning keeps the estimates unbiased whatever S is taken to be. It is done in such blocks, if not too large.
+Pinning keeps the estimates unbiased whatever S is taken to be. It is done where it does not take too long.
 """
 
 from __future__ import annotations
@@ -33,14 +32,15 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import linalg
 
 from dpwindows.integer_maps import FloatArray, IntArray, convolve_exactly, widen
 
 # Fourth moments are formed from the explicit decoder for blocks of up to this many windows.
 _DENSE = 1024
-# Zeros are pinned in blocks of up to this many starts and ends: the variance takes time of their fourth power.
-_PINNED = 400
+# Zeros are pinned where their variance takes no more multiplications than this: about a second.
+_PINNED = 12 * 10**9
 # Axes beyond this many positions are factored the faster way.
 _LONG = 768
 # Starts whose covariances with the pinned windows are held at a time.
@@ -51,11 +51,15 @@ _KEPT = 1e-10
 
 @dataclass(frozen=True)
 class CrossedFilters:
-    """The map for a block of `len(start_weights)` starts and `len(end_weights)` ends; taps[0] and weights positive."""
+    """The map for a block of `len(start_weights)` starts and `len(end_weights)` ends; taps[0] and weights positive.
+
+    The first end is that of the first start. Windows of at most `longest` steps are asked for (default: all).
+    """
 
     taps: tuple[int, ...]
     start_weights: tuple[int, ...]
     end_weights: tuple[int, ...]
+    longest: int | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -101,22 +105,25 @@ class CrossedFilters:
         return np.asarray(by_start @ ((by_start.T @ right @ by_end) / eigenvalues) @ by_end.T)
 
     def variance(self) -> FloatArray:
-        """Variance of every estimate for a <= b, shape (starts, ends); 0 for the rest."""
+        """Variance of the estimates asked for, shape (starts, ends); 0 for the rest."""
         by_start, by_end, eigenvalues = self._factors
-        variance = np.triu(by_start**2 @ (1 / eigenvalues) @ (by_end**2).T)
+        variance = self._asked * (by_start**2 @ (1 / eigenvalues) @ (by_end**2).T)
         if not self._pins:
             return variance
         along_starts, along_ends, root = self._pinning
-        size = len(self.end_weights)
-        # The block looks the same read backwards, so the half with a + b < size will do.
-        for first in range(0, (size + 1) // 2, _CHUNK):
-            last, until = min(first + _CHUNK, size), size - first
+        starts, ends = self.shape
+        # A block that looks the same read backwards is worked out for a + b < ends only.
+        half = self._symmetric
+        for first in range(0, (starts + 1) // 2 if half else starts, _CHUNK):
+            last = min(first + _CHUNK, starts)
+            until = min(last + self._reach - 1, ends - first if half else ends)
             covariance = along_starts[:, first:last] @ along_ends[:, :, first:until]
             explained = linalg.solve_triangular(root, covariance.reshape(self._pins, -1), lower=True, overwrite_b=True)
             less = np.einsum("cw,cw->w", explained, explained).reshape(last - first, -1)
-            variance[first:last, first:until] -= np.triu(less)
-        half = np.add.outer(np.arange(size), np.arange(size)) < size
-        return np.where(half, variance, variance[::-1, ::-1].T)
+            variance[first:last, first:until] -= less * self._asked[first:last, first:until]
+        if not half:
+            return variance
+        return np.where(np.add.outer(np.arange(ends), np.arange(ends)) < ends, variance, variance[::-1, ::-1].T)
 
     def fourth_moment(self) -> FloatArray | None:
         """From the explicit decoder for up to 1,024 windows, None beyond."""
@@ -147,10 +154,22 @@ class CrossedFilters:
         return self.start_weights == self.end_weights[::-1]
 
     @property
+    def _reach(self) -> int:
+        return min(self.longest or len(self.end_weights), len(self.end_weights))
+
+    @property
+    def _asked(self) -> NDArray[np.bool_]:
+        starts, ends = self.shape
+        spans = np.arange(ends)[None, :] - np.arange(starts)[:, None]
+        return (spans >= 0) & (spans < self._reach)
+
+    @property
     def _pins(self) -> int:
         """How many windows next to the diagonal are pinned: start c + 1 and end c, for c = 0..pins-1."""
-        size = len(self.end_weights)
-        return size - 1 if self._symmetric and size <= _PINNED else 0
+        starts, ends = self.shape
+        pins = min(starts - 1, ends)
+        windows = starts * min(self._reach, ends / 2) / (2 if self._symmetric else 1)
+        return pins if pins**2 * windows <= _PINNED else 0
 
     @cached_property
     def _factors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
@@ -165,18 +184,17 @@ class CrossedFilters:
     @cached_property
     def _pinning(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The two factors of all covariances with each pinned window, and the Cholesky factor of S."""
-        _, by_end, eigenvalues = self._factors
-        values, vectors = linalg.eigh(1 / eigenvalues)
-        kept = values > _KEPT * values[-1]
-        along_ends = (by_end * vectors.T[kept][:, None, :]) @ by_end.T
-        # Starts are ends read backwards: start c + 1 is end size - 2 - c.
-        along_starts = (values[kept][:, None, None] * along_ends)[:, ::-1, -2::-1]
-        along_ends = along_ends[:, :, : self._pins]
+        by_start, by_end, eigenvalues = self._factors
+        left, values, right = linalg.svd(1 / eigenvalues, full_matrices=False)
+        kept = values > _KEPT * values[0]
         pins = np.arange(self._pins)
-        covariance = np.einsum("rij,rij->ij", along_starts[:, pins + 1], along_ends[:, pins])
-        root = linalg.cholesky((covariance + covariance.T) / 2, lower=True)
         # With pins first, covariances with all windows are products of small matrices, one for each pin.
-        return along_starts.transpose(2, 1, 0).copy(), along_ends.transpose(2, 0, 1).copy(), root
+        left = left[:, kept] * values[kept]
+        along_starts = np.einsum("ci,ir,ai->car", by_start[pins + 1], left, by_start, optimize=True)
+        along_ends = np.einsum("cj,rj,bj->crb", by_end[pins], right[kept], by_end, optimize=True)
+        covariance = np.einsum("cdr,crd->cd", along_starts[:, pins + 1], along_ends[:, :, pins])
+        root = linalg.cholesky((covariance + covariance.T) / 2, lower=True)
+        return along_starts, along_ends, root
 
 
 def _modes(filtering: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -379,19 +379,6 @@ def any_tree_event_l1(start_total: int, end_total: int, blocks_met: int, thresho
     return 4 * sum(thresholds) * blocks_met * start_total * end_total
 
 
-def any_counters_l1(column_total: int, steps: int, thresholds: Thresholds, *, formal: bool) -> int:
-    """Any windows, one item changed arbitrarily (`formal`) or added or removed: a tree for every start.
-
-    Every row of the tree is a weighted sum of the increments of one start's series, and the absolute weights of any
-    one increment add up to at most `column_total` (as in `cumulative_tree_l1`).
-
-    Proof. For every start and threshold the increments of the counter change by 1 in one step (added or removed) or
-    in two (changed), each of which moves the measurement by at most `column_total` in L1. The series of late starts
-    are continued past the horizon by their last value, which has no increments there. QED.
-    """
-    return (2 if formal else 1) * column_total * steps * len(thresholds)
-
-
 # --- Direct measurement ---------------------------------------------------------------------------------------------
 
 

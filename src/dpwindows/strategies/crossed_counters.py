@@ -3,12 +3,12 @@
 An item can change the counts of every start, and of every end, but on each of these lines only by a step or two. So
 every start gets a counter along ends, every end a counter along starts, and least squares joins the two grids: noise
 is averaged over neighbouring lines in both directions, and the error grows like the square root of the horizon, with
-no logarithm under Gaussian noise (the filter's exponent settles near 3/4). Under Laplace noise it settles near plain
-differences.
+no logarithm under Gaussian noise (the filter's exponent settles near 3/4). Under Laplace noise plain differences are
+best: filters with longer memory, and sums over longer stretches of a line, were searched too and vanish.
 
 Lines with few windows are measured more coarsely than lines with many: a line of n windows is given the weight
-`(n / longest)^power`. Exponent, decay and power are searched on a horizon of at most 40 steps, of which the best
-values hardly depend, and rounded, so that one machine's plan is the other's.
+`(n / longest)^power`. For Gaussian noise exponent, decay and power are searched on a horizon of at most 40 steps, of
+which the best values hardly depend, and rounded, so that one machine's plan is the other's.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 from scipy import linalg, optimize
 
 from dpwindows import staircases
-from dpwindows.accounting import GAUSSIAN, Law
+from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.crossed_filters import CrossedFilters
 from dpwindows.integer_maps import FloatArray, IntArray
 from dpwindows.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
@@ -34,13 +34,19 @@ from dpwindows.strategies.fractional import integer_taps, real_taps
 from dpwindows.windows import Answers, longest_window
 
 NAME = "crossed-counters"
-# Blocks of more starts or ends than this take too long to factor; the limit on released rows comes before it.
+# Blocks of more starts or ends than this take too long to factor. Longer windows are beyond the limit on released rows.
 _LARGEST = 3200
 # A block costs nothing but the lines that it cuts: one block up to the first horizon, blocks of 16 windows' lengths
 # beyond it, and, so that they are soon factored, of no more than the last number of starts unless windows are longer.
 _ONE_BLOCK, _LENGTHS, _WIDEST = 512, 16, 1536
+# Windows of up to so many steps (half as many for the largest error) gain more from pinned zeros, for which blocks must
+# be small (`crossed_filters`), than from lines that are not cut: 4 windows' lengths, between the last two numbers.
+_PINNED_LENGTHS: dict[Law, int] = {GAUSSIAN: 100, LAPLACE: 180}
+_PINNED_LEAST, _PINNED_MOST = 256, 400
 # Horizon of the search, and lengths of windows that are searched as they are.
 _SEARCHED, _SHORT = 40, 8
+# Windows of up to so many steps are searched with their pinned zeros, on a shorter horizon.
+_PINNED_SEARCH, _PINNED_HORIZON = 14, 24
 
 
 def design(problem: Problem) -> Design | None:
@@ -51,15 +57,26 @@ def design(problem: Problem) -> Design | None:
     if not applies or problem.steps < 2:
         return None
     longest = longest_window(problem.window, problem.steps)
-    width = min(problem.steps, max(_ONE_BLOCK, min(_LENGTHS * longest, _WIDEST), longest))
-    if min(width + longest - 1, problem.steps) > _LARGEST:
+    if longest > _LARGEST:
         return None
+    width = min(problem.steps, _width(problem, longest), _LARGEST - longest + 1)
+    if problem.law == LAPLACE:
+        power, scale = _power(problem, longest), 2 ** (problem.bits // 2)
+        return CrossedDesign(problem, (1, -1), width, power, scale, {"power": power, "width": width, "weights": scale})
     alpha, decay, power = _search(problem, longest)
     # A third of the resolution goes to the weights.
     fine = problem.bits // 3
     taps = integer_taps(alpha, decay, min(width + longest - 1, problem.steps), problem.bits - fine)
     chosen = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits, "power": power, "width": width}
     return CrossedDesign(problem, taps, width, power, 2**fine, chosen)
+
+
+def _width(problem: Problem, longest: int) -> int:
+    """How many starts to a block."""
+    pinned_lengths = _PINNED_LENGTHS[problem.law] // (2 if problem.criterion == "max" else 1)
+    if problem.steps > _PINNED_MOST and longest <= pinned_lengths:
+        return max(_PINNED_LEAST, min(4 * longest, _PINNED_MOST))
+    return max(_ONE_BLOCK, min(_LENGTHS * longest, _WIDEST), longest)
 
 
 @dataclass(frozen=True)
@@ -85,8 +102,8 @@ class CrossedDesign:
         found = blocks_of(self.problem.steps, longest, self.width)
         for block in found:
             if (block.starts, block.ends) not in maps:
-                weights = [self._weights(lengths) for lengths in _lengths(block)]
-                maps[block.starts, block.ends] = CrossedFilters(self.taps, *weights)
+                start_weights, end_weights = (self._weights(lengths) for lengths in _lengths(block))
+                maps[block.starts, block.ends] = CrossedFilters(self.taps, start_weights, end_weights, longest)
         return [(block, maps[block.starts, block.ends]) for block in found]
 
     def _weights(self, lengths: Iterable[int]) -> tuple[int, ...]:
@@ -188,25 +205,51 @@ def _lengths(block: Block) -> tuple[range, list[int]]:
     return range(block.ends, block.ends - block.starts, -1), ends
 
 
+def _power(problem: Problem, longest: int) -> float:
+    """The power of weights for plain differences, as found by minimising on horizons of 8 to 1,000 steps.
+
+    It falls with the horizon, and towards even weights where windows are short for the horizon. The largest error is
+    on the shortest lines, which must then be finer than others; on short horizons it is not.
+    """
+    steps, share, power = problem.steps, longest / problem.steps, 0.0
+    if problem.criterion == "rms" and steps <= 40:
+        power = 2.0 * min(1.0, 1.9 * share**0.6)
+    elif problem.criterion == "rms":
+        power = 1.0 if longest == 2 else min(2.0, 1.19 * (365 / steps) ** 0.22) * min(1.0, 1.25 * share**0.75)
+    elif steps <= 100:
+        power = 1.07 if longest == 2 else 1.7
+    elif longest == steps:
+        power = 0.6 * (160 / steps) ** 0.22
+    else:
+        power = 0.25 if share >= 0.12 else -0.2
+    return round(power, 3)
+
+
 def _search(problem: Problem, longest: int) -> tuple[float, float, float]:
-    """Exponent, decay and power of weights for the horizon of a problem.
+    """Exponent, decay and power of weights for the horizon of a problem, for Gaussian noise.
 
     Of what is searched on a short horizon, the power alone drifts with the horizon: towards even weights, and the more
-    so where windows are short for the horizon (both found by trying; they cost or save a percent of error).
+    so where windows are short for the horizon (found by trying; a percent or two of rms, several of the largest error).
     """
-    horizon = min(problem.steps, _SEARCHED)
-    within = min(longest, max(_SHORT, round(longest * horizon / problem.steps)), horizon)
+    pinned = longest <= _PINNED_SEARCH
+    horizon = min(problem.steps, _PINNED_HORIZON if pinned else _SEARCHED)
+    within = longest if pinned else min(longest, max(_SHORT, round(longest * horizon / problem.steps)))
+    within = min(within, horizon)
     formal = not isinstance(problem.unit, ItemAddRemove)
-    alpha, memory, power = _search_on(horizon, within, problem.law, problem.criterion, formal=formal)
+    alpha, memory, power = _search_on(horizon, within, problem.criterion, formal=formal, pinned=pinned)
     stretched = problem.steps / horizon
     shorter = longest / problem.steps * horizon / within
-    power *= stretched**-0.1 * min(1.0, max(0.5, shorter**0.7))
+    if problem.criterion == "rms":
+        power *= stretched**-0.1 * min(1.0, max(0.5, shorter**0.7))
+    elif stretched > 2:
+        power *= stretched**-0.3 * (1.0 if longest == problem.steps else 0.55)
+        power = -0.1 if problem.steps >= 8 * longest else power
     return alpha, 1 - 1 / (memory * stretched), round(power, 3)
 
 
 @lru_cache(maxsize=256)
 def _search_on(
-    horizon: int, longest: int, law: Law, criterion: Criterion, *, formal: bool
+    horizon: int, longest: int, criterion: Criterion, *, formal: bool, pinned: bool
 ) -> tuple[float, float, float]:
     """(alpha, memory, power) of least error on one block of `horizon` steps, where `decay = 1 - 1 / memory`."""
     spans = np.arange(horizon)[None, :] - np.arange(horizon)[:, None]
@@ -222,13 +265,14 @@ def _search_on(
         alpha, memory, power = parameters(point)
         taps = real_taps(alpha, 1 - 1 / memory, horizon)
         weights = (lengths / horizon) ** power
-        norms = _real_norms(taps, law, formal=formal)
-        reach = 2 * float(weights**2 @ norms) if law == GAUSSIAN else 8 * float(weights @ norms) ** 2
         filtering = linalg.toeplitz(taps, np.zeros(horizon)) / weights
         values, vectors = linalg.eigh(filtering.T @ filtering)
-        squares = (vectors / weights[:, None]) ** 2
-        variance = (squares[::-1] @ (1 / (values[:, None] + values[None, :])) @ squares.T)[asked]
-        return math.log(reach * float(variance.max() if criterion == "max" else variance.mean()))
+        vectors, spread = vectors / weights[:, None], 1 / (values[:, None] + values[None, :])
+        variance = ((vectors**2)[::-1] @ spread @ (vectors**2).T)[asked]
+        if pinned:
+            variance = variance - _explained(vectors, spread)[asked]
+        worst = float(variance.max() if criterion == "max" else variance.mean())
+        return math.log(float(weights**2 @ _real_norms(taps, formal=formal)) * worst)
 
     starts = ((0.0, 2.0 + math.log(horizon), 0.5), (0.6, 3.0, 0.2))
     options = {"maxfev": 80, "xatol": 2e-3, "fatol": 1e-5}
@@ -236,11 +280,18 @@ def _search_on(
     return parameters(min(found, key=lambda outcome: float(outcome.fun)).x)
 
 
-def _real_norms(taps: FloatArray, law: Law, *, formal: bool) -> FloatArray:
-    """`sensitivity.step_norms` for n = 1..len(taps) in floating point, for searching only."""
+def _explained(vectors: FloatArray, spread: FloatArray) -> FloatArray:
+    """By how much pinning lowers the variances of a block that looks the same read backwards (`crossed_filters`)."""
+    starts, pins = vectors[::-1], np.arange(len(vectors) - 1)
+    covariance = (starts * starts[1:, None]) @ spread @ (vectors * vectors[:-1, None]).transpose(0, 2, 1)
+    root = linalg.cholesky(covariance[:, pins + 1, pins], lower=True)
+    explained = linalg.solve_triangular(root, covariance.reshape(len(pins), -1), lower=True)
+    return np.asarray((explained**2).sum(axis=0).reshape(spread.shape))
+
+
+def _real_norms(taps: FloatArray, *, formal: bool) -> FloatArray:
+    """`sensitivity.step_norms` of squares for n = 1..len(taps) in floating point, for searching only."""
     response, count = np.cumsum(taps), len(taps)
     earlier = np.arange(count)[None, :] - np.arange(1, count + 1)[:, None]
     later = np.where(earlier >= 0, response[earlier], 0.0) if formal else np.zeros((1, count))
-    changes = response - later
-    sizes = changes**2 if law == GAUSSIAN else np.abs(changes)
-    return np.asarray(np.cumsum(sizes, axis=1).max(axis=0))
+    return np.asarray(np.cumsum((response - later) ** 2, axis=1).max(axis=0))

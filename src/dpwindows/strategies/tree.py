@@ -1,8 +1,9 @@
 """`tree`: increments, and sums of them under overlapping tents, decoded by least squares; Laplace noise.
 
-Cumulative counts use one tree along time; any windows at event level a product of two, one on starts and one on
-ends; any windows at item level one tree for every start. All levels of a tree weigh the same: weights of their own,
-tried together with the numbers of tents, change the least error by less than a thousandth.
+Cumulative counts use one tree along time; any windows at event level a product of two, one on starts and one on ends.
+(At item level a tree for every start errs more than `crossed-counters` wherever both apply.) All levels of a tree
+weigh the same: weights of their own, tried together with the numbers of tents, change the least error by less than a
+thousandth.
 """
 
 from __future__ import annotations
@@ -14,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows import period_sensitivity, sensitivity
+from dpwindows import sensitivity
 from dpwindows.accounting import LAPLACE
-from dpwindows.integer_maps import FloatArray, Tree
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.integer_maps import Tree
+from dpwindows.privacy import EventLevel, ItemAddRemove
 from dpwindows.queries import AnyWindow, Cumulative
 from dpwindows.strategies.design import (
     BOUNDED_UNITS,
     BlocksDesign,
-    CountersDesign,
     Criterion,
     Design,
     Problem,
@@ -55,11 +55,9 @@ def design(problem: Problem) -> Design | None:
         return None
     if isinstance(problem.window, Cumulative):
         return _along_time(problem)
-    if not isinstance(problem.window, AnyWindow):
+    if not isinstance(problem.window, AnyWindow) or not isinstance(problem.unit, EventLevel):
         return None
     longest = longest_window(problem.window, problem.steps)
-    if not isinstance(problem.unit, EventLevel):
-        return _for_every_start(problem, longest)
     return min((_square(problem, width, longest) for width in block_widths(problem)), key=score)
 
 
@@ -69,7 +67,7 @@ def _along_time(problem: Problem) -> Design:
         found = _blocks(problem.steps, problem.criterion)
         parameters: dict[str, Any] = {"branching": found.branching, "levels": found.levels}
     else:
-        found = TentTree(problem.steps, _for_series(problem.steps, 0, problem.criterion), _unit(problem))
+        found = TentTree(problem.steps, _for_series(problem.steps, problem.criterion), _unit(problem))
         parameters = {"tents": list(found.tents), "unit": found.unit}
     moved_ends = 1 if isinstance(problem.unit, ItemAddRemove) else 2
     bound = sensitivity.cumulative_tree_l1(found.column_total, moved_ends, problem.thresholds)
@@ -79,21 +77,6 @@ def _along_time(problem: Problem) -> Design:
 def _blocks(length: int, criterion: Criterion) -> Tree:
     trees = [Tree(length, branching) for branching in _BRANCHINGS]
     return min(trees, key=lambda tree: _error(tree, criterion))
-
-
-def _for_every_start(problem: Problem, longest: int) -> Design:
-    found = TentTree(longest, _for_series(longest, problem.steps, problem.criterion), _unit(problem))
-    if isinstance(problem.unit, ItemPerPeriod):
-        bound = period_sensitivity.any_counters_period_l1(
-            found.column_total, longest, problem.unit.steps, problem.steps, problem.thresholds
-        )
-        proof = "dpwindows.period_sensitivity.any_counters_period_l1"
-    else:
-        formal = isinstance(problem.unit, ItemLevel)
-        bound = sensitivity.any_counters_l1(found.column_total, problem.steps, problem.thresholds, formal=formal)
-        proof = "dpwindows.sensitivity.any_counters_l1"
-    parameters = {"tents": list(found.tents), "unit": found.unit}
-    return CountersDesign(problem, NAME, bound, proof, parameters, map=found, causal=False)
 
 
 def _square(problem: Problem, width: int, longest: int) -> Design:
@@ -127,21 +110,15 @@ def _unit(problem: Problem) -> int:
 
 
 @lru_cache(maxsize=128)
-def _for_series(length: int, starts: int, criterion: Criterion) -> Counts:
-    """Numbers of tents for values that matter alike; or, with `starts`, as many windows of length n as fit in them."""
-
-    def error(size: int, counts: Counts) -> float:
-        importance = starts * size / length - np.arange(size, dtype=np.float64) if starts else None
-        return _error(TentTree(size, counts), criterion, importance)
-
-    return _best(length, error)
+def _for_series(length: int, criterion: Criterion) -> Counts:
+    """Numbers of tents for values that all matter alike."""
+    return _best(length, lambda size, counts: _error(TentTree(size, counts), criterion))
 
 
-def _error(tree: TentTree | Tree, criterion: Criterion, importance: FloatArray | None = None) -> float:
+def _error(tree: TentTree | Tree, criterion: Criterion) -> float:
     """The error of a tree's values by a criterion, up to a constant."""
     variance = tree.variance()
-    worst = variance.max() if criterion == "max" else np.average(variance, weights=importance)
-    return tree.column_total * float(np.sqrt(worst))
+    return tree.column_total * float(np.sqrt(variance.max() if criterion == "max" else variance.mean()))
 
 
 @lru_cache(maxsize=128)

@@ -68,6 +68,12 @@ def test_long_horizons_are_searched_and_say_so() -> None:
     assert "a search is no proof" in outcome.out
 
 
+def test_a_window_longer_than_the_audited_horizon_is_told() -> None:
+    outcome = run("audit", "--window", "rolling:28", *EVENT, "--steps", "5", "--exact")
+    assert outcome.code == 0
+    assert "means cumulative here" in outcome.err
+
+
 def test_a_violation_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = kernel.draw_noise
     monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 3, *more))

@@ -100,8 +100,8 @@ MUTANTS = [
         "k ignored",
         "One occurrence changes at least k on k rectangles; it is charged for one.",
         "sensitivity.py",
-        "return 4 * sum(thresholds) * blocks_met * start_levels * end_levels",
-        "return 4 * len(thresholds) * blocks_met * start_levels * end_levels",
+        "return 4 * sum(thresholds) * blocks_met * start_total * end_total",
+        "return 4 * len(thresholds) * blocks_met * start_total * end_total",
         f"{CELLS}[3-(2,)]",
     ),
     Mutant(
@@ -173,10 +173,10 @@ MUTANTS = [
     ),
     Mutant(
         "mixed signs under a one-sign bound",
-        "An item changed arbitrarily is charged like one added: patterns of one sign.",
+        "An item changed within any span is charged like one event: few runs of one sign.",
         "pattern_sensitivity.py",
-        "return 4 * rolling_patterns_add_remove_l2(",
-        "return rolling_patterns_add_remove_l2(",
+        "    if span == 1:\n        return sum(rolling_patterns_event_l2(",
+        "    if span >= 1:\n        return sum(rolling_patterns_event_l2(",
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(

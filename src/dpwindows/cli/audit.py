@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
+from dpwindows.cli.forecasts import say_notes
 from dpwindows.cli.options import build_plan, privacy_options, query_options
 from dpwindows.errors import InputError
 
@@ -60,6 +61,7 @@ def audit(steps: int, runs: int, exact: bool | None, whole: bool, as_json: bool,
     if exact is not True:
         require_usable(runs, _ERROR)
     planned = build_plan(Timeline.of_steps(steps), options)
+    say_notes(planned)
     exactly = audit_exactly(planned)
     seen = None if exact is True else _released(planned, exactly, runs, whole)
     within = exactly.verdict == "within the claim" and (seen is None or seen.verdict == "not contradicted")

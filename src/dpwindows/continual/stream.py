@@ -28,6 +28,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpwindows import __version__, release_files
+from dpwindows.accounting import BudgetExceededError
 from dpwindows.continual import records, schema, stream_ledger
 from dpwindows.continual.calls import LatePolicy, Task, find_task, moved_fingerprint, require_policy
 from dpwindows.continual.closing import close_step, read_progress
@@ -380,7 +381,7 @@ class Stream:
 def _restored(state: StateFile, creation: Creation, arrays: dict[str, np.ndarray]) -> Mechanism:
     try:
         return Mechanism.restored(creation.mechanism, arrays)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, BudgetExceededError) as error:
         raise InputError(
             f"this version of dpwindows ({__version__}) cannot go on with the stream {state.path}, made with "
             f"{creation.made_with}: {error}"

@@ -47,34 +47,37 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     print(f"{options.items:,} {options.item_type} items known, {options.events:,} events a step")
     print(", ".join(options.window), end=", ")
     print(f"at least {options.at_least}; state {path.stat().st_size / 1e6:.1f} MB; DuckDB {duckdb.__version__}")
-    seconds, sizes = [], []
+    seconds, busy, sizes = [], [], []
     opened = dw.Stream.open(path, settings=settings) if options.keep_open else None
     for step in range(2, options.steps + 2):
         fresh = options.items + (step - 2) * (options.events // 20)
         drawn = f"floor({options.items} * power(random(), 1.3))"
         codes = f"CASE WHEN range % 20 = 0 THEN {fresh} + range // 20 ELSE CAST({drawn} AS BIGINT) END"
         write_events(events, step, f"SELECT {codes} AS code FROM range({options.events})", options.item_type)
-        started = time.perf_counter()
+        started, worked = time.perf_counter(), time.process_time()
         if opened is not None:
             opened.advance(events, step)
         else:
             with dw.Stream.open(path, settings=settings) as stream:
                 stream.advance(events, step)
         seconds.append(time.perf_counter() - started)
+        busy.append(time.process_time() - worked)
         sizes.append(path.stat().st_size / 1e6)
         if options.every and (step - 1) % options.every == 0:
             print(f"  step {step:5}: {seconds[-1]:.3f} s, {sizes[-1]:.1f} MB, {peak():.0f} MB memory", flush=True)
-    report(np.array(seconds), np.array(sizes))
+    report(np.array(seconds), np.array(busy), np.array(sizes))
 
 
-def report(seconds: np.ndarray, sizes: np.ndarray) -> None:
+def report(seconds: np.ndarray, busy: np.ndarray, sizes: np.ndarray) -> None:
     """Print what a step took."""
     at = np.arange(len(seconds))
-    slope = np.polyfit(at, seconds, 1)[0] * 1000 if len(seconds) > 2 else float("nan")
+    slope = np.polyfit(at, seconds, 1)[0] * 1000
     tenth = max(len(seconds) // 10, 1)
     print(f"seconds a step: median {np.median(seconds):.3f}, 95 % {np.quantile(seconds, 0.95):.3f}, ", end="")
     print(f"largest {seconds.max():.3f}; first tenth {np.median(seconds[:tenth]):.3f}, ", end="")
     print(f"last tenth {np.median(seconds[-tenth:]):.3f}; slope {slope:+.4f} s per 1,000 steps")
+    print(f"CPU seconds a step: median {np.median(busy):.3f}, largest {busy.max():.3f}; ", end="")
+    print(f"slope {np.polyfit(at, busy, 1)[0] * 1000:+.4f} s per 1,000 steps")
     print(f"state: {sizes[0]:.1f} MB after the first step, largest {sizes.max():.1f}, {sizes[-1]:.1f} MB at the end")
     print(f"peak memory: {peak():.0f} MB")
 

@@ -15,6 +15,8 @@ PLAN = "tests/test_plan.py::"
 ACCOUNTING = "tests/test_accounting.py::"
 LEDGER = "tests/test_ledger.py::"
 PARALLEL = "tests/test_parallel.py::"
+STREAM = "tests/test_stream.py::"
+FAULTS = "tests/test_stream_faults.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 
@@ -258,5 +260,29 @@ MUTANTS = [
         "        if task.finished:\n            return\n",
         "        task = task._replace(closed=task.first - 1)\n",
         "tests/test_stream_repeats.py::test_a_step_is_released_once",
+    ),
+    Mutant(
+        "rows handed out before they are on record",
+        "Two copies of a state both publish the next step, each with its own noise.",
+        "continual/stream.py",
+        "            forget(self._state)\n        self._record()\n",
+        "            forget(self._state)\n",
+        f"{FAULTS}test_of_two_copies_one_goes_on",
+    ),
+    Mutant(
+        "a step in several transactions",
+        "After a crash counts, noise and rows are of different steps.",
+        "continual/closing.py",
+        "with state.transaction() as connection:\n        counts",
+        "with state.guarded() as connection:\n        counts",
+        f"{FAULTS}test_a_failed_commit_is_found_out_afterwards",
+    ),
+    Mutant(
+        "late events moved out of their period",
+        "Occurrences of an item in L consecutive steps are counted further apart than L steps.",
+        "continual/calls.py",
+        'if known == "move" and isinstance(unit, ItemPerPeriod):',
+        'if known == "move" and unit is ItemPerPeriod:',
+        f"{STREAM}test_moving_is_refused_within_a_period",
     ),
 ]

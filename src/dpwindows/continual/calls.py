@@ -82,7 +82,7 @@ def find_task(last: int, closed: int, newest: Call | None, ending: Call | None, 
         if newest is not None and newest.last > closed:
             return Task(newest.first, last, closed, newest)
         return Task(closed + 1, last, closed, None)
-    if ending is None or (newest is not None and ending.first == newest.first and newest.last > closed):
+    if ending is None:
         raise InputError(
             f"the stream is closed up to {name(closed)}, and no call ended at {name(last)}: give the time of an "
             "earlier call to have its rows again, or a later time to go on"

@@ -111,6 +111,12 @@ def hand_over(
     return Handed(kind if fingerprints else None, fingerprints)
 
 
+def forget(state: StateFile) -> None:
+    """Drop the table of what was handed over."""
+    with state.guarded() as connection:
+        connection.execute("DROP TABLE IF EXISTS handed")
+
+
 def _grouped_sql(events: EventRelation, kind: ItemKind) -> str:
     total = f"CAST(least(sum(count), {_MOST}) AS BIGINT)" if events.weighted else "count(*)"
     item = "hex(item)" if kind.name == "BLOB" else f"CAST(item AS {kind.sql_type})"

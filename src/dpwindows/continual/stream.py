@@ -28,10 +28,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpwindows import __version__, release_files
+from dpwindows.accounting import BudgetExceededError
 from dpwindows.continual import records, schema, stream_ledger
 from dpwindows.continual.calls import LatePolicy, Task, find_task, moved_fingerprint, require_policy
 from dpwindows.continual.closing import close_step, read_progress
-from dpwindows.continual.handed import EMPTY, NOTHING, Handed, hand_over, require_kind
+from dpwindows.continual.handed import EMPTY, NOTHING, Handed, forget, hand_over, require_kind
 from dpwindows.continual.mechanism import Mechanism
 from dpwindows.continual.packing import digest
 from dpwindows.continual.records import Call, Creation
@@ -218,6 +219,7 @@ class Stream:
             handed = EMPTY if events is None else self._hand_over(events, timeline, table)
             moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named)
             self._close(task, timeline, handed, moved)
+            forget(self._state)
         self._record()
         return self._release(task.first, task.last)
 
@@ -379,7 +381,7 @@ class Stream:
 def _restored(state: StateFile, creation: Creation, arrays: dict[str, np.ndarray]) -> Mechanism:
     try:
         return Mechanism.restored(creation.mechanism, arrays)
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, BudgetExceededError) as error:
         raise InputError(
             f"this version of dpwindows ({__version__}) cannot go on with the stream {state.path}, made with "
             f"{creation.made_with}: {error}"

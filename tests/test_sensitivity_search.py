@@ -328,7 +328,7 @@ CASES: list[tuple[str, WindowFamily, tuple[int, ...], Unit, Law, float]] = [
     ("tensor-filter", ANY_28, (3,), EVENT, GAUSSIAN, 0.45),
     ("tensor-filter", ANY_28, (1, 2), EVENT, GAUSSIAN, 0.45),
     ("tree", ANY, (1,), EVENT, LAPLACE, 0.99),
-    ("tree", ANY_28, (2,), EVENT, LAPLACE, 0.5),
+    ("tree", ANY_28, (2,), EVENT, LAPLACE, 0.4),
     ("counters", ANY, (1,), ADD_REMOVE, GAUSSIAN, 0.99),
     ("counters", ANY_90, (2,), ADD_REMOVE, GAUSSIAN, 0.9),
     ("counters", ANY, (1,), ITEM, GAUSSIAN, 0.9),

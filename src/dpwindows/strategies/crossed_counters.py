@@ -110,7 +110,8 @@ class CrossedDesign:
     strategy: str = NAME
 
     @cached_property
-    def _blocks(self) -> list[tuple[Block, CrossedFilters]]:
+    def blocks(self) -> list[tuple[Block, CrossedFilters]]:
+        """The blocks and their maps, one map for all blocks of a shape."""
         longest = longest_window(self.problem.window, self.problem.steps)
         maps: dict[tuple[int, int], CrossedFilters] = {}
         found = blocks_of(self.problem.steps, longest, self.width)
@@ -130,7 +131,7 @@ class CrossedDesign:
     def _lines(self) -> list[Line]:
         return [
             Line(weight, length)
-            for block, found in self._blocks
+            for block, found in self.blocks
             for lengths, weights in zip(_lengths(block), (found.start_weights, found.end_weights), strict=True)
             for weight, length in zip(weights, lengths, strict=True)
         ]
@@ -147,7 +148,7 @@ class CrossedDesign:
     def _within_period(self, span: int) -> int:
         gaussian = self.problem.law == GAUSSIAN
         bound = staircases.crossed_counters_period_l2 if gaussian else staircases.crossed_counters_period_l1
-        blocks = [CrossedBlock(block.first, found.start_weights, found.end_weights) for block, found in self._blocks]
+        blocks = [CrossedBlock(block.first, found.start_weights, found.end_weights) for block, found in self.blocks]
         return bound(self.taps, blocks, span, self.problem.steps, self.problem.thresholds)
 
     @property
@@ -160,14 +161,14 @@ class CrossedDesign:
     @property
     def rows(self) -> int:
         """Numbers measured over all blocks."""
-        return sum(found.rows for _, found in self._blocks)
+        return sum(found.rows for _, found in self.blocks)
 
     def encode(self, answers: Answers, k: int) -> IntArray:
         """Each block's map applied to its exact answers, one block after another."""
         return np.concatenate(
             [
                 found.encode(answers.windows(k, block.first, block.starts, block.first, block.ends))
-                for block, found in self._blocks
+                for block, found in self.blocks
             ]
         )
 
@@ -176,13 +177,13 @@ class CrossedDesign:
         return np.concatenate(
             [
                 self._asked(block, found.decode(part))
-                for (block, found), part in zip(self._blocks, self._split(measured), strict=True)
+                for (block, found), part in zip(self.blocks, self._split(measured), strict=True)
             ]
         )
 
     def _split(self, measured: FloatArray) -> Iterator[FloatArray]:
         position = 0
-        for _, found in self._blocks:
+        for _, found in self.blocks:
             yield measured[position : position + found.rows]
             position += found.rows
 
@@ -197,14 +198,14 @@ class CrossedDesign:
 
     @cached_property
     def _variance(self) -> FloatArray:
-        known = {found: found.variance() for found in {found for _, found in self._blocks}}
-        return np.concatenate([self._asked(block, known[found]) for block, found in self._blocks])
+        known = {found: found.variance() for found in {found for _, found in self.blocks}}
+        return np.concatenate([self._asked(block, known[found]) for block, found in self.blocks])
 
     def fourth_moment(self) -> FloatArray | None:
         """The maps', or None where one is too large for it."""
-        known = {found: found.fourth_moment() for found in {found for _, found in self._blocks}}
-        parts = [(block, moment) for block, found in self._blocks if (moment := known[found]) is not None]
-        if len(parts) < len(self._blocks):
+        known = {found: found.fourth_moment() for found in {found for _, found in self.blocks}}
+        parts = [(block, moment) for block, found in self.blocks if (moment := known[found]) is not None]
+        if len(parts) < len(self.blocks):
             return None
         return np.concatenate([self._asked(block, moment) for block, moment in parts])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -146,6 +147,28 @@ def test_a_year_of_days_has_the_error_promised(
 ) -> None:
     best = candidates(asked(365, unit, law, longest, criterion=criterion))[0]
     assert best.strategy == crossed_counters.NAME
+    assert score(best) <= most
+
+
+@pytest.mark.parametrize(
+    ("longest", "span", "law", "strategy", "most"),
+    [
+        (28, 7, GAUSSIAN, "crossed-counters", 12.0),
+        (28, 30, GAUSSIAN, "crossed-counters", 14.3),
+        (90, 7, GAUSSIAN, "crossed-counters", 14.0),
+        (10, 7, GAUSSIAN, "counters", 7.0),
+        (10, 7, LAPLACE, "tree", 104.0),
+        (28, 7, LAPLACE, "tree", 292.0),
+        (28, 30, LAPLACE, "crossed-counters", 431.0),
+        (3, 1, LAPLACE, "direct", 8.5),
+    ],
+)
+def test_a_change_within_a_period_moves_few_lines(
+    longest: int, span: int, law: Law, strategy: str, most: float
+) -> None:
+    problem = asked(120, dw.ItemPerPeriod(span), law, longest)
+    best = candidates(replace(problem, noise_per_unit=1.0))[0]
+    assert best.strategy == strategy
     assert score(best) <= most
 
 

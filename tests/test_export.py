@@ -27,9 +27,10 @@ def planned(queries: list[Query], unit: Unit, budget: Budget, strategy: str = "a
     return Plan(queries, timeline=Timeline.of_steps(steps), unit=unit, budget=budget, strategy=strategy)
 
 
-def third_party(path: Path, unit: Unit, most: int = 2) -> list[dict[str, Any]]:
+def third_party(path: Path, unit: Unit, most: int = 2, samples: int | None = None) -> list[dict[str, Any]]:
     """Let the independent script judge the file, in an interpreter that knows nothing of this package."""
     command = [sys.executable, "-I", str(THIRD_PARTY), str(path), unit.name, str(most)]
+    command += [] if samples is None else [str(samples)]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
     judged: list[dict[str, Any]] = json.loads(result.stdout)
@@ -115,29 +116,65 @@ def test_time_compression_states_its_bias(tmp_path: Path) -> None:
     assert 0 < one["bias"] <= one["bias_bound"]
 
 
-def test_factors_are_there_at_long_horizons(tmp_path: Path) -> None:
+LONG = [
+    # queries, unit, budget, strategy, singleton, shapes, and the least share of the sensitivity that neighbours reach
+    (
+        [Rolling(7).at_least(1, 2), AnyWindow().at_least(2)],
+        EventLevel(),
+        ApproxDP(1.0, 1e-6),
+        "auto",
+        False,
+        ["series", "blocks"],
+        0.3,
+    ),
+    ([Cumulative().at_least(1), AnyWindow().at_least(1)], EventLevel(), PureDP(1.0), "tree", False, None, 0.5),
+    ([AnyWindow().at_least(1)], ItemLevel(), ApproxDP(1.0, 1e-6), "auto", False, ["crossed counters"], 0.5),
+    ([AnyWindow(6).at_least(1, 3)], ItemAddRemove(), PureDP(1.0), "auto", False, ["crossed counters"], 0.5),
+    ([AnyWindow(12).at_least(1)], ItemPerPeriod(3), ApproxDP(1.0, 1e-6), "crossed-counters", False, None, 0.05),
+    ([AnyWindow(4).at_least(1)], ItemAddRemove(), ApproxDP(1.0, 1e-6), "counters", False, ["counters"], 0.5),
+    ([Rolling(7).at_least(1), AnyWindow().at_least(2)], EventLevel(), ApproxDP(1.0, 1e-6), "paper", False, None, 0.05),
+    ([AnyWindow().at_least(1)], ItemLevel(), PureDP(0.05), "auto", True, ["compressed"], 0.5),
+    ([AnyWindow().at_least(1)], ItemAddRemove(), PureDP(0.05), "paper", True, ["compressed"], 0.1),
+]
+
+
+@pytest.mark.parametrize(("queries", "unit", "budget", "strategy", "singleton", "shapes", "least"), LONG)
+def test_a_third_party_needs_only_the_factors_at_long_horizons(
+    queries: list[Query],
+    unit: Unit,
+    budget: Budget,
+    strategy: str,
+    singleton: bool,
+    shapes: list[str] | None,
+    least: float,
+    tmp_path: Path,
+) -> None:
+    timeline = Timeline.of_steps(40)
+    plan = Plan(queries, timeline=timeline, unit=unit, budget=budget, strategy=strategy, singleton=singleton)
     path = tmp_path / "plan.npz"
-    for strategy, windows in (("auto", [Rolling(28), AnyWindow(30)]), ("paper", [Rolling(28), AnyWindow()])):
-        plan = planned([window.at_least(1) for window in windows], EventLevel(), ApproxDP(1.0, 1e-6), strategy, 120)
-        export_plan(plan, path, force=True)
-        file = np.load(path, allow_pickle=False)
-        assert json.loads(str(file["description"]))["steps"] == 120
-        assert not any("entry" in name for name in file.files)
-        for number in range(2):
-            assert any(name.startswith(f"{number}/matrix") for name in file.files)
-            assert any(name.startswith(f"{number}/decoder_matrix") for name in file.files)
+    export_plan(plan, path)
+    assert not any("entry" in name for name in np.load(path).files)
+    judged = third_party(path, unit, 1 if singleton else 2, 24)
+    assert shapes is None or [one["shape"] for one in judged] == shapes
+    for one, allotment in zip(judged, plan.allotments, strict=True):
+        assert one["certified"] == allotment.measurement.design.sensitivity
+        assert least * one["certified"] <= one["reached"] <= one["certified"]
+        assert one["bias"] <= one["bias_bound"] + 1e-6
+
+
+def test_a_lie_about_a_weight_is_found_in_the_factors(tmp_path: Path) -> None:
+    plan = planned([AnyWindow().at_least(1)], ItemAddRemove(), PureDP(1.0), "crossed-counters", 30)
+    export_plan(plan, tmp_path / "plan.npz")
+    arrays = dict(np.load(tmp_path / "plan.npz"))
+    arrays["0/start_weights_30_30"] = arrays["0/start_weights_30_30"] * 2
+    np.savez(tmp_path / "lie.npz", **arrays)
+    (one,) = third_party(tmp_path / "lie.npz", ItemAddRemove(), 1, 12)
+    assert one["reached"] > one["certified"]
 
 
 def test_what_has_no_factors_is_refused_at_long_horizons(tmp_path: Path) -> None:
-    plan = Plan(
-        [AnyWindow()],
-        timeline=Timeline.of_steps(60),
-        unit=ItemLevel(),
-        budget=PureDP(0.5),
-        strategy="paper",
-        singleton=True,
-    )
-    with pytest.raises(InputError, match="at most 24 steps, got 60"):
+    plan = planned([Rolling(5).at_least(1)], EventLevel(), ApproxDP(1.0, 1e-6), "filter", 1100)
+    with pytest.raises(InputError, match="at most 24 steps, got 1100"):
         export_plan(plan, tmp_path / "plan.npz")
     assert not (tmp_path / "plan.npz").exists()
 

@@ -96,7 +96,7 @@ def test_the_filters_in_use_are_charged_the_truth_for_one_staircase(steps: int, 
 def test_the_filters_in_use_are_within_fifteen_percent_for_every_pair_of_staircases(steps: int, law: Law) -> None:
     found = design(problem(steps, ItemLevel(), law))
     assert isinstance(found, CrossedDesign)
-    weights = found._blocks[0][1]
+    weights = found.blocks[0][1]
     encoded = np.array([weights.encode(f) for f in staircases(steps)]).astype(np.float64)
     worst = 0.0
     for first in encoded:
@@ -221,7 +221,7 @@ def test_the_worst_pair_that_a_search_finds_is_close_below_the_formal_bound(
 ) -> None:
     found = design(problem(steps, ItemLevel(), longest=longest))
     assert isinstance(found, CrossedDesign)
-    weights = np.array(found._blocks[0][1].end_weights, dtype=np.int64)
+    weights = np.array(found.blocks[0][1].end_weights, dtype=np.int64)
     # Taps of fewer bits keep the search in 64 bits; the bound is taken for the same.
     taps = integer_taps(found.parameters["alpha"], found.parameters["decay"], steps, 12)
     lines = [Line(int(weight), n) for n, weight in enumerate(weights, start=1)] * 2

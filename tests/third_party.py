@@ -1,9 +1,11 @@
 """What someone who trusts nobody would run on an exported plan: numpy and the file, nothing of dpwindows.
 
-Usage: python -I third_party.py FILE UNIT MOST, with UNIT event, item-per:STEPS, item or item-add-remove and at most
-MOST occurrences a step. Recomputes the sensitivity over all neighbouring histories of one item, the cost in pure or
-concentrated terms where that is simple, and whether decoding is unbiased; then rebuilds the explicit weights from the
-factors. Prints the results as JSON.
+Usage: python -I third_party.py FILE UNIT MOST [SAMPLES], with UNIT event, item-per:STEPS, item or item-add-remove and
+at most MOST occurrences a step. Recomputes the sensitivity over all neighbouring histories of one item, the cost in
+pure or concentrated terms where that is simple, and whether decoding is unbiased; then rebuilds the explicit weights
+from the factors. With SAMPLES, for horizons whose histories cannot be listed, it works from the factors alone: it draws
+that many pairs of neighbours and a crowded log, and says how far the pairs move the measurement and whether the log is
+decoded to what it holds. Prints the results as JSON.
 """
 
 from __future__ import annotations
@@ -67,101 +69,268 @@ def largest_change(joint: Array, histories: Array, unit: str, squared: bool) -> 
     return largest
 
 
-def rebuilt(shape: str, measurement: dict[str, Any], part: dict[str, Array], histories: Array, k: int) -> Array | None:
-    """What is measured, from the factors and the description in words; None for shapes without factors."""
-    answers = window_answers(histories, k)
-    steps = histories.shape[1]
-    shapes: dict[str, Callable[[Array], Array]] = {
-        "series": lambda x: part["matrix"] @ x[part["first"], part["last"]],
-        "blocks": lambda x: blocks(x, part),
-        "counters": lambda x: counters(x, part, steps),
-        "fixed-window trees": lambda x: fixed_window(x, part, int(measurement["window"].split(":")[1])),
-    }
-    if shape in shapes:
-        return np.array([shapes[shape](answer) for answer in answers])
-    if shape == "time-window trees":
-        below = [np.zeros_like(answers), *(window_answers(histories, i) for i in range(1, k + 1))]
-        sums = [np.sum(below[: k + 1], axis=0), np.sum(below[:k], axis=0)]
-        return np.array([np.concatenate([corners(s[i], part) for s in sums]) for i in range(len(histories))])
-    return None
+# --- What is measured, and how it is read, from the factors and their description in words ---------------------------
 
 
-def blocks(x: Array, part: dict[str, Array]) -> Array:
-    measured = []
-    for first, starts, ends in part["blocks"]:
-        square = x[first : first + starts, first : first + ends][:, ::-1]
-        measured.append((part[f"matrix_{starts}"] @ square @ part[f"matrix_{ends}"].T).T.ravel())
-    return np.concatenate(measured)
+class Shape:
+    """One shape of the factor form: `measure` gives y for one history's (or log's) answers, `read` the estimates."""
+
+    def __init__(self, part: dict[str, Array], window: str, steps: int) -> None:
+        self.part, self.window, self.steps = part, window, steps
+        self.first, self.last = part["first"], part["last"]
+
+    def measure(self, answers: Callable[[int], Array], k: int) -> Array:
+        return self.of(answers(k))
+
+    def of(self, x: Array) -> Array:
+        raise NotImplementedError
+
+    def read(self, y: Array) -> Array:
+        raise NotImplementedError
+
+    def whole(self, name: str) -> Array:
+        found = self.part[name]
+        return found.astype(object) if found.dtype.kind == "U" else found
 
 
-def counters(x: Array, part: dict[str, Array], steps: int) -> Array:
-    longest = part["matrix"].shape[1]
-    by_length = np.array([[x[a, min(a + n, steps)] for a in range(1, steps + 1)] for n in range(longest)])
-    return np.asarray((part["matrix"] @ by_length)[part["measured"]])
+class Series(Shape):
+    def of(self, x: Array) -> Array:
+        return np.asarray(self.whole("matrix") @ x[self.first, self.last])
+
+    def read(self, y: Array) -> Array:
+        return np.asarray(self.part["decoder_matrix"] @ y)
 
 
-def fixed_window(x: Array, part: dict[str, Array], length: int) -> Array:
-    steps = x.shape[1] - 1
+class Blocks(Shape):
+    def of(self, x: Array) -> Array:
+        measured = []
+        for first, starts, ends in self.part["blocks"]:
+            square = x[first : first + starts, first : first + ends][:, ::-1]
+            measured.append((self.whole(f"matrix_{starts}") @ square @ self.whole(f"matrix_{ends}").T).T.ravel())
+        return np.concatenate(measured)
 
-    def last_steps(t: int, n: int) -> int:
-        return int(x[max(1, t - n + 1), t]) if t else 0
-
-    count = steps // length + 1
-    points = np.zeros((part["matrix"].shape[1], 2 * count), dtype=int)
-    for j, d in itertools.product(range(count), range(length)):
-        t = j * length + d
-        if t <= steps:
-            arrived = last_steps(t, length + 1) - last_steps(t - 1, length) if d else last_steps(t, length)
-            points[d, j] = arrived
-            points[d, count + j] = last_steps(t, length + 1) - last_steps(t, length) if d else 0
-    return (part["matrix"] @ points).ravel()
-
-
-def corners(v: Array, part: dict[str, Array]) -> Array:
-    square = v[1:-1, 1:][:, ::-1]
-    mixed = np.diff(np.diff(square, axis=0, prepend=0), axis=1, prepend=0)
-    steps = len(square)
-    mixed[np.arange(steps)[:, None] >= np.arange(steps, 0, -1)[None, :]] = 0
-    return np.asarray((part["matrix"] @ mixed @ part["matrix"].T).ravel())
+    def read(self, y: Array) -> Array:
+        found, position = np.zeros((self.steps + 2, self.steps + 1)), 0
+        for first, starts, ends in self.part["blocks"]:
+            along_starts, along_ends = (self.part[f"decoder_matrix_{size}"] for size in (starts, ends))
+            shape = along_ends.shape[1], along_starts.shape[1]
+            part = y[position : position + shape[0] * shape[1]].reshape(shape)
+            position += part.size
+            square = along_starts @ (along_ends @ part).T
+            found[first : first + starts, first : first + ends] = square[:, ::-1]
+        return found[self.first, self.last]
 
 
-def check(path: str, unit: str, most: int) -> list[dict[str, Any]]:
+class Counters(Shape):
+    def of(self, x: Array) -> Array:
+        longest = self.part["matrix"].shape[1]
+        by_length = np.array([[x[a, min(a + n, self.steps)] for a in range(1, self.steps + 1)] for n in range(longest)])
+        return np.asarray((self.whole("matrix") @ by_length)[self.part["measured"]])
+
+    def read(self, y: Array) -> Array:
+        full = np.zeros(self.part["measured"].shape)
+        full[self.part["measured"]] = y
+        return np.asarray((self.part["decoder_matrix"] @ full)[self.last - self.first, self.first - 1])
+
+
+class CrossedCounters(Shape):
+    def toeplitz(self, size: int) -> Array:
+        taps = np.concatenate([self.whole("taps"), np.zeros(size, dtype=int)])[:size]
+        lags = np.arange(size)[:, None] - np.arange(size)[None, :]
+        return np.where(lags >= 0, taps[lags], 0)
+
+    def of(self, x: Array) -> Array:
+        measured = []
+        for first, starts, ends in self.part["blocks"]:
+            square = x[first : first + starts, first : first + ends]
+            r, c = (self.whole(f"{axis}_weights_{starts}_{ends}") for axis in ("start", "end"))
+            measured.append(((r[:, None] * square) @ self.toeplitz(ends).T).ravel())
+            measured.append((self.toeplitz(starts) @ (square[::-1] * c)).ravel())
+        return np.concatenate(measured)
+
+    def read(self, y: Array) -> Array:
+        found, position = np.zeros((self.steps + 2, self.steps + 1)), 0
+        for first, starts, ends in self.part["blocks"]:
+            suffix, size = f"_{starts}_{ends}", starts * ends
+            rows, columns = y[position : position + 2 * size].reshape(2, starts, ends)
+            position += 2 * size
+            names = ("start_weights", "end_weights", "start_modes", "end_modes", "mode_variances", "pinned_root")
+            r, c, u, v, w, root = (self.part[name + suffix].astype(float) for name in names)
+            right = (r[:, None] * rows) @ self.toeplitz(ends) + (self.toeplitz(starts).T @ columns)[::-1] * c
+            estimate = u @ (w * (u.T @ right @ v)) @ v.T
+            if root.size:
+                pins = np.arange(len(root))
+                excess = np.zeros_like(estimate)
+                excess[pins + 1, pins] = np.linalg.solve(root @ root.T, estimate[pins + 1, pins])
+                estimate = estimate - u @ (w * (u.T @ excess @ v)) @ v.T
+            found[first : first + starts, first : first + ends] = estimate
+        return found[self.first, self.last]
+
+
+class FixedWindowTrees(Shape):
+    def of(self, x: Array) -> Array:
+        length = int(self.window.split(":")[1])
+
+        def last_steps(t: int, n: int) -> int:
+            return int(x[max(1, t - n + 1), t]) if t else 0
+
+        count = self.steps // length + 1
+        points = np.zeros((self.part["matrix"].shape[1], 2 * count), dtype=int)
+        for j, d in itertools.product(range(count), range(length)):
+            t = j * length + d
+            if t <= self.steps:
+                arrived = last_steps(t, length + 1) - last_steps(t - 1, length) if d else last_steps(t, length)
+                points[d, j] = arrived
+                points[d, count + j] = last_steps(t, length + 1) - last_steps(t, length) if d else 0
+        return np.asarray((self.whole("matrix") @ points).ravel())
+
+    def read(self, y: Array) -> Array:
+        so_far = self.part["decoder_matrix"] @ y.reshape(self.part["matrix"].shape[0], -1)
+        blocks, places = np.divmod(self.last, int(self.window.split(":")[1]))
+        return np.asarray(so_far[places, blocks] - so_far[places, so_far.shape[1] // 2 + blocks])
+
+
+class TimeWindowTrees(Shape):
+    def measure(self, answers: Callable[[int], Array], k: int) -> Array:
+        below = [np.zeros_like(answers(1)), *(answers(i) for i in range(1, k + 1))]
+        return np.concatenate([self.corners(np.sum(below, axis=0)), self.corners(np.sum(below[:k], axis=0))])
+
+    def corners(self, v: Array) -> Array:
+        square = v[1:-1, 1:][:, ::-1]
+        mixed = np.diff(np.diff(square, axis=0, prepend=0), axis=1, prepend=0)
+        steps = len(square)
+        mixed[np.arange(steps)[:, None] >= np.arange(steps, 0, -1)[None, :]] = 0
+        return np.asarray((self.whole("matrix_starts") @ mixed @ self.whole("matrix_ends").T).ravel())
+
+    def read(self, y: Array) -> Array:
+        along_starts, along_ends = self.part["decoder_matrix_starts"], self.part["decoder_matrix_ends"]
+        first, second = y.reshape(2, along_starts.shape[1], along_ends.shape[1])
+        square = (along_starts @ (first - second) @ along_ends.T)[:, ::-1]
+        return np.asarray(square[self.first - 1, self.last - 1])
+
+
+SHAPES: dict[str, type[Shape]] = {
+    "series": Series,
+    "blocks": Blocks,
+    "counters": Counters,
+    "crossed counters": CrossedCounters,
+    "fixed-window trees": FixedWindowTrees,
+    "time-window trees": TimeWindowTrees,
+}
+
+
+def rebuilt(measurement: dict[str, Any], part: dict[str, Array], logs: Array, k: int) -> tuple[Array, Array] | None:
+    """What is measured of logs of one item each, from the factors, and the estimates read from it."""
+    steps, nearest = logs.shape[1], None
+    while measurement["shape"] == "compressed":
+        size, nearest = measurement["steps_per_group"], part["nearest"] if nearest is None else nearest[part["nearest"]]
+        padded = np.pad(logs, ((0, 0), (0, -steps % size)))
+        logs = padded.reshape(len(logs), -1, size).sum(axis=2)
+        measurement, steps = measurement["inner"], measurement["inner"]["steps"]
+        part = {name.removeprefix("inner/"): array for name, array in part.items() if name.startswith("inner/")}
+    if measurement["shape"] not in SHAPES or not (set(part) - {"first", "last"}):
+        return None
+    shape = SHAPES[measurement["shape"]](part, measurement["window"], steps)
+    answers = {i: window_answers(logs, i) for i in range(1, k + 1)}
+    measured = np.array([shape.measure(lambda i, n=n: answers[i][n], k) for n in range(len(logs))])  # type: ignore[misc]
+    read = np.array([shape.read(one.astype(float)) for one in measured])
+    return measured, read if nearest is None else read[:, nearest]
+
+
+# --- The checks -------------------------------------------------------------------------------------------------------
+
+
+def parts(path: str) -> tuple[dict[str, Any], list[tuple[dict[str, Any], dict[str, Array]]]]:
     file = np.load(path, allow_pickle=False)
     description = json.loads(str(file["description"]))
-    histories = np.array(list(itertools.product(range(most + 1), repeat=description["steps"])))
-    results = []
+    found = []
     for number, measurement in enumerate(description["measurements"]):
         prefix = f"{number}/"
         part = {name.removeprefix(prefix): file[name] for name in file.files if name.startswith(prefix)}
+        found.append((measurement, part))
+    return description, found
+
+
+def stated(measurement: dict[str, Any], part: dict[str, Array]) -> dict[str, Any]:
+    return {
+        "shape": measurement["shape"],
+        "strategy": measurement["strategy"],
+        "certified": int(measurement["sensitivity"]["bound"]),
+        "scale": measurement["noise"]["scale"],
+        "law": measurement["noise"]["law"],
+        "bias_bound": float(part["bias_bound"].max()),
+    }
+
+
+def check(path: str, unit: str, most: int) -> list[dict[str, Any]]:
+    description, measurements = parts(path)
+    histories = np.array(list(itertools.product(range(most + 1), repeat=description["steps"])))
+    results = []
+    for measurement, part in measurements:
         found = vectors(measurement, part, histories)
         joint = np.concatenate(list(found.values()), axis=1)
         squared = measurement["sensitivity"]["norm"] == "squared L2"
-        bias = 0.0
+        bias, agree, few = 0.0, True, slice(0, len(histories), -(-len(histories) // 64))
         for k, measured in found.items():
             wanted = window_answers(histories, k)[:, part["first"], part["last"]]
-            bias = max(bias, np.abs(measured.astype(float) @ part["decoder"].T - wanted).max())
-        factors = [rebuilt(measurement["shape"], measurement, part, histories[:64], k) for k in found]
-        results.append(
-            {
-                "shape": measurement["shape"],
-                "strategy": measurement["strategy"],
-                "recomputed": largest_change(joint, histories, unit, squared),
-                "certified": int(measurement["sensitivity"]["bound"]),
-                "scale": measurement["noise"]["scale"],
-                "law": measurement["noise"]["law"],
-                "bias": float(bias),
-                "bias_bound": float(part["bias_bound"].max()),
-                "factors_agree": all(
-                    again is None or np.array_equal(again, measured[:64])
-                    for again, measured in zip(factors, found.values(), strict=True)
-                ),
-            }
-        )
+            read = measured.astype(float) @ part["decoder"].T
+            bias = max(bias, np.abs(read - wanted).max())
+            again = rebuilt(measurement, part, histories[few], k)
+            if again is not None:
+                agree &= bool(np.array_equal(again[0], measured[few]))
+                agree &= np.allclose(again[1], read[few], atol=1e-6)
+        recomputed = largest_change(joint, histories, unit, squared)
+        checks = {"recomputed": recomputed, "bias": float(bias), "factors_agree": bool(agree)}
+        results.append(stated(measurement, part) | checks)
     return results
 
 
+def sampled(path: str, unit: str, most: int, samples: int) -> list[dict[str, Any]]:
+    description, measurements = parts(path)
+    rng = np.random.default_rng(0)
+    pairs = [neighbours(rng, description["steps"], unit, most) for _ in range(samples)]
+    results = []
+    for measurement, part in measurements:
+        squared = measurement["sensitivity"]["norm"] == "squared L2"
+        total, bias = np.zeros(samples, dtype=object), 0.0
+        for k in measurement["thresholds"]:
+            both = [rebuilt(measurement, part, np.array(side), k) for side in zip(*pairs, strict=True)]
+            assert both[0] is not None
+            assert both[1] is not None
+            change = (both[0][0] - both[1][0]).astype(object)
+            total += (change**2 if squared else abs(change)).sum(axis=1)
+            # Reading is linear: what holds for the sum of many items' answers holds for every log.
+            wanted = window_answers(np.array(pairs)[:, 0], k)[:, part["first"], part["last"]]
+            bias = max(bias, float(np.abs(both[0][1] - wanted).max()))
+        results.append(stated(measurement, part) | {"reached": int(max(total)), "bias": bias})
+    return results
+
+
+def neighbours(rng: np.random.Generator, steps: int, unit: str, most: int) -> tuple[Array, Array]:
+    """Two histories of one item that are neighbours: crowded, sparse, or in bursts."""
+
+    def history() -> Array:
+        found = (rng.random(steps) < rng.choice([0.02, 0.1, 0.5, 1.0])).astype(int)
+        begin, end = sorted(rng.integers(0, steps + 1, size=2))
+        found[:begin], found[end:] = 0, 0
+        return np.asarray(found * rng.integers(1, most + 1, size=steps))
+
+    one, other = history(), history()
+    if unit == "item-add-remove":
+        other = np.zeros_like(one)
+    elif unit == "event":
+        other = one.copy()
+        other[rng.integers(steps)] += 1
+    elif unit.startswith("item-per:"):
+        span = int(unit.split(":")[1])
+        first = rng.integers(0, max(1, steps - span + 1))
+        other[:first], other[first + span :] = one[:first], one[first + span :]
+    return one, other
+
+
 if __name__ == "__main__":
-    answer = check(sys.argv[1], sys.argv[2], int(sys.argv[3]))
+    asked = sys.argv[1], sys.argv[2], int(sys.argv[3])
+    answer = sampled(*asked, int(sys.argv[4])) if len(sys.argv) > 4 else check(*asked)
     if any(name.split(".")[0] == "dpwindows" for name in sys.modules):
         raise SystemExit("this check must not import dpwindows")
     json.dump(answer, sys.stdout)

@@ -134,6 +134,11 @@ class CrossedFilters:
             total += self.decode(unit) ** 4
         return total
 
+    def decoder(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """U, V, W, and Cholesky's factor of S (empty where nothing is pinned): all that decoding needs."""
+        by_start, by_end, eigenvalues = self._factors
+        return by_start, by_end, 1 / eigenvalues, self._pinning[2] if self._pins else np.zeros((0, 0))
+
     @property
     def _start_weights(self) -> FloatArray:
         return np.array(self.start_weights, dtype=np.float64)

@@ -154,6 +154,23 @@ def any_counters_period_l2(
     return len(thresholds) * max(total(first) for first in range(1, steps - span + 2))
 
 
+def any_counters_period_l1(
+    column_total: int, longest: int, span: int, steps: int | None, thresholds: Thresholds
+) -> int:
+    """Any windows of at most `longest` steps, one item changed within `span` steps: a tree for every start.
+
+    Every row of the tree is a weighted sum of the increments of one start's series, and the absolute weights of any
+    one increment, over all rows, add up to at most `column_total`.
+
+    Proof. A span touches at most m+L-1 starts (and no more than there are). For each of them and each threshold g is an
+    interval of one sign: two increments change by 1 at most, each of which moves the measurement by at most
+    `column_total` in L1. The series of late starts are continued past the horizon by their last value, which has no
+    increments there. Norms of starts and thresholds add. QED.
+    """
+    starts = longest + span - 1 if steps is None else min(longest + span - 1, steps)
+    return 2 * column_total * starts * len(thresholds)
+
+
 # --- Direct measurement ---------------------------------------------------------------------------------------------
 
 

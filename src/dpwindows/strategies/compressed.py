@@ -102,20 +102,25 @@ class CompressedDesign:
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """The inner estimates, each read for all the windows it is nearest to."""
-        return self.inner.decode(measured)[self._nearest[0]]
+        return self.inner.decode(measured)[self.nearest]
 
     def variance(self) -> FloatArray:
         """That of the inner estimate used."""
-        return self.inner.variance()[self._nearest[0]]
+        return self.inner.variance()[self.nearest]
 
     def fourth_moment(self) -> FloatArray | None:
         """That of the inner estimate used."""
         moment = self.inner.fourth_moment()
-        return None if moment is None else moment[self._nearest[0]]
+        return None if moment is None else moment[self.nearest]
 
     def bias_bound(self) -> FloatArray:
         """Steps by which the two ends of each window were moved."""
         return self._nearest[1]
+
+    @property
+    def nearest(self) -> NDArray[np.int64]:
+        """For each window, the position of the inner estimate that answers it."""
+        return self._nearest[0]
 
     @cached_property
     def _nearest(self) -> tuple[NDArray[np.int64], FloatArray]:

@@ -43,6 +43,8 @@ _ONE_BLOCK, _LENGTHS, _WIDEST = 512, 16, 1536
 # be small (`crossed_filters`), than from lines that are not cut: 4 windows' lengths, between the last two numbers.
 _PINNED_LENGTHS: dict[Law, int] = {GAUSSIAN: 100, LAPLACE: 180}
 _PINNED_LEAST, _PINNED_MOST = 256, 400
+# The power of weights in narrow blocks, whose lines are nearly of a length.
+_LEVEL = 0.05
 # Horizon of the search, and lengths of windows that are searched as they are.
 _SEARCHED, _SHORT = 40, 8
 # Windows of up to so many steps are searched with their pinned zeros, on a shorter horizon.
@@ -61,9 +63,12 @@ def design(problem: Problem) -> Design | None:
         return None
     width = min(problem.steps, _width(problem, longest), _LARGEST - longest + 1)
     if problem.law == LAPLACE:
-        power, scale = _power(problem, longest), 2 ** (problem.bits // 2)
+        power, scale = _power(problem.steps, longest, problem.criterion), 2 ** (problem.bits // 2)
+        power = _LEVEL if _narrow(problem, longest) else power
         return CrossedDesign(problem, (1, -1), width, power, scale, {"power": power, "width": width, "weights": scale})
-    alpha, decay, power = _search(problem, longest)
+    formal = not isinstance(problem.unit, ItemAddRemove)
+    alpha, decay, power = _search(problem.steps, longest, problem.criterion, formal=formal)
+    power = _LEVEL if _narrow(problem, longest) else power
     # A third of the resolution goes to the weights.
     fine = problem.bits // 3
     taps = integer_taps(alpha, decay, min(width + longest - 1, problem.steps), problem.bits - fine)
@@ -71,12 +76,21 @@ def design(problem: Problem) -> Design | None:
     return CrossedDesign(problem, taps, width, power, 2**fine, chosen)
 
 
+def _narrow(problem: Problem, longest: int) -> bool:
+    """Whether blocks are kept narrow: a change within a period moves all lines of the blocks it meets."""
+    unit = problem.unit
+    return isinstance(unit, ItemPerPeriod) and 2 * (longest + unit.steps) <= 0.8 * problem.steps
+
+
 def _width(problem: Problem, longest: int) -> int:
     """How many starts to a block."""
     pinned_lengths = _PINNED_LENGTHS[problem.law] // (2 if problem.criterion == "max" else 1)
+    width = max(_ONE_BLOCK, min(_LENGTHS * longest, _WIDEST), longest)
     if problem.steps > _PINNED_MOST and longest <= pinned_lengths:
-        return max(_PINNED_LEAST, min(4 * longest, _PINNED_MOST))
-    return max(_ONE_BLOCK, min(_LENGTHS * longest, _WIDEST), longest)
+        width = max(_PINNED_LEAST, min(4 * longest, _PINNED_MOST))
+    if isinstance(problem.unit, ItemPerPeriod) and _narrow(problem, longest):
+        width = min(width, max(longest // 2, round(0.7 * problem.unit.steps), 1))
+    return width
 
 
 @dataclass(frozen=True)
@@ -96,7 +110,8 @@ class CrossedDesign:
     strategy: str = NAME
 
     @cached_property
-    def _blocks(self) -> list[tuple[Block, CrossedFilters]]:
+    def blocks(self) -> list[tuple[Block, CrossedFilters]]:
+        """The blocks and their maps, one map for all blocks of a shape."""
         longest = longest_window(self.problem.window, self.problem.steps)
         maps: dict[tuple[int, int], CrossedFilters] = {}
         found = blocks_of(self.problem.steps, longest, self.width)
@@ -116,7 +131,7 @@ class CrossedDesign:
     def _lines(self) -> list[Line]:
         return [
             Line(weight, length)
-            for block, found in self._blocks
+            for block, found in self.blocks
             for lengths, weights in zip(_lengths(block), (found.start_weights, found.end_weights), strict=True)
             for weight, length in zip(weights, lengths, strict=True)
         ]
@@ -133,7 +148,7 @@ class CrossedDesign:
     def _within_period(self, span: int) -> int:
         gaussian = self.problem.law == GAUSSIAN
         bound = staircases.crossed_counters_period_l2 if gaussian else staircases.crossed_counters_period_l1
-        blocks = [CrossedBlock(block.first, found.start_weights, found.end_weights) for block, found in self._blocks]
+        blocks = [CrossedBlock(block.first, found.start_weights, found.end_weights) for block, found in self.blocks]
         return bound(self.taps, blocks, span, self.problem.steps, self.problem.thresholds)
 
     @property
@@ -146,14 +161,14 @@ class CrossedDesign:
     @property
     def rows(self) -> int:
         """Numbers measured over all blocks."""
-        return sum(found.rows for _, found in self._blocks)
+        return sum(found.rows for _, found in self.blocks)
 
     def encode(self, answers: Answers, k: int) -> IntArray:
         """Each block's map applied to its exact answers, one block after another."""
         return np.concatenate(
             [
                 found.encode(answers.windows(k, block.first, block.starts, block.first, block.ends))
-                for block, found in self._blocks
+                for block, found in self.blocks
             ]
         )
 
@@ -162,13 +177,13 @@ class CrossedDesign:
         return np.concatenate(
             [
                 self._asked(block, found.decode(part))
-                for (block, found), part in zip(self._blocks, self._split(measured), strict=True)
+                for (block, found), part in zip(self.blocks, self._split(measured), strict=True)
             ]
         )
 
     def _split(self, measured: FloatArray) -> Iterator[FloatArray]:
         position = 0
-        for _, found in self._blocks:
+        for _, found in self.blocks:
             yield measured[position : position + found.rows]
             position += found.rows
 
@@ -183,14 +198,14 @@ class CrossedDesign:
 
     @cached_property
     def _variance(self) -> FloatArray:
-        known = {found: found.variance() for found in {found for _, found in self._blocks}}
-        return np.concatenate([self._asked(block, known[found]) for block, found in self._blocks])
+        known = {found: found.variance() for found in {found for _, found in self.blocks}}
+        return np.concatenate([self._asked(block, known[found]) for block, found in self.blocks])
 
     def fourth_moment(self) -> FloatArray | None:
         """The maps', or None where one is too large for it."""
-        known = {found: found.fourth_moment() for found in {found for _, found in self._blocks}}
-        parts = [(block, moment) for block, found in self._blocks if (moment := known[found]) is not None]
-        if len(parts) < len(self._blocks):
+        known = {found: found.fourth_moment() for found in {found for _, found in self.blocks}}
+        parts = [(block, moment) for block, found in self.blocks if (moment := known[found]) is not None]
+        if len(parts) < len(self.blocks):
             return None
         return np.concatenate([self._asked(block, moment) for block, moment in parts])
 
@@ -205,16 +220,16 @@ def _lengths(block: Block) -> tuple[range, list[int]]:
     return range(block.ends, block.ends - block.starts, -1), ends
 
 
-def _power(problem: Problem, longest: int) -> float:
+def _power(steps: int, longest: int, criterion: Criterion) -> float:
     """The power of weights for plain differences, as found by minimising on horizons of 8 to 1,000 steps.
 
     It falls with the horizon, and towards even weights where windows are short for the horizon. The largest error is
     on the shortest lines, which must then be finer than others; on short horizons it is not.
     """
-    steps, share, power = problem.steps, longest / problem.steps, 0.0
-    if problem.criterion == "rms" and steps <= 40:
+    share, power = longest / steps, 0.0
+    if criterion == "rms" and steps <= 40:
         power = 2.0 * min(1.0, 1.9 * share**0.6)
-    elif problem.criterion == "rms":
+    elif criterion == "rms":
         power = 1.0 if longest == 2 else min(2.0, 1.19 * (365 / steps) ** 0.22) * min(1.0, 1.25 * share**0.75)
     elif steps <= 100:
         power = 1.07 if longest == 2 else 1.7
@@ -225,25 +240,24 @@ def _power(problem: Problem, longest: int) -> float:
     return round(power, 3)
 
 
-def _search(problem: Problem, longest: int) -> tuple[float, float, float]:
-    """Exponent, decay and power of weights for the horizon of a problem, for Gaussian noise.
+def _search(steps: int, longest: int, criterion: Criterion, *, formal: bool) -> tuple[float, float, float]:
+    """Exponent, decay and power of weights for a horizon, for Gaussian noise.
 
     Of what is searched on a short horizon, the power alone drifts with the horizon: towards even weights, and the more
     so where windows are short for the horizon (found by trying; a percent or two of rms, several of the largest error).
     """
     pinned = longest <= _PINNED_SEARCH
-    horizon = min(problem.steps, _PINNED_HORIZON if pinned else _SEARCHED)
-    within = longest if pinned else min(longest, max(_SHORT, round(longest * horizon / problem.steps)))
+    horizon = min(steps, _PINNED_HORIZON if pinned else _SEARCHED)
+    within = longest if pinned else min(longest, max(_SHORT, round(longest * horizon / steps)))
     within = min(within, horizon)
-    formal = not isinstance(problem.unit, ItemAddRemove)
-    alpha, memory, power = _search_on(horizon, within, problem.criterion, formal=formal, pinned=pinned)
-    stretched = problem.steps / horizon
-    shorter = longest / problem.steps * horizon / within
-    if problem.criterion == "rms":
+    alpha, memory, power = _search_on(horizon, within, criterion, formal=formal, pinned=pinned)
+    stretched = steps / horizon
+    shorter = longest / steps * horizon / within
+    if criterion == "rms":
         power *= stretched**-0.1 * min(1.0, max(0.5, shorter**0.7))
     elif stretched > 2:
-        power *= stretched**-0.3 * (1.0 if longest == problem.steps else 0.55)
-        power = -0.1 if problem.steps >= 8 * longest else power
+        power *= stretched**-0.3 * (1.0 if longest == steps else 0.55)
+        power = -0.1 if steps >= 8 * longest else power
     return alpha, 1 - 1 / (memory * stretched), round(power, 3)
 
 

@@ -1,9 +1,9 @@
 """`tree`: increments, and sums of them under overlapping tents, decoded by least squares; Laplace noise.
 
-Cumulative counts use one tree along time; any windows at event level a product of two, one on starts and one on ends.
-(At item level a tree for every start errs more than `crossed-counters` wherever both apply.) All levels of a tree
-weigh the same: weights of their own, tried together with the numbers of tents, change the least error by less than a
-thousandth.
+Cumulative counts use one tree along time; any windows at event level a product of two, one on starts and one on ends;
+any windows for a change within a period one tree for every start. (At item level that errs more than
+`crossed-counters` wherever both apply.) All levels of a tree weigh the same: weights of their own, tried together with
+the numbers of tents, change the least error by less than a thousandth.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows import sensitivity
+from dpwindows import period_sensitivity, sensitivity
 from dpwindows.accounting import LAPLACE
 from dpwindows.integer_maps import Tree
-from dpwindows.privacy import EventLevel, ItemAddRemove
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.queries import AnyWindow, Cumulative
 from dpwindows.strategies.design import (
     BOUNDED_UNITS,
     BlocksDesign,
+    CountersDesign,
     Criterion,
     Design,
     Problem,
@@ -55,9 +56,13 @@ def design(problem: Problem) -> Design | None:
         return None
     if isinstance(problem.window, Cumulative):
         return _along_time(problem)
-    if not isinstance(problem.window, AnyWindow) or not isinstance(problem.unit, EventLevel):
+    if not isinstance(problem.window, AnyWindow):
         return None
     longest = longest_window(problem.window, problem.steps)
+    if isinstance(problem.unit, ItemPerPeriod):
+        return _for_every_start(problem, problem.unit.steps, longest)
+    if not isinstance(problem.unit, EventLevel):
+        return None
     return min((_square(problem, width, longest) for width in block_widths(problem)), key=score)
 
 
@@ -77,6 +82,16 @@ def _along_time(problem: Problem) -> Design:
 def _blocks(length: int, criterion: Criterion) -> Tree:
     trees = [Tree(length, branching) for branching in _BRANCHINGS]
     return min(trees, key=lambda tree: _error(tree, criterion))
+
+
+def _for_every_start(problem: Problem, span: int, longest: int) -> Design:
+    found = TentTree(longest, _for_series(longest, problem.criterion), _unit(problem))
+    bound = period_sensitivity.any_counters_period_l1(
+        found.column_total, longest, span, problem.steps, problem.thresholds
+    )
+    proof = "dpwindows.period_sensitivity.any_counters_period_l1"
+    parameters = {"tents": list(found.tents), "unit": found.unit}
+    return CountersDesign(problem, NAME, bound, proof, parameters, map=found, causal=False)
 
 
 def _square(problem: Problem, width: int, longest: int) -> Design:

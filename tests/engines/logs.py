@@ -117,6 +117,12 @@ def _local(timeline: Timeline) -> Callable[[int], datetime]:
     return lambda value: _instant(value).astimezone(zone).replace(tzinfo=None, fold=0)
 
 
+def _naive(timeline: Timeline, rng: random.Random) -> Callable[[int], datetime]:
+    """Local times, some of which never happened: clocks that go forward leave a gap."""
+    local = _local(timeline)
+    return lambda value: local(value) + rng.choice([0, 0, 0, 15, 30, 45]) * timedelta(minutes=1)
+
+
 def _text(timeline: Timeline, rng: random.Random) -> Callable[[int], str]:
     """ISO 8601 text in every form that is read, some of it with an offset of its own."""
 
@@ -149,7 +155,7 @@ def _log(name: str, timeline: Timeline, time: str, items: list[Any], seed: int, 
     rng = random.Random(seed)
     writers: dict[str, Callable[[int], Any]] = {
         "zoned": _instant,
-        "naive": _local(timeline),
+        "naive": _naive(timeline, rng),
         "date": lambda value: _local(timeline)(value).date(),
         "integer": int,
         "text": str if timeline.is_integer else _text(timeline, rng),
@@ -166,6 +172,7 @@ def _log(name: str, timeline: Timeline, time: str, items: list[Any], seed: int, 
 _NEW_YORK = Timeline("2021-03-10", "2021-03-26", "1d", "America/New_York")
 _FALL = Timeline("2021-11-07", "2021-11-07T12:00", "1h", "America/New_York")
 _LORD_HOWE = Timeline("2021-04-03T20:00", "2021-04-04T06:00", "30m", "Australia/Lord_Howe")
+_SPRING = Timeline("2021-03-14T01:30", "2021-03-14T03:30", "15m", "America/New_York")  # ends within the gap
 _MONTHS = Timeline("2020-01-15", "2021-07-15", "1mo", "Europe/Berlin")
 _OLD = Timeline("1969-12-20", "1970-01-12", "1d", "Asia/Kolkata")
 _NUMBERS = Timeline(-30, 70, 5)
@@ -176,6 +183,7 @@ LOGS = [
     _log("naive hours of a day of 25", _FALL, "naive", NUMBERS, 3, weighted=True),
     _log("zoned half hours", _LORD_HOWE, "zoned", NUMBERS, 4, weighted=False),
     _log("naive half hours", _LORD_HOWE, "naive", TEXTS, 5, weighted=True),
+    _log("naive times of a range with a hole", _SPRING, "naive", NUMBERS, 12, weighted=False),
     _log("dates in months", _MONTHS, "date", TEXTS, 6, weighted=True),
     _log("before 1970", _OLD, "zoned", NUMBERS, 7, weighted=True),
     _log("integer time", _NUMBERS, "integer", TEXTS, 8, weighted=True),

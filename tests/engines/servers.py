@@ -67,7 +67,7 @@ def postgresql() -> Iterator[PostgreSQL]:
         port = _free_port()
         options = f"{_OPTIONS} -c port={port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={home}"
         _run(user, "pg_ctl", "-D", home / "data", "-l", home / "log", "-o", options, "-w", "start")
-        try:
+        with _stopped_in_the_end(user, home):
             server = PostgreSQL(port)
             with psycopg.connect(
                 host="127.0.0.1", port=port, user="owner", password=_PASSWORD, dbname="postgres", autocommit=True
@@ -78,10 +78,24 @@ def postgresql() -> Iterator[PostgreSQL]:
                 for setting in _UNFRIENDLY:
                     connection.execute(f"ALTER ROLE reader SET {setting}")
             yield server
-        finally:
-            _run(user, "pg_ctl", "-D", home / "data", "-m", "immediate", "-w", "stop")
     finally:
         shutil.rmtree(home, ignore_errors=True)
+
+
+@contextmanager
+def _stopped_in_the_end(user: str | None, home: Path) -> Iterator[None]:
+    """Stop the server after the block, and also if this process is killed: a keeper waits for its pipe to close."""
+    stop = 'cat; "$1" -D "$2/data" -m immediate -w stop; rm -rf "$2"'
+    with subprocess.Popen(
+        ["sh", "-c", stop, "keeper", str(_program("pg_ctl")), str(home)],
+        user=user,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd="/",
+        start_new_session=True,
+    ):
+        yield
 
 
 def _server_user() -> str | None:

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 import sqlalchemy
 
+from dpwindows.engines.database import engine_at
 from dpwindows.engines.relation import EventQueries
-from dpwindows.engines.sqlite import _column, _SQLite
+from dpwindows.engines.sqlite import _column, _read_only, _SQLite
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.recency import count_events, recency_sql
@@ -178,6 +179,9 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     engine.dispose()
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert [file.name for file in tmp_path.iterdir()] == ["l.db"]
+    path.chmod(0o644)
+    with engine_at(_read_only(path)).connect() as connection, pytest.raises(sqlalchemy.exc.OperationalError):
+        connection.exec_driver_sql("DELETE FROM log")
 
 
 def test_a_log_that_is_written_to_meanwhile(tmp_path: Path) -> None:

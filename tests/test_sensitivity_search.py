@@ -8,7 +8,7 @@ from the definition.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.integer_maps import Filter
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.strategies import STRATEGIES
 from dpwindows.strategies.design import BlocksDesign, CountersDesign, Design, Problem, SeriesDesign, blocks_of
@@ -217,6 +217,24 @@ def _starts(rng: np.random.Generator, problem: Problem) -> list[Ints]:
     return logs
 
 
+def _combs(problem: Problem) -> Iterator[tuple[Ints, Ints]]:
+    """Two logs by turns: each holds k - 1/2 occurrences in a window, so it is counted as long as it is out."""
+    reach, most = longest_window(problem.window, T), max(problem.thresholds)
+    for held in (most - 0.5, most - 0.25, most / 2):
+        spacing = reach / held
+        for phase in (0.0, 0.3, 0.6):
+            both = np.zeros((2, T), dtype=np.int64)
+            for log, shift in zip(both, (phase, phase + 0.5), strict=True):
+                np.add.at(log, np.floor(np.arange(shift % 1 * spacing, T, spacing)).astype(int), 1)
+            yield both[0], both[1]
+
+
+def _span(unit: ItemPerPeriod) -> slice:
+    """Where two logs may differ: the bound is for a span anywhere, the search for one in the middle."""
+    first = (T - unit.steps) // 2
+    return slice(first, first + unit.steps)
+
+
 def _pairs_to_start(rng: np.random.Generator, problem: Problem) -> Ints:
     logs = _starts(rng, problem)
     if isinstance(problem.unit, EventLevel):
@@ -225,7 +243,19 @@ def _pairs_to_start(rng: np.random.Generator, problem: Problem) -> Ints:
     empty = np.zeros(T, dtype=np.int64)
     pairs = [(log, empty) for log in logs]
     if isinstance(problem.unit, ItemLevel):
-        pairs += [(log, np.roll(log, int(rng.integers(1, 40)))) for log in logs]
+        pairs += [*((log, np.roll(log, int(rng.integers(1, 40)))) for log in logs), *_combs(problem)]
+    if isinstance(problem.unit, ItemPerPeriod):
+        inside = _span(problem.unit)
+        logs += [log for pair in _combs(problem) for log in pair]
+        outside = [empty, *(logs[i] for i in rng.choice(len(logs), size=4))]
+        pairs = [*_combs(problem), *((logs[i], logs[j]) for i, j in rng.choice(len(logs), size=(60, 2)))]
+        pairs += [(log, empty) for log in logs]
+        spliced = []
+        for i, pair in enumerate(pairs):
+            both = np.stack([outside[i % len(outside)]] * 2)
+            both[:, inside] = np.stack(pair)[:, inside]
+            spliced.append((both[0], both[1]))
+        pairs = spliced
     return np.array(pairs)
 
 
@@ -240,7 +270,20 @@ def _change(rng: np.random.Generator, pair: Ints, unit: Unit, near: int) -> Ints
         else:
             _edit(rng, log, int(np.clip(step + rng.integers(-near, near + 1), 0, T - 1)))
         return np.stack([log, log + (np.arange(T) == step)])
-    which = int(rng.integers(0, 2)) if isinstance(unit, ItemLevel) else 0
+    which = int(rng.integers(0, 2)) if isinstance(unit, (ItemLevel, ItemPerPeriod)) else 0
+    if isinstance(unit, ItemPerPeriod):
+        inside = _span(unit)
+        if rng.random() < 0.3:
+            # The same edit in both logs, and what it does within the span undone.
+            log = pair[0].copy()
+            _edit(rng, log, int(np.clip(rng.integers(inside.start - near, inside.stop + near), 0, T - 1)))
+            both = np.stack([log, log])
+            both[:, inside] = pair[:, inside]
+            return both
+        log = pair[which].copy()
+        _edit(rng, log, int(rng.integers(inside.start, inside.stop)))
+        pair[which, inside] = log[inside]
+        return pair
     _edit(rng, pair[which], int(rng.integers(0, T)))
     return pair
 
@@ -302,8 +345,21 @@ CASES: list[tuple[str, WindowFamily, tuple[int, ...], Unit, Law, float]] = [
     ("filter", Rolling(28), (1,), ADD_REMOVE, GAUSSIAN, 0.7),
     ("filter", Rolling(28), (3,), ADD_REMOVE, GAUSSIAN, 0.55),
     ("filter", Rolling(7), (1, 2), ADD_REMOVE, GAUSSIAN, 0.75),
-    ("filter", Rolling(28), (1,), ITEM, GAUSSIAN, 0.3),
-    ("filter", Rolling(7), (2,), ITEM, GAUSSIAN, 0.3),
+    ("filter", Rolling(28), (1,), ITEM, GAUSSIAN, 0.85),
+    ("filter", Rolling(28), (3,), ITEM, GAUSSIAN, 0.8),
+    ("filter", Rolling(28), (10,), ITEM, GAUSSIAN, 0.8),
+    ("filter", Rolling(7), (2,), ITEM, GAUSSIAN, 0.8),
+    ("filter", Rolling(28), (1,), ItemPerPeriod(1), GAUSSIAN, 0.99),
+    ("filter", Rolling(28), (1,), ItemPerPeriod(7), GAUSSIAN, 0.9),
+    ("filter", Rolling(28), (1,), ItemPerPeriod(30), GAUSSIAN, 0.85),
+    ("filter", Rolling(28), (1,), ItemPerPeriod(90), GAUSSIAN, 0.85),
+    ("filter", Rolling(28), (3,), ItemPerPeriod(7), GAUSSIAN, 0.4),
+    ("filter", Rolling(28), (3,), ItemPerPeriod(90), GAUSSIAN, 0.6),
+    ("filter", Rolling(7), (1,), ItemPerPeriod(30), GAUSSIAN, 0.85),
+    ("filter", Rolling(28), (1, 2), ItemPerPeriod(30), GAUSSIAN, 0.5),
+    ("optimal-filter", Rolling(28), (1,), ItemPerPeriod(1), GAUSSIAN, 0.99),
+    ("anchored-differences", Rolling(28), (1,), ItemPerPeriod(30), LAPLACE, 0.6),
+    ("direct", Rolling(28), (1,), ItemPerPeriod(30), GAUSSIAN, 0.95),
     ("filter", Cumulative(), (1,), EVENT, GAUSSIAN, 0.95),
     ("filter", Cumulative(), (3,), EVENT, GAUSSIAN, 0.9),
     ("filter", Cumulative(), (1, 2), EVENT, GAUSSIAN, 0.9),
@@ -332,6 +388,8 @@ CASES: list[tuple[str, WindowFamily, tuple[int, ...], Unit, Law, float]] = [
     ("counters", ANY, (1,), ADD_REMOVE, GAUSSIAN, 0.99),
     ("counters", ANY_90, (2,), ADD_REMOVE, GAUSSIAN, 0.9),
     ("counters", ANY, (1,), ITEM, GAUSSIAN, 0.9),
+    ("counters", ANY_28, (1,), ItemPerPeriod(7), GAUSSIAN, 0.8),
+    ("counters", ANY_28, (1,), ItemPerPeriod(90), GAUSSIAN, 0.8),
     ("counters", ANY_28, (3,), ITEM, GAUSSIAN, 0.7),
 ]
 

@@ -78,9 +78,7 @@ def measure(
         raise ValueError("all measurements of one call must protect the same unit")
     if any(problem.steps != answers.steps for problem in problems):
         raise ValueError(f"the answers are for {answers.steps} steps, the measurements for another horizon")
-    if any(measurement.law != measurement.design.problem.law for measurement in measurements):
-        raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
-    certify(budget, [measurement.cost for measurement in measurements])
+    _require_paid(measurements, budget)
     # All that can fail is done before any noise is drawn.
     exact = [_encode(measurement.design, answers) for measurement in measurements]
     return [
@@ -125,13 +123,18 @@ def measure_step(
     Raises:
         BudgetExceededError: the costs of the stream cannot be proved within the budget; nothing was drawn.
     """
-    if any(measurement.law != measurement.design.problem.law for measurement in measurements):
-        raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
-    certify(budget, [measurement.cost for measurement in measurements])
+    _require_paid(measurements, budget)
     return [
         {k: add_noise(values, draw_noise(made.law, made.scale, len(values))) for k, values in encoded.items()}
         for made, encoded in zip(measurements, exact, strict=True)
     ]
+
+
+def _require_paid(measurements: Sequence[Measurement], budget: Budget) -> None:
+    """Prove the cost of measurements within a budget, before anything is drawn."""
+    if any(measurement.law != measurement.design.problem.law for measurement in measurements):
+        raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
+    certify(budget, [measurement.cost for measurement in measurements])
 
 
 def _encode(design: Design, answers: Answers) -> dict[int, NDArray[Any]]:

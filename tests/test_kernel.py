@@ -579,7 +579,7 @@ MUTANTS = [
         "signed_patterns.py",
         "tuple(2 * sum(max(0, d - zeros)",
         "tuple(0 * sum(max(0, d - zeros)",
-        _at("signed_patterns", "test_no_vector_of_signs_exceeds_the_bound"),
+        _at("signed_patterns", "test_no_item_counted_once_exceeds_the_bound"),
     ),
     Mutant(
         "far pairs are not charged",
@@ -587,13 +587,6 @@ MUTANTS = [
         "symbol_maximum(far) - 2 * sum(weights.values())",
         "-2 * sum(weights.values())",
         _at("signed_patterns", "test_no_vector_of_signs_exceeds_the_bound"),
-    ),
-    Mutant(
-        "a start is forbidden where it is seen once more",
-        "signed_patterns.py",
-        "4 * prices.start * (known.k - 1) * known.places",
-        "2 * prices.start * (known.k - 1) * known.places",
-        _at("signed_patterns", "test_no_change_of_an_item_exceeds_the_bound"),
     ),
     Mutant(
         "an item counted once is held for one tick too long",

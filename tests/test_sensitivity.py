@@ -127,10 +127,8 @@ class Looseness:
 CEILINGS: dict[tuple[str, str, str], tuple[float, float]] = {
     ("filter", "cumulative", "event"): (1.0, 1.10),
     ("filter", "rolling", "event"): (1.16, 1.18),
-    ("filter", "rolling", "item"): (
-        1.85,
-        1.85,
-    ),  # for windows as long as the range, which plans take for cumulative; else 1.06
+    # For windows as long as the range, which plans take for cumulative; for shorter ones 1.16.
+    ("filter", "rolling", "item"): (1.9, 1.9),
     ("filter", "rolling", "item-add-remove"): (1.23, 1.26),
     ("optimal-filter", "rolling", "event"): (1.11, 1.41),
     ("optimal-filter", "rolling", "item-add-remove"): (1.15, 1.25),

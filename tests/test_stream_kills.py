@@ -124,16 +124,19 @@ def test_two_hundred_kills(tmp_path: Path) -> None:
     (tmp_path / "published").mkdir()
     phases, dice = Counter[str](), random.Random(4)
     with victims(tmp_path) as processes:
-        for number in range(KILLS):
-            at = MOMENTS[number % len(MOMENTS)]
-            delay = dice.random() * (0.2 if at == "anywhere" else 0.004)
+        number = 0
+        # How far a process gets before the signal is the machine's choice: commits are aimed at until enough were hit.
+        while number < KILLS or (phases["commit"] < 20 and number < 2 * KILLS):
+            at = MOMENTS[number % len(MOMENTS)] if number < KILLS else "commit"
+            delay = dice.random() * (0.2 if at == "anywhere" else 0.004 if number < KILLS else 0.0005)
             heard, phase = processes.kill(at, int(dice.random() < 0.1), delay)
             LOG.info("kill %d while: %s %d", number + 1, *heard[-1])
             phases[phase] += 1
             witness.look(heard)
+            number += 1
     LOG.info("phases: %s", dict(phases))
     inside_commit, before_published = phases["commit"], phases["committed"] + phases["publish"]
-    assert sum(phases.values()) == KILLS
+    assert sum(phases.values()) >= KILLS
     assert inside_commit >= 20, phases
     assert before_published >= 20, phases
     # What is left goes on as if nothing had happened.

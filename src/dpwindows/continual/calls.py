@@ -25,6 +25,9 @@ differ in one occurrence or not at all; if in occurrences of one item, then in o
 there with all its occurrences in one and not in the other, then so it is in the counted logs. Neighbours at event
 level, item level and under item add/remove stay neighbours, and the mechanism's guarantee holds for them. QED.
 
+Under `refuse` and `ignore` an event that several calls hand over is counted once at most: by the call that closes its
+step. Under `move` it is as many occurrences as calls that hand it over: there each event must be handed over once.
+
 It does not hold for `item-per:L`: occurrences of an item in L consecutive steps by their times may be counted further
 apart, if some of them are late. There `move` is refused; `ignore` is covered, since what is counted is counted in the
 step of its time. That exact repeats are passed over under `refuse` only is on purpose: under `move` one more late

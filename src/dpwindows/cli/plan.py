@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from dpwindows.cli.forecasts import say_notes, show_forecast
 from dpwindows.cli.options import (
     asked,
     build_plan,
@@ -20,6 +19,7 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.errors import InputError
+from dpwindows.forecasts import say_notes, show_forecast
 
 if TYPE_CHECKING:
     from dpwindows.plan import Plan

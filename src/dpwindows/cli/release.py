@@ -8,7 +8,6 @@ from typing import Any
 import click
 from rich.console import Console
 
-from dpwindows.cli.forecasts import say_notes, show_forecast
 from dpwindows.cli.options import (
     build_plan,
     engine_options,
@@ -21,6 +20,7 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.errors import EngineError, InputError
+from dpwindows.forecasts import say_notes, show_forecast
 
 
 @click.command()

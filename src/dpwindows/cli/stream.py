@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from dpwindows.cli.forecasts import say_notes, show_forecast
 from dpwindows.cli.options import (
     build_stream_plan,
     ledger_options,
@@ -20,6 +19,7 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.errors import EngineError, InputError
+from dpwindows.forecasts import say_notes, show_forecast
 
 if TYPE_CHECKING:
     from dpwindows.continual.stream import Stream

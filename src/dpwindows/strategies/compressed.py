@@ -106,6 +106,10 @@ class CompressedDesign:
 
     def variance(self) -> FloatArray:
         """That of the inner estimate used."""
+        return self._variance
+
+    @cached_property
+    def _variance(self) -> FloatArray:
         return self.inner.variance()[self.nearest]
 
     def fourth_moment(self) -> FloatArray | None:

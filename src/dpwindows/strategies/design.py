@@ -95,7 +95,7 @@ class Design(Protocol):
         ...
 
     def variance(self) -> FloatArray:
-        """Variance of each window's estimate under noise of unit variance."""
+        """Variance of each window's estimate under noise of unit variance; worked out once, and not to be changed."""
         ...
 
     def fourth_moment(self) -> FloatArray | None:
@@ -207,6 +207,10 @@ class SeriesDesign(_Named):
 
     def variance(self) -> FloatArray:
         """The map's."""
+        return self._variance
+
+    @cached_property
+    def _variance(self) -> FloatArray:
         return self.map.variance()
 
     def fourth_moment(self) -> FloatArray | None:
@@ -306,6 +310,10 @@ class BlocksDesign(_Named):
 
     def variance(self) -> FloatArray:
         """Products of the two maps' variances."""
+        return self._variance
+
+    @cached_property
+    def _variance(self) -> FloatArray:
         found = self._moment(lambda axis: axis.variance())
         assert found is not None
         return found
@@ -365,6 +373,10 @@ class CountersDesign(_Named):
 
     def variance(self) -> FloatArray:
         """The map's, by length."""
+        return self._variance
+
+    @cached_property
+    def _variance(self) -> FloatArray:
         return self._asked(np.repeat(self.map.variance()[:, None], self.problem.steps, axis=1))
 
     def fourth_moment(self) -> FloatArray | None:

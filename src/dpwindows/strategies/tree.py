@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ NAME = "tree"
 # Longer series are measured by trees of blocks, which are read in linear time.
 _LONGEST = 1 << 15
 # Numbers of tents are searched on at most this many positions; longer trees have them in proportion.
-_SEARCHED = 730
+_SEARCHED = 400
 # Numbers of tents to begin with, by the number of levels: factors of `length`, divided once more for every level by
 # its root of degree levels + 1. And how much worse than others these may be and still be searched from.
 _USUAL = ((), (0.5,), (0.6, 0.35), (0.6, 0.45, 0.32))
@@ -143,26 +143,28 @@ def _for_square(width: int, extent: int, longest: int, criterion: Criterion) -> 
     def error(size: int, counts: Counts) -> float:
         starts = max(1, round(width * size / extent))
         ends = TentTree(size, counts)
-        along_starts = _in_proportion(counts, size, starts, ends.unit).variance()
-        worst = block_variance(along_starts, ends.variance()[::-1], max(1, round(longest * size / extent)), criterion)
+        along_ends = ends.variance()
+        along_starts = along_ends if starts == size else _in_proportion(counts, size, starts, ends.unit).variance()
+        worst = block_variance(along_starts, along_ends[::-1], max(1, round(longest * size / extent)), criterion)
         return ends.column_total**2 * float(np.sqrt(worst))
 
     return _best(extent, error)
 
 
 def _best(length: int, error: Callable[[int, Counts], float]) -> Counts:
-    """The numbers of tents of least `error(length, counts)`, found on a shorter tree if that one is long."""
+    """The numbers of tents of least `error(length, counts)`, found on a shorter tree if that one is long.
+
+    How many levels are worth a search is told by numbers of tents that are about right for the length itself.
+    """
+    usual = {levels: counts for levels in range(len(_USUAL)) if (counts := _usual(length, levels)) is not None}
+    errors = {levels: error(length, counts) for levels, counts in usual.items()}
+    hopeful = [levels for levels in usual if errors[levels] <= _HOPELESS * min(errors.values())]
     size = min(length, _SEARCHED)
-    starts = [counts for levels in range(len(_USUAL)) if (counts := _usual(size, levels)) is not None]
-    errors = [error(size, counts) for counts in starts]
-    found = [
-        _descend(counts, lambda counts: error(size, counts))
-        for counts, first in zip(starts, errors, strict=True)
-        if first <= _HOPELESS * min(errors) or length > size
-    ]
-    if length > size:
-        found = [tuple(_stretched(counts, length / size)) for counts in found]
-    return min(found, key=lambda counts: error(length, counts))
+    known = cache(lambda counts: error(size, counts))
+    found = [_descend(counts, known) for levels in hopeful if (counts := _usual(size, levels)) is not None]
+    if size == length:
+        return min(found, key=known)
+    return min((tuple(_stretched(counts, length / size)) for counts in found), key=lambda counts: error(length, counts))
 
 
 def _usual(length: int, levels: int) -> Counts | None:

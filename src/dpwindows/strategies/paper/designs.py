@@ -100,6 +100,10 @@ class FixedWindowTrees(_Prescribed):
 
     def variance(self) -> FloatArray:
         """That of two prefixes."""
+        return self._variance
+
+    @cached_property
+    def _variance(self) -> FloatArray:
         return self._by_end(np.repeat(2 * self.tree.variance()[:, None], self.blocks, axis=1))
 
     def fourth_moment(self) -> FloatArray:
@@ -168,6 +172,10 @@ class TimeWindowTrees(_Prescribed):
 
     def variance(self) -> FloatArray:
         """One unit for each product of nodes used, in two trees."""
+        return self._variance
+
+    @cached_property
+    def _variance(self) -> FloatArray:
         return self._asked(2 * np.outer(self.tree.nodes_used, self.tree.nodes_used) / float(self.tree.weight) ** 2)
 
     def fourth_moment(self) -> FloatArray:

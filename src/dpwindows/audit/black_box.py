@@ -127,13 +127,14 @@ def audit_black_box(
     """
     require_usable(runs, error)
     promised, ratio = claims(plan), log_ratio(plan, pair)
-    releases = [
-        np.array(list(_releases(plan, history, runs, whole, progress))) for history in (pair.log, pair.neighbour)
+    made = [
+        np.array(list(releases(plan, history, runs, whole=whole, progress=progress)))
+        for history in (pair.log, pair.neighbour)
     ]
     choosing = round(runs * _CHOOSING)
     tested = runs - choosing
-    event = _choose(ratio, [release[:choosing] for release in releases], promised)
-    seen = event.count([event.statistic(release[choosing:]) for release in releases])
+    event = _choose(ratio, [release[:choosing] for release in made], promised)
+    seen = event.count([event.statistic(release[choosing:]) for release in made])
     bound = epsilon_bound(seen, tested, event.claim.delta, error)
     return BlackBoxAudit(event.claim, pair, runs, tested, seen, bound, error, whole)
 
@@ -188,8 +189,13 @@ def log_table(plan: Plan, history: History) -> pa.Table:
     )
 
 
-def _releases(
-    plan: Plan, history: History, runs: int, whole: bool, progress: Callable[[int], None]
+def releases(
+    plan: Plan,
+    history: History,
+    runs: int,
+    *,
+    whole: bool,
+    progress: Callable[[int], None] = lambda released: None,
 ) -> Iterator[Floats]:
     """The released estimates of one log, `runs` times, each with its own noise."""
     from dpwindows.events import EngineSettings, EventColumns
@@ -234,12 +240,12 @@ class _Event:
         return (high, low) if self.above else (low, high)
 
 
-def _choose(ratio: Statistic, releases: Sequence[Floats], promised: Sequence[Claim]) -> _Event:
+def _choose(ratio: Statistic, samples: Sequence[Floats], promised: Sequence[Claim]) -> _Event:
     """The event to test: of the likelihood ratio, unless what half of these releases teach is clearly better."""
-    half = len(releases[0]) // 2
-    learned = discriminant(*(release[:half] for release in releases))
-    stated = _best_event(ratio, [ratio(release) for release in releases], promised)
-    other = _best_event(learned, [learned(release[half:]) for release in releases], promised)
+    half = len(samples[0]) // 2
+    learned = discriminant(*(release[:half] for release in samples))
+    stated = _best_event(ratio, [ratio(release) for release in samples], promised)
+    other = _best_event(learned, [learned(release[half:]) for release in samples], promised)
     return other if other.share > _CLEARLY * stated.share else stated
 
 

@@ -112,9 +112,10 @@ def hand_over(
 
 
 def forget(state: StateFile) -> None:
-    """Drop the table of what was handed over."""
+    """Drop the tables that a call leaves beside the state."""
     with state.guarded() as connection:
         connection.execute("DROP TABLE IF EXISTS handed")
+        connection.execute("DROP TABLE IF EXISTS touched")
 
 
 def _grouped_sql(events: EventRelation, kind: ItemKind) -> str:

@@ -58,7 +58,6 @@ SELECT item, place, before, {shifted} FROM (
     connection.execute(f"UPDATE items SET {settings} FROM touched WHERE items.rowid = touched.place")
     columns = ", ".join(f"r{j}" for j in range(1, depth + 1))
     connection.execute(f"INSERT INTO items SELECT item, {columns} FROM touched WHERE place IS NULL")
-    connection.execute("DROP TABLE touched")
     return changes
 
 

@@ -122,8 +122,8 @@ def read_creation(state: StateFile) -> tuple[Creation, dict[str, np.ndarray]]:
 def write_working(connection: duckdb.DuckDBPyConnection, step: int, arrays: Mapping[str, np.ndarray]) -> None:
     """Replace exact counts and the mechanism's memory by those after a step."""
     content = pack(arrays)
-    connection.execute("DELETE FROM working")
-    connection.execute("INSERT INTO working VALUES (?, ?, ?)", [step, content, digest(step, content)])
+    first, later = "INSERT INTO working VALUES (?, ?, ?)", "UPDATE working SET step = ?, content = ?, digest = ?"
+    connection.execute(first if step == 1 else later, [step, content, digest(step, content)])
 
 
 def read_working(state: StateFile) -> tuple[int, dict[str, np.ndarray]]:
@@ -159,10 +159,10 @@ def write_step(connection: duckdb.DuckDBPyConnection, closed: ClosedStep, call: 
     finally:
         connection.unregister("given")
     connection.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", [*closed, rows_digest(closed.step, given)])
-    if connection.execute("SELECT 1 FROM calls WHERE first = ?", [call.first]).fetchone():
-        connection.execute("UPDATE calls SET last = ? WHERE first = ?", [call.last, call.first])
-    else:
+    if closed.step == call.first:
         connection.execute("INSERT INTO calls VALUES (?, ?, ?)", list(call))
+    else:
+        connection.execute("UPDATE calls SET last = ? WHERE first = ?", [call.last, call.first])
 
 
 def read_step(state: StateFile, step: int) -> ClosedStep | None:

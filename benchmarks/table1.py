@@ -192,6 +192,11 @@ def row_of(series: Series, points: list[Point]) -> dict[str, Any]:
     }
 
 
+def name_of(row: dict[str, Any]) -> tuple[str, str, str, str]:
+    """What tells the figures of one series from others."""
+    return row["cell"], row["who"], row["law"], row["range"]
+
+
 def show(row: dict[str, Any]) -> None:
     slopes, (low, mean, high) = row["slopes"], row["ratios"]
     fitted = " | ".join(f"{slopes[of]:.2f}" for of in ("hard", "flights", "forecast"))
@@ -203,26 +208,27 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--draws", type=int, default=60_000, help="noise values to draw for each point and data set")
     parser.add_argument("--only", default="", help="only cells whose name begins like this")
-    parser.add_argument("--json", type=Path, help="also write all figures")
+    parser.add_argument("--json", type=Path, help="also write all figures; what is in it is not measured again")
     parser.add_argument("--charts", type=Path, help="also draw the charts into this directory")
     arguments = parser.parse_args()
     hours = hourly_flights()
     print("| cell | algorithms | law | sweep | stated | hard instance | flights | forecast | measured/forecast |")
     print("| --- | --- | --- | --- | --: | --: | --: | --: | --: |")
-    rows = []
-    for series in all_series():
-        if not series.cell.startswith(arguments.only):
-            continue
-        began = time.perf_counter()
-        rows.append(row_of(series, [point_of(series, at, hours, arguments.draws) for at in series.settings]))
-        show(rows[-1])
-        print(f"{series.cell}, {series.who}, {series.range}: {time.perf_counter() - began:.1f} s", file=sys.stderr)
+    known = json.loads(arguments.json.read_text(encoding="utf-8")) if arguments.json and arguments.json.exists() else []
+    rows = {name_of(row): row for row in known}
+    for series in (found for found in all_series() if found.cell.startswith(arguments.only)):
+        name = (series.cell, series.who, series.law.text, series.range)
+        if name not in rows:
+            began = time.perf_counter()
+            rows[name] = row_of(series, [point_of(series, at, hours, arguments.draws) for at in series.settings])
+            print(f"{', '.join(name)}: {time.perf_counter() - began:.1f} s", file=sys.stderr, flush=True)
+        show(rows[name])
         if arguments.json:
-            arguments.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
+            arguments.json.write_text(json.dumps(list(rows.values()), indent=1), encoding="utf-8")
     if arguments.charts:
         from table1_charts import draw
 
-        draw(rows, arguments.charts)
+        draw(list(rows.values()), arguments.charts)
 
 
 if __name__ == "__main__":

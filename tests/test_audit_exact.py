@@ -13,6 +13,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.accounting import GAUSSIAN, LAPLACE, Law, laws_for, scales, unit_scale
+from dpwindows.answers import ExactAnswers
 from dpwindows.audit import Pair, audit_exactly, audit_measurements
 from dpwindows.audit.losses import (
     Bounds,
@@ -239,6 +240,62 @@ def test_the_papers_cumulative_factor_is_flagged() -> None:
             assert audit_measurements([honest], budget, unit).verdict == "within the claim"
             halved = replace(honest, scale=honest.scale / 2)
             assert audit_measurements([halved], budget, unit).verdict == "beyond the claim"
+
+
+@dataclass(frozen=True)
+class _FirstOrRest:
+    """Step 1 moves one number by 4, step 2 ten numbers by 1: the worst pair depends on the norm."""
+
+    problem: Problem
+    strategy: str = "test"
+    sensitivity: int = 10
+    proof: str = "none"
+    rows: int = 11
+
+    def encode(self, answers: ExactAnswers, k: int) -> IntArray:
+        first, second = (int(value) for value in answers.rolling(k, 1))
+        return np.array([4 * first, *[second] * 10])
+
+
+def first_or_rest(law: Law, scale: float) -> Measurement:
+    design = _FirstOrRest(Problem(Rolling(1), 2, (1,), EventLevel(), law, 1.0))
+    return Measurement(design, law, scale)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("scale", "verdict", "worst"),
+    [(1.0, "beyond the claim", (0, 1)), (2.0, "within the claim", (0, 1)), (1.1, "beyond the claim", (0, 1))],
+)
+def test_laplace_noise_is_not_pure_because_the_pair_of_largest_squares_is(
+    scale: float, verdict: str, worst: tuple[int, int]
+) -> None:
+    """At scale 1 step 1 costs epsilon 4, step 2 costs 10 and a delta far above the claim at 5."""
+    found = audit_measurements([first_or_rest(LAPLACE, scale)], ApproxDP(5.0, 1e-6), EventLevel())
+    assert found.verdict == verdict
+    assert {found.worst.log, found.worst.neighbour} == {(0, 0), worst}
+
+
+def test_laplace_noise_that_is_not_pure_is_judged_by_the_largest_squares() -> None:
+    """Every number of step 2 is one of ten parts, and step 1 is the larger square."""
+    found = audit_measurements([first_or_rest(LAPLACE, 20.0)], ApproxDP(0.4, 0.9), EventLevel())
+    assert found.verdict == "within the claim"
+    assert found.loss.name == "delta"
+
+
+@pytest.mark.parametrize(
+    ("measurements", "budget"),
+    [
+        ([first_or_rest(GAUSSIAN, 20.0)], PureDP(1.0)),
+        ([first_or_rest(LAPLACE, 3.0)], ZCDP(0.6)),
+        ([first_or_rest(LAPLACE, 300.0), first_or_rest(GAUSSIAN, 300.0)], ApproxDP(1.0, 1e-6)),
+        ([], PureDP(1.0)),
+    ],
+)
+def test_noise_without_a_guarantee_of_the_claims_kind_is_refused(
+    measurements: list[Measurement], budget: Budget
+) -> None:
+    with pytest.raises(InputError, match=r"no guarantee|one law"):
+        audit_measurements(measurements, budget, EventLevel())
 
 
 @dataclass(frozen=True)

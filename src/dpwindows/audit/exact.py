@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.accounting import LAPLACE, Law, laws_for
 from dpwindows.audit.losses import (
     Bounds,
     Moved,
@@ -30,6 +30,7 @@ from dpwindows.audit.losses import (
 from dpwindows.audit.neighbours import Histories, Ints, Pair
 from dpwindows.audit.probe import Mechanism, probe
 from dpwindows.audit.search import search
+from dpwindows.errors import InputError
 from dpwindows.kernel import Measurement
 from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit, exact
 
@@ -118,26 +119,45 @@ def audit_measurements(measurements: Sequence[Measurement], budget: Budget, unit
     """Audit measurements that together claim `budget` for neighbours by `unit`.
 
     Raises:
-        InputError: there are too many integers to be audited, or the unit is not known here.
+        InputError: there are too many integers to be audited, the unit is not known here, or the noise is of a law that
+            gives no guarantee of the claim's kind.
     """
+    law = _law_of(measurements, budget)
     mechanism = probe(measurements)
-    law = measurements[0].law
-    found = _compare(mechanism, unit, 2 if law == GAUSSIAN else 1, seed)
+    found = _compare(mechanism, unit, 1 if law == LAPLACE else 2, seed)
     moved = mechanism.moved(found.worst)
-    if law == LAPLACE and isinstance(budget, ApproxDP) and pure_epsilon(moved) > exact(budget.epsilon):
-        # Not pure: the guarantee must come from the squares.
-        found = _compare(mechanism, unit, 2, seed)
-        moved = mechanism.moved(found.worst)
+    of_certified = _of_certified(measurements, moved)
+    loss, verdict = _judged(budget, law, moved, mechanism)
+    if verdict != "within the claim" and law == LAPLACE and isinstance(budget, ApproxDP):
+        # Not pure: the guarantee must come from the squares, which another pair may move further.
+        by_squares = _compare(mechanism, unit, 2, seed)
+        found, loss, verdict = _laplace_by_squares(budget, mechanism, found, by_squares)
     return ExactAudit(
         budget=budget,
         unit=unit,
         exhaustive=found.exhaustive,
         pairs=found.pairs,
         worst=found.worst,
-        loss=_loss(budget, law, moved),
-        of_certified=_of_certified(measurements, moved),
-        verdict=_verdict(budget, law, moved, mechanism),
+        loss=loss,
+        of_certified=of_certified,
+        verdict=verdict,
     )
+
+
+def _law_of(measurements: Sequence[Measurement], budget: Budget) -> Law:
+    """The law of all the noise.
+
+    Raises:
+        InputError: there are several, or there is no guarantee of the budget's kind under it (Gaussian noise is never
+            pure; what Laplace noise costs in rho is only bounded).
+    """
+    laws = {one.law for one in measurements}
+    if len(laws) != 1:
+        raise InputError(f"an audit needs noise of one law, got {', '.join(sorted(laws)) or 'no measurement'}")
+    (law,) = laws
+    if law not in laws_for(budget):
+        raise InputError(f"{law} noise gives no guarantee of the kind of {budget}: nothing to audit")
+    return law
 
 
 # --- Comparing pairs -------------------------------------------------------------------------------------------------
@@ -204,50 +224,57 @@ def _norms(moved: NDArray[Any], power: Literal[1, 2]) -> NDArray[Any]:
 # --- From the worst pair to a verdict --------------------------------------------------------------------------------
 
 
-def _loss(budget: Budget, law: Law, moved: Sequence[Moved]) -> Loss:
+def _judged(budget: Budget, law: Law, moved: Sequence[Moved], mechanism: Mechanism) -> tuple[Loss, Verdict]:
+    """The loss of the worst pair, and a verdict: monotone in the norm compared, so that it holds for every pair.
+
+    Laplace noise is judged as pure, by the L1 norm.
+    """
     match budget:
-        case PureDP(epsilon):
-            return Loss("epsilon", _exactly(pure_epsilon(moved)), float(epsilon))
         case ZCDP(rho):
-            return Loss("rho", _exactly(mu_squared(moved) / 2), float(rho))
-        case ApproxDP(epsilon, delta):
-            if law == LAPLACE and pure_epsilon(moved) <= exact(epsilon):
-                return Loss("epsilon", _exactly(pure_epsilon(moved)), float(epsilon))
-            at = exact(epsilon)
-            if law == GAUSSIAN:
-                least = epsilon_at(delta, lambda candidate: gaussian_delta(moved, candidate).high)
-                return Loss("delta", gaussian_delta(moved, at), float(delta), least)
-            return Loss("delta", laplace_delta(moved, at), float(delta))
-    raise ValueError(f"unknown budget {budget!r}")
+            spent = mu_squared(moved) / 2
+            return Loss("rho", _exactly(spent), float(rho)), _within(spent <= exact(rho))
+        case PureDP(epsilon) | ApproxDP(epsilon) if law == LAPLACE:
+            spent = pure_epsilon(moved)
+            return Loss("epsilon", _exactly(spent), float(epsilon)), _within(spent <= exact(epsilon))
+    assert isinstance(budget, ApproxDP)
+    at, allowed, squared = exact(budget.epsilon), exact(budget.delta), mu_squared(moved)
+    true = gaussian_delta(moved, at)
+    least = epsilon_at(budget.delta, lambda candidate: gaussian_delta(moved, candidate).high)
+    loss = Loss("delta", true, float(budget.delta), least)
+    # Every row counted, so that it holds for pairs that move more of them less far.
+    eta = sum((Fraction(len(part.matrix), 24) / Fraction(part.scale) ** 2 for part in mechanism.parts), Fraction(0))
+    proved = concentrated_delta(squared / 2, at) <= allowed or analytic_delta(squared, eta, at) <= allowed
+    return loss, "within the claim" if proved else _beyond(true, allowed)
+
+
+def _laplace_by_squares(
+    budget: ApproxDP, mechanism: Mechanism, by_sums: _Found, by_squares: _Found
+) -> tuple[_Found, Loss, Verdict]:
+    """The verdict where Laplace noise is not pure: concentrated for the largest squares, or one pair is beyond.
+
+    The pair that is shown, of the two that are worst in a norm, is that of larger delta.
+    """
+    at, allowed = exact(budget.epsilon), exact(budget.delta)
+    found = replace(by_squares, pairs=by_sums.pairs + by_squares.pairs * (not by_squares.exhaustive))
+    deltas = {pair: laplace_delta(mechanism.moved(pair), at) for pair in (by_sums.worst, by_squares.worst)}
+    worst = max(deltas, key=lambda pair: deltas[pair].low)
+    proved = concentrated_delta(mu_squared(mechanism.moved(by_squares.worst)) / 2, at) <= allowed
+    verdict = "within the claim" if proved else _beyond(deltas[worst], allowed)
+    return replace(found, worst=worst), Loss("delta", deltas[worst], float(budget.delta)), verdict
+
+
+def _within(proved: bool) -> Verdict:
+    return "within the claim" if proved else "beyond the claim"
+
+
+def _beyond(delta: Bounds, allowed: Fraction) -> Verdict:
+    return "beyond the claim" if delta.low > allowed else "not proved"
 
 
 def _exactly(value: Fraction) -> Bounds:
     nearest = float(value)
     low, high = np.nextafter(nearest, -np.inf), np.nextafter(nearest, np.inf)
     return Bounds(float(low) if Fraction(nearest) > value else nearest, float(high) if nearest < value else nearest)
-
-
-def _verdict(budget: Budget, law: Law, moved: Sequence[Moved], mechanism: Mechanism) -> Verdict:
-    """For the worst pair; monotone in its norm, so that it holds for every pair compared."""
-    match budget:
-        case PureDP(epsilon):
-            return "within the claim" if pure_epsilon(moved) <= exact(epsilon) else "beyond the claim"
-        case ZCDP(rho):
-            return "within the claim" if mu_squared(moved) / 2 <= exact(rho) else "beyond the claim"
-    assert isinstance(budget, ApproxDP)
-    at, allowed = exact(budget.epsilon), exact(budget.delta)
-    if law == LAPLACE and pure_epsilon(moved) <= at:
-        return "within the claim"
-    squared = mu_squared(moved)
-    if concentrated_delta(squared / 2, at) <= allowed:
-        return "within the claim"
-    if law == GAUSSIAN:
-        # Every row counted, so that it holds for pairs that move more of them less far.
-        eta = sum((Fraction(len(part.matrix), 24) / Fraction(part.scale) ** 2 for part in mechanism.parts), Fraction(0))
-        if analytic_delta(squared, eta, at) <= allowed:
-            return "within the claim"
-    true = gaussian_delta(moved, at) if law == GAUSSIAN else laplace_delta(moved, at)
-    return "beyond the claim" if true.low > allowed else "not proved"
 
 
 def _of_certified(measurements: Sequence[Measurement], moved: Sequence[Moved]) -> float:

@@ -126,7 +126,7 @@ def test_blocks_of_starts_give_every_window_back(width: int, longest: int | None
     assert len(found.variance()) == len(expected)
 
 
-# Figures of issue 3 and their like, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
+# Errors to reach, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
 @pytest.mark.parametrize(
     ("unit", "law", "longest", "criterion", "most"),
     [

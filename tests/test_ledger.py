@@ -133,6 +133,13 @@ def test_a_refusal_names_total_spent_asked_and_left(path: Path) -> None:
         other.spend(request(ApproxDP(0.1, 1e-9)))
 
 
+def test_a_refusal_says_where_the_total_is_spent(path: Path) -> None:
+    ledger = make(path)
+    ledger.spend(request(PureDP(1.0), 0, 3))
+    with pytest.raises(OverBudgetError, match="is spent between 0 and 3"):
+        ledger.spend(request(PureDP(0.5), 0, 8))
+
+
 def test_rho_under_an_approximate_total_shows_what_rho_is_left(path: Path) -> None:
     ledger = make(path, ApproxDP(1.0, 1e-6))
     # The largest rho that (1, 1e-6) holds is 0.02436.

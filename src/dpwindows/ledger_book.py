@@ -132,7 +132,8 @@ class Book:
 
     def _refusal(self, request: Request, before: Account, piece: Span) -> OverBudgetError:
         ends = [self.instant_text(edge) for edge in (piece.start, piece.end)]
-        where = "" if ends == [None, None] else f" between {ends[0] or 'the beginning'} and {ends[1] or 'the end'}"
+        first, last = ("the beginning" if ends[0] is None else ends[0]), ("the end" if ends[1] is None else ends[1])
+        where = "" if ends == [None, None] else f" between {first} and {last}"
         return OverBudgetError(
             f"dataset {self.dataset!r} has a total of {self.total}; {amount_text(spent_of(before))} is spent{where}. "
             f"This {request.kind} asks for {request.budget}, and {amount_text(left_of(before))} is left: nothing was "

@@ -108,7 +108,7 @@ MUTANTS = [
     ),
     Mutant(
         "budget split twice",
-        "Every query is given the whole budget, and the check asks for the dearest query only.",
+        "The check asks for the dearest query only, so that each may spend the whole budget.",
         "accounting.py",
         "epsilon = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), Fraction(0))",
         "epsilon = max((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), default=Fraction(0))",

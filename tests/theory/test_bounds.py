@@ -116,10 +116,10 @@ def test_what_each_law_depends_on() -> None:
     assert ratio(bounds.any_item_upper, k=70) == 1
     assert ratio(bounds.any_item_lower, steps=4 * 10**9) == 4
     assert ratio(bounds.rolling_item_lower, steps=4 * 10**9) == 4
-    assert ratio(bounds.rolling_item_dense_lower, k=28) == 4
+    assert ratio(bounds.rolling_item_lower, k=28) == 4
     approximate = replace(HUGE, delta=1e-9)
-    four = bounds.rolling_item_dense_lower(replace(approximate, k=28)).value
-    assert four / bounds.rolling_item_dense_lower(approximate).value == 2
+    four = bounds.rolling_item_lower(replace(approximate, k=28)).value
+    assert four / bounds.rolling_item_lower(approximate).value == 2
     law = bounds.rolling_item_upper
     assert law(replace(approximate, steps=4 * 10**9)).value / law(approximate).value == pytest.approx(2, rel=0.05)
     assert "W^(1/4)" in bounds.rolling_event_lower(replace(HUGE, singleton=True)).formula

@@ -22,7 +22,7 @@ Errors in counts, root mean square over the windows of one release.
 bound, pure: on the largest error, with probability 1/2, of every mechanism (*);
 bound, approximate: on the standard error of any Gaussian noise, rms or largest
 (*). Laplace noise may be below it.
-x bound: our error over it, rms over rms or largest (*) over largest."""
+x bound: our standard error over it, rms over rms or largest over (*)."""
 
 
 @click.group()

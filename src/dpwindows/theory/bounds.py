@@ -87,7 +87,7 @@ def _sum(*laws: Growth) -> Growth:
 def cumulative_upper(at: Setting) -> Growth:
     """Cumulative counts, event and item level alike: one range tree on the steps at which items reach k.
 
-    Independent of k. (The paper's cumulative lemma; a moved point is two changes, not one: erratum 4.)
+    Independent of k. (The paper's cumulative lemma; a moved point is two changes, not one: the paper's error 4.)
     """
     depth = levels(at.steps)
     laplace = Growth(depth**1.5 / at.epsilon, "log(T)^1.5 / eps")
@@ -126,7 +126,7 @@ def any_event_upper(at: Setting) -> Growth:
 def rolling_item_upper(at: Setting) -> Growth:
     """Rolling counts, item level: the same trees, composed over all T/W blocks, basic or advanced.
 
-    (The paper's corollaries for item level; erratum 10.) `sharper.rolling_item` has sqrt(k) in place of k.
+    (The paper's corollaries for item level; error 10.) `sharper.rolling_item` has sqrt(k) in place of k.
     """
     depth, blocks = levels(2 * at.length), -(-at.steps // at.length)
     basic = Growth(at.k * blocks * depth**1.5 / at.epsilon, "k (T/W) log(W)^1.5 / eps")
@@ -146,7 +146,7 @@ def any_item_upper(at: Setting) -> Growth:
 
     Bundle: T (pure) and sqrt(T) (approximate), independent of k. Singleton: groups of g steps cost g of bias and leave
     T/g starts, so the best g gives sqrt(T/eps) and (T/eps^2)^(1/3), each with logarithms. The paper prints these four
-    in the wrong rows of Table 1 (erratum 6); this is what its corollaries say. Time compression: erratum 5.
+    in the wrong rows of Table 1 (error 6); this is what its corollaries say. Time compression: error 5.
     """
     depth = levels(at.steps)
     tree = depth**1.5 / at.epsilon
@@ -201,26 +201,17 @@ def any_event_lower(at: Setting) -> Growth:
 
 
 def rolling_item_lower(at: Setting) -> Growth:
-    """Rolling counts, item level: marginals of T/W columns, one to a window.
+    """Rolling counts, item level: marginals of T/W columns, one to a window; in bundle streams of min(k, W) T/W.
 
     `constructions.marginals_rolling`. A window of a singleton stream holds at most W/k items k times, which bounds the
-    error from above in this construction. What holds at event level holds too.
+    error from above in this construction. For k >= 2 in bundle streams `constructions.dense_marginals_rolling` (ours):
+    the error grows with k, like sqrt(k) under Gaussian noise, and so does what `sharper.rolling_item` reaches, up to
+    logarithms of W. What holds at event level holds too.
     """
-    marginals = _marginals(at.steps // at.length, at, "(T/W)")
-    if not at.singleton:
-        return marginals
-    return _least(marginals, Growth(at.length / at.k, "W / k"))
-
-
-def rolling_item_dense_lower(at: Setting) -> Growth:
-    """Rolling counts, item level, bundle, k >= 2: marginals of the order of min(k, W) T/W columns (ours).
-
-    `constructions.dense_marginals_rolling`: the error grows with k, like sqrt(k) under Gaussian noise, and so does what
-    `sharper.rolling_item` reaches, up to logarithms of W.
-    """
-    if at.k < 2 or at.length < 2:
-        return rolling_item_lower(at)
-    return _marginals(min(at.k, at.length) * at.steps // at.length, at, "min(k, W) (T/W)")
+    if at.singleton:
+        return _least(_marginals(at.steps // at.length, at, "(T/W)"), Growth(at.length / at.k, "W / k"))
+    dense = min(at.k, at.length)
+    return _marginals(dense * at.steps // at.length, at, "(T/W)" if dense == 1 else "min(k, W) (T/W)")
 
 
 def any_item_lower(at: Setting) -> Growth:

@@ -9,7 +9,7 @@ better still by constant factors; what is shown here is how errors grow.
 | `rolling_event` | grows like `sqrt(k log W log(W/k))` | `k`, by group privacy |
 | `rolling_event_saturated` | never exceeds `sqrt(W)/2` to leading order, whatever k | `k` |
 | `rolling_event_histogram` | at least 1..K together, each like one threshold with K(K+1)/2 runs, at most `sqrt(W)` | |
-| `rolling_event_pure` | Laplace noise: `(k^2 W)^(1/3)`, less than the paper's up to W of about 10^8 | `k log(W)^1.5` |
+| `rolling_event_pure` | Laplace noise: `(k^2 W)^(1/3)`, less than the paper's up to W of about 10^7 | `k log(W)^1.5` |
 | `rolling_item` | grows like `sqrt(k T/W)` times a logarithm of W | `k sqrt(T/W)` and logarithms |
 | `any_item` | grows like `sqrt(T)`: **no logarithm** | `sqrt(T) log T` |
 | `cube_limit` | what no Gaussian noise can beat | |
@@ -100,7 +100,7 @@ def rolling_event_pure(length: int, k: int) -> float:
 
     `sqrt(4B - 2) (2k + ceil(W/B)/sqrt(B))` at the best B, or `sqrt(2) W` by noise on every answer. With B near
     `(W/k)^(2/3)` the first is at most about `6 (k^2 W)^(1/3)`. It is no polylogarithm, but below the paper's
-    `k log(W)^1.5` with its constants up to W of about 10^8.
+    `k log(W)^1.5` with its constants up to W of about 10^7 for k = 1, 10^8 for k = 10.
 
     Proof. Measure all differences `x_t - x_(t-1)`, and `x_t / sqrt(B)` at every B-th t. *Sensitivity*: g is at most k
     runs, each of which changes two differences by 1, and lies within W consecutive ends, which hold at most ceil(W/B)

@@ -65,7 +65,8 @@ class Errors:
 class Row:
     """A cell with its figures: errors in counts, growth laws up to constants.
 
-    `ratio` is our error over the lower bound (rms over rms, largest over largest), None where there is no bound.
+    `ratio` is our standard error over the lower bound (rms over rms; our largest over bounds on the largest error, which for
+    pure budgets is that of a release and not a standard error), None where there is no bound.
     """
 
     cell: Cell
@@ -77,7 +78,7 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Our error over the lower bound."""
+        """Our standard error over the lower bound."""
         if self.lower is None or self.lower.value <= 0:
             return None
         return (self.ours.rms if self.lower.of == "rms" else self.ours.max) / self.lower.value

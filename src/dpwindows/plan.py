@@ -244,8 +244,8 @@ class Plan:
             ledger: the dataset whose total budget this release is part of.
 
         Raises:
-            OverBudgetError: the ledger does not hold the plan's budget; nothing was drawn, and no data was read unless a release
-                of the same request is stored.
+            OverBudgetError: the ledger does not hold the plan's budget; nothing was drawn, and no data was read
+                unless a release of the same request is stored.
             InputError: the log cannot be read as asked, or the ledger does not admit the plan; nothing was spent.
             EngineError: the engine failed, and nothing was spent; or the ledger could not be written, and the message
                 says what was spent.

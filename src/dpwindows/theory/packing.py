@@ -1,12 +1,13 @@
 r"""Lower bounds for pure budgets with all constants: no epsilon-private mechanism is more exact, whatever it does.
 
 **Lemma (packing).** Let a log L_0 have N different changes within reach of n neighbours: for each i <= N a log L_i that
-is n neighbours away from L_0, and the exact answers of any two L_i differ by at least n in some window. (So it is where
-those of L_i are those of L_0 plus `n g_i`, the g_i different vectors of whole numbers.) Let n < ln(p N) / epsilon for some 0 < p < 1. Then every epsilon-private
-mechanism has, on one of the L_i, a largest error over all windows of **at least n/2 with probability more than 1 - p**.
-*Proof.* Let B_i be the outputs that are off by less than n/2 everywhere on L_i. The answers of two of the logs differ
-by at least n somewhere: the B_i are disjoint. If each had probability at least p on its own log, then by group
-privacy each would have at least `e^(-epsilon n) p` on L_0, and `1 >= N e^(-epsilon n) p`, against n < ln(pN)/epsilon.
+is n neighbours away from L_0, such that the exact answers of any two L_i differ by at least n in some window that is
+read. (They do where those of L_i are those of L_0 plus `n g_i`, the g_i different vectors of whole numbers.) Let
+n < ln(p N) / epsilon for some 0 < p < 1. Then every epsilon-private mechanism has, on one of the L_i, a largest error
+over all windows of **at least n/2 with probability more than 1 - p**. *Proof.* Let B_i be the outputs that are off by
+less than n/2 everywhere on L_i; they are disjoint, since the answers of two of the logs differ by at least n somewhere.
+If each had probability at least p on its own log, then by group privacy each would have at least `e^(-epsilon n) p` on
+L_0, and `1 >= N e^(-epsilon n) p`, against n < ln(pN)/epsilon.
 QED.
 
 At event level L_0 holds, for every change, n items which one event each would make to count that way: in a bundle

@@ -65,8 +65,8 @@ class Errors:
 class Row:
     """A cell with its figures: errors in counts, growth laws up to constants.
 
-    `ratio` is our standard error over the lower bound (rms over rms; our largest over bounds on the largest error, which for
-    pure budgets is that of a release and not a standard error), None where there is no bound.
+    `ratio` is our standard error over the lower bound (rms over rms; our largest over bounds on the largest
+    error, which for pure budgets is that of a release and not a standard error), None where there is no bound.
     """
 
     cell: Cell

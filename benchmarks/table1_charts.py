@@ -17,6 +17,7 @@ from dpwindows.theory import sharper
 
 _BUDGET = ApproxDP(1.0, 1e-6)
 _AXES = {"T": "steps T", "W": "window length W", "k": "k"}
+_DATA = {"hard": "hard instance", "flights": "flights"}
 _SIZE = {"width": 300, "height": 260}
 
 
@@ -60,8 +61,10 @@ def draw(rows: list[dict[str, Any]], directory: Path) -> None:
         drawn = [_panel(panel, [row for row in rows if _shown(panel, row)]) for panel in panels]
         if name == "table1-k":
             drawn.append(_saturation(rows))
-        grid = alt.vconcat(*(alt.hconcat(*drawn[i : i + 2]) for i in range(0, len(drawn), 2)))
-        grid.configure_view(stroke="#ddd").save(str(directory / f"{name}.svg"))
+        pairs = [alt.hconcat(*drawn[i : i + 2]).resolve_scale(color="independent") for i in range(0, len(drawn), 2)]
+        grid = alt.vconcat(*pairs).resolve_scale(color="independent")
+        grid = grid.configure_view(stroke="#ddd").configure_axis(gridOpacity=0.4, tickCount=6)
+        grid.save(str(directory / f"{name}.svg"))
 
 
 def _shown(panel: Panel, row: dict[str, Any]) -> bool:
@@ -80,7 +83,7 @@ def _panel(panel: Panel, rows: list[dict[str, Any]]) -> alt.LayerChart:
         constant = row["points"][-1]["forecast"] / row["points"][-1]["law"]
         for point in row["points"]:
             base = {"x": point["value"], "series": _label(row)}
-            measured += [{**base, "error": point[data], "data": data} for data in ("hard", "flights")]
+            measured += [{**base, "error": point[data], "data": name} for data, name in _DATA.items()]
             laws.append({**base, "error": constant * point["law"]})
     return _layers(panel.title, panel.parameter, measured, laws)
 
@@ -98,7 +101,7 @@ def _layers(title: str, parameter: str, measured: list[dict[str, Any]], lines: l
     )
     points = alt.Chart(alt.Data(values=measured)).mark_point(size=45, opacity=0.8).encode(**axes, shape=shape)
     curves = alt.Chart(alt.Data(values=lines)).mark_line(strokeWidth=1.2).encode(**axes)
-    return alt.layer(curves, points).resolve_scale(color="independent").properties(title=title, **_SIZE)
+    return alt.layer(curves, points).properties(title=title, **_SIZE)
 
 
 def _saturation(rows: list[dict[str, Any]]) -> alt.LayerChart:
@@ -117,8 +120,8 @@ def _saturation(rows: list[dict[str, Any]]) -> alt.LayerChart:
         }
         lines += [{"x": k, "series": name, "error": unit * value} for name, value in levels.items()]
     measured = [
-        {"x": point["value"], "series": "ours, approximate", "error": point[data], "data": data}
+        {"x": point["value"], "series": "ours, approximate", "error": point[data], "data": name}
         for point in row["points"]
-        for data in ("hard", "flights")
+        for data, name in _DATA.items()
     ]
     return _layers(f"rolling:{length}, event level: the error saturates", "k", measured, lines)

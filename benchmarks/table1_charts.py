@@ -73,6 +73,8 @@ def _shown(panel: Panel, row: dict[str, Any]) -> bool:
 
 def _label(row: dict[str, Any]) -> str:
     budget = row["cell"].rsplit(", ", 1)[1]
+    epsilon = row["points"][0]["setting"]["epsilon"]
+    budget += "" if epsilon == 1 else f", epsilon = {epsilon:g}"
     return f"{row['who']}, {budget}: {row['law']}"
 
 

@@ -589,6 +589,13 @@ MUTANTS = [
         _at("signed_patterns", "test_no_vector_of_signs_exceeds_the_bound"),
     ),
     Mutant(
+        "of the starts and stops of two counts one kind is taken to be free",
+        "signed_patterns.py",
+        "4 * prices.start * (known.k - 1) * known.places",
+        "3 * prices.start * (known.k - 1) * known.places",
+        _at("signed_patterns", "test_starts_and_stops_are_charged_for_all_k_minus_one_occurrences"),
+    ),
+    Mutant(
         "an item counted once is held for one tick too long",
         "held_patterns.py",
         "self.ticks = (known.length - 1) // self.every",

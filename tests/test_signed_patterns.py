@@ -185,6 +185,39 @@ def test_horizons_cut_changes_and_never_raise_them(span: int, thresholds: tuple[
         assert rolling_patterns_period_l2(taps, 3, span, 50, thresholds) == free
 
 
+# --- The price of starts and stops ------------------------------------------------------------------------------------
+
+
+def comb_counts(k: int, length: int, places: int, phase: int) -> Ints:
+    """Whether an item is counted that occurs at even spaces, k - 1/2 times in a window: about half of the time."""
+    per_phase = 24 * (2 * k - 1)
+    marks = np.arange(phase * 2 * length, per_phase * places, 48 * length) // per_phase
+    log = np.bincount(marks, minlength=places)[:places]
+    sums = np.cumsum(np.pad(log, (length, 0)))
+    return np.asarray(sums[length:] - sums[:-length] >= k, dtype=np.int64)
+
+
+@pytest.mark.parametrize(("k", "length", "places"), [(2, 5, 150), (3, 8, 240), (3, 12, 360), (4, 8, 240)])
+def test_starts_and_stops_are_charged_for_all_k_minus_one_occurrences(k: int, length: int, places: int) -> None:
+    """A filter that sees changes only, and two items as changeable as items can be: the best price leaves no room.
+
+    The inequalities behind the price of starts hold with equality on average for such an item, for its starts and for
+    its stops, and so for two items four times; `4 (k-1) N` is reached, `3 (k-1) N` is exceeded.
+    """
+    unit = 1 << 10
+    taps = (unit, -unit)
+    counts = [comb_counts(k, length, places, phase) for phase in range(24)]
+    true = costs(taps, np.array([one - other for one, other in itertools.combinations(counts, 2)])).max()
+    lags = SignedLags.of(taps, places)
+    assert lags.shift == 0
+    known = TwoCounts(k, length, places, min(most_signed_runs(k, length, places), places), (1, 0), True)
+    charged = charges(lags, 3, 3)
+    prices = [Prices(2 * unit**2 * part // (16 * length), 0) for part in range(33)]
+    least = min(priced_bound(lags, charged, known, price) for price in prices)
+    assert true <= least <= 1.4 * true
+    assert true <= rolling_patterns_period_l2(taps, length, places, places, (k,)) <= 1.4 * true
+
+
 # --- Long horizons ----------------------------------------------------------------------------------------------------
 
 

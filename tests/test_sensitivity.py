@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows import period_sensitivity, sensitivity
+from dpwindows import period_sensitivity, rectangles, sensitivity
 from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.integer_maps import AnchoredDifferences, Filter, Identity, Tree, WeightedCounter
 from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
@@ -440,7 +440,7 @@ def test_tensor_filters_with_any_taps_widths_and_extents(thresholds: tuple[int, 
         for longest, width in itertools.product(range(1, steps + 1), range(1, steps + 1)):
             extent = min(width + longest - 1, steps)
             for taps in (contracting_taps(rng, steps), (101, -100)):
-                bound = sensitivity.any_tensor_event_l2(taps, width, extent, thresholds)
+                bound = rectangles.any_tensor_event_l2(taps, width, extent, thresholds)
 
                 def make_map(size: int, taps: tuple[int, ...] = taps) -> Filter:
                     return Filter(size, taps[:size])
@@ -639,8 +639,8 @@ def test_violated_signs_are_refused(taps: tuple[int, ...]) -> None:
         lambda: sensitivity.rolling_filter_add_remove_l2(taps, 3, 9, (1,)),
         lambda: period_sensitivity.rolling_filter_period_l2(taps, 3, 9, 9, (1,)),
         lambda: sensitivity.cumulative_filter_event_l2(taps, 9, (1, 2)),
-        lambda: sensitivity.any_tensor_event_l2(taps, 9, 9, (1,)),
-        lambda: sensitivity.any_tensor_event_l2(taps, 9, 9, (2,)),
+        lambda: rectangles.any_tensor_event_l2(taps, 9, 9, (1,)),
+        lambda: rectangles.any_tensor_event_l2(taps, 9, 9, (2,)),
     ]
     for call in refused:
         with pytest.raises(ValueError, match="contracting signs"):

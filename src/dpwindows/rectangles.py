@@ -34,7 +34,13 @@ its largest over such k_b >= 1.
 **Thresholds.** They are measured apart too: what each costs adds up. But they share the intervals. Threshold k has the
 first k of I_0, I_1, ... and of J_0, J_1, ..., so in one block, by Cauchy-Schwarz once more, all together cost at most
 `sqrt(H_w(starts) H_w(ends))`, where in H_w each `A_ij^2` counts as often as thresholds exceed i and j: `w_max(i,j)`
-times. (w falls, so a chain left without its empty intervals costs no less.) Either bound holds; the smaller is used.
+times. (w falls, so a chain left without its empty intervals costs no less.) Where two blocks are met, I_p being the
+interval that their edge cuts, or the last one before it: the farther block has `I_p, I_{p+1}, ...`, and of the ends
+`J_0..J_{k-1-p}` for threshold k, so w from its p-th entry on serves for both. The nearer block has I_0..I_p, with the
+first p+1 entries of w, and J_{k-1-p}..J_{k-1} for threshold k: a product of J_i and J_j, i <= j, counts as often as
+there are thresholds with `j < k <= i+p+1`, at most as many as with `j < k <= j+p+1`. If there are none J_j does not
+count at all; with the first such j left out, and these numbers raised to make them fall, they are weights like w. The
+largest sum over p bounds both blocks. Any of these bounds holds; the smaller one is used.
 """
 
 from __future__ import annotations
@@ -44,6 +50,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +62,10 @@ Table = NDArray[np.int64]
 # No sum that can be reached comes near it, and no sum with it wraps.
 _NEVER = -(1 << 61)
 _BITS = 61
-# Cells filled in the tables, and the fewest classes of lengths.
-_CELLS, _FEWEST = 200_000_000, 16
+# Cells filled in the tables for each place, and in all; the fewest classes of lengths.
+_CELLS, _MOST_CELLS, _FEWEST = 600_000, 2_000_000_000, 16
+# The largest threshold of several for which the cut of their intervals by a block's edge is followed.
+_MOST_CUTS = 4
 
 
 def any_tensor_event_l2(taps: Sequence[int], block: int, extent: int, thresholds: Thresholds) -> int:
@@ -68,7 +77,8 @@ def any_tensor_event_l2(taps: Sequence[int], block: int, extent: int, thresholds
     Proof. Module docstring. An event at offset o = 1..block of a block is at offset o + block, o + 2 block, ... of the
     blocks before it, while that is at most `extent`; at offset o there are `min(o, block)` starts at or before it and
     `extent - o + 1` ends at or after it. The largest bound over o is returned. Reversing an axis (which decoding may
-    prefer) leaves every interval an interval, and every chain a chain. QED.
+    prefer) leaves every interval an interval, and every chain a chain. All starts at or before the event in the blocks
+    that it meets are at most `extent`, so there are no more intervals than that, whatever k is. QED.
 
     Raises:
         ValueError: the signs of the taps are not contracting.
@@ -81,22 +91,64 @@ def any_tensor_event_l2(taps: Sequence[int], block: int, extent: int, thresholds
 def _largest(taps: tuple[int, ...], block: int, extent: int, thresholds: tuple[int, ...]) -> int:
     places = max(block, extent)
     norms = interval_norms(taps, 2 * places)
-    most = min(thresholds[-1], places)
-    alone = chain_costs(norms, places, [1] * most)
-    weights = [sum(k > i for k in thresholds) for i in range(most)]
-    joint = chain_costs(norms, places, weights)[-1] if len(thresholds) > 1 else None
+    alone = chain_costs(norms, places, [1] * min(thresholds[-1], places))
+    shared = Shared.of(norms, places, thresholds) if len(thresholds) > 1 else None
 
     def total(first: int) -> int:
         met = [(min(offset, block), extent - offset + 1) for offset in range(first, extent + 1, block)]
-        # What at most 1, 2, ... intervals cost in each block; in a block alone every threshold has all of its own.
-        tried = alone if len(met) > 1 else [alone[min(k, most) - 1] for k in thresholds]
-        rows = [[root_of_product(costs[starts], costs[ends]) for costs in tried] for starts, ends in met]
-        apart = sum(best_shares(rows, min(k, most)) for k in thresholds) if len(met) > 1 else sum(rows[0])
-        together = apart if joint is None else sum(root_of_product(joint[starts], joint[ends]) for starts, ends in met)
-        return min(apart, together)
+        apart = sum(costs_apart(alone, met, k) for k in thresholds)
+        return apart if shared is None else min(apart, shared.costs(met))
 
     # Four times the bound, rounded up.
     return -(-max(total(first) for first in range(1, min(block, extent) + 1)) // 4)
+
+
+def costs_apart(alone: Sequence[Sequence[int]], met: Sequence[tuple[int, int]], k: int) -> int:
+    """Four times what one threshold costs at most, in blocks with so many starts and ends; from `4 H_1, 4 H_2, ...`."""
+    tried = alone[:k]
+    if len(met) == 1:
+        return root_of_product(*(tried[-1][places] for places in met[0]))
+    return best_shares([[root_of_product(costs[starts], costs[ends]) for costs in tried] for starts, ends in met])
+
+
+@dataclass(frozen=True)
+class Shared:
+    """`4 H_w` for thresholds that share their intervals: for a block by itself, and for a pair of them cut at p."""
+
+    whole: list[int]
+    near_starts: list[list[int]]
+    near_ends: list[list[int]]
+    far: list[list[int]]
+
+    @classmethod
+    def of(cls, norms: Sequence[int], places: int, thresholds: Thresholds) -> Shared:
+        """For several thresholds; without cuts where there are many."""
+        most = max(thresholds)
+        weights = [sum(k > i for k in thresholds) for i in range(min(most, places))]
+        from_first = chain_costs(norms, places, weights)
+        if most > min(places, _MOST_CUTS):
+            return cls(from_first[-1], [], [], [])
+        ends = [chain_costs(norms, places, near_weights(thresholds, cut))[-1] for cut in range(most)]
+        far = [chain_costs(norms, places, weights[cut:])[-1] for cut in range(most)]
+        return cls(from_first[-1], from_first, ends, far)
+
+    def costs(self, met: Sequence[tuple[int, int]]) -> int:
+        """Four times what all thresholds together cost at most, in blocks with so many starts and ends."""
+        if len(met) != 2 or not self.far:
+            return sum(root_of_product(self.whole[starts], self.whole[ends]) for starts, ends in met)
+        (starts, ends), (far_starts, far_ends) = met
+        return max(
+            root_of_product(near[starts], of_ends[ends]) + root_of_product(far[far_starts], far[far_ends])
+            for near, of_ends, far in zip(self.near_starts, self.near_ends, self.far, strict=True)
+        )
+
+
+def near_weights(thresholds: Thresholds, cut: int) -> list[int]:
+    """How often products of ends count in the nearer one of two blocks (module docstring), made to fall."""
+    counts = [sum(j < k <= j + cut + 1 for k in thresholds) for j in range(max(thresholds))]
+    while not counts[0]:
+        counts.pop(0)
+    return list(accumulate(reversed(counts), max))[::-1]
 
 
 def root_of_product(first: int, second: int) -> int:
@@ -105,16 +157,15 @@ def root_of_product(first: int, second: int) -> int:
     return math.isqrt(product - 1) + 1 if product else 0
 
 
-def best_shares(rows: Sequence[Sequence[int]], intervals: int) -> int:
-    """The largest sum of one entry from each row, entry k_b - 1 from row b, with `sum (k_b - 1) <= intervals - 1`.
+def best_shares(rows: Sequence[Sequence[int]]) -> int:
+    """The largest sum of one entry from each of two or more rows, entry k_b = 1, 2, ..., k from row b.
 
-    Rows do not decrease.
+    Rows have k entries each and do not decrease; `sum (k_b - 1) <= k - 1`.
     """
-    best, *others = [row[:intervals] for row in rows]
-    *others, last = others
+    (best, *others), last = rows[:-1], rows[-1]
     for row in others:
-        best = [max(best[i] + row[n - i] for i in range(n + 1)) for n in range(intervals)]
-    return max(best[i] + last[intervals - 1 - i] for i in range(intervals))
+        best = [max(best[i] + row[n - i] for i in range(n + 1)) for n in range(len(row))]
+    return max(one + other for one, other in zip(best, reversed(last), strict=True))
 
 
 # --- Chains -----------------------------------------------------------------------------------------------------------
@@ -132,10 +183,10 @@ def chain_costs(norms: Sequence[int], places: int, weights: Sequence[int]) -> li
     is no less. For beyond, put its gap at `low` by adding to the interval behind it, and raise the other length to
     `high`: both only add products of one sign. Then the interval spans N_i + high - n places from end to end, and
     `q(x) - q(x - high)` falls with x, so x may be replaced by `most(t) + high - low`, with t the sum of the lowest
-    lengths and most(t) >= N_i. Each sum is at most `16 2^(2 bits) sum(weights) <= 2^61`. One interval is entered exactly.
-    QED.
+    lengths and most(t) >= N_i. Each sum is at most `16 2^(2 bits) sum(weights) <= 2^61`. A single interval's cost is
+    exact. QED.
     """
-    lengths = Lengths.of(places, math.isqrt(_CELLS // (places * len(weights))))
+    lengths = Lengths.of(places, math.isqrt(min(_CELLS, _MOST_CELLS // places) // len(weights)))
     tables = Norms.of(norms, (_BITS - (16 * sum(weights)).bit_length()) // 2)
     best = [[4 * weights[0] * norm**2 for norm in norms[: places + 1]]]
     values = np.full((places + 1, len(lengths.low)), _NEVER, dtype=np.int64)
@@ -212,4 +263,4 @@ class Lengths:
         No length exceeds the lowest of its class by a larger factor than `high / low` of the widest class.
         """
         low, high = max(self, key=lambda ends: Fraction(ends[1], ends[0]))
-        return np.minimum(lowest * high // low, self.high[-1])
+        return np.asarray(np.minimum(lowest * high // low, self.high[-1]))

@@ -38,7 +38,6 @@ count is `left(a) + right(t)`; `left` does not increase with a, `right` does not
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar

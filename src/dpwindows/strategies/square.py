@@ -39,7 +39,7 @@ def block_variance(along_starts: FloatArray, along_ends: FloatArray, longest: in
 
 
 def event_cost(norms: FloatArray, width: int, extent: int, thresholds: tuple[int, ...]) -> float:
-    """What `dpwindows.rectangles.any_tensor_event_l2` is about, for interval norms in floating point; for searches only.
+    """About `dpwindows.rectangles.any_tensor_event_l2`, for interval norms in floating point; for searches only.
 
     At a few offsets of the event, for chains of one or two lengths in place of the costliest ones (`_chain_costs`), and
     for intervals shared evenly or not at all where it meets two blocks of starts.
@@ -76,4 +76,4 @@ def _chain_costs(norms: FloatArray, places: FloatArray, intervals: int) -> Float
     beyond = np.where(short == 0, 2 * q(2 * high) - of_high - q(3 * high), 0)
     found = long * of_high**2 + short * of_low**2
     found += ((long - 1) * next_high**2 + np.maximum(short - both, 0) * next_low**2 + both * mixed**2) / 2
-    return (found + np.maximum(long - 2, 0) * beyond**2 / 2).max(axis=0)
+    return np.asarray((found + np.maximum(long - 2, 0) * beyond**2 / 2).max(axis=0))

@@ -62,8 +62,8 @@ Table = NDArray[np.int64]
 # No sum that can be reached comes near it, and no sum with it wraps.
 _NEVER = -(1 << 61)
 _BITS = 61
-# Cells filled in the tables for each place, and in all; the fewest classes of lengths.
-_CELLS, _MOST_CELLS, _FEWEST = 600_000, 2_000_000_000, 16
+# Cells filled in the tables for each place, at least so many for each interval, and in all; the fewest classes.
+_CELLS, _LEAST_CELLS, _MOST_CELLS, _FEWEST = 250_000, 5_000, 2_000_000_000, 16
 # The largest threshold of several for which the cut of their intervals by a block's edge is followed.
 _MOST_CUTS = 4
 
@@ -92,7 +92,7 @@ def _largest(taps: tuple[int, ...], block: int, extent: int, thresholds: tuple[i
     places = max(block, extent)
     norms = interval_norms(taps, 2 * places)
     alone = chain_costs(norms, places, [1] * min(thresholds[-1], places))
-    shared = Shared.of(norms, places, thresholds) if len(thresholds) > 1 else None
+    shared = Shared.of(norms, places, thresholds, cut=extent > block) if len(thresholds) > 1 else None
 
     def total(first: int) -> int:
         met = [(min(offset, block), extent - offset + 1) for offset in range(first, extent + 1, block)]
@@ -121,15 +121,15 @@ class Shared:
     far: list[list[int]]
 
     @classmethod
-    def of(cls, norms: Sequence[int], places: int, thresholds: Thresholds) -> Shared:
-        """For several thresholds; without cuts where there are many."""
+    def of(cls, norms: Sequence[int], places: int, thresholds: Thresholds, *, cut: bool) -> Shared:
+        """For several thresholds; without cuts where blocks are met alone, and where the largest one is large."""
         most = max(thresholds)
         weights = [sum(k > i for k in thresholds) for i in range(min(most, places))]
         from_first = chain_costs(norms, places, weights)
-        if most > min(places, _MOST_CUTS):
+        if not cut or most > min(places, _MOST_CUTS):
             return cls(from_first[-1], [], [], [])
-        ends = [chain_costs(norms, places, near_weights(thresholds, cut))[-1] for cut in range(most)]
-        far = [chain_costs(norms, places, weights[cut:])[-1] for cut in range(most)]
+        ends = [chain_costs(norms, places, near_weights(thresholds, p))[-1] for p in range(most)]
+        far = [chain_costs(norms, places, weights[p:])[-1] for p in range(most)]
         return cls(from_first[-1], from_first, ends, far)
 
     def costs(self, met: Sequence[tuple[int, int]]) -> int:
@@ -186,7 +186,8 @@ def chain_costs(norms: Sequence[int], places: int, weights: Sequence[int]) -> li
     lengths and most(t) >= N_i. Each sum is at most `16 2^(2 bits) sum(weights) <= 2^61`. A single interval's cost is
     exact. QED.
     """
-    lengths = Lengths.of(places, math.isqrt(min(_CELLS, _MOST_CELLS // places) // len(weights)))
+    cells = min(max(_CELLS // len(weights), _LEAST_CELLS), _MOST_CELLS // (places * len(weights)))
+    lengths = Lengths.of(places, math.isqrt(cells))
     tables = Norms.of(norms, (_BITS - (16 * sum(weights)).bit_length()) // 2)
     best = [[4 * weights[0] * norm**2 for norm in norms[: places + 1]]]
     values = np.full((places + 1, len(lengths.low)), _NEVER, dtype=np.int64)
@@ -208,12 +209,16 @@ def _longer(values: Table, tables: Norms, lengths: Lengths, weight: int, *, firs
     longer = np.full_like(values, _NEVER)
     most = lengths.most(np.arange(len(values)))
     for column, (low, high) in enumerate(lengths):
-        touching = np.maximum(up[high] + up[lengths.high] - down[high + lengths.high], 0)
-        found = values[:-low] + 2 * weight * touching**2
+        # Neighbours for which there are places left.
+        low_before, high_before = (ends[: np.searchsorted(lengths.low, len(values) - low)] for ends in lengths.ends)
+        if not len(low_before):
+            break
+        touching = np.maximum(up[high] + up[high_before] - down[high + high_before], 0)
+        found = values[:-low, : len(low_before)] + 2 * weight * touching**2
         if not first:
             span = most[low:] + (high - low)
             fall = down[span] - up[span - high]
-            beyond = np.maximum((up[high + lengths.low] - down[lengths.low])[None, :] - fall[:, None], 0)
+            beyond = np.maximum((up[high + low_before] - down[low_before])[None, :] - fall[:, None], 0)
             found += 2 * weight * beyond**2
         longer[low:, column] = found.max(axis=1) + 4 * weight * up[high] ** 2
     return np.where(longer < 0, _NEVER, longer)
@@ -253,6 +258,11 @@ class Lengths:
             grown = np.rint(np.geomspace(few, places, count - few + 1)).astype(np.int64)
             high = np.unique(np.concatenate([np.arange(1, few), grown]))
         return cls(np.concatenate([[1], high[:-1] + 1]), high)
+
+    @property
+    def ends(self) -> tuple[Table, Table]:
+        """The shortest and the longest length of every class."""
+        return self.low, self.high
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(map(int, self.low), map(int, self.high), strict=True)

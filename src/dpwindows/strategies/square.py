@@ -45,19 +45,22 @@ def event_cost(norms: FloatArray, width: int, extent: int, thresholds: tuple[int
     for intervals shared evenly or not at all where it meets two blocks of starts.
     """
     offsets = np.unique(np.rint(np.linspace(1, min(width, extent), _OFFSETS)))
+    met = np.concatenate([offsets, offsets + width])
+    starts, ends = np.minimum(met, width), np.maximum(extent - met + 1, 0)
+
+    def costs(intervals: int) -> FloatArray:
+        """In the nearer block and in the farther one, for every offset."""
+        found = _chain_costs(norms, np.concatenate([starts, ends]), intervals).reshape(2, 2, -1)
+        return np.asarray(np.sqrt(found[0] * found[1]))
+
     total = np.zeros(len(offsets))
-    later = offsets + width
     for k in thresholds:
-
-        def block(at: FloatArray, intervals: int) -> FloatArray:
-            starts, ends = np.minimum(at, width), np.maximum(extent - at + 1, 0)
-            return np.sqrt(_chain_costs(norms, starts, intervals) * _chain_costs(norms, ends, intervals))
-
         if width == extent:
-            total += block(offsets, k)
+            total += costs(k)[0]
         else:
             shares = {1, (k + 1) // 2, k}
-            total += np.max([block(offsets, share) + block(later, k + 1 - share) for share in shares], axis=0)
+            tried = {share: costs(share) for share in shares | {k + 1 - share for share in shares}}
+            total += np.max([tried[share][0] + tried[k + 1 - share][1] for share in shares], axis=0)
     return float(total.max())
 
 

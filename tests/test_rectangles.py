@@ -20,7 +20,7 @@ from dpwindows.strategies import STRATEGIES
 from dpwindows.strategies.design import BlocksDesign, Problem
 from dpwindows.strategies.fractional import integer_taps, real_interval_norms, real_taps
 from dpwindows.strategies.square import event_cost
-from tests.single_item import all_logs, differences
+from tests.single_item import Ints, all_logs, differences
 from tests.test_sensitivity import contracting_taps, largest_norm, matrix_of
 
 EVENT = EventLevel()
@@ -131,6 +131,54 @@ def test_roots_are_rounded_up() -> None:
         root = root_of_product(first, second)
         assert root**2 >= first * second
         assert root == 0 or (root - 1) ** 2 < first * second
+
+
+# --- Changes on the unbounded horizon ---------------------------------------------------------------------------------
+
+
+def chains(places: int, intervals: int) -> Ints:
+    """Where the intervals of every chain end, empty ones included, in at most so many places; from 0 on."""
+    inner = itertools.combinations_with_replacement(range(places + 1), intervals)
+    return np.array([(0, *ends) for ends in inner])
+
+
+def products(norms: Sequence[int], ends: Ints) -> Ints:
+    """Inner products of the intervals of every chain, from the norms of the stretches between their ends."""
+    between = np.array(norms)[abs(ends[:, :, None] - ends[:, None, :])]
+    doubled = between[:, 1:, :-1] + between[:, :-1, 1:] - between[:, :-1, :-1] - between[:, 1:, 1:]
+    return np.asarray(doubled // 2)
+
+
+def largest_change(norms: Sequence[int], block: int, extent: int, offset: int, thresholds: tuple[int, ...]) -> int:
+    """The largest norm over all changes by an event at this offset of its block, on the unbounded horizon."""
+    most, met = max(thresholds), range(offset, extent + 1, block)
+    starts, ends = chains(met[-1], most), chains(extent - offset + 1, most)
+    total = np.zeros((len(starts), len(ends)), dtype=np.int64)
+    for last in met:
+        # Starts are counted backwards from the event, ends forwards.
+        here = products(norms, np.clip(starts, 0 if last == offset else last - block, last))
+        there = products(norms, np.minimum(ends, extent - last + 1))
+        for k in thresholds:
+            turned = there[:, :k, :k][:, ::-1, ::-1].reshape(len(ends), -1)
+            total += here[:, :k, :k].reshape(len(starts), -1) @ turned.T
+    return int(total.max())
+
+
+@pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (4,), (1, 2), (2, 3), (1, 3), (1, 2, 3), (3, 4)], ids=str)
+def test_no_change_on_the_unbounded_horizon_exceeds_the_bound(thresholds: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(sum(thresholds))
+    for extent, block in [(7, 7), (7, 4), (8, 5), (5, 3), (6, 3), (7, 3), (6, 2), (5, 1)]:
+        in_use = integer_taps(0.5, 0.9, extent, 8)
+        for taps in (*(contracting_taps(rng, extent) for _ in range(3)), (101, -100), in_use):
+            norms = interval_norms(taps, extent)
+            true = max(largest_change(norms, block, extent, offset, thresholds) for offset in range(1, block + 1))
+            bound = any_tensor_event_l2(taps, block, extent, thresholds)
+            assert true <= bound
+            if block == extent and thresholds in [(1,), (2,), (3,)]:
+                # As many starts as ends, where the event is in the middle: reached.
+                assert bound <= true + 1
+            if taps == in_use:
+                assert bound <= (1.25 if len(thresholds) == 1 else 2.5) * true
 
 
 # --- Whole logs -------------------------------------------------------------------------------------------------------

@@ -248,11 +248,23 @@ def _frame_table(source: object, columns: EventColumns) -> pa.Table:
 
 
 def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventColumns, what: str) -> Part:
-    """Our columns of a relation, once it is known to have them."""
+    """Our columns of a relation, once it is known to have them; of text, one is equal to another if its bytes are."""
     require_columns(columns, connection.sql(f"SELECT * FROM {relation}").columns, what)
-    sql = _select({role: quote_name(name) for role, name in columns.roles}, relation)
-    selected = connection.sql(sql)
-    return Part(sql, dict(zip(selected.columns, (kind.id for kind in selected.types), strict=True)))
+    chosen = {role: quote_name(name) for role, name in columns.roles}
+    selected = connection.sql(_select(chosen, relation))
+    types: dict[str, str] = dict(zip(selected.columns, (kind.id for kind in selected.types), strict=True))
+    compared = {role: _by_bytes(name) if types[role] == "varchar" else name for role, name in chosen.items()}
+    return Part(_select(compared, relation), types)
+
+
+def _by_bytes(text: str) -> str:
+    """Text that is compared by its bytes, whatever collation its column, its view or the engine has for it.
+
+    A collation is part of a column's type, and GROUP BY, PARTITION BY and = go by it wherever the column is handed on.
+    Naming another one changes the type alone: nothing is computed. It can be named for plain text only, of which JSON
+    and types that a user made of text are told by the cast, which does nothing else.
+    """
+    return f'CAST({text} AS VARCHAR) COLLATE "binary"'
 
 
 def _select(chosen: dict[str, str], relation: str) -> str:

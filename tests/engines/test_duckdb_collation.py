@@ -118,7 +118,7 @@ def test_what_else_holds_text(tmp_path: Path, column: str) -> None:
 def test_nested_text_is_refused(tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "log.duckdb") as connection:
         connection.execute("CREATE TABLE log AS SELECT struct_pack(name := 'a' COLLATE NOCASE) AS id, 0 AS day")
-    with pytest.raises(InputError, match="item column 'id' is of the nested type STRUCT; name one of its fields"):
+    with pytest.raises(InputError, match="item column 'id' is of the nested type STRUCT"):
         count_events(tmp_path / "log.duckdb", EventColumns("id", "day"), Timeline.of_steps(2), [1])
 
 

@@ -116,11 +116,27 @@ def _parquet_signature(connection: duckdb.DuckDBPyConnection, file: Path, column
     """The types of our columns in one file; a column that the file itself lacks may come from its directory."""
     with reading(str(file)):
         described = connection.sql(
-            f"SELECT name, concat_ws(' ', type, converted_type, logical_type, precision, scale, num_children) "
-            f"FROM parquet_schema({_file_list([file])})"
+            f"SELECT name, num_children, concat_ws(' ', type, converted_type, logical_type, precision, scale, "
+            f"num_children) FROM parquet_schema({_file_list([file])}) ORDER BY column_id"
         ).fetchall()
-    types: dict[str, str] = dict(described)
+    types = dict(_columns_of(described))
     return tuple(types.get(name, "") for _, name in columns.roles)
+
+
+def _columns_of(schema: Sequence[tuple[str, int | None, str]]) -> list[tuple[str, str]]:
+    """The names and types of a file's columns: in its tree of fields (name, fields within, type), those under the root.
+
+    The tree is written with the root first and every field before those within it.
+    """
+    found: list[tuple[str, str]] = []
+    within = 0  # fields that are still to come and lie within another one
+    for name, children, kind in schema[1:]:
+        if within:
+            within -= 1
+        else:
+            found.append((name, kind))
+        within += children or 0
+    return found
 
 
 def _csv_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:

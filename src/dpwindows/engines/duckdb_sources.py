@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from dpwindows.engines.dialect import quote_name, quote_text
 from dpwindows.engines.files import files_of, kind_of
-from dpwindows.engines.names import chosen_table, require_column, require_columns
+from dpwindows.engines.names import chosen_table, require_column, require_columns, require_told_apart
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EventColumns
 
@@ -119,7 +119,10 @@ def _parquet_signature(connection: duckdb.DuckDBPyConnection, file: Path, column
             f"SELECT name, num_children, concat_ws(' ', type, converted_type, logical_type, precision, scale, "
             f"num_children) FROM parquet_schema({_file_list([file])}) ORDER BY column_id"
         ).fetchall()
-    types = dict(_columns_of(described))
+    own = _columns_of(described)
+    keys = {part.partition("=")[0] for part in file.parts[:-1] if "=" in part}
+    types = dict(own)
+    require_told_apart(columns, [name for name, _ in own] + sorted(keys - set(types)), str(file))
     return tuple(types.get(name, "") for _, name in columns.roles)
 
 
@@ -218,6 +221,7 @@ def _frame_parts(connection: duckdb.DuckDBPyConnection, source: object, columns:
         require_columns(columns, frame.schema.names, "the record batch reader")
     else:
         frame = _frame_table(source, columns)
+    require_told_apart(columns, frame.schema.names, "the data frame")
     with reading("the data frame"):
         connection.register(_FRAME, frame)
         return [_part(connection, _FRAME, columns, "the data frame")]
@@ -226,6 +230,7 @@ def _frame_parts(connection: duckdb.DuckDBPyConnection, source: object, columns:
 def _relation_reader(relation: duckdb.DuckDBPyRelation, columns: EventColumns) -> pa.RecordBatchReader:
     """A stream of our columns out of the caller's own connection."""
     require_columns(columns, relation.columns, "the relation")
+    require_told_apart(columns, relation.columns, "the relation")
     kinds = dict(zip(relation.columns, (kind.id for kind in relation.types), strict=True))
     wanted = {name: quote_name(name) for _, name in columns.roles}
     if kinds[columns.item] in _NO_ARROW_TYPE:

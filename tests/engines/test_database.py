@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from dpwindows.engines.database import parse_address
+from dpwindows.engines.database import parse_address, with_password
 from dpwindows.errors import InputError
+from dpwindows.events import EngineSettings
 
 SECRET = "hunter2"
 
@@ -64,3 +67,30 @@ def test_an_address_that_cannot_be_read_is_not_repeated() -> None:
         with pytest.raises(InputError) as caught:
             parse_address(address, "PostgreSQL")
         assert SECRET not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"\xffhunter2\n", "hünter2".encode("latin-1"), "hunter2\n".encode("utf-16")])
+def test_a_password_file_that_is_not_text_is_not_repeated(tmp_path: Path, content: bytes) -> None:
+    """Neither a byte of it nor where it stands."""
+    path = tmp_path / "file"
+    path.write_bytes(content)
+    url = parse_address("postgresql://reader@h/logs", "PostgreSQL")
+    with pytest.raises(InputError) as caught:
+        with_password(url, EngineSettings(password_file=path))
+    assert str(caught.value) == f"the password file {path} is not UTF-8 text"
+    assert caught.value.__suppress_context__
+
+
+def test_the_password_is_the_first_line_of_its_file(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    path.write_text("hünter2 @/?\nsecond\n", "utf-8")
+    url = with_password(parse_address("postgresql://reader@h/logs", "PostgreSQL"), EngineSettings(password_file=path))
+    assert url.password == "hünter2 @/?"
+    assert SECRET not in str(url)
+    path.write_text("\n")
+    with pytest.raises(InputError, match=r"the first line of the password file .* is empty"):
+        with_password(url, EngineSettings(password_file=path))
+    settings = EngineSettings(password_file=path)
+    path.unlink()
+    with pytest.raises(InputError, match=r"the password file .*/file cannot be read: No such file"):
+        with_password(url, settings)

@@ -59,13 +59,20 @@ def _with_secret() -> InputError:
 
 
 def with_password(url: URL, settings: EngineSettings) -> URL:
-    """The address with the password of the settings' file."""
+    """The address with the password of the settings' file.
+
+    Raises:
+        InputError: the file cannot be read, or its first line is empty. No message repeats a byte of it.
+    """
     if settings.password_file is None:
         return url
     try:
         lines = Path(settings.password_file).read_text("utf-8").splitlines()
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"the password file {settings.password_file} cannot be read: {error}") from None
+    except UnicodeError:
+        raise InputError(f"the password file {settings.password_file} is not UTF-8 text") from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"the password file {settings.password_file} cannot be read: {reason}") from None
     if not lines or not lines[0]:
         raise InputError(f"the first line of the password file {settings.password_file} is empty")
     return url.set(password=lines[0])

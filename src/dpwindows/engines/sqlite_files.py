@@ -26,6 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dpwindows.engines.files import first_bytes
 from dpwindows.errors import EngineError, InputError
 
 _COARSEST_CLOCK = 2.1  # seconds, and a little more
@@ -95,6 +96,4 @@ def _is_alone(path: Path) -> bool:
     """Whether the file is in write-ahead mode and has none of SQLite's files beside it."""
     if any(os.path.lexists(f"{path}{ending}") for ending in ("-wal", "-shm", "-journal")):
         return False
-    # Not before: closing a file gives up the locks of whatever else in this process has it open.
-    with path.open("rb") as file:
-        return 2 in file.read(20)[18:]
+    return 2 in first_bytes(path, 20)[18:]

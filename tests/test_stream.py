@@ -9,6 +9,7 @@ import uuid
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -303,6 +304,33 @@ def test_items_of_any_exact_type_are_told_apart(
         stream.advance(pa.concat_tables([later, later.slice(0, 1)]), 2)
     assert seen[1].total[1] == len(values)
     assert (seen[2].total[1], seen[2].total[3]) == (len(values), 1)
+
+
+def collated(path: Path, collation: str, events: list[Any]) -> Path:
+    """A DuckDB database with the events in the table `log`, its items in a column with a collation."""
+    with duckdb.connect(path) as connection:
+        connection.register("rows", table_of(events))
+        connection.execute(f'CREATE TABLE log (who VARCHAR COLLATE {collation}, "at" INTEGER, times INTEGER)')
+        connection.execute("INSERT INTO log SELECT * FROM rows")
+    return path
+
+
+@pytest.mark.parametrize("collation", ["NOCASE", "NOACCENT"])
+def test_items_of_a_column_with_a_collation_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, collation: str
+) -> None:
+    """Were they one item within a step and two between steps, one occurrence would change the answers about both."""
+    plan = plan_of("rolling:4", "cumulative")
+    log = [("änn", 1, 1), ("ann", 3, 2), ("ANN", 3, 1), ("ann ", 3, 1), ("ann", 4, 1), ("ANN", 5, 2)]
+    log += [("Änn", 3, 1), ("Ann", 3, 1)]
+    late = [("ANN", 2, 1), ("ann", 2, 2), ("Ann", 6, 1)]
+    with spied(monkeypatch) as seen, new_stream(tmp_path / "state", plan) as stream:
+        release = stream.advance(collated(tmp_path / "log.duckdb", collation, log), 5 * STEP, table="log")
+        assert same(stream.advance(table_of(log), 5 * STEP), release), "the same events, whatever holds them"
+        stream.advance(collated(tmp_path / "late.duckdb", collation, late), 6 * STEP, table="log", late="move")
+    counted = log + [(item, 6, count) for item, _, count in late]
+    for step in range(1, 7):
+        require_exact(seen[step], counted, plan)
 
 
 def test_items_keep_the_type_they_had_first(tmp_path: Path) -> None:

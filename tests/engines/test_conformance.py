@@ -9,6 +9,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow.parquet as pq
 import pytest
 
@@ -29,6 +30,19 @@ class Place:
 
 def in_duckdb(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
     return Place(log.table)
+
+
+def in_duckdb_table(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
+    """A table whose texts are of a collation by which many of them are equal."""
+    path = directory / "log.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.register("rows", log.table)
+        described = connection.execute("SELECT column_name, column_type FROM (DESCRIBE rows)").fetchall()
+        collated = {"VARCHAR": "VARCHAR COLLATE NOCASE.NOACCENT"}
+        kinds = ", ".join(f'"{name}" {collated.get(kind, kind)}' for name, kind in described)
+        connection.execute(f"CREATE TABLE log ({kinds})")
+        connection.execute("INSERT INTO log SELECT * FROM rows")
+    return Place(path, "log")
 
 
 def in_sqlite(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
@@ -66,6 +80,7 @@ def in_spark(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place
 Put = Callable[[Log, Path, pytest.FixtureRequest], Place]
 ENGINES = [
     pytest.param(in_duckdb, id="duckdb"),
+    pytest.param(in_duckdb_table, id="duckdb-table"),
     pytest.param(in_sqlite, id="sqlite"),
     pytest.param(in_postgresql, id="postgresql", marks=pytest.mark.xdist_group("postgresql")),
     pytest.param(in_spark, id="spark", marks=pytest.mark.xdist_group("spark")),

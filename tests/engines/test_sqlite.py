@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sqlite3
+import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy
 
-from dpwindows.engines.database import engine_at
+from dpwindows.engines import sqlite
+from dpwindows.engines.database import engine_at, fetch
 from dpwindows.engines.relation import EventQueries
-from dpwindows.engines.sqlite import _column, _read_only, _SQLite
+from dpwindows.engines.sqlite import _column, _file, _read_only, _SQLite
+from dpwindows.engines.sqlite_files import as_it_lies
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.recency import count_events, recency_sql
@@ -180,7 +186,8 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert [file.name for file in tmp_path.iterdir()] == ["l.db"]
     path.chmod(0o644)
-    with engine_at(_read_only(path)).connect() as connection, pytest.raises(sqlalchemy.exc.OperationalError):
+    engine = engine_at(_read_only(*_file(path), immutable=False))
+    with engine.connect() as connection, pytest.raises(sqlalchemy.exc.OperationalError):
         connection.exec_driver_sql("DELETE FROM log")
 
 
@@ -201,6 +208,131 @@ def test_a_log_that_is_written_to_meanwhile(tmp_path: Path) -> None:
         counted(engine)
     engine.dispose()
     writer.close()
+
+
+# --- files in write-ahead mode ---------------------------------------------------------------------------------------
+
+LATE = "INSERT INTO log VALUES ('late', 0, 1)"
+
+
+def alone(path: Path, rows: Rows, seconds_ago: float = 60) -> Path:
+    """A file in write-ahead mode that nobody has open, written to some time ago, in a folder of its own."""
+    path.parent.mkdir()
+    written(path, rows)
+    execute(path, "PRAGMA journal_mode = WAL", "PRAGMA user_version = 1")
+    assert beside(path) == {""}
+    assert path.read_bytes()[18:20] == b"\x02\x02"
+    os.utime(path, (time.time() - seconds_ago,) * 2)
+    return path
+
+
+def execute(path: Path, *statements: str) -> None:
+    """What another program does that has the file open for a moment."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        for statement in statements:
+            connection.execute(statement).fetchall()
+
+
+def beside(path: Path) -> set[str]:
+    """How the names in a file's folder go on after its own."""
+    return {file.name.removeprefix(path.name) for file in path.parent.iterdir()}
+
+
+def test_nothing_appears_beside_a_file_in_write_ahead_mode(tmp_path: Path) -> None:
+    path = alone(tmp_path / "w" / "l.db", [("a", 0, 1), ("b", 1, 1)])
+    before = (path.read_bytes(), path.stat().st_mtime_ns)
+    for source in (path, str(path), f"sqlite:///{path}"):
+        assert counted(source) == [1, 1]
+    assert (path.read_bytes(), path.stat().st_mtime_ns) == before
+    assert beside(path) == {""}
+
+
+def test_a_file_written_a_moment_ago_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Until a write would show in its time of modification; a file written to meanwhile is opened as any other."""
+    waited: list[float] = []
+    path = alone(tmp_path / "w" / "l.db", [("a", 0, 1)], seconds_ago=1)
+
+    def sleep(seconds: float) -> None:
+        waited.append(seconds)
+        os.utime(path, (path.stat().st_mtime - seconds,) * 2)
+
+    monkeypatch.setattr(time, "sleep", sleep)
+    assert counted(path) == [1, 0]
+    assert len(waited) == 1
+    assert 0 < waited[0] <= 1.1
+    assert beside(path) == {""}
+    os.utime(path)
+    monkeypatch.setattr(time, "sleep", lambda seconds: execute(path, LATE))
+    assert counted(path) == [2, 0]
+
+
+def test_a_time_ahead_of_the_clock_says_nothing(tmp_path: Path) -> None:
+    path = alone(tmp_path / "w" / "l.db", [("a", 0, 1)], seconds_ago=-3600)
+    with as_it_lies(path) as immutable:
+        assert not immutable
+    assert counted(path) == [1, 0]
+
+
+@pytest.mark.parametrize("way", ["counted", "damaged", "replaced", "removed"])
+def test_a_file_that_is_written_to_meanwhile_is_not_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    """Whatever was read, and whether or not it could be read at all."""
+    path = alone(tmp_path / "w" / "l.db", [(f"item {place}", 0, 1) for place in range(5000)])
+    other = written(tmp_path / "other.db", [("a", 0, 1)])
+
+    def meanwhile(*arguments: Any) -> Any:
+        if way == "replaced":
+            other.replace(path)
+        elif way == "removed":
+            path.unlink()
+        else:
+            execute(path, LATE)
+        if way == "damaged":
+            raise sqlite3.DatabaseError("database disk image is malformed")
+        return fetch(*arguments)
+
+    monkeypatch.setattr(sqlite, "fetch", meanwhile)
+    with pytest.raises(
+        EngineError, match=r"l\.db was written to while it was counted, and no count was made"
+    ) as caught:
+        counted(path)
+    assert caught.value.__suppress_context__
+    monkeypatch.undo()
+    if way in ("counted", "damaged"):
+        assert counted(path) == [5001, 0]
+
+
+def test_other_errors_are_told_where_nothing_was_written(tmp_path: Path) -> None:
+    path = alone(tmp_path / "w" / "l.db", [("a", "secret", 1)])
+    with pytest.raises(InputError, match="the time column 'at' is text and not all of it can be read"):
+        counted(path)
+    assert beside(path) == {""}
+
+
+def test_a_commit_that_is_only_in_the_log_is_counted(tmp_path: Path) -> None:
+    """That of a program that has the file open, by any name of the file, and what a crash or a copy has left."""
+    path = alone(tmp_path / "w" / "l.db", [("a", 0, 1)])
+    link, copies = tmp_path / "link.db", tmp_path / "copies"
+    link.symlink_to(path)
+    copies.mkdir()
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute(LATE)
+        os.utime(path, (0, 0))
+        assert counted(path) == counted(link) == counted(f"sqlite:///{link}") == [2, 0]
+        writer.execute("BEGIN IMMEDIATE")
+        writer.execute(LATE.replace("late", "never"))
+        assert counted(path) == [2, 0]
+        for ending in ("", "-wal"):
+            shutil.copy2(f"{path}{ending}", f"{copies}/l.db{ending}")
+    assert counted(copies / "l.db") == [2, 0]
+
+
+def test_a_file_in_another_mode_is_locked_while_it_is_read(tmp_path: Path) -> None:
+    for path, expected in ((written(tmp_path / "l.db", []), False), (alone(tmp_path / "w" / "l.db", []), True)):
+        os.utime(path, (0, 0))
+        with as_it_lies(path) as immutable:
+            assert immutable is expected
 
 
 def test_a_damaged_file(tmp_path: Path) -> None:

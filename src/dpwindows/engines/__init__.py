@@ -13,6 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
+from dpwindows.engines.files import first_bytes
 from dpwindows.errors import InputError
 from dpwindows.events import EngineSettings, EventColumns
 
@@ -100,7 +101,6 @@ def _home(source: object) -> str | None:
 
 def _is_sqlite_file(path: Path) -> bool:
     try:
-        with path.expanduser().open("rb") as stream:
-            return stream.read(16) == b"SQLite format 3\0"
+        return first_bytes(path.expanduser(), 16) == b"SQLite format 3\0"
     except (OSError, RuntimeError, ValueError):
         return False

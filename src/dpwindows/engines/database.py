@@ -18,6 +18,11 @@ if TYPE_CHECKING:
 
 _ROWS_AT_ONCE = 100_000
 _NOT_INSTALLED = "it needs packages that are not installed: pip install 'dpwindows[sql]'"
+# What libpq and the drivers above it take for a secret; `passfile` and `sslkey` only say where one is.
+_SECRETS = (
+    *("password", "passwd", "pwd", "sslpassword", "passphrase"),
+    *("oauth_client_secret", "scram_client_key", "scram_server_key"),
+)
 _SCHEMA = pa.schema([(name, pa.int64()) for name in ("k", "step", "recency", "delta")])
 
 
@@ -31,29 +36,43 @@ def parse_address(address: str, engine: str) -> URL:
         from sqlalchemy.engine import make_url
     except ImportError:
         raise InputError(f"to read a {engine} database {_NOT_INSTALLED}") from None
-    # Not left to the parser: what it cannot read may hold a password too.
+    # Not left to the parser alone: what it cannot read may hold a password too.
     if re.search(r"//[^/@]*:[^@?]*@", address) or re.search(r"[?&](ssl)?password=", address, re.IGNORECASE):
-        raise InputError(
-            "the connection address holds a password, which others can read in the list of processes and in the "
-            "history of the shell: leave it out, and give the password in a file with --password-file (in Python "
-            "EngineSettings(password_file=...)), in the environment variable PGPASSWORD, or in ~/.pgpass"
-        )
+        raise _with_secret()
     try:
-        return make_url(address)
+        url = make_url(address)
     except Exception:  # a part that is no number is a ValueError
         raise InputError(
             "the connection address cannot be read; it is written engine://user@host:port/database"
         ) from None
+    if url.password is not None or any(key.strip().lower() in _SECRETS for key in url.query):
+        raise _with_secret()
+    return url
+
+
+def _with_secret() -> InputError:
+    return InputError(
+        "the connection address holds a password, which others can read in the list of processes and in the history "
+        "of the shell: leave it out, and give the password in a file with --password-file (in Python "
+        "EngineSettings(password_file=...)), in the environment variable PGPASSWORD, or in ~/.pgpass"
+    )
 
 
 def with_password(url: URL, settings: EngineSettings) -> URL:
-    """The address with the password of the settings' file."""
+    """The address with the password of the settings' file.
+
+    Raises:
+        InputError: the file cannot be read, or its first line is empty. No message repeats a byte of it.
+    """
     if settings.password_file is None:
         return url
     try:
         lines = Path(settings.password_file).read_text("utf-8").splitlines()
-    except (OSError, UnicodeError) as error:
-        raise InputError(f"the password file {settings.password_file} cannot be read: {error}") from None
+    except UnicodeError:
+        raise InputError(f"the password file {settings.password_file} is not UTF-8 text") from None
+    except OSError as error:
+        reason = error.strerror or type(error).__name__
+        raise InputError(f"the password file {settings.password_file} cannot be read: {reason}") from None
     if not lines or not lines[0]:
         raise InputError(f"the first line of the password file {settings.password_file} is empty")
     return url.set(password=lines[0])

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from dpwindows.engines.dialect import quote_name, quote_text
 from dpwindows.engines.files import files_of, kind_of
-from dpwindows.engines.names import chosen_table, require_column, require_columns
+from dpwindows.engines.names import chosen_table, require_column, require_columns, require_told_apart
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EventColumns
 
@@ -116,11 +116,30 @@ def _parquet_signature(connection: duckdb.DuckDBPyConnection, file: Path, column
     """The types of our columns in one file; a column that the file itself lacks may come from its directory."""
     with reading(str(file)):
         described = connection.sql(
-            f"SELECT name, concat_ws(' ', type, converted_type, logical_type, precision, scale, num_children) "
-            f"FROM parquet_schema({_file_list([file])})"
+            f"SELECT name, num_children, concat_ws(' ', type, converted_type, logical_type, precision, scale, "
+            f"num_children) FROM parquet_schema({_file_list([file])}) ORDER BY column_id"
         ).fetchall()
-    types: dict[str, str] = dict(described)
+    own = _columns_of(described)
+    keys = {part.partition("=")[0] for part in file.parts[:-1] if "=" in part}
+    types = dict(own)
+    require_told_apart(columns, [name for name, _ in own] + sorted(keys - set(types)), str(file))
     return tuple(types.get(name, "") for _, name in columns.roles)
+
+
+def _columns_of(schema: Sequence[tuple[str, int | None, str]]) -> list[tuple[str, str]]:
+    """The names and types of a file's columns: in its tree of fields (name, fields within, type), those under the root.
+
+    The tree is written with the root first and every field before those within it.
+    """
+    found: list[tuple[str, str]] = []
+    within = 0  # fields that are still to come and lie within another one
+    for name, children, kind in schema[1:]:
+        if within:
+            within -= 1
+        else:
+            found.append((name, kind))
+        within += children or 0
+    return found
 
 
 def _csv_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
@@ -202,6 +221,7 @@ def _frame_parts(connection: duckdb.DuckDBPyConnection, source: object, columns:
         require_columns(columns, frame.schema.names, "the record batch reader")
     else:
         frame = _frame_table(source, columns)
+    require_told_apart(columns, frame.schema.names, "the data frame")
     with reading("the data frame"):
         connection.register(_FRAME, frame)
         return [_part(connection, _FRAME, columns, "the data frame")]
@@ -210,6 +230,7 @@ def _frame_parts(connection: duckdb.DuckDBPyConnection, source: object, columns:
 def _relation_reader(relation: duckdb.DuckDBPyRelation, columns: EventColumns) -> pa.RecordBatchReader:
     """A stream of our columns out of the caller's own connection."""
     require_columns(columns, relation.columns, "the relation")
+    require_told_apart(columns, relation.columns, "the relation")
     kinds = dict(zip(relation.columns, (kind.id for kind in relation.types), strict=True))
     wanted = {name: quote_name(name) for _, name in columns.roles}
     if kinds[columns.item] in _NO_ARROW_TYPE:
@@ -248,11 +269,23 @@ def _frame_table(source: object, columns: EventColumns) -> pa.Table:
 
 
 def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventColumns, what: str) -> Part:
-    """Our columns of a relation, once it is known to have them."""
+    """Our columns of a relation, once it is known to have them; of text, one is equal to another if its bytes are."""
     require_columns(columns, connection.sql(f"SELECT * FROM {relation}").columns, what)
-    sql = _select({role: quote_name(name) for role, name in columns.roles}, relation)
-    selected = connection.sql(sql)
-    return Part(sql, dict(zip(selected.columns, (kind.id for kind in selected.types), strict=True)))
+    chosen = {role: quote_name(name) for role, name in columns.roles}
+    selected = connection.sql(_select(chosen, relation))
+    types: dict[str, str] = dict(zip(selected.columns, (kind.id for kind in selected.types), strict=True))
+    compared = {role: _by_bytes(name) if types[role] == "varchar" else name for role, name in chosen.items()}
+    return Part(_select(compared, relation), types)
+
+
+def _by_bytes(text: str) -> str:
+    """Text that is compared by its bytes, whatever collation its column, its view or the engine has for it.
+
+    A collation is part of a column's type, and GROUP BY, PARTITION BY and = go by it wherever the column is handed on.
+    Naming another one changes the type alone: nothing is computed. It can be named for plain text only, of which JSON
+    and types that a user made of text are told by the cast, which does nothing else.
+    """
+    return f'CAST({text} AS VARCHAR) COLLATE "binary"'
 
 
 def _select(chosen: dict[str, str], relation: str) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from dpwindows.errors import InputError
@@ -57,8 +59,7 @@ def _is_visible(file: Path, directory: Path) -> bool:
 def _kind(path: Path) -> str:
     """Parquet, DuckDB or CSV, by the first bytes where these tell and by the name otherwise."""
     try:
-        with path.open("rb") as stream:
-            head = stream.read(12)
+        head = first_bytes(path, 12)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     name = path.name.lower()
@@ -71,3 +72,40 @@ def _kind(path: Path) -> str:
     raise InputError(
         f"{path} is neither Parquet nor a DuckDB database, and its name does not end as CSV does ({CSV_SUFFIXES[0]})"
     )
+
+
+def first_bytes(path: Path, number: int) -> bytes:
+    """The first bytes of a file, without taking its locks from a database that is open in this process.
+
+    A process that closes a file gives up every lock it has on it (POSIX has it so), also those that a database library
+    relies on which has the same file open: another process could then write to it at the same time. So where this
+    process has the file open already, it is read through that handle, and none is closed.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    for handle in _handles_of(path):
+        try:
+            head = os.pread(handle, number, 0)
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return head
+        except OSError:  # open for writing only, or closed by now
+            continue
+    with path.open("rb") as stream:
+        return stream.read(number)
+
+
+def _handles_of(path: Path) -> Iterator[int]:
+    """The handles that this process has of a file, where the system tells."""
+    wanted = path.stat()
+    try:
+        names = [file.name for file in Path("/dev/fd").iterdir()]
+    except OSError:
+        return
+    for handle in map(int, filter(str.isdigit, names)):
+        try:
+            found = os.fstat(handle)
+        except OSError:  # closed by now, as is the one that the folder was listed by
+            continue
+        if os.path.samestat(found, wanted):
+            yield handle

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import re
+from collections import Counter
 from collections.abc import Sequence
 
 from dpwindows.errors import InputError
@@ -23,6 +25,23 @@ def require_column(name: str, role: str, available: Sequence[str], what: str) ->
         )
     if available.count(name) > 1:
         raise InputError(f"{what} has {available.count(name)} columns named {name!r}; rename the {role} column")
+
+
+def require_told_apart(columns: EventColumns, available: Sequence[str], what: str) -> None:
+    """Raise `InputError` if a column that is read may be taken for one whose name differs from another's in case only.
+
+    For an engine that tells u from U by a number, U is U_1, and what was U_1 is U_1_1: each name may be that of any
+    other one that it is made of.
+    """
+    folded = Counter(map(str.lower, available))
+    for role, name in columns.roles:
+        makings = {name.lower()[: found.start()] for found in re.finditer(r"(?=(_[0-9]+)*\Z)", name.lower())}
+        twins = [other for other in available if folded[other.lower()] > 1 and other.lower() in makings]
+        if twins:
+            raise InputError(
+                f"{what} has columns whose names are the same but for case ({listed(twins)}), and {name!r} for the "
+                f"{role} may be read from another one than is meant: rename them, or leave out those not needed"
+            )
 
 
 def chosen_table(

@@ -1,4 +1,4 @@
-"""SQLite files, through SQLAlchemy, opened read-only.
+"""SQLite files, through SQLAlchemy, opened read-only and left alone (see `sqlite_files`).
 
 SQLite types values, not columns: a first pass over the table finds which types its columns hold, and a column that
 mixes them is refused, since 7 and '7' may be one item or two. Text is compared as bytes, whatever the collation of its
@@ -21,6 +21,7 @@ from dpwindows.engines.database import engine_at, fetch, own_engine, parse_addre
 from dpwindows.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind, quote_name, quote_text
 from dpwindows.engines.names import chosen_table, require_columns
 from dpwindows.engines.relation import EventQueries, unreadable
+from dpwindows.engines.sqlite_files import as_it_lies
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.recency import recency_sql
@@ -99,9 +100,13 @@ def signed_counts(
 
     `source` is a path, an address such as sqlite:///path, or a SQLAlchemy engine.
     """
-    engine, dialect = _engine(source, settings), _SQLite()
+    dialect = _SQLite()
     said: list[str] = []
-    with translated(lambda error: _explain(error, said, columns)), _snapshot(engine, said) as connection:
+    with (
+        _engine(source, settings) as engine,
+        translated(lambda error: _explain(error, said, columns)),
+        _snapshot(engine, said) as connection,
+    ):
         relation, types = _relation(connection, columns, table)
         events = EventQueries(dialect, columns, timeline, cap=max(thresholds)).sql(relation, types)
         weighted = columns.count is not None
@@ -109,7 +114,8 @@ def signed_counts(
         return fetch(connection, query)
 
 
-def _engine(source: object, settings: EngineSettings) -> Engine:
+@contextmanager
+def _engine(source: object, settings: EngineSettings) -> Iterator[Engine]:
     settings.refuse(
         "sqlite",
         memory_limit="SQLite sorts on disk what does not fit its cache",
@@ -121,23 +127,32 @@ def _engine(source: object, settings: EngineSettings) -> Engine:
     if sqlite3.sqlite_version_info < _OLDEST:
         raise EngineError(f"Python's SQLite is {sqlite3.sqlite_version}; counting needs 3.28 or newer")
     if isinstance(source, str | Path):
-        return engine_at(_read_only(source))
-    if engine := own_engine(source, "sqlite"):
-        return engine
-    raise InputError(
-        "the engine sqlite reads the path of a SQLite file, an address such as sqlite:///path, or a SQLAlchemy engine "
-        f"for SQLite; got {type(source).__name__}"
-    )
+        address, path = _file(source)
+        with as_it_lies(path) as immutable:
+            yield engine_at(_read_only(address, path, immutable=immutable))
+    elif engine := own_engine(source, "sqlite"):
+        yield engine
+    else:
+        raise InputError(
+            "the engine sqlite reads the path of a SQLite file, an address such as sqlite:///path, or a SQLAlchemy "
+            f"engine for SQLite; got {type(source).__name__}"
+        )
 
 
-def _read_only(source: str | Path) -> URL:
-    """The address of a file such that it is opened for reading only."""
+def _file(source: str | Path) -> tuple[URL, Path]:
+    """The address that a source is or stands for, and the file there."""
     text = str(source)
     address = parse_address(text if "://" in text else "sqlite://", "SQLite")
     path = Path((address.database or "") if "://" in text else text).expanduser()
     if not path.is_file():
         raise InputError(f"there is no SQLite file {path}")
-    return address.set(database=f"file:{quote(str(path.absolute()))}", query={"mode": "ro", "uri": "true"})
+    return address, path
+
+
+def _read_only(address: URL, path: Path, *, immutable: bool) -> URL:
+    """The address of a file such that it is opened for reading only; immutable: without locks, and files beside it."""
+    query = {"mode": "ro", "uri": "true"} | ({"immutable": "1"} if immutable else {})
+    return address.set(database=f"file:{quote(str(path.absolute()))}", query=query)
 
 
 @contextmanager

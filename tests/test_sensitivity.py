@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows import period_sensitivity, sensitivity
+from dpwindows import period_sensitivity, rectangles, sensitivity
 from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.integer_maps import AnchoredDifferences, Filter, Identity, Tree, WeightedCounter
 from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
@@ -134,8 +134,8 @@ CEILINGS: dict[tuple[str, str, str], tuple[float, float]] = {
     ("optimal-filter", "rolling", "item-add-remove"): (1.15, 1.25),
     ("crossed-counters", "any", "item"): (1.12, 1.12),
     ("crossed-counters", "any:m", "item"): (1.12, 1.12),
-    ("tensor-filter", "any", "event"): (1.52, 2.8),
-    ("tensor-filter", "any:m", "event"): (1.52, 4.01),
+    ("tensor-filter", "any", "event"): (1.02, 1.52),
+    ("tensor-filter", "any:m", "event"): (1.04, 3.01),  # several thresholds at m = 1, where no filter is wanted
     ("counters", "any", "item"): (1.01, 1.01),
     ("counters", "any:m", "item"): (1.01, 1.01),
     ("anchored-differences", "rolling", "event"): (2.4, 2.4),
@@ -440,7 +440,7 @@ def test_tensor_filters_with_any_taps_widths_and_extents(thresholds: tuple[int, 
         for longest, width in itertools.product(range(1, steps + 1), range(1, steps + 1)):
             extent = min(width + longest - 1, steps)
             for taps in (contracting_taps(rng, steps), (101, -100)):
-                bound = sensitivity.any_tensor_event_l2(taps, width, extent, thresholds)
+                bound = rectangles.any_tensor_event_l2(taps, width, extent, thresholds)
 
                 def make_map(size: int, taps: tuple[int, ...] = taps) -> Filter:
                     return Filter(size, taps[:size])
@@ -615,18 +615,6 @@ def test_prefix_sums_are_exact_beyond_64_bits() -> None:
     assert [int(value) for value in sensitivity.prefix_sums([2, -1, -1], 2)] == [2, 1]
 
 
-@pytest.mark.parametrize("parts", [1, 2, 3, 5, 10])
-def test_best_square_sums_against_an_exact_dynamic_programme(parts: int) -> None:
-    rng = np.random.default_rng(15)
-    for _ in range(10):
-        norms = sensitivity.interval_norms(contracting_taps(rng, 20), 20)
-        best = [0] * 21
-        for _ in range(parts):
-            best = [max(best[n - m] + norms[m] ** 2 for m in range(n + 1)) for n in range(21)]
-        for bound, exact in zip(sensitivity._best_square_sums(norms, parts), best, strict=True):
-            assert exact <= bound <= exact * (1 + 1e-11) + 1
-
-
 BROKEN_SIGNS = [(1, 1), (-1, 0), (0, 0), (5, -1, -2), (5, -2, 1), (2, -1, -1), (2, -3), (1, 0, -1, 0), (3, -1, -1, -1)]
 
 
@@ -639,8 +627,8 @@ def test_violated_signs_are_refused(taps: tuple[int, ...]) -> None:
         lambda: sensitivity.rolling_filter_add_remove_l2(taps, 3, 9, (1,)),
         lambda: period_sensitivity.rolling_filter_period_l2(taps, 3, 9, 9, (1,)),
         lambda: sensitivity.cumulative_filter_event_l2(taps, 9, (1, 2)),
-        lambda: sensitivity.any_tensor_event_l2(taps, 9, 9, (1,)),
-        lambda: sensitivity.any_tensor_event_l2(taps, 9, 9, (2,)),
+        lambda: rectangles.any_tensor_event_l2(taps, 9, 9, (1,)),
+        lambda: rectangles.any_tensor_event_l2(taps, 9, 9, (2,)),
     ]
     for call in refused:
         with pytest.raises(ValueError, match="contracting signs"):

@@ -22,6 +22,7 @@ count is `left(a) + right(t)`; `left` does not increase with a, `right` does not
   between runs (they are taken as long as they are); over all thresholds the total length is at most W.
 - *Any window*: threshold k flips where `left(a) = i` and `right(t) = k-1-i`: **k rectangles `I_i x J_{k-1-i}`**, the
   `I_i` disjoint intervals of starts at or before s, the `J_j` disjoint intervals of ends at or after s (some empty).
+  What they cost through a product of two filters is bounded in `dpwindows.rectangles`.
 
 **What one whole item changes.** Let `f` be the answers of the log that holds that item alone. Under add/remove
 `g = f` (up to sign); under the formal item-level relation `g = f - f'`.
@@ -37,7 +38,6 @@ count is `left(a) + right(t)`; `left` does not increase with a, `right` does not
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from itertools import accumulate, pairwise
 from typing import Any, TypeVar
@@ -283,69 +283,6 @@ def most_runs(k: int, length: int, steps: int) -> int:
 
 
 # --- Any window -----------------------------------------------------------------------------------------------------
-
-
-def any_tensor_event_l2(taps: Sequence[int], block: int, extent: int, thresholds: Thresholds) -> int:
-    """Any windows, one occurrence added or removed, through one contracting filter on starts and on ends.
-
-    Starts are cut into blocks of `block`; with each block of starts all ends from its first step on are measured,
-    `extent` of them (the last blocks are cut at T; one block with `extent = T` measures everything).
-
-    Proof. *One block, one threshold k.* The filters have a finite horizon here; taking them on an unbounded one only
-    adds rows to `L x L`, so the norm there bounds the norm here, and G below is the unbounded Gram matrix. g is 1 on
-    k rectangles `I_i x J_i`, the I disjoint, the J disjoint. Write `A_ij = 1_Ii' G 1_Ij` and B likewise for the J, so
-    that `||M g||^2 = sum_ij A_ij B_ij`. For i != j both are <= 0 (signs lemma) and `sum_{j != i} |A_ij| <= A_ii`, row
-    sums of G being >= 0. Moreover `|B_ij| <= min(B_ii, B_jj) / 2`: fill the gap between J_i and J_j into J_j, which
-    only adds terms of that sign; for touching intervals of lengths n, m, `2 B = q(n+m) - q(n) - q(m) >= -q(n)`, q being
-    increasing; likewise with the roles changed. So the cross terms add at most
-    `sum_{i != j} |A_ij| (B_ii + B_jj) / 4 = sum_i B_ii sum_{j != i} |A_ij| / 2 <= sum_i A_ii B_ii / 2`, and
-    `||M g||^2 <= 3/2 sum_i q(|I_i|) q(|J_i|)`; for k = 1 there is no cross term and no factor. By Cauchy-Schwarz
-    the sum is at most `sqrt(F(m) F(n))` where `F(m)` is the largest `sum_{i<=k} q(m_i)^2` over `sum m_i <= m`, and m,
-    n are the numbers of starts at or before s, and ends at or after s, in the block.
-    *Blocks and thresholds.* These are measured apart, so squared bounds add. An event at offset o = 1..block of a
-    block is at offset o + block, o + 2 block, ... of the blocks before it, while that is at most `extent`; at offset
-    o there are `min(o, block)` starts at or before it and `extent - o + 1` ends at or after it. The largest sum over
-    o is returned. QED. Reversing an axis (which decoding may prefer) leaves every interval an interval.
-    """
-    require_contracting_signs(taps)
-    norms = interval_norms(taps, max(block, extent))
-    totals = [0] * (extent + 1)
-    for k in thresholds:
-        best = _best_square_sums(norms, k)
-        for offset in range(1, extent + 1):
-            starts, ends = min(offset, block), extent - offset + 1
-            if k == 1:
-                totals[offset] += norms[starts] * norms[ends]
-            else:
-                totals[offset] += -(-3 * (math.isqrt(best[starts] * best[ends]) + 1) // 2)
-    return max(sum(totals[offset::block]) for offset in range(1, min(block, extent) + 1))
-
-
-def _best_square_sums(norms: Sequence[int], parts: int) -> list[int]:
-    """Upper bounds on the largest `sum q(n_i)^2` over at most `parts` lengths with sum at most n, for every n.
-
-    A (max, +) convolution in floating point, doubled up; each entry is a maximum of sums of at most `parts` rounded
-    terms, so its relative error is below (log2(parts) + 2) 2^-52, and the result is raised by 2^-40 of itself.
-    """
-    squares = np.array([float(norm) ** 2 for norm in norms])
-    if parts == 1:
-        return [norm**2 for norm in norms]
-    best = np.zeros_like(squares)
-    power, left = squares, min(parts, len(norms) - 1)
-    while left:
-        if left & 1:
-            best = _max_plus(best, power)
-        left >>= 1
-        if left:
-            power = _max_plus(power, power)
-    return [math.ceil(value * (1 + 2.0**-40)) for value in best]
-
-
-def _max_plus(first: NDArray[np.float64], second: NDArray[np.float64]) -> NDArray[np.float64]:
-    result = np.empty_like(first)
-    for n in range(len(first)):
-        result[n] = (first[: n + 1] + second[n::-1]).max()
-    return result
 
 
 def any_counters_l2(taps: Sequence[int], reach: int, steps: int, thresholds: Thresholds, *, formal: bool) -> int:

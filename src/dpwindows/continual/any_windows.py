@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows import sensitivity
+from dpwindows import rectangles, sensitivity
 from dpwindows.accounting import GAUSSIAN, LAPLACE
 from dpwindows.continual.along_time import best_tree
 from dpwindows.continual.causal_maps import CausalFilter, CausalIdentity, CausalMap
@@ -25,6 +25,7 @@ from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.queries import AnyWindow
 from dpwindows.strategies.design import Problem
 from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
+from dpwindows.strategies.square import event_cost
 from dpwindows.windows import longest_window
 
 _BRANCHINGS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
@@ -41,10 +42,10 @@ def crossed_filters(problem: Problem, horizon: int | None) -> Iterator[StepDesig
         alpha, decay = search(error, longest)
         bits = problem.bits // 2 + 1
         taps = integer_taps(alpha, decay, extent, bits)
-        bound = sensitivity.any_tensor_event_l2(taps, width, extent, problem.thresholds)
+        bound = rectangles.any_tensor_event_l2(taps, width, extent, problem.thresholds)
         shape = BlocksShape(longest, width, extent, Filter(width, taps[:width]), CausalFilter(taps), backward)
         parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "width": width, "bits_per_axis": bits}
-        proof = "dpwindows.sensitivity.any_tensor_event_l2"
+        proof = "dpwindows.rectangles.any_tensor_event_l2"
         moved = _moved(shape)
         yield StepDesign(
             problem, shape, "tensor-filter", bound, moved, proof, parameters | {"starts_backward": backward}
@@ -68,20 +69,7 @@ def _filters_error(problem: Problem, sizes: tuple[int, int, int], backward: bool
         totals = np.concatenate([[0.0], np.cumsum(variance)])
         spans = totals[until] - totals[starts]
         typical = float((along_starts * spans).sum() / (until - starts).sum())
-    return float(np.sqrt(typical * _filters_bound(real_interval_norms(taps, extent), width, extent, problem)))
-
-
-def _filters_bound(norms: FloatArray, width: int, extent: int, problem: Problem) -> float:
-    """The certified bound's shape in floating point, with an even split into k parts in place of the best one."""
-    offsets = np.arange(1, extent + 1)
-    starts, ends = np.minimum(offsets, width), extent - offsets + 1
-    totals = np.zeros(extent)
-    for k in problem.thresholds:
-        places = np.arange(len(norms))
-        parts = np.interp(starts / k, places, norms) * np.interp(ends / k, places, norms)
-        totals += (1.0 if k == 1 else 1.5 * k) * parts
-    padded = np.concatenate([totals, np.zeros(-extent % width)])
-    return float(padded.reshape(-1, width).sum(axis=0).max())
+    return float(np.sqrt(typical * event_cost(real_interval_norms(taps, extent), width, extent, problem.thresholds)))
 
 
 def crossed_trees(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:

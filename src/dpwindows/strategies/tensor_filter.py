@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpwindows import sensitivity
+from dpwindows import rectangles
 from dpwindows.accounting import GAUSSIAN
-from dpwindows.integer_maps import Filter, FloatArray
+from dpwindows.integer_maps import Filter
 from dpwindows.privacy import EventLevel
 from dpwindows.queries import AnyWindow
 from dpwindows.strategies.design import BlocksDesign, Design, Problem, score
 from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
-from dpwindows.strategies.square import block_widths
+from dpwindows.strategies.square import block_widths, event_cost
 from dpwindows.windows import longest_window
 
 NAME = "tensor-filter"
@@ -39,12 +39,12 @@ def _best_square(problem: Problem, width: int) -> Design:
     # kernel's bounds on integers.
     bits = problem.bits // 2 + 1
     taps = integer_taps(alpha, decay, extent, bits)
-    bound = sensitivity.any_tensor_event_l2(taps, width, extent, problem.thresholds)
+    bound = rectangles.any_tensor_event_l2(taps, width, extent, problem.thresholds)
     return BlocksDesign(
         problem,
         NAME,
         bound,
-        "dpwindows.sensitivity.any_tensor_event_l2",
+        "dpwindows.rectangles.any_tensor_event_l2",
         {"alpha": alpha, "decay": decay, "taps": len(taps), "width": width, "bits_per_axis": bits},
         width=width,
         make_map=lambda size: Filter(size, taps[:size]),
@@ -66,17 +66,4 @@ def _error(problem: Problem, width: int, extent: int, longest: int, alpha: float
         starts = np.arange(width)
         until = np.minimum(starts + longest, extent)
         worst = float((variance[:width] * (totals[until] - totals[starts])).sum() / (until - starts).sum())
-    return float(np.sqrt(worst * _real_bound(real_interval_norms(taps, max(width, extent)), width, extent, problem)))
-
-
-def _real_bound(norms: FloatArray, width: int, extent: int, problem: Problem) -> float:
-    """The certified bound's shape in floating point, with an even split into k parts in place of the best one."""
-    offsets = np.arange(1, extent + 1)
-    starts, ends = np.minimum(offsets, width), extent - offsets + 1
-    totals = np.zeros(extent)
-    for k in problem.thresholds:
-        factor = 1.0 if k == 1 else 1.5 * k
-        parts = np.interp(starts / k, np.arange(len(norms)), norms), np.interp(ends / k, np.arange(len(norms)), norms)
-        totals += factor * parts[0] * parts[1]
-    padded = np.concatenate([totals, np.zeros(-extent % width)])
-    return float(padded.reshape(-1, width).sum(axis=0).max())
+    return float(np.sqrt(worst * event_cost(real_interval_norms(taps, extent), width, extent, problem.thresholds)))

@@ -167,7 +167,7 @@ def largest_change(norms: Sequence[int], block: int, extent: int, offset: int, t
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (4,), (1, 2), (2, 3), (1, 3), (1, 2, 3), (3, 4)], ids=str)
 def test_no_change_on_the_unbounded_horizon_exceeds_the_bound(thresholds: tuple[int, ...]) -> None:
     rng = np.random.default_rng(sum(thresholds))
-    for extent, block in [(7, 7), (7, 4), (8, 5), (5, 3), (6, 3), (7, 3), (6, 2), (5, 1)]:
+    for extent, block in [(7, 7), (7, 4), (8, 5), (5, 3), (6, 3), (7, 3), (6, 2), (5, 1), (3, 2), (3, 1), (2, 1)]:
         in_use = integer_taps(0.5, 0.9, extent, 8)
         for taps in (*(contracting_taps(rng, extent) for _ in range(3)), (101, -100), in_use):
             norms = interval_norms(taps, extent)

@@ -15,8 +15,8 @@ import pytest
 
 from dpwindows.engines.duckdb_sources import _columns_of
 from dpwindows.engines.names import require_told_apart
-from dpwindows.errors import InputError
-from dpwindows.events import EventColumns
+from dpwindows.errors import EngineError, InputError
+from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.recency import count_events
 from dpwindows.timeline import Timeline
 
@@ -50,6 +50,21 @@ def test_the_columns_of_a_tree_of_fields() -> None:
     tree += [("c", None, "int"), ("b", None, "text"), ("empty", 0, "struct"), ("c", 1, "list"), ("a", None, "int")]
     assert _columns_of(tree) == [("a", "struct"), ("b", "text"), ("empty", "struct"), ("c", "list")]
     assert _columns_of([("root", 0, "")]) == []
+
+
+@pytest.mark.parametrize("limit", ["1KB", "300KB", "500KB", "1MB"])
+@pytest.mark.parametrize("name", ["log.parquet", "log.duckdb"])
+def test_too_little_memory_to_look_into_a_file(tmp_path: Path, name: str, limit: str) -> None:
+    """It is not the file that is wrong, wherever the memory runs out."""
+    rows = "SELECT 'item ' || range AS id, 0 AS day FROM range(100000)"
+    if name == "log.parquet":
+        duckdb.execute(f"COPY ({rows}) TO '{tmp_path / name}'")
+    else:
+        with duckdb.connect(tmp_path / name) as connection:
+            connection.execute(f"CREATE TABLE log AS {rows}")
+    settings = EngineSettings(limit, threads=1, progress=False)
+    with pytest.raises(EngineError, match="raise memory_limit"):
+        count_events(tmp_path / name, EventColumns("id", "day"), Timeline.of_steps(1), [1], settings=settings)
 
 
 # --- names that differ in case only -----------------------------------------------------------------------------------

@@ -51,6 +51,8 @@ def reading(what: str) -> Iterator[None]:
     """Turn what the engine says while a source is opened into our two kinds of errors."""
     try:
         yield
+    except duckdb.OutOfMemoryException:
+        raise out_of_memory() from None
     except duckdb.Error as error:
         text = str(error)
         if "already attached" in text or "file handle conflict" in text:
@@ -60,6 +62,14 @@ def reading(what: str) -> Iterator[None]:
         if "lock on file" in text:
             raise EngineError(f"{what} is locked by another process that writes to it; try again later") from None
         raise InputError(f"{what} cannot be read: {_first_line(error)}") from None
+
+
+def out_of_memory() -> EngineError:
+    """The error for an engine whose memory does not suffice, be it to open a file."""
+    return EngineError(
+        "the engine ran out of memory or of disk to spill to; raise memory_limit, take fewer threads, "
+        "or give a spill_directory with more room"
+    )
 
 
 def _first_line(error: Exception) -> str:
@@ -116,10 +126,11 @@ def _parquet_signature(connection: duckdb.DuckDBPyConnection, file: Path, column
     """The types of our columns in one file; a column that the file itself lacks may come from its directory."""
     with reading(str(file)):
         described = connection.sql(
-            f"SELECT name, num_children, concat_ws(' ', type, converted_type, logical_type, precision, scale, "
-            f"num_children) FROM parquet_schema({_file_list([file])}) ORDER BY column_id"
+            f"SELECT column_id, name, num_children, concat_ws(' ', type, converted_type, logical_type, precision, "
+            f"scale, num_children) FROM parquet_schema({_file_list([file])})"
         ).fetchall()
-    own = _columns_of(described)
+    # Sorted here: the engine takes more memory for it than it may have been given.
+    own = _columns_of([field[1:] for field in sorted(described)])
     keys = {part.partition("=")[0] for part in file.parts[:-1] if "=" in part}
     types = dict(own)
     require_told_apart(columns, [name for name, _ in own] + sorted(keys - set(types)), str(file))

@@ -487,7 +487,7 @@ def test_times_that_do_not_fit_the_timeline(times: pa.Array, timeline: Timeline,
     [
         (pa.array([1.0]), "the count column 'n' is of type DOUBLE; counts must be of an integer type"),
         (pa.array([True]), "of type BOOLEAN"),
-        (pa.array([Decimal("1.5")]), "of type DECIMAL"),
+        (pa.array([Decimal("1.5")]), "the count column 'n' holds decimals, and not all of them are whole numbers"),
     ],
 )
 def test_counts_must_be_integers(counts: pa.Array, message: str) -> None:
@@ -500,6 +500,23 @@ def test_counts_of_any_integer_type(kind: pa.DataType) -> None:
     table = pa.table({"id": ["a", "a", "b"], "when": [0, 0, 0], "n": pa.array([100, 27, 126], kind)})
     for k, expected in ((1, 2), (126, 2), (127, 1), (128, 0), (1000, 0)):
         assert daily(table, EventColumns("id", "when", "n"), Timeline.of_steps(1), k=k) == [expected]
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "DECIMAL(4, 0)", "DECIMAL(9, 2)", "DECIMAL(38, 20)"])
+def test_counts_that_are_sums(kind: str) -> None:
+    """A sum is of a wider type than what it adds up."""
+    sums = duckdb.sql(f"SELECT i % 3 AS id, 0 AS at, sum(i::{kind}) AS n FROM range(12) AS log(i) GROUP BY id")
+    for k, expected in ((18, 3), (19, 2), (22, 2), (23, 1), (26, 1), (27, 0)):
+        assert daily(sums, EventColumns("id", "at", "n"), Timeline.of_steps(1), k=k) == [expected]
+
+
+def test_decimal_counts_of_any_width() -> None:
+    columns = EventColumns("id", "at", "n")
+    huge = duckdb.sql("SELECT 1 AS id, 0 AS at, '99999999999999999999999999999999999999'::DECIMAL(38, 0) AS n")
+    assert daily(huge, columns, Timeline.of_steps(1), k=1000) == [1]
+    small = duckdb.sql("SELECT 1 AS id, 0 AS at, '0.00000000000000000000000000000000000001'::DECIMAL(38, 38) AS n")
+    with pytest.raises(InputError, match="the count column 'n' holds decimals, and not all of them are whole numbers"):
+        daily(small, columns, Timeline.of_steps(1))
 
 
 # --- rows that do not count ------------------------------------------------------------------------------------------

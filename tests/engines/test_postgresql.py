@@ -127,7 +127,7 @@ def test_times_far_outside_are_no_error(server: PostgreSQL, owner: psycopg.Conne
         ("numeric", DAYS, "of type NUMERIC; steps of 1d need"),
         ("time", DAYS, "of type TIME WITHOUT TIME ZONE; steps of 1d"),
         ("date", STEPS, "of type DATE, but the timeline has integer steps"),
-        ("numeric", STEPS, "of type NUMERIC, but the timeline has integer steps"),
+        ("boolean", STEPS, "of type BOOLEAN, but the timeline has integer steps"),
     ],
 )
 def test_times_that_do_not_fit(
@@ -169,7 +169,20 @@ def test_counts(server: PostgreSQL, owner: psycopg.Connection) -> None:
     with pytest.raises(InputError, match="the count column 'n' is text and not all of it") as caught:
         counted(server.address(), weighted, table="texts")
     assert "secret" not in str(caught.value)
-    for kind in ("numeric", "real", "boolean"):
+    owner.execute("CREATE TABLE sums AS SELECT id, at, sum(n) AS n FROM log GROUP BY id, at")
+    assert [counted(server.address(), weighted, k=k, table="sums")[0] for k in (1, 2, 3)] == [2, 2, 1]
+    owner.execute("CREATE TABLE wide (id text, at numeric, n numeric)")
+    owner.execute("INSERT INTO wide VALUES ('a', 0, 1e100), ('b', 0.000, -1e100), ('c', 1e100, 1), ('d', -1e100, 1)")
+    owner.execute("INSERT INTO wide VALUES ('e', 1.0, 2.00), ('f', 1, 3)")
+    assert counted(server.address(), weighted, k=3, table="wide") == [1, 1]
+    for value in ("0.5", "NaN", "Infinity", "-Infinity", "1.00000000000000000000000001"):
+        owner.execute(
+            f"DROP TABLE IF EXISTS other; CREATE TABLE other AS SELECT * FROM wide; "
+            f"INSERT INTO other VALUES ('g', 0, '{value}')"
+        )
+        with pytest.raises(InputError, match="the count column 'n' holds decimals, and not all of them are whole"):
+            counted(server.address(), weighted, table="other")
+    for kind in ("real", "boolean"):
         owner.execute(f"DROP TABLE IF EXISTS other; CREATE TABLE other (id text, at integer, n {kind})")
         with pytest.raises(InputError, match=f"of type {kind.upper()}; counts must be of an integer type"):
             counted(server.address(), weighted, table="other")

@@ -27,10 +27,11 @@ if TYPE_CHECKING:
 
 _KINDS = {
     Kind.INTEGER: ("tinyint", "smallint", "int", "bigint"),
+    Kind.DECIMAL: ("decimal",),
     Kind.WALL: ("timestamp_ntz",),
     Kind.INSTANT: ("timestamp",),
     Kind.DATE: ("date",),
-    Kind.EXACT: ("boolean", "binary", "decimal", "time"),
+    Kind.EXACT: ("boolean", "binary", "time"),
     Kind.FLOAT: ("float", "double"),
     Kind.NESTED: ("array", "map", "struct", "variant"),
     Kind.TEXT: ("string", "char", "varchar"),
@@ -94,7 +95,7 @@ class _Spark(Dialect):
         )
 
     def failure(self, message: str, column: str) -> str:
-        return f"CAST(raise_error(concat({quote_text(message)}, left({column}, 0))) AS BIGINT)"
+        return f"CAST(raise_error(concat({quote_text(message)}, left(CAST({column} AS STRING), 0))) AS BIGINT)"
 
 
 def signed_counts(

@@ -229,6 +229,11 @@ def test_csv_files_may_order_their_columns_differently(tmp_path: Path) -> None:
     assert daily(tmp_path) == [2, 1, 0, 0, 0]
 
 
+def test_csv_files_that_were_joined_repeat_their_line_of_names(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "joined.csv", "id,when\na,2013-01-01\nid,when\nb,2013-01-01\nid,2013-01-02\n")
+    assert daily(path) == [2, 1, 0, 0, 0]
+
+
 def test_csv_times_with_and_without_offset(tmp_path: Path) -> None:
     times = ["2013-01-01", "2013-01-01 23:59", "2013-01-01T23:59:59.999999", "2013-01-01T23:30:00Z"]
     times += ["2013-01-02T04:59:59Z", "2013-01-02T05:00:00Z", "2013-01-02T10:30:00+05:30", "2013-01-02T01:00:00-05"]

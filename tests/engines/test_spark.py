@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -102,7 +103,7 @@ def test_what_spark_writes_is_read_alike(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_sources_that_are_refused(spark: SparkSession, view: str, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("id,at\n")
+    duckdb.connect(tmp_path / "a.duckdb").close()
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and then nothing")
     mixed = tmp_path / "mixed"
     mixed.mkdir()
@@ -115,7 +116,7 @@ def test_sources_that_are_refused(spark: SparkSession, view: str, tmp_path: Path
         ("nowhere.visits", {}, r"Spark cannot read the events \(TABLE_OR_VIEW_NOT_FOUND\)"),
         ("not a name", {}, r"Spark cannot read the events \(PARSE_SYNTAX_ERROR\)"),
         (f"file://{tmp_path}/none", {}, r"Spark cannot read the events \(PATH_NOT_FOUND\)"),
-        (tmp_path / "a.csv", {}, "reads Parquet files, and .* is CSV; leave --engine out for DuckDB"),
+        (tmp_path / "a.duckdb", {}, "reads Parquet and CSV files, and .* is DuckDB; leave --engine out for DuckDB"),
         (tmp_path / "torn.parquet", {}, "it is no whole Parquet file"),
         (tmp_path / "nano.parquet", {}, "the time column 'at' holds nanoseconds, which Spark does not read"),
         (mixed, {}, r"item column 'id' has different types in different files \(int64, string\)"),

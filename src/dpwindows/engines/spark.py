@@ -16,6 +16,7 @@ import pyarrow as pa
 from dpwindows.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.engines.names import require_columns
 from dpwindows.engines.relation import EventQueries, unreadable
+from dpwindows.engines.spark_csv import malformed
 from dpwindows.engines.spark_session import running, session_for
 from dpwindows.engines.spark_sources import open_frame
 from dpwindows.events import EngineSettings, EventColumns
@@ -109,11 +110,12 @@ def signed_counts(
 ) -> pa.Table:
     """See `Engine.signed_counts`: counts what Spark reads.
 
-    `source` is a Spark data frame, a Spark session (with `table`), a path to Parquet files, or the name of a table. A
-    session that runs in this process is used and left running; otherwise one is started, and stopped at the end.
+    `source` is a Spark data frame, a Spark session (with `table`), a path to Parquet or CSV files, or the name of a
+    table. A session that runs in this process is used and left running; otherwise one is started, and stopped at the
+    end.
     """
     with (
-        running(lambda message: unreadable(message, columns)),
+        running(lambda message: malformed(message) or unreadable(message, columns)),
         session_for(source, settings) as session,
         open_frame(session, source, columns, table) as frame,
     ):

@@ -338,7 +338,7 @@ def test_uuid_items(tmp_path: Path) -> None:
     [
         (pa.array([1.0, 2.0]), "item column 'id' is of type DOUBLE, and floating-point numbers do not identify items"),
         (pa.array([1.0, 2.0], pa.float32()), "of type FLOAT"),
-        (pa.array([[1], [2]]), "nested type LIST; name one of its fields"),
+        (pa.array([[1], [2]]), "nested type LIST; make one of its fields"),
         (pa.array([{"a": 1}, {"a": 2}]), "nested type STRUCT"),
         (pa.array([(1, 2, 3), (1, 2, 4)], pa.month_day_nano_interval()), "of type INTERVAL; items must be"),
     ],
@@ -658,6 +658,16 @@ def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
     for source, message in cases:
         with pytest.raises(InputError, match=message):
             daily(source)
+
+
+@pytest.mark.parametrize("mark", ["_delta_log/0.json", ".hoodie/hoodie.properties", "metadata/v1.metadata.json"])
+def test_files_of_a_table_in_several_versions_are_not_a_log(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "log" / mark).parent.mkdir(parents=True)
+    (tmp_path / "log" / mark).write_text("{}")
+    pq.write_table(EVENTS, tmp_path / "log" / "a.parquet")
+    with pytest.raises(InputError, match="holds a table in the format of Delta, Hudi or Iceberg"):
+        daily(tmp_path)
+    assert sum(daily(tmp_path / "log" / "a.parquet")) > 0
 
 
 def test_a_damaged_file_is_an_input_error(tmp_path: Path) -> None:

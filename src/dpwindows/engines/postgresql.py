@@ -42,6 +42,15 @@ _KINDS = {
 }
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
 _SERVER = "The settings of the server apply"
+_REASONS = {
+    "40001": "a standby stopped the query to apply changes (max_standby_streaming_delay); try again later",
+    "53100": "its disk is full",
+    "53200": "it ran out of memory; lower its work_mem",
+    "53400": "the query needs more temporary files than temp_file_limit allows",
+    "55000": "a materialized view was never filled, or a foreign table cannot be read",
+    "57014": "it stopped the query: statement_timeout ran out, or somebody cancelled it",
+    "57P01": "it was shut down",
+}
 
 
 class _PostgreSQL(Dialect):
@@ -213,10 +222,14 @@ def _explain(error: BaseException | None, columns: EventColumns) -> InputError |
     if state in ("22007", "22008"):
         return unreadable_values("time", columns)
     if state == "42501":
-        return InputError(f"the database refuses: {_first_line(message)}; the role needs SELECT on the columns read")
+        needed = "USAGE on their schema" if "for schema" in message else "SELECT on the columns read"
+        return InputError(f"the database refuses: {_first_line(message)}; the role needs {needed}")
+    if not state and "connection option" in message:
+        return InputError(f"the connection address cannot be read: {_first_line(message)}")
     if state[:2] in ("", "08", "28", "3D"):
         return EngineError(f"the database cannot be reached: {_first_line(message)}")
-    return EngineError(f"the database failed with SQLSTATE {state} ({type(error).__name__})")
+    reason = f": {_REASONS[state]}" if state in _REASONS else ""
+    return EngineError(f"the database failed with SQLSTATE {state} ({type(error).__name__}){reason}")
 
 
 def _first_line(message: str) -> str:

@@ -201,8 +201,8 @@ def _require_exact(column: Column, name: str) -> None:
         )
     if column.kind is Kind.NESTED:
         raise InputError(
-            f"the item column {name!r} is of the nested type {column.type_name}; name one of its fields, "
-            f"or make one column of it as text"
+            f"the item column {name!r} is of the nested type {column.type_name}; make one of its fields, "
+            f"or all of it as text, a column of its own, in a view for example"
         )
     raise InputError(
         f"the item column {name!r} is of type {column.type_name}; items must be text, integers, UUIDs or such"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import glob
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from dpwindows.engines.csv_files import CsvHeader, read_header
-from dpwindows.engines.files import CSV_SUFFIXES, PARQUET_SUFFIXES, files_of, kind_of
+from dpwindows.engines.files import CSV_SUFFIXES, PARQUET_SUFFIXES, files_of, kind_of, table_format
 from dpwindows.engines.spark_csv import csv_frame, first_line_header
 from dpwindows.errors import InputError
 from dpwindows.events import EventColumns
@@ -41,6 +41,8 @@ def open_frame(session: SparkSession, source: object, columns: EventColumns, tab
     elif hasattr(source, "toDF") and hasattr(source, "sparkSession"):
         if table is not None:
             raise InputError("table goes with a Spark session; a Spark data frame is one already")
+        if source.isStreaming:  # type: ignore[attr-defined]
+            raise InputError("a streaming data frame has no end to count up to; write it to a table, and count that")
         yield source  # type: ignore[misc]  # what has these two is a data frame of Spark
     elif source is session:
         if table is None:
@@ -80,9 +82,23 @@ def _named(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
 def _at_address(session: SparkSession, text: str, columns: EventColumns) -> DataFrame:
     """Files that only Spark can list: CSV if the address ends as such files do, else Parquet."""
     if not text.lower().rstrip("/").endswith(CSV_SUFFIXES):
-        return session.read.parquet(text)
+        frame = session.read.parquet(text)
+        if _is_table_format(session, text):
+            raise table_format(text)
+        return frame
     _require_codec([text.rstrip("/")])
     return csv_frame(session, {first_line_header(session, text, columns): [text]}, columns)
+
+
+def _is_table_format(session: SparkSession, address: str) -> bool:
+    """Whether there is beside the files what keeps track of their versions: looked for, and no matter if in vain."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    with suppress(PySparkException, Py4JError):
+        session.read.text(address.rstrip("/") + "/{_delta_log,.hoodie,metadata/*.metadata.json}")
+        return True
+    return False
 
 
 def _local(session: SparkSession, text: str, columns: EventColumns) -> DataFrame:

@@ -26,7 +26,7 @@ pytestmark = pytest.mark.xdist_group("spark")
 STEPS = Timeline.of_steps(2)
 COLUMNS = EventColumns("id", "at")
 SPARK = EngineSettings(engine="spark")
-AS_CSV = ["naive days", "text time in hours", "before 1970", "dates in months", "integers as text"]
+AS_CSV = ["naive days", "integers as text"]
 
 
 @pytest.fixture
@@ -53,28 +53,13 @@ def both(source: object, columns: EventColumns = COLUMNS, *, k: int = 1) -> list
 
 
 def written(path: Path, content: str | bytes) -> Path:
+    """A file of this content, in folders made for it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
 
 
-@pytest.mark.parametrize("log", [log for log in LOGS if log.name in AS_CSV], ids=lambda log: log.name)
-def test_logs_as_csv_are_counted_as_the_definition_says(spark: SparkSession, log: Log, tmp_path: Path) -> None:
-    rows = [row for row in log.rows if "\n" not in str(row[0])]
-    kept = Log(log.name, log.timeline, log.time, rows, log.weighted)
-
-    def field(value: object) -> str:
-        text = "" if value is None else str(value).replace('"', '""')
-        return f'"{text}"' if value is not None else ""
-
-    path = written(
-        tmp_path / "log.csv", "item,time,count\n" + "".join(",".join(map(field, row)) + "\n" for row in rows)
-    )
-    columns = EventColumns("item", "time", "count" if log.weighted else None)
-    answers = count_events(path, columns, log.timeline, THRESHOLDS, settings=SPARK)
-    steps = log.timeline.steps
-    for k in THRESHOLDS:
-        assert answers.windows(k, 1, steps, 1, steps).tolist() == kept.windows[k]
+# --- lines ---------------------------------------------------------------------------------------------------------
 
 
 def test_every_short_line_is_read_as_duckdb_reads_it(spark: SparkSession, tmp_path: Path) -> None:
@@ -97,46 +82,72 @@ def test_every_short_line_is_read_as_duckdb_reads_it(spark: SparkSession, tmp_pa
         assert read == Counter((row["x"], row["y"]) for row in found if (row["x"], row["y"]) != (None, None))
 
 
-@pytest.mark.parametrize("ending", ["\n", "\r\n"])
-def test_items_keep_their_bytes(spark: SparkSession, tmp_path: Path, ending: str) -> None:
+def test_lines_that_are_refused(spark: SparkSession) -> None:
+    """Too few fields and too many, quotes where none may be, other line ends, and bytes that are not UTF-8."""
+    lines = [b"a", b"a,0,0", b",", b'"a,0', b'"a"b,0', b'a"b,0', b'"a" ,0', b' "a",0', b'"a""b,0', b'a,0"', b"a,0\r"]
+    lines += [b"a\r,0", b"a\n,0", b"\xff,0", b"\xed\xa0\x80,0", b"\xc3,0", b'"\xc3\xa4\x80",0', b"\x00\xff,0"]
+    frame = spark.createDataFrame([(line,) for line in lines], "value binary").selectExpr("CAST(value AS STRING)")
+    cut = fields_of(frame, CsvHeader(",", ("id", "at"))).selectExpr("CAST(line AS BINARY)", "complete").toArrow()
+    assert {row["line"]: row["complete"] for row in cut.to_pylist()} == dict.fromkeys(lines, False) | {b",": True}
+
+
+# --- files ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("log", [log for log in LOGS if log.name in AS_CSV], ids=lambda log: log.name)
+def test_logs_as_csv_are_counted_as_the_definition_says(spark: SparkSession, log: Log, tmp_path: Path) -> None:
+    rows = [row for row in log.rows if "\n" not in str(row[0])]
+    kept = Log(log.name, log.timeline, log.time, rows, log.weighted)
+
+    def field(value: object) -> str:
+        text = "" if value is None else str(value).replace('"', '""')
+        return f'"{text}"' if value is not None else ""
+
+    lines = ["item,time,count", *(",".join(map(field, row)) for row in rows)]
+    path = written(tmp_path / "log.csv", "\n".join(lines))
+    columns = EventColumns("item", "time", "count" if log.weighted else None)
+    answers = count_events(path, columns, log.timeline, THRESHOLDS, settings=SPARK)
+    steps = log.timeline.steps
+    for k in THRESHOLDS:
+        assert answers.windows(k, 1, steps, 1, steps).tolist() == kept.windows[k]
+
+
+@pytest.mark.parametrize(
+    ("start", "ending", "end"), [("\ufeff", "\n", "\n\n"), ("", "\r\n", "")], ids=["line feeds", "two characters"]
+)
+def test_items_keep_their_bytes(spark: SparkSession, tmp_path: Path, start: str, ending: str, end: str) -> None:
     """Ids that are equal as numbers or after trimming, 17 digits that doubles merge, quotes, and text like NULL."""
     ids = ["007", "7", "7.0", "12345678901234567", "12345678901234568", " 7", "'7'", "#7", '"a,b"', "NULL", "nan", '""']
     ids += ["ä", "a\u0308", "\ufffd", "\\", '"\\,"', '"a""b"', "\x00", "a\x00", "x" * 40_000, '"' + '""' * 5000 + '"']
-    text = "id,at\n" + "".join(f"{item},0\n" for item in ids * 2) + ",0\n\n"
-    for content in (text, "\ufeff" + text, text.rstrip("\n")):
-        assert both(written(tmp_path / "ids.csv", content.replace("\n", ending))) == [len(ids), 0]
+    text = start + "id,at\n" + "".join(f"{item},0\n" for item in ids * 2) + ",0" + end
+    assert both(written(tmp_path / "ids.csv", text.replace("\n", ending))) == [len(ids), 0]
 
 
-@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
-def test_delimiters_and_names(spark: SparkSession, tmp_path: Path, delimiter: str) -> None:
+def test_delimiters_and_names(spark: SparkSession, tmp_path: Path) -> None:
     names = ["my `id`.x", "at", "n's \\ {0}"]
-    rows = [names, ["a", "0", "2"], ["b", "1", "1"], ["", "1", "1"], ["c", "", "1"], ["d", "1", ""]]
-    path = written(tmp_path / "events.csv", "\n".join(delimiter.join(row) for row in rows))
-    assert both(path, EventColumns(names[0], "at", names[2]), k=2) == [1, 0]
-    assert both(path, EventColumns("at", "at")) == [1, 1]
+    for place, delimiter in enumerate(",;\t|"):
+        rows = [names, [f"a{place}", "0", "2"], ["b", "1", "1"], ["", "1", "1"], ["c", "", "1"], ["d", "1", ""]]
+        written(tmp_path / f"{place}.csv", "\n".join(delimiter.join(row) for row in rows))
+    assert both(tmp_path, EventColumns(names[0], "at", names[2]), k=2) == [4, 1]
+    assert both(tmp_path / "3.csv", EventColumns("at", "at")) == [1, 1]
 
 
 def test_folders_compression_and_pieces(spark: SparkSession, small_splits: None, tmp_path: Path) -> None:
-    """Files of several shapes in one folder, each in many pieces, with what writers leave beside them."""
-    rows = "".join(f"item-{i},{i % 2}\n" for i in range(300))
+    """Files of several shapes in one folder, one in many pieces, with what writers leave beside them."""
     log = tmp_path / "log [1] *{x}" / "id=5"
-    written(log / "a.csv", "id,at\n" + rows)
+    written(log / "a.csv", "id,at\n" + "".join(f"item-{i},{i % 2}\n" for i in range(50)))
     written(log / "b.csv.gz", gzip.compress(b"id,at\nitem-0,1\nzipped,1\n"))
     written(log / "more" / "c?.tsv", "at\tother\tid\n1\t\tmore\n0\t\tmore\n")
     written(log / "_temporary" / "d.csv", "id,at\nleft over,0\n")
-    assert both(log.parent) == [151, 153]
-    assert both(f"{tmp_path}/log*/*/a.csv") == [150, 150]
-    assert counted(f"file://{tmp_path}/log*/*/a.csv") == [150, 150]
+    assert both(log.parent) == [26, 28]
+    assert counted(f"file://{tmp_path}/log*/*/a.csv") == [25, 25]
 
 
-def test_a_line_of_names_that_is_repeated_is_no_event(spark: SparkSession, small_splits: None, tmp_path: Path) -> None:
+def test_a_line_of_names_that_is_repeated_is_no_event(spark: SparkSession, tmp_path: Path) -> None:
+    """Only where all of our columns hold their names: an item may be called as its column is."""
     parts = ["", *(f"item-{i},1,{i % 2}\n" * 9 for i in range(9))]
-    path = written(tmp_path / "joined.csv", "id,n,at\n".join(parts))
-    assert both(path) == both(path, EventColumns("id", "at", "n"), k=9) == [5, 4]
-    written(path, path.read_text() + "id,n,0\n")
-    assert both(path) == [6, 4]
-    with pytest.raises(InputError, match="the count column 'n' is text"):
-        counted(path, EventColumns("id", "at", "n"))
+    path = written(tmp_path / "joined.csv", "id,n,at\n".join(parts) + "id,1,0\n")
+    assert both(path, EventColumns("id", "at", "n")) == [6, 4]
 
 
 MALFORMED = "a CSV file is malformed: it must be UTF-8"
@@ -145,20 +156,9 @@ MALFORMED = "a CSV file is malformed: it must be UTF-8"
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"id,at\na,0,secret\n", MALFORMED),
-        (b"id,at\nsecret\n", MALFORMED),
-        (b"id,at\n\xff\xfesecret,0\n", MALFORMED),
-        (b"id,at\na,0\nsecret,\xed\xa0\x80\n", MALFORMED),
-        (b'id,at\n"secret,0\n', MALFORMED),
-        (b'id,at\nsec"ret,0\n', MALFORMED),
-        (b'id,at\n"sec"ret,0\n', MALFORMED),
-        (b'id,at\n"secret" ,0\n', MALFORMED),
+        (b"id,at\nb,0\nsecret\n", MALFORMED),
         (b'id,at\n"line\nend",0\n', f"{MALFORMED}.* a field with a line end in it, which the engine duckdb reads"),
-        (b"id,at\rsecret,0\rb,0\n", MALFORMED),
-        (b"id,at\na,0\rsecret,1\n", MALFORMED),
-        (b"id,at\na,0\nsecret,1\r\nb,0\n", MALFORMED),
         (b"id,at\r\na,0\r\nsecret,1\nb,0\r\n", MALFORMED),
-        (b'id,at\r\n"line\r\nend",0\r\n', MALFORMED),
         (b"id,at\na,secret\n", "the time column 'at' is text and not all of it can be read"),
         (b"", "is empty; a CSV file begins with a line of column names"),
         (b"secret,0\n", "names none of the columns 'id', 'at': is the line of names missing"),
@@ -166,12 +166,12 @@ MALFORMED = "a CSV file is malformed: it must be UTF-8"
         (b"\x1f\x8bid,at\n", "no column 'id'"),
     ],
 )
-@pytest.mark.parametrize("address", [False, True], ids=["path", "address"])
-def test_what_is_refused(spark: SparkSession, tmp_path: Path, content: bytes, message: str, address: bool) -> None:
+def test_files_that_are_no_csv(spark: SparkSession, tmp_path: Path, content: bytes, message: str) -> None:
     path = written(tmp_path / "bad.csv", content)
-    with pytest.raises(InputError, match=message) as caught:
-        counted(f"file://{path}" if address else path)
-    assert "secret" not in str(caught.value)
+    for source in (path, f"file://{path}"):
+        with pytest.raises(InputError, match=message) as caught:
+            counted(source)
+        assert "secret" not in str(caught.value)
 
 
 def test_files_that_are_refused(spark: SparkSession, tmp_path: Path) -> None:

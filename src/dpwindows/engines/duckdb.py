@@ -18,7 +18,7 @@ import pyarrow as pa
 from dpwindows.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.engines.duckdb_progress import progress_bar
 from dpwindows.engines.duckdb_recency import in_order_sql, is_out_of_order
-from dpwindows.engines.duckdb_sources import INT96, find_parts
+from dpwindows.engines.duckdb_sources import INT96, find_parts, out_of_memory
 from dpwindows.engines.relation import EventQueries, unreadable
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings, EventColumns
@@ -213,10 +213,7 @@ def _running(columns: EventColumns) -> Iterator[None]:
     try:
         yield
     except duckdb.OutOfMemoryException:
-        raise EngineError(
-            "the engine ran out of memory or of disk to spill to; raise memory_limit, take fewer threads, "
-            "or give a spill_directory with more room"
-        ) from None
+        raise out_of_memory() from None
     except duckdb.Error as error:
         text = str(error)
         if refusal := unreadable(text, columns):

@@ -48,6 +48,8 @@ def reading(what: str) -> Iterator[None]:
     """Turn what the engine says while a source is opened into our two kinds of errors."""
     try:
         yield
+    except duckdb.OutOfMemoryException:
+        raise out_of_memory() from None
     except duckdb.Error as error:
         text = str(error)
         if "already attached" in text or "file handle conflict" in text:
@@ -57,6 +59,14 @@ def reading(what: str) -> Iterator[None]:
         if "lock on file" in text:
             raise EngineError(f"{what} is locked by another process that writes to it; try again later") from None
         raise InputError(f"{what} cannot be read: {_first_line(error)}") from None
+
+
+def out_of_memory() -> EngineError:
+    """The error for an engine whose memory does not suffice, be it to open a file."""
+    return EngineError(
+        "the engine ran out of memory or of disk to spill to; raise memory_limit, take fewer threads, "
+        "or give a spill_directory with more room"
+    )
 
 
 def _first_line(error: Exception) -> str:

@@ -278,6 +278,7 @@ def test_report_draws_a_release(flights: Path, tmp_path: Path) -> None:
     assert run("report", out, "-o", page, "--force").code == 0
 
 
+@pytest.mark.slow
 def test_demo_runs_in_a_process_of_its_own(tmp_path: Path) -> None:
     outcome = run_process("demo", cwd=tmp_path)
     assert outcome.code == 0, outcome.err

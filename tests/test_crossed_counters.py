@@ -226,7 +226,7 @@ def test_without_noise_a_release_is_exact(budget: Budget) -> None:
     assert abs(errors_of(rows)).max() < 0.01
 
 
-@pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)])
+@pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), pytest.param(dw.PureDP(1.0), marks=pytest.mark.slow)])
 def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
     scaled = []
     for _ in range(12):

@@ -229,6 +229,11 @@ def test_csv_files_may_order_their_columns_differently(tmp_path: Path) -> None:
     assert daily(tmp_path) == [2, 1, 0, 0, 0]
 
 
+def test_csv_files_that_were_joined_repeat_their_line_of_names(tmp_path: Path) -> None:
+    path = write_csv(tmp_path / "joined.csv", "id,when\na,2013-01-01\nid,when\nb,2013-01-01\nid,2013-01-02\n")
+    assert daily(path) == [2, 1, 0, 0, 0]
+
+
 def test_csv_times_with_and_without_offset(tmp_path: Path) -> None:
     times = ["2013-01-01", "2013-01-01 23:59", "2013-01-01T23:59:59.999999", "2013-01-01T23:30:00Z"]
     times += ["2013-01-02T04:59:59Z", "2013-01-02T05:00:00Z", "2013-01-02T10:30:00+05:30", "2013-01-02T01:00:00-05"]
@@ -333,7 +338,7 @@ def test_uuid_items(tmp_path: Path) -> None:
     [
         (pa.array([1.0, 2.0]), "item column 'id' is of type DOUBLE, and floating-point numbers do not identify items"),
         (pa.array([1.0, 2.0], pa.float32()), "of type FLOAT"),
-        (pa.array([[1], [2]]), "nested type LIST; name one of its fields"),
+        (pa.array([[1], [2]]), "nested type LIST; make one of its fields"),
         (pa.array([{"a": 1}, {"a": 2}]), "nested type STRUCT"),
         (pa.array([(1, 2, 3), (1, 2, 4)], pa.month_day_nano_interval()), "of type INTERVAL; items must be"),
     ],
@@ -487,7 +492,7 @@ def test_times_that_do_not_fit_the_timeline(times: pa.Array, timeline: Timeline,
     [
         (pa.array([1.0]), "the count column 'n' is of type DOUBLE; counts must be of an integer type"),
         (pa.array([True]), "of type BOOLEAN"),
-        (pa.array([Decimal("1.5")]), "of type DECIMAL"),
+        (pa.array([Decimal("1.5")]), "the count column 'n' holds decimals, and not all of them are whole numbers"),
     ],
 )
 def test_counts_must_be_integers(counts: pa.Array, message: str) -> None:
@@ -500,6 +505,23 @@ def test_counts_of_any_integer_type(kind: pa.DataType) -> None:
     table = pa.table({"id": ["a", "a", "b"], "when": [0, 0, 0], "n": pa.array([100, 27, 126], kind)})
     for k, expected in ((1, 2), (126, 2), (127, 1), (128, 0), (1000, 0)):
         assert daily(table, EventColumns("id", "when", "n"), Timeline.of_steps(1), k=k) == [expected]
+
+
+@pytest.mark.parametrize("kind", ["BIGINT", "DECIMAL(4, 0)", "DECIMAL(9, 2)", "DECIMAL(38, 20)"])
+def test_counts_that_are_sums(kind: str) -> None:
+    """A sum is of a wider type than what it adds up."""
+    sums = duckdb.sql(f"SELECT i % 3 AS id, 0 AS at, sum(i::{kind}) AS n FROM range(12) AS log(i) GROUP BY id")
+    for k, expected in ((18, 3), (19, 2), (22, 2), (23, 1), (26, 1), (27, 0)):
+        assert daily(sums, EventColumns("id", "at", "n"), Timeline.of_steps(1), k=k) == [expected]
+
+
+def test_decimal_counts_of_any_width() -> None:
+    columns = EventColumns("id", "at", "n")
+    huge = duckdb.sql("SELECT 1 AS id, 0 AS at, '99999999999999999999999999999999999999'::DECIMAL(38, 0) AS n")
+    assert daily(huge, columns, Timeline.of_steps(1), k=1000) == [1]
+    small = duckdb.sql("SELECT 1 AS id, 0 AS at, '0.00000000000000000000000000000000000001'::DECIMAL(38, 38) AS n")
+    with pytest.raises(InputError, match="the count column 'n' holds decimals, and not all of them are whole numbers"):
+        daily(small, columns, Timeline.of_steps(1))
 
 
 # --- rows that do not count ------------------------------------------------------------------------------------------
@@ -636,6 +658,16 @@ def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
     for source, message in cases:
         with pytest.raises(InputError, match=message):
             daily(source)
+
+
+@pytest.mark.parametrize("mark", ["_delta_log/0.json", ".hoodie/hoodie.properties", "metadata/v1.metadata.json"])
+def test_files_of_a_table_in_several_versions_are_not_a_log(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "log" / mark).parent.mkdir(parents=True)
+    (tmp_path / "log" / mark).write_text("{}")
+    pq.write_table(EVENTS, tmp_path / "log" / "a.parquet")
+    with pytest.raises(InputError, match="holds a table in the format of Delta, Hudi or Iceberg"):
+        daily(tmp_path)
+    assert sum(daily(tmp_path / "log" / "a.parquet")) > 0
 
 
 def test_a_damaged_file_is_an_input_error(tmp_path: Path) -> None:

@@ -468,7 +468,7 @@ def test_every_cell_runs_through_the_kernel(unit: Unit) -> None:
     ("window", "unit", "budget"),
     [
         (Rolling(7), EventLevel(), PureDP(1.0)),
-        (AnyWindow(), EventLevel(), ApproxDP(1.0, 1e-6)),
+        pytest.param(AnyWindow(), EventLevel(), ApproxDP(1.0, 1e-6), marks=pytest.mark.slow),
         (AnyWindow(), ItemAddRemove(), ApproxDP(1.0, 1e-6)),
     ],
 )

@@ -434,6 +434,7 @@ def test_long_lines_are_thinned_keep_the_last_window_and_say_so() -> None:
     assert rows[-1]["n"] == 20_000
 
 
+@pytest.mark.slow
 def test_a_million_rows_in_many_series_stay_light() -> None:
     whole = [a_release(f"any:{longest}", (("at_least", 1), ("at_least", 2)), steps=400) for longest in range(180, 190)]
     lines = [a_release(f"rolling:{length}", tuple(("at_least", k) for k in range(1, 4))) for length in range(1, 90)]

@@ -223,4 +223,12 @@ class StreamMachine(RuleBasedStateMachine):
 
 
 TestStream = StreamMachine.TestCase
-TestStream.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
+TestStream.settings = settings(max_examples=8, stateful_step_count=12, deadline=None)
+
+
+class LongerSearch(StreamMachine):
+    """The same, with more histories."""
+
+
+TestLongerSearch = pytest.mark.slow(LongerSearch.TestCase)
+TestLongerSearch.settings = settings(max_examples=40, stateful_step_count=12, deadline=None)

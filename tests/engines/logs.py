@@ -6,6 +6,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from functools import cached_property
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -40,19 +41,21 @@ TEXTS = [
     "a\n",
 ]
 NUMBERS = [0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 12345678901234567, 12345678901234568]
+EIGHTHS = [Decimal(number) / 8 for number in range(9)]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True)
 class Log:
-    """Rows (item, time, count), any of them perhaps null; `time` says what the times are."""
+    """Rows (item, time, count), any of them perhaps null; `time` and `count` say what these are."""
 
     name: str
     timeline: Timeline
     time: str
-    rows: list[tuple[Any, Any, int | None]]
+    rows: list[tuple[Any, Any, Any]]
     weighted: bool
+    count: str = "integer"
 
     @property
     def table(self) -> pa.Table:
@@ -63,11 +66,11 @@ class Log:
             "naive": pa.timestamp("us"),
             "date": pa.date32(),
             "integer": pa.int64(),
+            "decimal": pa.decimal128(38, 9),
             "text": pa.string(),
         }
-        return pa.table(
-            {"item": pa.array(items), "time": pa.array(times, kinds[self.time]), "count": pa.array(counts, pa.int64())}
-        )
+        columns = [pa.array(items), pa.array(times, kinds[self.time]), pa.array(counts, kinds[self.count])]
+        return pa.table(columns, ["item", "time", "count"])
 
     @cached_property
     def windows(self) -> dict[int, list[list[int]]]:
@@ -75,14 +78,16 @@ class Log:
         events = []
         for item, time, count in self.rows:
             step = None if time is None else step_of(self.timeline, time)
-            occurrences = count if self.weighted else 1
-            if item is not None and step is not None and occurrences is not None and occurrences >= 1:
+            occurrences = 1 if not self.weighted else 0 if count is None else int(count)
+            if item is not None and step is not None and occurrences >= 1:
                 events.append((item, step, occurrences))
         return {k: any_window(events, k, self.timeline.steps) for k in THRESHOLDS}
 
 
-def step_of(timeline: Timeline, time: datetime | date | int | str) -> int | None:
+def step_of(timeline: Timeline, time: datetime | date | Decimal | int | str) -> int | None:
     """The step of a time by search among the boundaries; None outside the range."""
+    if isinstance(time, Decimal):
+        time = int(time)
     if isinstance(time, str):
         time = int(time) if timeline.is_integer else datetime.fromisoformat(time)
     if isinstance(time, date) and not isinstance(time, datetime):
@@ -151,22 +156,30 @@ def _text(timeline: Timeline, rng: random.Random) -> Callable[[int], str]:
     return write
 
 
-def _log(name: str, timeline: Timeline, time: str, items: list[Any], seed: int, *, weighted: bool) -> Log:
+def _log(
+    name: str, timeline: Timeline, time: str, items: list[Any], seed: int, *, weighted: bool, count: str = "integer"
+) -> Log:
     rng = random.Random(seed)
     writers: dict[str, Callable[[int], Any]] = {
         "zoned": _instant,
         "naive": _naive(timeline, rng),
         "date": lambda value: _local(timeline)(value).date(),
         "integer": int,
+        "decimal": Decimal,
         "text": str if timeline.is_integer else _text(timeline, rng),
     }
     write = writers[time]
     counts = [1, 1, 1, 2, 3, 6, 7, 49, 50, 2**40, 0, -3, None]
-    rows: list[tuple[Any, Any, int | None]] = [
-        (rng.choice(items), write(value), rng.choice(counts)) for value in _times(rng, timeline, 260)
+    tell = {"integer": int, "decimal": Decimal, "text": str}[count]
+
+    def occurrences(number: int | None) -> Any:
+        return None if number is None else tell(number)
+
+    rows: list[tuple[Any, Any, Any]] = [
+        (rng.choice(items), write(value), occurrences(rng.choice(counts))) for value in _times(rng, timeline, 260)
     ]
-    rows += [(None, write(int(timeline.boundary_values[0])), 1), (items[0], None, 1)]
-    return Log(name, timeline, time, rows, weighted)
+    rows += [(None, write(int(timeline.boundary_values[0])), occurrences(1)), (items[0], None, occurrences(1))]
+    return Log(name, timeline, time, rows, weighted, count)
 
 
 _NEW_YORK = Timeline("2021-03-10", "2021-03-26", "1d", "America/New_York")
@@ -189,5 +202,6 @@ LOGS = [
     _log("integer time", _NUMBERS, "integer", TEXTS, 8, weighted=True),
     _log("text time", _NEW_YORK, "text", NUMBERS, 9, weighted=True),
     _log("text time in hours", _FALL, "text", TEXTS, 10, weighted=False),
-    _log("integers as text", _NUMBERS, "text", NUMBERS, 11, weighted=True),
+    _log("integers as text", _NUMBERS, "text", NUMBERS, 11, weighted=True, count="text"),
+    _log("decimals", _NUMBERS, "decimal", EIGHTHS, 13, weighted=True, count="decimal"),
 ]

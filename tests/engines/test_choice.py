@@ -67,6 +67,8 @@ def test_spark_objects_belong_to_spark(spark: Any) -> None:
         ("mariadb+pymysql://host/logs", "mariadb", "no GROUPING SETS"),
         ("mssql+pyodbc://host/logs", "mssql", "no RANGE frames with offsets"),
         ("oracle://host/logs", "oracle", "an empty text for null"),
+        ("jdbc:mysql://host/logs?password=hunter2", "mysql", "no GROUPING SETS"),
+        ("jdbc:sqlserver://host", "sqlserver", "no RANGE frames with offsets"),
         ("snowflake://host/logs", "snowflake", "nothing has shown that it counts the same"),
         ("redshift+psycopg2://host/logs", "redshift", "nothing has shown"),
         ("bigquery://project", "bigquery", "nothing has shown"),
@@ -107,6 +109,22 @@ def test_settings_of_other_engines_are_refused(tmp_path: Path) -> None:
             count_events(pa.table({}), EventColumns("id", "at"), dw.Timeline.of_steps(2), [1], settings=settings)
     with pytest.raises(InputError, match="password_file must be an existing file"):
         EngineSettings(password_file=tmp_path / "none")
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
+@pytest.mark.parametrize(
+    "source", ["mongodb://me:hunter2@host", "jdbc:oracle:thin:me/hunter2@host", "postgresql:/me:hunter2@host/logs"]
+)
+def test_what_may_hold_a_password_is_not_repeated(source: str, engine: str) -> None:
+    with pytest.raises(InputError) as caught:
+        count_events(
+            source,
+            EventColumns("id", "at"),
+            dw.Timeline.of_steps(2),
+            [1],
+            settings=EngineSettings(engine=engine),
+        )
+    assert "hunter2" not in str(caught.value)
 
 
 def test_duckdb_does_not_read_addresses() -> None:

@@ -6,6 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,10 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+from dpwindows.errors import InputError
 from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.recency import count_events
+from dpwindows.timeline import Timeline
 from tests.engines import servers
 from tests.engines.logs import LOGS, THRESHOLDS, Log
 
@@ -49,10 +52,12 @@ def in_sqlite(log: Log, directory: Path, request: pytest.FixtureRequest) -> Plac
     path = directory / "log.sqlite"
 
     def plain(value: Any) -> Any:
-        return str(value) if isinstance(value, datetime | date) else value
+        return str(value) if isinstance(value, datetime | date | Decimal) else value
 
+    # SQLite has no decimals: a column of NUMERIC affinity keeps whole ones as integers.
+    count = {"integer": "INTEGER", "decimal": "NUMERIC", "text": "TEXT"}[log.count]
     with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE log (item COLLATE NOCASE, time, count INTEGER)")
+        connection.execute(f"CREATE TABLE log (item COLLATE NOCASE, time, count {count})")
         connection.executemany("INSERT INTO log VALUES (?, ?, ?)", [tuple(map(plain, row)) for row in log.rows])
     connection.close()
     return Place(path)
@@ -60,10 +65,13 @@ def in_sqlite(log: Log, directory: Path, request: pytest.FixtureRequest) -> Plac
 
 def in_postgresql(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
     server: servers.PostgreSQL = request.getfixturevalue("server")
-    item = "text" if isinstance(log.rows[0][0], str) else "bigint"
-    time = {"zoned": "timestamptz", "naive": "timestamp", "date": "date", "integer": "bigint", "text": "text"}[log.time]
+    item = {str: "text", int: "bigint", Decimal: "numeric"}[type(log.rows[0][0])]
+    kinds = {"zoned": "timestamptz", "naive": "timestamp", "date": "date"}
+    kinds |= {"integer": "bigint", "decimal": "numeric", "text": "text"}
+    time, count = kinds[log.time], kinds[log.count]
     with server.connect() as connection:
-        connection.execute(f'CREATE TABLE "{log.name}" (item {item}, time {time}, count bigint)')
+        connection.execute(f'DROP TABLE IF EXISTS "{log.name}"')
+        connection.execute(f'CREATE TABLE "{log.name}" (item {item}, time {time}, count {count})')
         connection.execute(f'GRANT SELECT ON "{log.name}" TO reader')
         with connection.cursor().copy(f'COPY "{log.name}" FROM STDIN') as copy:
             for row in log.rows:
@@ -99,3 +107,40 @@ def test_every_engine_counts_as_the_definition_says(
     assert sum(map(sum, log.windows[1])) > 0
     for k in THRESHOLDS:
         assert answers.windows(k, 1, steps, 1, steps).tolist() == log.windows[k]
+
+
+COUNTS = [1, 0, -1, None, 2, 3, 2**62, -(2**62), 7]
+
+
+@pytest.mark.parametrize(("count", "tell"), [("integer", int), ("decimal", Decimal), ("text", str)])
+@pytest.mark.parametrize("put", ENGINES)
+def test_which_counts_count(
+    put: Put, count: str, tell: Callable[[int], Any], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Rows without a count, or with one below 1, take nothing from the other rows of their item."""
+    rows = [(str(place), 0, None if number is None else tell(number)) for place, number in enumerate(COUNTS)]
+    rows += [("sum", 0, tell(number)) for number in (2, -9, 0, 2)]
+    log = Log(f"counts {count}", Timeline.of_steps(1), "integer", rows, True, count)
+    place = put(log, tmp_path, request)
+    columns = EventColumns("item", "time", "count")
+    answers = count_events(place.source, columns, log.timeline, range(1, 9), table=place.table, settings=place.settings)
+    held = [number for number in [*COUNTS, 4] if number is not None]
+    for k in range(1, 9):
+        assert answers.cumulative(k).tolist() == [sum(number >= k for number in held)]
+
+
+@pytest.mark.parametrize(("role", "value"), [("time", "-0.5"), ("count", "1.000000001")])
+@pytest.mark.parametrize("put", ENGINES)
+def test_a_fraction_is_refused_and_not_rounded(
+    put: Put, role: str, value: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    whole = {"item": "a", "time": Decimal(1), "count": Decimal(1)}
+    rows = [(row["item"], row["time"], row["count"]) for row in (whole, whole | {role: Decimal(value)})]
+    log = Log(f"fraction of {role}", Timeline.of_steps(3), "decimal", rows, True, "decimal")
+    place = put(log, tmp_path, request)
+    columns = EventColumns("item", "time", "count")
+    # SQLite holds a float, or the text that it was given.
+    message = f"the {role} column '{role}' (holds decimals, and not all of them are whole|is of .*REAL|is text)"
+    with pytest.raises(InputError, match=message) as caught:
+        count_events(place.source, columns, log.timeline, [1], table=place.table, settings=place.settings)
+    assert value not in str(caught.value)

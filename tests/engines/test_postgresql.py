@@ -94,7 +94,7 @@ def test_items_are_told_apart(server: PostgreSQL, owner: psycopg.Connection, kin
     [
         ("real", "item column 'id' is of type REAL, and floating-point numbers do not identify items"),
         ("double precision", "of type DOUBLE PRECISION, and floating-point"),
-        ("integer[]", r"nested type INTEGER\[\]; name one of its fields"),
+        ("integer[]", r"nested type INTEGER\[\]; make one of its fields"),
         ("jsonb", "nested type JSONB"),
         ("int4range", "nested type INT4RANGE"),
         ("interval", "of type INTERVAL; items must be"),  # 30 days and a month are equal
@@ -127,7 +127,7 @@ def test_times_far_outside_are_no_error(server: PostgreSQL, owner: psycopg.Conne
         ("numeric", DAYS, "of type NUMERIC; steps of 1d need"),
         ("time", DAYS, "of type TIME WITHOUT TIME ZONE; steps of 1d"),
         ("date", STEPS, "of type DATE, but the timeline has integer steps"),
-        ("numeric", STEPS, "of type NUMERIC, but the timeline has integer steps"),
+        ("boolean", STEPS, "of type BOOLEAN, but the timeline has integer steps"),
     ],
 )
 def test_times_that_do_not_fit(
@@ -169,7 +169,20 @@ def test_counts(server: PostgreSQL, owner: psycopg.Connection) -> None:
     with pytest.raises(InputError, match="the count column 'n' is text and not all of it") as caught:
         counted(server.address(), weighted, table="texts")
     assert "secret" not in str(caught.value)
-    for kind in ("numeric", "real", "boolean"):
+    owner.execute("CREATE TABLE sums AS SELECT id, at, sum(n) AS n FROM log GROUP BY id, at")
+    assert [counted(server.address(), weighted, k=k, table="sums")[0] for k in (1, 2, 3)] == [2, 2, 1]
+    owner.execute("CREATE TABLE wide (id text, at numeric, n numeric)")
+    owner.execute("INSERT INTO wide VALUES ('a', 0, 1e100), ('b', 0.000, -1e100), ('c', 1e100, 1), ('d', -1e100, 1)")
+    owner.execute("INSERT INTO wide VALUES ('e', 1.0, 2.00), ('f', 1, 3)")
+    assert counted(server.address(), weighted, k=3, table="wide") == [1, 1]
+    for value in ("0.5", "NaN", "Infinity", "-Infinity", "1.00000000000000000000000001"):
+        owner.execute(
+            f"DROP TABLE IF EXISTS other; CREATE TABLE other AS SELECT * FROM wide; "
+            f"INSERT INTO other VALUES ('g', 0, '{value}')"
+        )
+        with pytest.raises(InputError, match="the count column 'n' holds decimals, and not all of them are whole"):
+            counted(server.address(), weighted, table="other")
+    for kind in ("real", "boolean"):
         owner.execute(f"DROP TABLE IF EXISTS other; CREATE TABLE other (id text, at integer, n {kind})")
         with pytest.raises(InputError, match=f"of type {kind.upper()}; counts must be of an integer type"):
             counted(server.address(), weighted, table="other")
@@ -209,6 +222,25 @@ def test_views_schemas_partitions(server: PostgreSQL, owner: psycopg.Connection)
         counted(server.address(), EventColumns("ID", "at"), table="shown")
 
 
+def test_names_as_sql_quotes_them(server: PostgreSQL, owner: psycopg.Connection) -> None:
+    """Where a schema, a table or both have a dot in their names, a name without quotes may mean several tables."""
+    owner.execute('DROP SCHEMA IF EXISTS "My Logs" CASCADE; CREATE SCHEMA "My Logs"')
+    owner.execute('GRANT USAGE ON SCHEMA "My Logs" TO reader')
+    owner.execute("""CREATE TABLE "My Logs"."order" AS SELECT 'a' AS "User Id", 0 AS "end" """)
+    owner.execute("""CREATE TABLE "My Logs.order" AS SELECT 'a' AS "User Id", 1 AS "end" """)
+    owner.execute('GRANT SELECT ON "My Logs"."order" TO reader')
+    columns = EventColumns("User Id", "end")
+    assert counted(server.address(), columns, table='"My Logs"."order"') == [1, 0]
+    assert counted(server.address(), columns, table="public.My Logs.order") == [0, 1]
+    assert counted(server.address(), columns, table='"My Logs.order"') == [0, 1]
+    with pytest.raises(
+        InputError,
+        match=r"""has 2 tables that 'My Logs\.order' may mean; .*: "public"."My Logs.order", "My Logs"."order"$""",
+    ):
+        counted(server.address(), columns, table="My Logs.order")
+    owner.execute('DROP SCHEMA "My Logs" CASCADE')
+
+
 # --- reading only ---------------------------------------------------------------------------------------------
 
 
@@ -227,6 +259,21 @@ def test_select_on_three_columns_of_one_snapshot_is_all_it_takes(server: Postgre
     assert owner.execute("SELECT has_database_privilege('reader', 'logs', 'TEMPORARY')").fetchall() == [(False,)]
     with pytest.raises(InputError, match="permission denied for table log; the role needs SELECT"):
         counted(server.address(), EventColumns("secret", "at"))
+    owner.execute(
+        "DROP SCHEMA IF EXISTS hidden CASCADE; CREATE SCHEMA hidden; CREATE TABLE hidden.log (id text, at integer)"
+    )
+    with pytest.raises(InputError, match="permission denied for schema hidden; the role needs USAGE on their schema"):
+        counted(server.address(), table="hidden.log")
+    owner.execute("DROP SCHEMA hidden CASCADE")
+
+
+def test_what_the_server_ends_has_its_reason(server: PostgreSQL, owner: psycopg.Connection) -> None:
+    owner.execute("CREATE TABLE log AS SELECT i AS id, 0 AS at FROM generate_series(1, 200000) AS i")
+    owner.execute("CREATE MATERIALIZED VIEW unfilled AS SELECT * FROM log WITH NO DATA")
+    with pytest.raises(EngineError, match=r"SQLSTATE 55000 .*: a materialized view was never filled"):
+        counted(server.address(), table="unfilled")
+    with pytest.raises(EngineError, match=r"SQLSTATE 57014 .*: it stopped the query: statement_timeout ran out"):
+        counted(server.address() + "?options=-cstatement_timeout%3D20")
 
 
 def test_no_item_leaves_the_server(server: PostgreSQL, owner: psycopg.Connection) -> None:
@@ -313,7 +360,12 @@ def test_a_server_that_is_not_there() -> None:
     ("source", "options", "message"),
     [
         ("postgresql://h:port/d", {}, "the connection address cannot be read; it is written engine://user@host"),
-        ("postgresql+nodriver://h/d", {}, r"the driver postgresql\+nodriver it needs packages that are not installed"),
+        (
+            "postgresql+nodriver://h/d",
+            {},
+            r"the driver nodriver is not installed; write postgresql://\.\.\. for the one that comes",
+        ),
+        ("postgresql://127.0.0.1:1/d?bogus=1", {}, 'the connection address cannot be read: .*option "bogus"'),
         ("events.parquet", {"engine": "postgresql"}, "reads a table that is named with --table, at a connection"),
         ("sqlite:///x.db", {"engine": "postgresql"}, "belong to the engine sqlite, and postgresql does not read them"),
         ("postgresql://h/d", {"memory_limit": "1GB"}, r"memory_limit does not go with the engine postgresql.*work_mem"),

@@ -12,6 +12,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -20,7 +21,7 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 import dpwindows as dw
 from dpwindows.engines.spark_session import _builder, _mebibytes
-from dpwindows.errors import InputError
+from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.recency import count_events
 from dpwindows.timeline import Timeline
@@ -102,20 +103,24 @@ def test_what_spark_writes_is_read_alike(spark: SparkSession, tmp_path: Path) ->
 
 
 def test_sources_that_are_refused(spark: SparkSession, view: str, tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("id,at\n")
+    duckdb.connect(tmp_path / "a.duckdb").close()
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and then nothing")
     mixed = tmp_path / "mixed"
     mixed.mkdir()
     pq.write_table(pa.table({"id": [1], "at": [0]}), mixed / "a.parquet")
     pq.write_table(pa.table({"id": ["1"], "at": [0]}), mixed / "b.parquet")
     pq.write_table(pa.table({"id": [1], "at": pa.array([0], pa.timestamp("ns"))}), tmp_path / "nano.parquet")
+    (tmp_path / "csv").mkdir()
+    (tmp_path / "csv" / "a.csv").write_text("id,at\na,0\n")
+    (tmp_path / "delta" / "_delta_log").mkdir(parents=True)
+    pq.write_table(LOG, tmp_path / "delta" / "a.parquet")
     cases: list[tuple[object, dict[str, Any], str]] = [
         (tmp_path / "none.parquet", {}, "there is no file or directory"),
         ("none/of/these", {}, "there is no file or directory"),
         ("nowhere.visits", {}, r"Spark cannot read the events \(TABLE_OR_VIEW_NOT_FOUND\)"),
         ("not a name", {}, r"Spark cannot read the events \(PARSE_SYNTAX_ERROR\)"),
         (f"file://{tmp_path}/none", {}, r"Spark cannot read the events \(PATH_NOT_FOUND\)"),
-        (tmp_path / "a.csv", {}, "reads Parquet files, and .* is CSV; leave --engine out for DuckDB"),
+        (tmp_path / "a.duckdb", {}, "reads Parquet and CSV files, and .* is DuckDB; leave --engine out for DuckDB"),
         (tmp_path / "torn.parquet", {}, "it is no whole Parquet file"),
         (tmp_path / "nano.parquet", {}, "the time column 'at' holds nanoseconds, which Spark does not read"),
         (mixed, {}, r"item column 'id' has different types in different files \(int64, string\)"),
@@ -124,6 +129,15 @@ def test_sources_that_are_refused(spark: SparkSession, view: str, tmp_path: Path
         (spark, {}, "a Spark session has many tables: name one with table"),
         (spark.table(view), {"table": "visits"}, "a Spark data frame is one already"),
         (LOG, {}, "the engine spark reads a path, .* got Table"),
+        ("nowhere.at.all.visits", {}, r"Spark cannot read the events \(REQUIRES_SINGLE_PART_NAMESPACE\)"),
+        (
+            f"file://{mixed.parent}/csv",
+            {},
+            "there is a file that is not Parquet, and .* address ends as those of CSV files",
+        ),
+        (f"file://{mixed.parent}/delta", {}, "holds a table in the format of Delta, Hudi or Iceberg"),
+        (f"{mixed.parent}/delta", {}, "holds a table in the format of Delta, Hudi or Iceberg"),
+        (spark.readStream.format("rate").load(), {}, "a streaming data frame has no end to count up to"),
     ]
     for source, options, message in cases:
         with pytest.raises(InputError, match=message):
@@ -132,6 +146,18 @@ def test_sources_that_are_refused(spark: SparkSession, view: str, tmp_path: Path
         InputError, match=r"no column 'Id' for the item \(did you mean 'id'\?\); its columns are id, at, n"
     ):
         counted(view, EventColumns("Id", "at"))
+
+
+def test_addresses_that_cannot_be_reached_have_their_reason(spark: SparkSession) -> None:
+    """Each of these fails before anything is sent over a network."""
+    for address, message in (
+        ("s3a://bucket/visits", "it has no connector for such addresses"),
+        ("s3a://bucket/visits.csv", "it has no connector for such addresses"),
+        ("none://bucket/visits", "it has no connector for such addresses"),
+        ("hdfs://127.0.0.1:1/visits", "nothing answers at the address"),
+    ):
+        with pytest.raises(EngineError, match=message):
+            counted(address)
 
 
 def test_a_damaged_file_is_an_input_error(spark: SparkSession, tmp_path: Path) -> None:
@@ -179,7 +205,7 @@ def test_items_are_told_apart(spark: SparkSession) -> None:
     [
         ("CAST(1 AS DOUBLE)", "of type DOUBLE, and floating-point numbers do not identify items"),
         ("CAST(1 AS FLOAT)", "of type FLOAT, and floating-point"),
-        ("array(1)", "nested type ARRAY<INT>; name one of its fields"),
+        ("array(1)", "nested type ARRAY<INT>; make one of its fields"),
         ("map(1, 2)", "nested type MAP<INT,INT>"),
         ("struct(1)", "nested type STRUCT"),
         ("parse_json('1')", "nested type VARIANT"),
@@ -239,7 +265,8 @@ def test_counts(spark: SparkSession, tmp_path: Path) -> None:
     assert counted(tmp_path / "unsigned.parquet", WEIGHTED, k=9) == [0, 1]
     for expression, message in (
         ("'secret'", "the count column 'n' is text and not all of it can be read; expected whole numbers"),
-        ("1.5", r"of type DECIMAL\(2,1\); counts must be of an integer type"),
+        ("1.5", "the count column 'n' holds decimals, and not all of them are whole numbers"),
+        ("1.5E0", "of type DOUBLE; counts must be of an integer type"),
         ("true", "of type BOOLEAN; counts must be"),
     ):
         with pytest.raises(InputError, match=message) as caught:

@@ -25,10 +25,11 @@ if TYPE_CHECKING:
 ENGINES = ("duckdb", "spark", "postgresql", "sqlite")
 _UNCHECKED = "nothing has shown that it counts the same to the last integer"
 _NO_GROUPING_SETS = "it has no GROUPING SETS, and by default it takes texts that differ in case or accents for equal"
+_NO_RANGE_FRAMES = "it has no RANGE frames with offsets, and by default it takes texts that differ in case for equal"
 _UNSUPPORTED = {
     "mysql": _NO_GROUPING_SETS,
     "mariadb": _NO_GROUPING_SETS,
-    "mssql": "it has no RANGE frames with offsets, and by default it takes texts that differ in case for equal",
+    **dict.fromkeys(("mssql", "sqlserver"), _NO_RANGE_FRAMES),
     "oracle": "it takes an empty text for null",
     **dict.fromkeys(("redshift", "cockroachdb", "snowflake", "bigquery", "trino", "presto", "hive"), _UNCHECKED),
     **dict.fromkeys(("databricks", "clickhouse", "athena", "awsathena", "teradatasql", "db2", "ibm_db_sa"), _UNCHECKED),
@@ -86,7 +87,7 @@ def engine_for(source: object, settings: EngineSettings) -> Engine:
 def _home(source: object) -> str | None:
     """The engine, or the database dialect without one, that a source belongs to; None if it says nothing."""
     if isinstance(source, str | Path):
-        address = re.match(r"([A-Za-z][A-Za-z0-9_]*)(\+[A-Za-z0-9_]+)?://", str(source))
+        address = re.match(r"(?:jdbc:)?([A-Za-z][A-Za-z0-9_]*)(\+[A-Za-z0-9_]+)?://", str(source))
         if address is None:
             return "sqlite" if _is_sqlite_file(Path(source)) else None
         scheme = "postgresql" if address[1] == "postgres" else address[1].lower()

@@ -85,7 +85,11 @@ def engine_at(url: URL) -> Engine:
     try:
         return sqlalchemy.create_engine(url, poolclass=sqlalchemy.NullPool)
     except (ImportError, sqlalchemy.exc.NoSuchModuleError):
-        raise InputError(f"to connect with the driver {url.drivername} {_NOT_INSTALLED}") from None
+        backend, _, driver = url.drivername.partition("+")
+        raise InputError(
+            f"the driver {driver or backend} is not installed; write {backend}://... for the one that comes with "
+            f"dpwindows: pip install 'dpwindows[sql]'"
+        ) from None
     except sqlalchemy.exc.ArgumentError:
         raise InputError("the connection address cannot be read: one of its options is wrong") from None
 

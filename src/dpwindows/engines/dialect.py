@@ -23,6 +23,7 @@ class Kind(Enum):
     """What a column can serve as, whatever its engine calls its type."""
 
     INTEGER = "whole numbers"
+    DECIMAL = "exact decimals, which may have fractions"
     TEXT = "text"
     WALL = "times on a wall clock"
     INSTANT = "times with a zone or offset"
@@ -73,6 +74,10 @@ class Dialect(ABC):
     @abstractmethod
     def number(self, text: str) -> str:
         """Text that matches INTEGER_TEXT as a number of any type; null, and no error, where it does not fit."""
+
+    def whole(self, number: str) -> str:
+        """A DECIMAL as a whole number that compares with any other; null where it is none."""
+        return f"CASE WHEN floor({number}) = ceil({number}) THEN floor({number}) END"
 
     @abstractmethod
     def days(self, date: str) -> str:

@@ -31,11 +31,12 @@ _INTEGERS = (
 )
 _KINDS = {
     Kind.INTEGER: _INTEGERS,
+    Kind.DECIMAL: ("decimal",),
     Kind.TEXT: ("varchar",),
     Kind.WALL: ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
     Kind.INSTANT: ("timestamp with time zone", "timestamptz_ns"),
     Kind.DATE: ("date",),
-    Kind.EXACT: ("boolean", "blob", "uuid", "enum", "decimal", "bit", "bignum", "time", "time_ns"),
+    Kind.EXACT: ("boolean", "blob", "uuid", "enum", "bit", "bignum", "time", "time_ns"),
     Kind.FLOAT: ("float", "double"),
     Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
     Kind.NULL: ("null", "sqlnull"),
@@ -68,6 +69,10 @@ class _DuckDB(Dialect):
     def number(self, text: str) -> str:
         return f"TRY_CAST(trim({text}) AS HUGEINT)"
 
+    def whole(self, number: str) -> str:
+        # A decimal of 38 digits has no room for what it is compared with, a HUGEINT has.
+        return f"CAST({super().whole(number)} AS HUGEINT)"
+
     def days(self, date: str) -> str:
         return f"(TRY_CAST({date} AS DATE) - DATE '1970-01-01')"
 
@@ -81,7 +86,7 @@ class _DuckDB(Dialect):
         return f"SELECT *, {wall} AS wall, CASE WHEN {zoned} THEN 0 END AS ahead FROM ({relation}) AS texts"
 
     def failure(self, message: str, column: str) -> str:
-        return f"CAST(error({quote_text(message)} || left({column}, 0)) AS BIGINT)"
+        return f"CAST(error({quote_text(message)} || left(CAST({column} AS VARCHAR), 0)) AS BIGINT)"
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@ nothing is written to a source. Messages name columns, types and files, never th
 
 from __future__ import annotations
 
-import csv
-import io
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -20,14 +18,13 @@ import duckdb
 import narwhals.stable.v2 as nw
 import pyarrow as pa
 
+from dpwindows.engines.csv_files import CsvHeader, read_header
 from dpwindows.engines.dialect import quote_name, quote_text
 from dpwindows.engines.files import files_of, kind_of
-from dpwindows.engines.names import chosen_table, require_column, require_columns, require_told_apart
+from dpwindows.engines.names import chosen_table, require_columns, require_told_apart
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EventColumns
 
-_DELIMITERS = (",", ";", "\t", "|")
-_LONGEST_HEADER = 1 << 20
 _FRAME = "dpwindows_frame"
 _DATABASE = "dpwindows_source"
 # Arrow has no exact counterpart of these; as text they stay distinct values.
@@ -154,43 +151,23 @@ def _columns_of(schema: Sequence[tuple[str, int | None, str]]) -> list[tuple[str
 
 
 def _csv_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
-    groups: dict[tuple[str, tuple[str, ...]], list[Path]] = {}
+    groups: dict[CsvHeader, list[Path]] = {}
     for file in files:
-        delimiter, header = _csv_header(file, columns)
-        groups.setdefault((delimiter, header), []).append(file)
-    parts = []
-    for (delimiter, header), members in groups.items():
-        # Every column is read as text, under a name of ours: nothing is sniffed, ids keep their bytes.
-        _require_header(header, columns, members[0])
-        struct = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(header)))
-        relation = (
-            f"read_csv({_file_list(members)}, columns={{{struct}}}, auto_detect=false, header=true, skip=0, "
-            f"delim={quote_text(delimiter)}, quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, "
-            f"comment='', strict_mode=true, null_padding=false, ignore_errors=false, hive_partitioning=false)"
-        )
-        chosen = {role: f"c{_position(header, name, role, members[0])}" for role, name in columns.roles}
-        parts.append(Part(_select(chosen, relation), dict.fromkeys(chosen, "varchar")))
-    return parts
+        groups.setdefault(read_header(file, columns), []).append(file)
+    return [_csv_part(header, members, columns) for header, members in groups.items()]
 
 
-def _csv_header(file: Path, columns: EventColumns) -> tuple[str, tuple[str, ...]]:
-    """The delimiter and the column names: the delimiter that yields our columns, else the most columns."""
-    try:
-        with pa.input_stream(str(file), compression="detect") as stream:
-            text = stream.read(_LONGEST_HEADER).decode("utf-8-sig", errors="replace")
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{file} cannot be read: {_first_line(error)}") from None
-    line = next(iter(io.StringIO(text, newline=None)), "").rstrip("\n")
-    if not line.strip():
-        raise InputError(f"{file} is empty; a CSV file begins with a line of column names")
-    wanted = {name for _, name in columns.roles}
-    headers = [(mark, tuple(next(csv.reader([line], delimiter=mark)))) for mark in _DELIMITERS]
-    return max(headers, key=lambda pair: (wanted <= set(pair[1]), len(pair[1])))
-
-
-def _position(header: Sequence[str], name: str, role: str, file: Path) -> int:
-    require_column(name, role, header, str(file))
-    return header.index(name)
+def _csv_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -> Part:
+    """Every column is read as text, under a name of ours: nothing is sniffed, ids keep their bytes."""
+    struct = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(header.names)))
+    relation = (
+        f"read_csv({_file_list(files)}, columns={{{struct}}}, auto_detect=false, header=true, skip=0, "
+        f"delim={quote_text(header.delimiter)}, quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, "
+        f"comment='', strict_mode=true, null_padding=false, ignore_errors=false, hive_partitioning=false)"
+    )
+    chosen = {role: f"c{place}" for role, place in header.places(columns).items()}
+    repeated = " AND ".join(f"{chosen[role]} = {quote_text(name)}" for role, name in columns.roles)
+    return Part(f"{_select(chosen, relation)} WHERE NOT ({repeated})", dict.fromkeys(chosen, "varchar"))
 
 
 def _file_list(files: Sequence[Path]) -> str:
@@ -301,10 +278,3 @@ def _by_bytes(text: str) -> str:
 
 def _select(chosen: dict[str, str], relation: str) -> str:
     return f"SELECT {', '.join(f'{name} AS {quote_name(role)}' for role, name in chosen.items())} FROM {relation}"
-
-
-def _require_header(header: Sequence[str], columns: EventColumns, file: Path) -> None:
-    """Refuse a first line that names none of our columns without repeating it: it may be a row."""
-    if not {name for _, name in columns.roles} & set(header):
-        names = ", ".join(repr(name) for _, name in columns.roles)
-        raise InputError(f"the first line of {file} names none of the columns {names}: is the line of names missing?")

@@ -20,7 +20,7 @@ def files_of(text: str) -> list[Path]:
     Raises:
         InputError: there are none, or the text is a network address.
     """
-    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://", text):
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://|jdbc:", text):
         raise InputError(
             "events must be a local file, glob, directory or DuckDB database, got a network address; databases are "
             "reached at postgresql:// and sqlite://, and the files of a lake with --engine spark"
@@ -28,7 +28,9 @@ def files_of(text: str) -> list[Path]:
     path = Path(text).expanduser()
     if path.is_dir():
         suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
-        files = sorted(file for file in path.rglob("*") if _is_visible(file, path) and file.is_file())
+        found = sorted(path.rglob("*"))
+        _refuse_table_format(found, text)
+        files = [file for file in found if _is_visible(file, path) and file.is_file()]
         files = [file for file in files if file.name.lower().endswith(suffixes)]
         if not files:
             raise InputError(f"the directory {text} has no Parquet or CSV files")
@@ -40,7 +42,29 @@ def files_of(text: str) -> list[Path]:
         if not files:
             raise InputError(f"no file matches {text}")
         return files
-    raise InputError(f"there is no file or directory {text}")
+    raise absent("file or directory", text)
+
+
+def absent(what: str, text: str) -> InputError:
+    """The error for a path that leads nowhere, without the path if it looks like a mistyped address."""
+    if "@" in text:
+        return InputError(f"there is no such {what}; a connection address is written engine://user@host:port/database")
+    return InputError(f"there is no {what} {text}")
+
+
+def table_format(directory: str) -> InputError:
+    """The error for a directory whose Parquet files are those of a table in several versions."""
+    return InputError(
+        f"the directory {directory} holds a table in the format of Delta, Hudi or Iceberg, whose files keep rows of "
+        f"older versions too; read it as a table of Spark, or write its present rows to Parquet"
+    )
+
+
+def _refuse_table_format(files: list[Path], directory: str) -> None:
+    for file in files:
+        iceberg = file.name.endswith(".metadata.json") and file.parent.name == "metadata"
+        if iceberg or file.name in ("_delta_log", ".hoodie"):
+            raise table_format(directory)
 
 
 def kind_of(files: list[Path], text: str) -> str:

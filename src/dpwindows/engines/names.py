@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from dpwindows.engines.dialect import quote_name
 from dpwindows.errors import InputError
 from dpwindows.events import EventColumns
 
@@ -47,19 +48,33 @@ def require_told_apart(columns: EventColumns, available: Sequence[str], what: st
 def chosen_table(
     tables: Sequence[tuple[str, str]], shown: Sequence[str], table: str | None, where: str
 ) -> tuple[str, str]:
-    """The one of `tables`, pairs (schema, name) that are called `shown`, which is asked for as "name" or "schema.name".
+    """The one of `tables`, pairs (schema, name) that are called `shown`, which is asked for.
+
+    It is asked for as name or schema.name, as it is or as SQL quotes names.
 
     Raises:
-        InputError: there is no such table, or none is named and there are several.
+        InputError: there is no such table, several may be meant, or none is named and there are several.
     """
     if table is None:
         if len(tables) == 1:
             return tables[0]
         raise InputError(f"{where} has {len(tables)} tables, name one of them: {listed(shown)}")
-    found = [pair for pair, text in zip(tables, shown, strict=True) if table in (text, ".".join(pair))]
+    found = [pair for pair, text in zip(tables, shown, strict=True) if table in _spellings(pair, text)]
     if not found:
         raise InputError(f"{where} has no table {table!r}{near(table, shown)}; its tables are {listed(shown)}")
+    if len(found) > 1:
+        quoted = listed([_quoted(pair) for pair in found])
+        raise InputError(f"{where} has {len(found)} tables that {table!r} may mean; write the one that is: {quoted}")
     return found[0]
+
+
+def _spellings(pair: tuple[str, str], shown: str) -> set[str]:
+    alone = {quote_name(shown)} if shown == pair[1] else set()
+    return {shown, ".".join(pair), _quoted(pair)} | alone
+
+
+def _quoted(pair: tuple[str, str]) -> str:
+    return ".".join(map(quote_name, pair))
 
 
 def near(name: str, available: Sequence[str]) -> str:

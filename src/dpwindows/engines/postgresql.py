@@ -16,7 +16,7 @@ import pyarrow as pa
 from dpwindows.engines.database import engine_at, fetch, own_engine, parse_address, run, translated, with_password
 from dpwindows.engines.dialect import Column, Dialect, Kind, quote_name, quote_text
 from dpwindows.engines.names import chosen_table, require_columns
-from dpwindows.engines.relation import EventQueries, unreadable, unreadable_text
+from dpwindows.engines.relation import EventQueries, unreadable, unreadable_values
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings, EventColumns
 from dpwindows.recency import recency_sql
@@ -28,12 +28,13 @@ if TYPE_CHECKING:
 _OLDEST = (14,)  # extract() is exact from there on
 _KINDS = {
     Kind.INTEGER: ("int2", "int4", "int8"),
+    Kind.DECIMAL: ("numeric",),
     Kind.TEXT: ("text", "varchar", "bpchar", "char", "name", "citext"),
     Kind.WALL: ("timestamp",),
     Kind.INSTANT: ("timestamptz",),
     Kind.DATE: ("date",),
     Kind.EXACT: (
-        *("bool", "bytea", "uuid", "numeric", "bit", "varbit", "time", "oid"),
+        *("bool", "bytea", "uuid", "bit", "varbit", "time", "oid"),
         *("inet", "cidr", "macaddr", "macaddr8"),
     ),
     Kind.FLOAT: ("float4", "float8"),
@@ -41,6 +42,15 @@ _KINDS = {
 }
 _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
 _SERVER = "The settings of the server apply"
+_REASONS = {
+    "40001": "a standby stopped the query to apply changes (max_standby_streaming_delay); try again later",
+    "53100": "its disk is full",
+    "53200": "it ran out of memory; lower its work_mem",
+    "53400": "the query needs more temporary files than temp_file_limit allows",
+    "55000": "a materialized view was never filled, or a foreign table cannot be read",
+    "57014": "it stopped the query: statement_timeout ran out, or somebody cancelled it",
+    "57P01": "it was shut down",
+}
 
 
 class _PostgreSQL(Dialect):
@@ -66,11 +76,15 @@ class _PostgreSQL(Dialect):
     def number(self, text: str) -> str:
         return f"CAST({text} AS numeric)"
 
+    def whole(self, number: str) -> str:
+        # Infinity is its own floor; divided, it leaves NaN, which is not 0.
+        return f"CASE WHEN {number} % 1 = 0 THEN {number} END"
+
     def days(self, date: str) -> str:
         return f"(CAST({date} AS date) - DATE '1970-01-01')"
 
     def failure(self, message: str, column: str) -> str:
-        return f"CAST({quote_text(message)} || left({column}, 0) AS bigint)"
+        return f"CAST({quote_text(message)} || left(CAST({column} AS text), 0) AS bigint)"
 
 
 def signed_counts(
@@ -206,12 +220,16 @@ def _explain(error: BaseException | None, columns: EventColumns) -> InputError |
     if refusal := unreadable(message, columns):
         return refusal
     if state in ("22007", "22008"):
-        return unreadable_text("time", columns)
+        return unreadable_values("time", columns)
     if state == "42501":
-        return InputError(f"the database refuses: {_first_line(message)}; the role needs SELECT on the columns read")
+        needed = "USAGE on their schema" if "for schema" in message else "SELECT on the columns read"
+        return InputError(f"the database refuses: {_first_line(message)}; the role needs {needed}")
+    if not state and "connection option" in message:
+        return InputError(f"the connection address cannot be read: {_first_line(message)}")
     if state[:2] in ("", "08", "28", "3D"):
         return EngineError(f"the database cannot be reached: {_first_line(message)}")
-    return EngineError(f"the database failed with SQLSTATE {state} ({type(error).__name__})")
+    reason = f": {_REASONS[state]}" if state in _REASONS else ""
+    return EngineError(f"the database failed with SQLSTATE {state} ({type(error).__name__}){reason}")
 
 
 def _first_line(message: str) -> str:

@@ -20,12 +20,20 @@ from dpwindows.step_map import StepMap, instant_map, offset_sql, wall_map
 from dpwindows.timeline import Timeline
 from dpwindows.zones import DAY_US, from_microseconds
 
-_EXACT = (Kind.INTEGER, Kind.TEXT, Kind.WALL, Kind.INSTANT, Kind.DATE, Kind.EXACT, Kind.NULL)
+_EXACT = (Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.WALL, Kind.INSTANT, Kind.DATE, Kind.EXACT, Kind.NULL)
 _MARK = "dpwindows cannot read column: "
 # Earlier than any timeline of integers may begin, later than any may end, and later than any timeline of times.
 _BEFORE_ALL, _AFTER_ALL = str(-(2**63 - 1)), str(2**63 - 1)
 _LAST_DAY = datetime(9999, 12, 31)
 _TIME_ADVICE = 'ISO 8601 text such as "2013-01-31", "2013-01-31T06:30:00" or "2013-01-31T06:30:00+01:00"'
+
+_WANTED = {
+    "time": f"expected {_TIME_ADVICE}",
+    "integer_time": "expected whole numbers, since the timeline has integer steps",
+    "decimal_time": "expected whole numbers, since the timeline has integer steps",
+    "count": "expected whole numbers",
+    "decimal_count": "expected whole numbers of occurrences",
+}
 
 
 @dataclass(frozen=True)
@@ -92,7 +100,8 @@ class EventQueries:
         if column.kind is Kind.TEXT:
             return self._text_time(relation)
         if column.kind not in (Kind.WALL, Kind.INSTANT, Kind.DATE):
-            advice = "; for integer time give step as a plain integer" if column.kind is Kind.INTEGER else ""
+            whole = column.kind in (Kind.INTEGER, Kind.DECIMAL)
+            advice = "; for integer time give step as a plain integer" if whole else ""
             raise InputError(
                 f"the time column {self._columns.time!r} is of type {column.type_name}; steps of "
                 f"{self._timeline.step_text} need a timestamp, a date or {_TIME_ADVICE}{advice}"
@@ -112,9 +121,12 @@ class EventQueries:
             if self._later:
                 within, moment = f"time >= {low}", _clamped("time", low - 1, high)
             return _Reading(relation, moment, self._instants, within)
+        low, high = self._instants.low - 1, self._instants.high
+        if column.kind is Kind.DECIMAL:
+            return _Reading(relation, self._whole("time", low, high), self._instants)
         if column.kind is Kind.TEXT:
             beyond = f"CASE WHEN trim(time) LIKE '-%' THEN {_BEFORE_ALL} ELSE {_AFTER_ALL} END"
-            moment = _clamped(self._number("time", beyond), self._instants.low - 1, self._instants.high)
+            moment = _clamped(self._number("time", beyond), low, high)
             return _Reading(relation, self._or_fail("time", moment, "integer_time"), self._instants)
         raise InputError(
             f"the time column {self._columns.time!r} is of type {column.type_name}, but the timeline has integer "
@@ -131,6 +143,8 @@ class EventQueries:
         match column.kind:
             case Kind.INTEGER:
                 return _clamped("count", 0, self._cap)
+            case Kind.DECIMAL:
+                return self._whole("count", 0, self._cap)
             case Kind.TEXT:
                 beyond = f"CASE WHEN trim(count) LIKE '-%' THEN 0 ELSE {self._cap} END"
                 return self._or_fail("count", _clamped(self._number("count", beyond), 0, self._cap), "count")
@@ -143,28 +157,32 @@ class EventQueries:
         value = f"coalesce({self._dialect.number(role)}, {beyond})"
         return f"CASE WHEN {self._dialect.matches(role, INTEGER_TEXT)} THEN {value} END"
 
+    def _whole(self, role: str, low: int, high: int) -> str:
+        """Decimals moved into [low, high]; the query fails where one has a fraction, or is no number."""
+        return self._or_fail(role, _clamped(self._dialect.whole(role), low, high), f"decimal_{role}")
+
     def _or_fail(self, column: str, value: str, role: str) -> str:
-        """`value`, null where the column is null; where only the value is, the query fails and names the role."""
+        """`value`, null where the column is null; where only the value is, the query fails and says what it was."""
         failure = self._dialect.failure(_MARK + role, column)
         return f"CASE WHEN {column} IS NOT NULL THEN coalesce({value}, {failure}) END"
 
 
 def unreadable(message: str, columns: EventColumns) -> InputError | None:
-    """The error for text that is not what its column should hold, if this is what an engine's message is about."""
+    """The error for values that are not what their column should hold, if an engine's message is about such."""
     _, found, rest = message.partition(_MARK)
-    return unreadable_text(re.findall(r"[a-z_]+", rest)[0], columns) if found else None
+    return unreadable_values(re.findall(r"[a-z_]+", rest)[0], columns) if found else None
 
 
-def unreadable_text(role: str, columns: EventColumns) -> InputError:
-    """The error for text that is not what its column should hold; `role` is time, integer_time or count."""
-    wanted = {
-        "time": f"expected {_TIME_ADVICE}",
-        "integer_time": "expected whole numbers, since the timeline has integer steps",
-        "count": "expected whole numbers",
-    }[role]
-    role = "count" if role == "count" else "time"
+def unreadable_values(what: str, columns: EventColumns) -> InputError:
+    """The error for values that are not what their column should hold; `what` is a key of _WANTED."""
+    role = "count" if "count" in what else "time"
     name = dict(columns.roles)[role]
-    return InputError(f"the {role} column {name!r} is text and not all of it can be read; {wanted}")
+    if what.startswith("decimal"):
+        return InputError(
+            f"the {role} column {name!r} holds decimals, and not all of them are whole numbers; {_WANTED[what]}: "
+            f"round the others or leave them out before, in a view for example"
+        )
+    return InputError(f"the {role} column {name!r} is text and not all of it can be read; {_WANTED[what]}")
 
 
 def _clamped(value: str, low: int, high: int) -> str:
@@ -183,8 +201,8 @@ def _require_exact(column: Column, name: str) -> None:
         )
     if column.kind is Kind.NESTED:
         raise InputError(
-            f"the item column {name!r} is of the nested type {column.type_name}; name one of its fields, "
-            f"or make one column of it as text"
+            f"the item column {name!r} is of the nested type {column.type_name}; make one of its fields, "
+            f"or all of it as text, a column of its own, in a view for example"
         )
     raise InputError(
         f"the item column {name!r} is of type {column.type_name}; items must be text, integers, UUIDs or such"

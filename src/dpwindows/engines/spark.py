@@ -16,6 +16,7 @@ import pyarrow as pa
 from dpwindows.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.engines.names import require_columns
 from dpwindows.engines.relation import EventQueries, unreadable
+from dpwindows.engines.spark_csv import malformed
 from dpwindows.engines.spark_session import running, session_for
 from dpwindows.engines.spark_sources import open_frame
 from dpwindows.events import EngineSettings, EventColumns
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 
 _KINDS = {
     Kind.INTEGER: ("tinyint", "smallint", "int", "bigint"),
+    Kind.DECIMAL: ("decimal",),
     Kind.WALL: ("timestamp_ntz",),
     Kind.INSTANT: ("timestamp",),
     Kind.DATE: ("date",),
-    Kind.EXACT: ("boolean", "binary", "decimal", "time"),
+    Kind.EXACT: ("boolean", "binary", "time"),
     Kind.FLOAT: ("float", "double"),
     Kind.NESTED: ("array", "map", "struct", "variant"),
     Kind.TEXT: ("string", "char", "varchar"),
@@ -94,7 +96,7 @@ class _Spark(Dialect):
         )
 
     def failure(self, message: str, column: str) -> str:
-        return f"CAST(raise_error(concat({quote_text(message)}, left({column}, 0))) AS BIGINT)"
+        return f"CAST(raise_error(concat({quote_text(message)}, left(CAST({column} AS STRING), 0))) AS BIGINT)"
 
 
 def signed_counts(
@@ -108,11 +110,12 @@ def signed_counts(
 ) -> pa.Table:
     """See `Engine.signed_counts`: counts what Spark reads.
 
-    `source` is a Spark data frame, a Spark session (with `table`), a path to Parquet files, or the name of a table. A
-    session that runs in this process is used and left running; otherwise one is started, and stopped at the end.
+    `source` is a Spark data frame, a Spark session (with `table`), a path to Parquet or CSV files, or the name of a
+    table. A session that runs in this process is used and left running; otherwise one is started, and stopped at the
+    end.
     """
     with (
-        running(lambda message: unreadable(message, columns)),
+        running(lambda message: malformed(message) or unreadable(message, columns)),
         session_for(source, settings) as session,
         open_frame(session, source, columns, table) as frame,
     ):

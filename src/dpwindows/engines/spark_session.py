@@ -27,7 +27,23 @@ _MENDABLE = (
     *("TABLE_OR_VIEW_NOT_FOUND", "PATH_NOT_FOUND", "UNABLE_TO_INFER_SCHEMA", "COLUMN_ALREADY_EXISTS"),
     *("FAILED_READ_FILE", "CANNOT_READ_FILE", "CONFLICTING_PARTITION_COLUMN_NAMES", "CONFLICTING_DIRECTORY_STRUCTURES"),
     *("INVALID_IDENTIFIER", "PARSE_SYNTAX_ERROR", "SCHEMA_NOT_FOUND", "CATALOG_NOT_FOUND", "INSUFFICIENT_PERMISSIONS"),
+    "REQUIRES_SINGLE_PART_NAMESPACE",
 )
+_PARQUET = "what is at an address is read as Parquet, unless the address ends as those of CSV files do"
+_NO_CONNECTOR = "it has no connector for such addresses; Spark's configuration names its package (spark.jars.packages)"
+_REASONS = {
+    "TABLE_OR_VIEW_NOT_FOUND": "there is no table or view of this name",
+    "PATH_NOT_FOUND": "there is nothing at this address",
+    "UNABLE_TO_INFER_SCHEMA": f"there is no Parquet file, and {_PARQUET}",
+    "CANNOT_READ_FILE_FOOTER": f"there is a file that is not Parquet, and {_PARQUET}",
+    "UNSUPPORTED_FILE_SYSTEM": "files cannot be listed at such addresses",
+    "ClassNotFoundException: Class org.apache.hadoop.fs.": _NO_CONNECTOR,
+    "No FileSystem for scheme": _NO_CONNECTOR,
+    "UnknownHostException": "the host in the address is not known",
+    "ConnectException": "nothing answers at the address",
+    "AccessDenied": "access is denied; credentials are in Spark's own configuration",
+    "AccessControlException": "access is denied; credentials are in Spark's own configuration",
+}
 _LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
 
@@ -60,11 +76,12 @@ def _explained(error: Exception) -> InputError | EngineError:
     name = condition[1] if condition else type(error).__name__
     if name == "JAVA_GATEWAY_EXITED":
         return EngineError("Spark did not start: it needs Java 17 or newer, found by JAVA_HOME or on the search path")
+    reason = next((f": {why}" for sign, why in _REASONS.items() if sign in text), "")
     if name.startswith(_MENDABLE):
-        return InputError(f"Spark cannot read the events ({name})")
+        return InputError(f"Spark cannot read the events ({name}){reason}")
     if "OutOfMemoryError" in text:
         return EngineError("Spark ran out of memory; raise memory_limit, or the memory of its executors")
-    return EngineError(f"Spark failed ({name})")
+    return EngineError(f"Spark failed ({name}){reason}")
 
 
 @contextmanager

@@ -1,18 +1,20 @@
-"""What Spark is asked to read, as a Spark data frame: a frame as it is, a table by its name, or Parquet files."""
+"""What Spark is asked to read, as a Spark data frame: a frame as it is, a table by its name, Parquet or CSV files."""
 
 from __future__ import annotations
 
 import glob
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet
 
-from dpwindows.engines.files import PARQUET_SUFFIXES, files_of, kind_of
+from dpwindows.engines.csv_files import CsvHeader, read_header
+from dpwindows.engines.files import CSV_SUFFIXES, PARQUET_SUFFIXES, files_of, kind_of, table_format
+from dpwindows.engines.spark_csv import csv_frame, first_line_header
 from dpwindows.errors import InputError
 from dpwindows.events import EventColumns
 
@@ -39,6 +41,8 @@ def open_frame(session: SparkSession, source: object, columns: EventColumns, tab
     elif hasattr(source, "toDF") and hasattr(source, "sparkSession"):
         if table is not None:
             raise InputError("table goes with a Spark session; a Spark data frame is one already")
+        if source.isStreaming:  # type: ignore[attr-defined]
+            raise InputError("a streaming data frame has no end to count up to; write it to a table, and count that")
         yield source  # type: ignore[misc]  # what has these two is a data frame of Spark
     elif source is session:
         if table is None:
@@ -68,24 +72,64 @@ def _named(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
             "events must be a path or the name of a table; give the address of a cluster as --spark-master"
         )
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
-        return session.read.parquet(text)
+        return _at_address(session, text, columns)
     path = Path(text).expanduser()
-    if path.exists() or glob.has_magic(text) or "/" in text or text.lower().endswith(PARQUET_SUFFIXES):
+    if path.exists() or glob.has_magic(text) or "/" in text or text.lower().endswith(PARQUET_SUFFIXES + CSV_SUFFIXES):
         return _local(session, text, columns)
     return session.table(text)
 
 
+def _at_address(session: SparkSession, text: str, columns: EventColumns) -> DataFrame:
+    """Files that only Spark can list: CSV if the address ends as such files do, else Parquet."""
+    if not text.lower().rstrip("/").endswith(CSV_SUFFIXES):
+        frame = session.read.parquet(text)
+        if _is_table_format(session, text):
+            raise table_format(text)
+        return frame
+    _require_codec([text.rstrip("/")])
+    return csv_frame(session, {first_line_header(session, text, columns): [text]}, columns)
+
+
+def _is_table_format(session: SparkSession, address: str) -> bool:
+    """Whether there is beside the files what keeps track of their versions: looked for, and no matter if in vain."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    with suppress(PySparkException, Py4JError):
+        session.read.text(address.rstrip("/") + "/{_delta_log,.hoodie,metadata/*.metadata.json}")
+        return True
+    return False
+
+
 def _local(session: SparkSession, text: str, columns: EventColumns) -> DataFrame:
-    """Local Parquet files. They are listed here: Spark would pass over those in folders within folders."""
+    """Local files. They are listed here: Spark would pass over those in folders within folders."""
     files = files_of(text)
     kind = kind_of(files, text)
+    if kind == "CSV":
+        return _local_csv(session, files, columns)
     if kind != "Parquet":
-        raise InputError(f"the engine spark reads Parquet files, and {text} is {kind}; leave --engine out for DuckDB")
+        raise InputError(
+            f"the engine spark reads Parquet and CSV files, and {text} is {kind}; leave --engine out for DuckDB"
+        )
     _require_same_types(files, columns)
     reader = session.read
     if Path(text).expanduser().is_dir():
         reader = reader.option("basePath", f"file://{Path(text).expanduser().absolute()}")
     return reader.parquet(*map(_uri, files))
+
+
+def _local_csv(session: SparkSession, files: Sequence[Path], columns: EventColumns) -> DataFrame:
+    _require_codec(list(map(str, files)))
+    groups: dict[CsvHeader, list[str]] = {}
+    for file in files:
+        groups.setdefault(read_header(file, columns), []).append(_uri(file))
+    return csv_frame(session, groups, columns)
+
+
+def _require_codec(names: Sequence[str]) -> None:
+    """Refuse files compressed as Spark reads only where Hadoop's native libraries are installed."""
+    if any(name.lower().endswith(".zst") for name in names):
+        raise InputError("Spark does not read CSV compressed with zstd; use gzip, or leave --engine out for DuckDB")
 
 
 def _uri(path: Path) -> str:

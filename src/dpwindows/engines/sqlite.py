@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from dpwindows.engines.database import engine_at, fetch, own_engine, parse_address, run, translated
 from dpwindows.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind, quote_name, quote_text
+from dpwindows.engines.files import absent
 from dpwindows.engines.names import chosen_table, require_columns
 from dpwindows.engines.relation import EventQueries, unreadable
 from dpwindows.engines.sqlite_files import as_it_lies
@@ -145,7 +146,7 @@ def _file(source: str | Path) -> tuple[URL, Path]:
     address = parse_address(text if "://" in text else "sqlite://", "SQLite")
     path = Path((address.database or "") if "://" in text else text).expanduser()
     if not path.is_file():
-        raise InputError(f"there is no SQLite file {path}")
+        raise absent("SQLite file", str(path))
     return address, path
 
 

@@ -10,17 +10,11 @@ horizons only drop rows. With `A_ij = 1_{I_i}' G 1_{I_j}` and B likewise for the
     ||M g||^2 = sum_ij A_ij B_ij <= |A| |B|,    |A|^2 = sum_ij A_ij^2    (Cauchy-Schwarz).
 
 Both factors are of one kind. A *chain* is a sequence of intervals, each of which begins where the one before ends; left
-<<<<<<< HEAD
-without its empty ones it is still a chain. Let `H_j(m)` be the largest `|A|^2` over chains of at most j intervals with
-at most m places together: `||M g||^2 <= sqrt(H_k(starts) H_k(ends))`, for the starts at or before s, and the ends at or
-after s, in the block. (Where these are as many, g can be chosen to reach it on the unbounded horizon.)
-=======
 without its empty ones it is still a chain. (And intervals with gaps between them have no larger `|A|` than the chain in
 which every gap is added to an interval beside it: q grows, and products of different intervals gain terms of the sign
 they have.) Let `H_j(m)` be the largest `|A|^2` over chains of at most j intervals with at most m places together:
 `||M g||^2 <= sqrt(H_k(starts) H_k(ends))`, for the starts at or before s, and the ends at or after s, in the block.
 (Where these are as many, g can be chosen to reach it on the unbounded horizon.)
->>>>>>> bounds
 
 **A chain.** Let its lengths be n_1, n_2, ..., with sums N_i. Then `A_ii = q(n_i)`; neighbours *touch*, with
 
@@ -35,15 +29,9 @@ So `4 |A|^2 <= sum_i 4 q(n_i)^2 + 2 touching_i^2 + 2 beyond_i^2`: a sum over pla
 n_{i-1} and N_i, whose maximum is found by dynamic programming over these (`chain_costs`).
 
 **Blocks.** They are measured apart. A block's edge cuts at most one of the intervals I in two, so the numbers k_b of
-<<<<<<< HEAD
-intervals in the blocks that the event meets add up to at most k plus one less than the blocks. In block b only the k_b
-intervals J that belong to them matter, which form a chain as well: `sum_b sqrt(H_{k_b}(starts_b) H_{k_b}(ends_b))`, at
-its largest over such k_b >= 1.
-=======
 those that are not empty, in the blocks where there are any, add up to at most k plus one less than these blocks. In
 block b only the J that belong to them matter: k_b intervals as well, perhaps with gaps. So all together cost at most
 `sum_b sqrt(H_{k_b}(starts_b) H_{k_b}(ends_b))`, at its largest over all such k_b >= 1.
->>>>>>> bounds
 
 **Thresholds.** They are measured apart too: what each costs adds up. But they share the intervals. Threshold k has the
 first k of I_0, I_1, ... and of J_0, J_1, ..., so in one block, by Cauchy-Schwarz once more, all together cost at most

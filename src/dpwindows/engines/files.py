@@ -12,6 +12,8 @@ from dpwindows.errors import InputError
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
 PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
+# What is beside the files of a Delta, a Hudi and an Iceberg table: what keeps track of their versions.
+TABLE_FORMAT_MARKS = ("_delta_log", ".hoodie", "metadata/*.metadata.json")
 
 
 def files_of(text: str) -> list[Path]:
@@ -61,10 +63,8 @@ def table_format(directory: str) -> InputError:
 
 
 def _refuse_table_format(files: list[Path], directory: str) -> None:
-    for file in files:
-        iceberg = file.name.endswith(".metadata.json") and file.parent.name == "metadata"
-        if iceberg or file.name in ("_delta_log", ".hoodie"):
-            raise table_format(directory)
+    if any(file.match(mark) for file in files for mark in TABLE_FORMAT_MARKS):
+        raise table_format(directory)
 
 
 def kind_of(files: list[Path], text: str) -> str:

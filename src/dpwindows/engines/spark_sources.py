@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from dpwindows.engines.csv_files import CsvHeader, read_header
-from dpwindows.engines.files import CSV_SUFFIXES, PARQUET_SUFFIXES, files_of, kind_of, table_format
+from dpwindows.engines.files import (
+    CSV_SUFFIXES,
+    PARQUET_SUFFIXES,
+    TABLE_FORMAT_MARKS,
+    files_of,
+    kind_of,
+    table_format,
+)
 from dpwindows.engines.spark_csv import csv_frame, first_line_header
 from dpwindows.errors import InputError
 from dpwindows.events import EventColumns
@@ -96,7 +103,7 @@ def _is_table_format(session: SparkSession, address: str) -> bool:
     from pyspark.errors import PySparkException
 
     with suppress(PySparkException, Py4JError):
-        session.read.text(address.rstrip("/") + "/{_delta_log,.hoodie,metadata/*.metadata.json}")
+        session.read.text(f"{address.rstrip('/')}/{{{','.join(TABLE_FORMAT_MARKS)}}}")
         return True
     return False
 

@@ -23,13 +23,13 @@ from pathlib import Path
 import numpy as np
 
 import dpwindows as dw
-from dpwindows.answers import ExactAnswers
+from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.queries import Query
+from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.events import EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.demo import write_flights
-from dpwindows.events import EventColumns
-from dpwindows.kernel import measure
-from dpwindows.privacy import Budget, Unit
-from dpwindows.queries import Query
-from dpwindows.recency import count_events
+from dpwindows.kernel.measure import measure
 
 YEAR = dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York")
 APPROXIMATE, PURE = dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)

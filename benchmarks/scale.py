@@ -30,10 +30,10 @@ import duckdb
 from event_logs import DAYS, ITEMS, SKEWS, write_log
 from metering import Cost, add_spark_metrics, measure
 
-from dpwindows.answers import ExactAnswers
-from dpwindows.events import EngineSettings, EventColumns
-from dpwindows.recency import count_events
-from dpwindows.timeline import Timeline
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import count_events
 
 YEAR = Timeline("2013-01-01", "2014-01-01")
 NAIVE_UP_TO = 10_000_000

@@ -21,7 +21,7 @@ import duckdb
 import numpy as np
 
 import dpwindows as dw
-from dpwindows.queries import Query, parse_window
+from dpwindows.ask.queries import Query, parse_window
 
 ITEMS = {"integer": "code", "text": "printf('user-%010d', code)"}
 

@@ -33,15 +33,15 @@ import pyarrow.compute as pc
 from table1_series import FIELDS, Series, all_series
 
 import dpwindows as dw
+from dpwindows.ask.queries import WindowFamily
+from dpwindows.ask.windows import window_steps
+from dpwindows.count.events import EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.demo import flights
-from dpwindows.events import EventColumns
-from dpwindows.queries import WindowFamily
-from dpwindows.recency import count_events
 from dpwindows.theory import constructions
 from dpwindows.theory.bounds import Family, Level, Setting
 from dpwindows.theory.hard_instance import HardInstance
 from dpwindows.theory.table import planned, squared_errors
-from dpwindows.windows import window_steps
 
 # 2013-01-01T00:00 in New York, and an hour, in microseconds.
 _YEAR, _HOUR = 1_357_016_400_000_000, 3_600_000_000

@@ -9,10 +9,10 @@ from typing import Any
 
 import altair as alt
 
-from dpwindows.accounting import GAUSSIAN, unit_scale
-from dpwindows.limits import limit
-from dpwindows.privacy import ApproxDP, EventLevel
-from dpwindows.queries import Rolling
+from dpwindows.ask.privacy import ApproxDP, EventLevel
+from dpwindows.ask.queries import Rolling
+from dpwindows.kernel.accounting import GAUSSIAN, unit_scale
+from dpwindows.strategies.search.limits import limit
 from dpwindows.theory import sharper
 
 _BUDGET = ApproxDP(1.0, 1e-6)

@@ -15,9 +15,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from dpwindows.ask.privacy import PureDP
 from dpwindows.errors import OverBudgetError
-from dpwindows.ledger import Ledger
-from dpwindows.privacy import PureDP
+from dpwindows.ledger.ledger import Ledger
 from tests.ledger_requests import request
 
 
@@ -102,8 +102,8 @@ def _release_at_once(path: Path, plan: Any, table: Any) -> list[str]:
 
 def _kill_between_phases(path: Path, plan: Any, table: Any) -> dict[str, list[str]]:
     """A release killed after spending, after drawing, and after storing; then one that is left alone, and one more."""
-    import dpwindows.ledger_release
-    from dpwindows import release_files
+    import dpwindows.release.once
+    from dpwindows.release import files as release_files
 
     def die(*arguments: Any) -> Any:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -117,7 +117,7 @@ def _kill_between_phases(path: Path, plan: Any, table: Any) -> dict[str, list[st
             elif phase == "after drawing":
                 release_files.to_bytes = die  # type: ignore[assignment]
             elif phase == "after storing":
-                dpwindows.ledger_release._parsed = die  # type: ignore[assignment]
+                dpwindows.release.once._parsed = die  # type: ignore[assignment]
             release = plan.run(table, item="who", time="at", ledger=ledger)
             os.write(writing, (release.metadata["release_id"] + "\n").encode())
 
@@ -137,7 +137,7 @@ def _plan_and_log() -> Any:
     import pyarrow as pa
 
     import dpwindows as dw
-    from dpwindows.kernel import draw_noise
+    from dpwindows.kernel.measure import draw_noise
 
     # Loaded once, before the children are forked.
     draw_noise("discrete Laplace", 1.0, 1)

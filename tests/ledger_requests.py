@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpwindows.ledger_request import Request
-from dpwindows.privacy import Budget, EventLevel, Unit
-from dpwindows.timeline import Timeline
+from dpwindows.ask.privacy import Budget, EventLevel, Unit
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ledger.request import Request
 
 
 def request(

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod, Unit
-from dpwindows.queries import Cumulative, Rolling, WindowFamily
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod, Unit
+from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 
 Ints = NDArray[np.int64]
 # Pairs are compared in pieces of about this many.

@@ -18,10 +18,10 @@ from functools import cache
 from pathlib import Path
 
 import dpwindows as dw
-from dpwindows import kernel
-from dpwindows.accounting import GAUSSIAN, LAPLACE
-from dpwindows.continual.state_file import StateFile
-from dpwindows.continual.stream import Stream
+from dpwindows.kernel import measure as kernel
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.stream import Stream
 from tests.streams import STEP, Event, new_stream, plan_of, table_of
 
 PLAN = ("rolling:2", "any:3", "cumulative")

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
-from dpwindows.continual.mechanism import Mechanism, StepAnswers
-from dpwindows.continual.stream import Stream
+from dpwindows.stream.mechanism import Mechanism, StepAnswers
+from dpwindows.stream.stream import Stream
 from tests.brute_force import count_at_least
 
 # (item, step, count); times are ten to a step, from 0.
@@ -24,8 +24,8 @@ STEP = 10
 @cache
 def plan_of(*windows: str, thresholds: tuple[int, ...] = (1, 3), unit: str = "event", **options: Any) -> dw.StreamPlan:
     """A plan, made once."""
-    from dpwindows.privacy import parse_unit
-    from dpwindows.queries import Query, parse_window
+    from dpwindows.ask.privacy import parse_unit
+    from dpwindows.ask.queries import Query, parse_window
 
     queries = [Query(parse_window(window)).at_least(*thresholds) for window in windows]
     return dw.StreamPlan(queries, unit=parse_unit(unit), budget=dw.ApproxDP(1.0, 1e-6), **options)

@@ -12,7 +12,11 @@ import numpy as np
 import pytest
 from mpmath import mp
 
-from dpwindows.accounting import (
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, PureDP
+from dpwindows.ask.queries import Cumulative, Rolling
+from dpwindows.ask.timeline import Timeline
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import (
     GAUSSIAN,
     LAPLACE,
     BudgetExceededError,
@@ -24,11 +28,7 @@ from dpwindows.accounting import (
     scales,
     unit_scale,
 )
-from dpwindows.errors import InputError
-from dpwindows.plan import Plan
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, PureDP
-from dpwindows.queries import Cumulative, Rolling
-from dpwindows.timeline import Timeline
+from dpwindows.plan.plan import Plan
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 DELTAS = (1e-12, 1e-9, 1e-6, 1e-3, 0.1)

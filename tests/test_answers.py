@@ -8,9 +8,9 @@ from collections import defaultdict
 import numpy as np
 import pytest
 
-from dpwindows.answers import ExactAnswers
+from dpwindows.ask.zones import Int64Array
+from dpwindows.count.answers import ExactAnswers
 from dpwindows.errors import InputError
-from dpwindows.zones import Int64Array
 from tests.brute_force import any_window, cumulative, rolling
 
 Signed = tuple[Int64Array, Int64Array, Int64Array]

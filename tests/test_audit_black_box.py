@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dpwindows as dw
-from dpwindows import kernel, release
-from dpwindows.accounting import GAUSSIAN, Law
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import Pair, audit_black_box, audit_exactly
 from dpwindows.audit.black_box import claims, epsilon_bound, log_table, releases
 from dpwindows.audit.statistic import discriminant, log_ratio
 from dpwindows.errors import InputError
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
+from dpwindows.kernel import measure as kernel
+from dpwindows.kernel.accounting import GAUSSIAN, Law
+from dpwindows.release import release
 
 
 def plan_of(*queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int, strategy: str = "auto") -> dw.Plan:

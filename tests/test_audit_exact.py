@@ -12,8 +12,18 @@ import numpy as np
 import pytest
 
 import dpwindows as dw
-from dpwindows.accounting import GAUSSIAN, LAPLACE, Law, laws_for, scales, unit_scale
-from dpwindows.answers import ExactAnswers
+from dpwindows.ask.privacy import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    EventLevel,
+    ItemAddRemove,
+    ItemLevel,
+    ItemPerPeriod,
+    PureDP,
+    Unit,
+)
+from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import Pair, audit_exactly, audit_measurements
 from dpwindows.audit.losses import (
     Bounds,
@@ -29,23 +39,13 @@ from dpwindows.audit.losses import (
 from dpwindows.audit.neighbours import Histories, changes
 from dpwindows.audit.probe import probe
 from dpwindows.audit.search import search
+from dpwindows.count.answers import ExactAnswers
 from dpwindows.errors import EngineError, InputError
-from dpwindows.integer_maps import FloatArray, Identity, IntArray
-from dpwindows.kernel import Measurement
-from dpwindows.privacy import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    ItemPerPeriod,
-    PureDP,
-    Unit,
-)
-from dpwindows.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law, laws_for, scales, unit_scale
+from dpwindows.kernel.maps.integer_maps import FloatArray, Identity, IntArray
+from dpwindows.kernel.measure import Measurement
+from dpwindows.kernel.shapes import Design, PrescribedScale, Problem, SeriesDesign
 from dpwindows.strategies import REFERENCES, STRATEGIES, candidates, compressed
-from dpwindows.strategies.design import Design, PrescribedScale, Problem, SeriesDesign
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance
 from tests.single_item import Ints, all_logs, differences

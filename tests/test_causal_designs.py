@@ -13,19 +13,19 @@ from functools import lru_cache
 import numpy as np
 import pytest
 
-from dpwindows.accounting import GAUSSIAN, LAPLACE
-from dpwindows.continual.candidates import causal_candidates
-from dpwindows.continual.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
-from dpwindows.continual.causal_maps import CausalAnchors, CausalFilter, CausalIdentity, CausalMap
-from dpwindows.continual.step_design import BlocksShape, SeriesShape, Shape, StepAnswers, StepDesign
-from dpwindows.continual.unlimited import LogarithmicRows, cumulative_unlimited_l2
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
-from dpwindows.integer_maps import Filter, Identity, Tree
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
-from dpwindows.strategies.design import Problem
-from dpwindows.strategies.fractional import integer_taps
-from dpwindows.windows import window_steps
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.maps.causal import CausalAnchors, CausalFilter, CausalIdentity, CausalMap
+from dpwindows.kernel.maps.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
+from dpwindows.kernel.maps.endless_counter import LogarithmicRows, cumulative_unlimited_l2
+from dpwindows.kernel.maps.integer_maps import Filter, Identity, Tree
+from dpwindows.kernel.shapes import Problem
+from dpwindows.kernel.step_shapes import BlocksShape, SeriesShape, Shape, StepAnswers, StepDesign
+from dpwindows.strategies.causal import causal_candidates
+from dpwindows.strategies.search.fractional import integer_taps
 from tests.single_item import TableAnswers, random_square
 from tests.test_sensitivity import Looseness, kind, matrix_of, truth
 

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
-from dpwindows.composition import Account, CannotComposeError, Charge, account_for, conversion_order, renyi_cap
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, exact
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, exact
+from dpwindows.ledger.composition import Account, CannotComposeError, Charge, account_for, conversion_order, renyi_cap
 
 # The losses of a mechanism with finitely many outcomes, under one of the two logs: pairs of probability and loss.
 Losses = list[tuple[float, float]]

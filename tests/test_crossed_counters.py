@@ -11,14 +11,14 @@ import pytest
 from numpy.typing import NDArray
 
 import dpwindows as dw
-from dpwindows import crossed_filters
-from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.crossed_filters import CrossedFilters
-from dpwindows.privacy import Budget, Unit
+from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.maps import crossed as crossed_filters
+from dpwindows.kernel.maps.crossed import CrossedFilters
+from dpwindows.kernel.shapes import Problem, score
 from dpwindows.strategies import candidates, counters, crossed_counters
 from dpwindows.strategies.crossed_counters import CrossedDesign
-from dpwindows.strategies.design import Problem, score
-from dpwindows.strategies.fractional import integer_taps
+from dpwindows.strategies.search.fractional import integer_taps
 from tests import brute_force
 
 GENERATOR = np.random.default_rng(7)

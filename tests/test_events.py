@@ -20,10 +20,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError
-from dpwindows.events import EngineSettings, EventColumns
-from dpwindows.recency import count_events
-from dpwindows.timeline import Timeline
 
 JANUARY = Timeline("2013-01-01", "2013-01-06")
 TIMES = [datetime(2013, 1, day, hour) for day, hour in ((1, 0), (1, 23), (2, 5), (5, 12), (6, 0))]

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling
+from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.export import export_plan
-from dpwindows.plan import Plan
-from dpwindows.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Query, Rolling
-from dpwindows.timeline import Timeline
+from dpwindows.plan.export import export_plan
+from dpwindows.plan.plan import Plan
 from tests.end_to_end.command_line import run
 
 THIRD_PARTY = Path(__file__).with_name("third_party.py")

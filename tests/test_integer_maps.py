@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpwindows.integer_maps import (
+from dpwindows.kernel.maps.integer_maps import (
     AnchoredDifferences,
     Filter,
     Identity,
@@ -20,7 +20,7 @@ from dpwindows.integer_maps import (
     convolve_exactly,
     widen,
 )
-from dpwindows.tent_tree import TentTree
+from dpwindows.kernel.maps.tent_tree import TentTree
 
 Floats = NDArray[np.float64]
 SIZES = (1, 2, 3, 4, 5, 7, 10, 16, 17, 31, 50)

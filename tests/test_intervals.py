@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import integrate, optimize, special
 
-from dpwindows.intervals import half_width_factors
+from dpwindows.plan.intervals import half_width_factors
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 

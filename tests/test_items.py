@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpwindows.continual import items
-from dpwindows.continual.items import make_items, occur, prune
-from dpwindows.continual.step_counts import NONE, Change, StepCounts, oldest_at
+from dpwindows.stream import items
+from dpwindows.stream.items import make_items, occur, prune
+from dpwindows.stream.step_counts import NONE, Change, StepCounts, oldest_at
 from tests.brute_force import count_at_least
 
 ENGINE = duckdb.connect(config={"threads": 1})

@@ -22,14 +22,24 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dpwindows
-from dpwindows import kernel
-from dpwindows.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, scales
-from dpwindows.integer_maps import Filter, Identity
-from dpwindows.kernel import Measurement, add_noise, draw_noise, measure
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.privacy import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    EventLevel,
+    ItemAddRemove,
+    ItemLevel,
+    ItemPerPeriod,
+    PureDP,
+    Unit,
+)
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.kernel import measure as kernel
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, scales
+from dpwindows.kernel.maps.integer_maps import Filter, Identity
+from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure
+from dpwindows.kernel.shapes import Design, Problem, SeriesDesign
 from dpwindows.strategies import STRATEGIES, candidates
-from dpwindows.strategies.design import Design, Problem, SeriesDesign
 from tests.single_item import TableAnswers, random_square
 
 LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)

@@ -26,14 +26,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import dpwindows as dw
-import dpwindows.recency
-from dpwindows import ledger_store
-from dpwindows.answers import ExactAnswers
+import dpwindows.count.recency
+from dpwindows.ask.privacy import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    EventLevel,
+    ItemAddRemove,
+    ItemLevel,
+    ItemPerPeriod,
+    PureDP,
+    Unit,
+)
+from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.events import EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
-from dpwindows.events import EventColumns
-from dpwindows.ledger import Ledger
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
-from dpwindows.recency import count_events
+from dpwindows.ledger import store as ledger_store
+from dpwindows.ledger.ledger import Ledger
 from tests.ledger_requests import request
 
 
@@ -517,7 +527,7 @@ def test_an_edited_record_is_noticed(path: Path) -> None:
 def test_a_lock_that_is_held_is_an_engine_error(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ledger = make(path)
     monkeypatch.setattr(ledger_store, "PATIENCE", 0.05)
-    monkeypatch.setattr("dpwindows.ledger.PATIENCE", 0.05)
+    monkeypatch.setattr("dpwindows.ledger.ledger.PATIENCE", 0.05)
     other = sqlite3.connect(path, isolation_level=None)
     other.execute("BEGIN EXCLUSIVE")
     for call in (lambda: ledger.spend(request(PureDP(0.1))), ledger.book):
@@ -656,7 +666,7 @@ def test_over_budget_is_refused_before_data_are_read(path: Path, monkeypatch: py
     def fail(*arguments: object, **named: object) -> None:
         raise AssertionError("data were read")
 
-    monkeypatch.setattr(dpwindows.recency, "count_events", fail)
+    monkeypatch.setattr(dpwindows.count.recency, "count_events", fail)
     with pytest.raises(OverBudgetError):
         plan().run(LOG, item="who", time="at", ledger=ledger)
     assert not ledger.book().entries

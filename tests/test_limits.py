@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows import limits
-from dpwindows.accounting import GAUSSIAN, unit_scale
-from dpwindows.integer_maps import FloatArray
-from dpwindows.limit_patterns import renewal_pairs, run_weights
-from dpwindows.limits import Intervals, Listed, Shifts, Stationary, Suffixes, limit
-from dpwindows.plan import Plan
-from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
-from dpwindows.timeline import Timeline
+from dpwindows.ask.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.timeline import Timeline
+from dpwindows.kernel.accounting import GAUSSIAN, unit_scale
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.plan.plan import Plan
+from dpwindows.strategies.search import limits
+from dpwindows.strategies.search.limit_patterns import renewal_pairs, run_weights
+from dpwindows.strategies.search.limits import Intervals, Listed, Shifts, Stationary, Suffixes, limit
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()
 

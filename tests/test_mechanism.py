@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
-from dpwindows.accounting import BudgetExceededError
-from dpwindows.continual.mechanism import Mechanism, StepAnswers
-from dpwindows.continual.step_design import SeriesShape
-from dpwindows.continual.stream_plan import FORECAST_STEPS, StreamPlan
-from dpwindows.integer_maps import Filter
-from dpwindows.privacy import Budget, Unit
-from dpwindows.queries import Query, WindowFamily
-from dpwindows.windows import window_steps
+from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.queries import Query, WindowFamily
+from dpwindows.ask.windows import window_steps
+from dpwindows.kernel.accounting import BudgetExceededError
+from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.step_shapes import SeriesShape
+from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
+from dpwindows.stream.mechanism import Mechanism, StepAnswers
 
 APPROX = dw.ApproxDP(1.0, 1e-6)
 EVENT = dw.EventLevel()

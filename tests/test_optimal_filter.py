@@ -7,17 +7,17 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpwindows.accounting import GAUSSIAN, LAPLACE, unit_scale
-from dpwindows.dense_maps import TriangularCounter
-from dpwindows.descent import minimise
-from dpwindows.integer_maps import Filter, FloatArray
-from dpwindows.limits import limit
-from dpwindows.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, Unit
-from dpwindows.queries import Cumulative, Rolling, WindowFamily
-from dpwindows.sensitivity import autocorrelation
-from dpwindows.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum
+from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, Unit
+from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, unit_scale
+from dpwindows.kernel.bounds.sensitivity import autocorrelation
+from dpwindows.kernel.maps.dense import TriangularCounter
+from dpwindows.kernel.maps.integer_maps import Filter, FloatArray
+from dpwindows.kernel.shapes import Criterion, Design, Problem, SeriesDesign, score
 from dpwindows.strategies import STRATEGIES, dense_counter, optimal_filter
-from dpwindows.strategies.design import Criterion, Design, Problem, SeriesDesign, score
+from dpwindows.strategies.search.descent import minimise
+from dpwindows.strategies.search.limits import limit
+from dpwindows.strategies.search.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum
 
 BUDGET = ApproxDP(1.0, 1e-6)
 EVENT, ADD_REMOVE = EventLevel(), ItemAddRemove()

@@ -13,29 +13,20 @@ from itertools import product
 import numpy as np
 import pytest
 
-from dpwindows.accounting import GAUSSIAN, LAPLACE, Cost, Law, certify
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.windows import count_windows, window_steps
 from dpwindows.errors import InputError
-from dpwindows.kernel import measure
-from dpwindows.plan import Plan
-from dpwindows.privacy import (
-    ZCDP,
-    ApproxDP,
-    Budget,
-    EventLevel,
-    ItemAddRemove,
-    ItemLevel,
-    PureDP,
-    Unit,
-)
-from dpwindows.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Cost, Law, certify
+from dpwindows.kernel.measure import measure
+from dpwindows.kernel.shapes import Design, PrescribedScale, Problem
+from dpwindows.plan.plan import Plan
 from dpwindows.strategies import STRATEGIES, candidates
-from dpwindows.strategies.design import Design, PrescribedScale, Problem
 from dpwindows.strategies.paper import design
 from dpwindows.strategies.paper.composition import advanced_epsilon, group_delta
 from dpwindows.strategies.paper.designs import FixedWindowTrees, TimeWindowTrees, block_of
 from dpwindows.strategies.paper.range_tree import RangeTree
-from dpwindows.timeline import Timeline
-from dpwindows.windows import count_windows, window_steps
 from tests.end_to_end.command_line import run
 from tests.histories import History, HistoryAnswers, all_histories, event_neighbours, random_histories
 

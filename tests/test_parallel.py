@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dpwindows.composition import Charge, account_for
-from dpwindows.ledger_request import implies, span_of
-from dpwindows.parallel import EVERYWHERE, Counted, Span, accounts
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP
-from dpwindows.step_map import StepMap, instant_map, wall_map
-from dpwindows.timeline import Timeline
-from dpwindows.zones import to_microseconds
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.zones import to_microseconds
+from dpwindows.count.step_map import StepMap, instant_map, wall_map
+from dpwindows.ledger.composition import Charge, account_for
+from dpwindows.ledger.parallel import EVERYWHERE, Counted, Span, accounts
+from dpwindows.ledger.request import implies, span_of
 
 bounds = st.one_of(st.none(), st.integers(0, 12))
 

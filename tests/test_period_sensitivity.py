@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwindows import period_sensitivity, sensitivity
-from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.integer_maps import AnchoredDifferences, Filter
-from dpwindows.period_sensitivity import affected_ends, any_cells_period, most_signed_runs
-from dpwindows.privacy import EventLevel, ItemPerPeriod, PureDP
-from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
-from dpwindows.staircases import (
+from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, PureDP
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.windows import count_windows
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.bounds import period_sensitivity, sensitivity
+from dpwindows.kernel.bounds.period_sensitivity import affected_ends, any_cells_period, most_signed_runs
+from dpwindows.kernel.bounds.staircases import (
     CrossedBlock,
     Line,
     crossed_counters_l2,
     crossed_counters_period_l1,
     crossed_counters_period_l2,
 )
+from dpwindows.kernel.maps.integer_maps import AnchoredDifferences, Filter
+from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.shapes import CountersDesign, Design, Problem, SeriesDesign
 from dpwindows.strategies import STRATEGIES, candidates, compressed, paper
 from dpwindows.strategies.crossed_counters import CrossedDesign
-from dpwindows.strategies.design import CountersDesign, Design, Problem, SeriesDesign
-from dpwindows.strategies.fractional import integer_taps
-from dpwindows.tent_tree import TentTree
-from dpwindows.windows import count_windows
+from dpwindows.strategies.search.fractional import integer_taps
 from tests.single_item import Ints, all_logs, differences
 from tests.test_sensitivity import (
     Looseness,

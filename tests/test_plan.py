@@ -12,14 +12,24 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from dpwindows.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, certify, noise_variance
+from dpwindows.ask.privacy import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    EventLevel,
+    ItemAddRemove,
+    ItemLevel,
+    ItemPerPeriod,
+    PureDP,
+    Unit,
+)
+from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.windows import count_windows
 from dpwindows.errors import InputError
-from dpwindows.kernel import measure
-from dpwindows.plan import MAX_ROWS, Plan
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily
-from dpwindows.timeline import Timeline
-from dpwindows.windows import count_windows
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, certify, noise_variance
+from dpwindows.kernel.measure import measure
+from dpwindows.plan.plan import MAX_ROWS, Plan
 from tests.single_item import TableAnswers
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()

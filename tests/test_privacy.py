@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from dpwindows.errors import InputError
-from dpwindows.privacy import (
+from dpwindows.ask.privacy import (
     ZCDP,
     ApproxDP,
     Budget,
@@ -23,6 +22,7 @@ from dpwindows.privacy import (
     parse_budget,
     parse_unit,
 )
+from dpwindows.errors import InputError
 
 UNITS: list[tuple[str, Unit]] = [
     ("event", EventLevel()),

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily, normalise, parse_window
 from dpwindows.errors import InputError
-from dpwindows.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily, normalise, parse_window
 
 
 def test_measures_are_combinations_of_at_least_counts() -> None:

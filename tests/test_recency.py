@@ -16,12 +16,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpwindows.answers import ExactAnswers
-from dpwindows.engines.duckdb_progress import bar_text, progress_bar
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.engines.duckdb_progress import bar_text, progress_bar
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import count_events, recency_sql
 from dpwindows.errors import InputError
-from dpwindows.events import EngineSettings, EventColumns
-from dpwindows.recency import count_events, recency_sql
-from dpwindows.timeline import Timeline
 from tests.brute_force import any_window, cumulative, rolling
 
 Log = list[tuple[int, int, int]]
@@ -212,8 +212,8 @@ class Terminal:
 
 
 def test_progress_shows_on_a_terminal_only_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpwindows.engines.duckdb_progress._DELAY", 0.01)
-    monkeypatch.setattr("dpwindows.engines.duckdb_progress._INTERVAL", 0.01)
+    monkeypatch.setattr("dpwindows.count.engines.duckdb_progress._DELAY", 0.01)
+    monkeypatch.setattr("dpwindows.count.engines.duckdb_progress._INTERVAL", 0.01)
     slow = "SELECT count(*) FROM (SELECT DISTINCT i * 7919 % 3000017 FROM range(6000000) AS r(i))"
     for shown in (True, False):
         terminal = Terminal()

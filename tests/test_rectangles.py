@@ -9,16 +9,23 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pytest
 
-from dpwindows import rectangles
-from dpwindows.accounting import GAUSSIAN
-from dpwindows.integer_maps import Filter
-from dpwindows.privacy import EventLevel
-from dpwindows.queries import AnyWindow
-from dpwindows.rectangles import Lengths, any_tensor_event_l2, best_shares, chain_costs, near_weights, root_of_product
-from dpwindows.sensitivity import interval_norms
+from dpwindows.ask.privacy import EventLevel
+from dpwindows.ask.queries import AnyWindow
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds import rectangles
+from dpwindows.kernel.bounds.rectangles import (
+    Lengths,
+    any_tensor_event_l2,
+    best_shares,
+    chain_costs,
+    near_weights,
+    root_of_product,
+)
+from dpwindows.kernel.bounds.sensitivity import interval_norms
+from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.shapes import BlocksDesign, Problem
 from dpwindows.strategies import STRATEGIES
-from dpwindows.strategies.design import BlocksDesign, Problem
-from dpwindows.strategies.fractional import integer_taps, real_interval_norms, real_taps
+from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps
 from dpwindows.strategies.square import event_cost
 from tests.single_item import Ints, all_logs, differences
 from tests.test_sensitivity import contracting_taps, largest_norm, matrix_of

@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import dpwindows as dw
-from dpwindows import release_files
+from dpwindows.release import files as release_files
 
 DATA = Path(__file__).parent / "data"
 

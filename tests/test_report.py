@@ -111,7 +111,7 @@ def about(**changed: Any) -> dict[str, Any]:
                 "strategy": "filter",
                 "parameters": {"alpha": 0.5, "bits": 20, "long": list(range(1000))},
                 "noise": {"law": "discrete Gaussian", "scale": 123.5, "unit": "lattice"},
-                "sensitivity": {"norm": "L2", "value": 2.5, "proof": "dpwindows.sensitivity.runs"},
+                "sensitivity": {"norm": "L2", "value": 2.5, "proof": "dpwindows.kernel.bounds.sensitivity.runs"},
                 "budget_share": 0.25,
             }
         ],
@@ -248,7 +248,7 @@ def test_page_says_guarantee_budget_errors_and_making() -> None:
         "discrete Gaussian",
         "scale 123.5",
         "L2 2.5",
-        "dpwindows.sensitivity.runs",
+        "dpwindows.kernel.bounds.sensitivity.runs",
         "25%",
         "0f1e2d3c",
         "dpwindows 0.1.0",

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows.pattern_sensitivity import (
+from dpwindows.kernel.bounds.pattern_sensitivity import (
     place_price,
     rolling_patterns_add_remove_l2,
     rolling_patterns_event_l2,
     rolling_patterns_period_l2,
 )
-from dpwindows.run_patterns import (
+from dpwindows.kernel.bounds.run_patterns import (
     Lags,
     best_chain,
     counted_by_memory,
@@ -24,8 +24,8 @@ from dpwindows.run_patterns import (
     recent_bound,
     recent_pattern,
 )
-from dpwindows.sensitivity import rolling_filter_event_l2
-from dpwindows.strategies.fractional import integer_taps
+from dpwindows.kernel.bounds.sensitivity import rolling_filter_event_l2
+from dpwindows.strategies.search.fractional import integer_taps
 
 
 def contracting_taps(rng: np.random.Generator, count: int) -> tuple[int, ...]:

@@ -17,15 +17,15 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows import period_sensitivity, rectangles, sensitivity
-from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.integer_maps import AnchoredDifferences, Filter, Identity, Tree, WeightedCounter
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.bounds import period_sensitivity, rectangles, sensitivity
+from dpwindows.kernel.maps.integer_maps import AnchoredDifferences, Filter, Identity, Tree, WeightedCounter
+from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.shapes import BlocksDesign, CountersDesign, Design, Problem, SeriesDesign
 from dpwindows.strategies import STRATEGIES, candidates, compressed
-from dpwindows.strategies.design import BlocksDesign, CountersDesign, Design, Problem, SeriesDesign
 from dpwindows.strategies.direct import design as direct_design_or_none
-from dpwindows.tent_tree import TentTree
 from tests.single_item import Ints, SingleItem, TableAnswers, all_logs, cells, differences, runs, squares
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.integer_maps import Filter
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.shapes import BlocksDesign, CountersDesign, Design, Problem, SeriesDesign, blocks_of
 from dpwindows.strategies import STRATEGIES
-from dpwindows.strategies.design import BlocksDesign, CountersDesign, Design, Problem, SeriesDesign, blocks_of
-from dpwindows.windows import longest_window
 from tests.single_item import Ints, TableAnswers, squares
 
 T = 365

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows.held_patterns import Held, held_bound, two_runs_bound
-from dpwindows.pattern_sensitivity import rolling_patterns_add_remove_l2, rolling_patterns_period_l2
-from dpwindows.period_sensitivity import affected_ends, most_signed_runs, rolling_filter_period_l2
-from dpwindows.sensitivity import autocorrelation
-from dpwindows.signed_patterns import (
+from dpwindows.kernel.bounds.held_patterns import Held, held_bound, two_runs_bound
+from dpwindows.kernel.bounds.pattern_sensitivity import rolling_patterns_add_remove_l2, rolling_patterns_period_l2
+from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs, rolling_filter_period_l2
+from dpwindows.kernel.bounds.sensitivity import autocorrelation
+from dpwindows.kernel.bounds.signed_patterns import (
     NEVER,
     Prices,
     SignedLags,
@@ -23,7 +23,7 @@ from dpwindows.signed_patterns import (
     priced_bound,
     symbol_maximum,
 )
-from dpwindows.strategies.fractional import integer_taps
+from dpwindows.strategies.search.fractional import integer_taps
 from tests.single_item import Ints
 from tests.test_period_sensitivity import rolling_changes
 from tests.test_sensitivity import any_taps, contracting_taps

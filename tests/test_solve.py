@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, PureDP
+from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
+from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.plan import Plan
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, PureDP
-from dpwindows.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
-from dpwindows.solve import _position, _value, solve_epsilon, solve_rho, worst_error
-from dpwindows.timeline import Timeline
+from dpwindows.plan.plan import Plan
+from dpwindows.plan.solve import _position, _value, solve_epsilon, solve_rho, worst_error
 from tests.end_to_end.command_line import run
 
 TIMELINE = Timeline.of_steps(60)

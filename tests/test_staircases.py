@@ -11,16 +11,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.answers import ExactAnswers
-from dpwindows.crossed_filters import CrossedFilters
-from dpwindows.privacy import ItemAddRemove, ItemLevel, Unit
-from dpwindows.queries import AnyWindow
-from dpwindows.sensitivity import any_counters_l2, step_norms
-from dpwindows.staircases import Line, crossed_counters_l1, crossed_counters_l2
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
+from dpwindows.ask.queries import AnyWindow
+from dpwindows.count.answers import ExactAnswers
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.bounds.sensitivity import any_counters_l2, step_norms
+from dpwindows.kernel.bounds.staircases import Line, crossed_counters_l1, crossed_counters_l2
+from dpwindows.kernel.maps.crossed import CrossedFilters
+from dpwindows.kernel.shapes import Problem
 from dpwindows.strategies.crossed_counters import CrossedDesign, design
-from dpwindows.strategies.design import Problem
-from dpwindows.strategies.fractional import integer_taps
+from dpwindows.strategies.search.fractional import integer_taps
 from tests import brute_force
 
 UNITS: tuple[Unit, ...] = (ItemAddRemove(), ItemLevel())

@@ -10,15 +10,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows.accounting import GAUSSIAN, LAPLACE, certify
+from dpwindows.ask.privacy import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    EventLevel,
+    ItemAddRemove,
+    ItemLevel,
+    ItemPerPeriod,
+    PureDP,
+    Unit,
+)
+from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.windows import count_windows, window_steps
 from dpwindows.errors import InputError
-from dpwindows.plan import Plan
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, certify
+from dpwindows.kernel.shapes import Design, Problem, noise_factor, score
+from dpwindows.plan.plan import Plan
 from dpwindows.strategies import STRATEGIES, candidates, compressed
-from dpwindows.strategies.design import Design, Problem, noise_factor, score
-from dpwindows.timeline import Timeline
-from dpwindows.windows import count_windows, window_steps
 from tests.single_item import Ints, TableAnswers, random_square, squares
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()

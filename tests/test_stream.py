@@ -15,8 +15,8 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
-from dpwindows.continual.state_file import StateFile
-from dpwindows.continual.stream import Stream
+from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.stream import Stream
 from tests.streams import STEP, new_stream, plan_of, require_exact, same, spied, table_of
 
 PLAN = ("rolling:2", "cumulative")

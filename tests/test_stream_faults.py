@@ -15,9 +15,9 @@ import duckdb
 import pytest
 
 import dpwindows as dw
-from dpwindows.continual import schema, state_file
-from dpwindows.continual.state_file import StateFile
-from dpwindows.continual.stream import Stream
+from dpwindows.stream import schema, state_file
+from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
 from tests.streams import STEP, Event, new_stream, plan_of, require_exact, same, spied, table_of
 

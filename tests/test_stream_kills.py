@@ -18,8 +18,8 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
-from dpwindows.continual.closing import read_progress
-from dpwindows.continual.stream import Stream
+from dpwindows.stream.close_step import read_progress
+from dpwindows.stream.stream import Stream
 from tests.stream_victim import PLAN, SETTINGS, calls, events_of, output
 from tests.streams import new_stream, plan_of, require_exact
 

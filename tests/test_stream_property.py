@@ -19,10 +19,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import dpwindows as dw
-from dpwindows.continual import items
-from dpwindows.continual.mechanism import StepAnswers
-from dpwindows.continual.state_file import StateFile
-from dpwindows.continual.stream import Stream
+from dpwindows.stream import items
+from dpwindows.stream.mechanism import StepAnswers
+from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.stream import Stream
 from tests.streams import STEP, Event, new_stream, plan_of, require_exact, same, spied, table_of
 
 PLANS = (

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.step_map import StepMap, instant_map, wall_map
 from dpwindows.errors import InputError
-from dpwindows.step_map import StepMap, instant_map, wall_map
-from dpwindows.timeline import Timeline
 
 HOUR_US = 3_600_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -19,17 +19,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dpwindows.continual.stream import Stream
-    from dpwindows.continual.stream_plan import StreamPlan
+    from dpwindows.ask.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
+    from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+    from dpwindows.ask.timeline import Timeline
+    from dpwindows.count.events import EngineSettings
     from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
-    from dpwindows.events import EngineSettings
-    from dpwindows.ledger import Ledger
-    from dpwindows.plan import Forecast, Plan
-    from dpwindows.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
-    from dpwindows.queries import AnyWindow, Cumulative, Rolling
-    from dpwindows.release import Count, Release
-    from dpwindows.solve import solve_epsilon, solve_rho
-    from dpwindows.timeline import Timeline
+    from dpwindows.ledger.ledger import Ledger
+    from dpwindows.plan.plan import Forecast, Plan
+    from dpwindows.plan.solve import solve_epsilon, solve_rho
+    from dpwindows.plan.stream_plan import StreamPlan
+    from dpwindows.release.release import Count, Release
+    from dpwindows.stream.stream import Stream
 
 __version__ = "0.1.0"
 

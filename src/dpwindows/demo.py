@@ -18,7 +18,7 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from dpwindows.errors import InputError
-from dpwindows.forecasts import show_forecast
+from dpwindows.plan.forecast_table import show_forecast
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpwindows import kernel
+from dpwindows.kernel import measure as kernel
 from tests.end_to_end.command_line import run
 
 EVENT = ("--unit", "event", "--epsilon", "1")
@@ -84,7 +84,7 @@ def test_a_violation_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_wrong_sensitivity_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwindows import sensitivity
+    from dpwindows.kernel.bounds import sensitivity
 
     monkeypatch.setattr(sensitivity, "direct_cells", lambda *arguments, **named: 1)
     asked = ("--window", "rolling:2", "--strategy", "direct", *EVENT, "--steps", "3")

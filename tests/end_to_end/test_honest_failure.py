@@ -7,7 +7,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-import dpwindows.kernel
+import dpwindows.kernel.measure
 from tests.end_to_end.command_line import run, run_process
 
 
@@ -23,7 +23,7 @@ def _no_noise_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*arguments: object) -> None:
         raise AssertionError("noise was drawn for a request that must fail")
 
-    monkeypatch.setattr(dpwindows.kernel, "draw_noise", refuse)
+    monkeypatch.setattr(dpwindows.kernel.measure, "draw_noise", refuse)
 
 
 GOOD = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from dpwindows import ledger_store
+from dpwindows.ledger import store as ledger_store
 from tests.end_to_end.command_line import Outcome, run, run_process
 
 

@@ -140,7 +140,7 @@ def test_the_file_has_the_columns_and_metadata_of_the_format(flights: Path, tmp_
     metadata = json.loads(schema.metadata[b"dpwindows"])
     assert metadata["format"] == 1
     assert "event" in metadata["guarantee"]
-    assert metadata["measurements"][0]["sensitivity"]["proof"].startswith("dpwindows.sensitivity.")
+    assert metadata["measurements"][0]["sensitivity"]["proof"].startswith("dpwindows.kernel.bounds.sensitivity.")
     text = json.dumps(metadata)
     assert str(flights) not in text
     assert flights.name not in text

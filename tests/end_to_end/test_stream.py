@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpwindows as dw
-from dpwindows.continual.items import _RARELY
-from dpwindows.continual.stream import Stream
-from dpwindows.events import EventColumns
-from dpwindows.recency import count_events
+from dpwindows.count.events import EventColumns
+from dpwindows.count.recency import count_events
+from dpwindows.stream.items import _RARELY
+from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
 from tests.streams import STEP, new_stream, plan_of, spied, table_of
 

@@ -14,7 +14,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from dpwindows.timeline import Timeline
+from dpwindows.ask.timeline import Timeline
 from tests.brute_force import any_window
 
 THRESHOLDS = [1, 2, 3, 7, 50]

@@ -13,10 +13,10 @@ import pytest
 import sqlalchemy
 
 import dpwindows as dw
-from dpwindows.engines import ENGINES, engine_for
+from dpwindows.count.engines import ENGINES, engine_for
+from dpwindows.count.events import EngineSettings, EventColumns, engine_settings
+from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
-from dpwindows.events import EngineSettings, EventColumns, engine_settings
-from dpwindows.recency import count_events
 from tests.end_to_end.command_line import run
 
 ASKED = ("--item", "id", "--time", "at", "--start", "0", "--end", "2", "--step", "1", "--window", "cumulative")
@@ -26,7 +26,7 @@ BUDGET = ("--unit", "event", "--epsilon", "1e9")
 def chosen(source: object, engine: str | None = None) -> str:
     module = engine_for(source, EngineSettings(engine=engine))
     assert isinstance(module, ModuleType)
-    return module.__name__.removeprefix("dpwindows.engines.")
+    return module.__name__.removeprefix("dpwindows.count.engines.")
 
 
 def test_a_source_belongs_to_an_engine(tmp_path: Path) -> None:

@@ -14,10 +14,10 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
-from dpwindows.events import EngineSettings, EventColumns
-from dpwindows.recency import count_events
-from dpwindows.timeline import Timeline
 from tests.engines import servers
 from tests.engines.logs import LOGS, THRESHOLDS, Log
 

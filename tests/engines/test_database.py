@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from dpwindows.engines.database import parse_address, with_password
+from dpwindows.count.engines.database import parse_address, with_password
+from dpwindows.count.events import EngineSettings
 from dpwindows.errors import InputError
-from dpwindows.events import EngineSettings
 
 SECRET = "hunter2"
 

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpwindows.engines import duckdb_sources
-from dpwindows.engines.duckdb import open_events
-from dpwindows.engines.duckdb_recency import in_order_sql
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.engines import duckdb_sources
+from dpwindows.count.engines.duckdb import open_events
+from dpwindows.count.engines.duckdb_recency import in_order_sql
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
-from dpwindows.events import EngineSettings, EventColumns
-from dpwindows.recency import count_events
-from dpwindows.timeline import Timeline
 from tests.brute_force import any_window
 from tests.engines.logs import TEXTS
 

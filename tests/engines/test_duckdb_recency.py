@@ -15,13 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpwindows.answers import ExactAnswers
-from dpwindows.engines import duckdb as engine
-from dpwindows.engines.duckdb_recency import in_order_sql, is_out_of_order
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.engines import duckdb as engine
+from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
+from dpwindows.count.events import EventColumns
+from dpwindows.count.recency import by_threshold, count_events, recency_sql
 from dpwindows.errors import InputError
-from dpwindows.events import EventColumns
-from dpwindows.recency import by_threshold, count_events, recency_sql
-from dpwindows.timeline import Timeline
 from tests.brute_force import any_window
 
 Log = list[tuple[int, int, int]]

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from dpwindows.engines.duckdb_sources import _columns_of
-from dpwindows.engines.names import require_told_apart
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.engines.duckdb_sources import _columns_of
+from dpwindows.count.engines.names import require_told_apart
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError
-from dpwindows.events import EngineSettings, EventColumns
-from dpwindows.recency import count_events
-from dpwindows.timeline import Timeline
 
 
 def counted(source: object, columns: EventColumns, timeline: Timeline) -> list[int]:

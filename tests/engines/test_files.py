@@ -12,12 +12,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from dpwindows.engines import files
-from dpwindows.engines.files import first_bytes
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.engines import files
+from dpwindows.count.engines.files import first_bytes
+from dpwindows.count.events import EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError
-from dpwindows.events import EventColumns
-from dpwindows.recency import count_events
-from dpwindows.timeline import Timeline
 
 
 def elsewhere(program: str, path: Path) -> str:

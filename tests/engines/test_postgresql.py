@@ -15,10 +15,10 @@ import pytest
 import sqlalchemy
 
 import dpwindows as dw
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError
-from dpwindows.events import EngineSettings, EventColumns
-from dpwindows.recency import count_events
-from dpwindows.timeline import Timeline
 from tests.end_to_end.command_line import run
 from tests.engines.servers import PostgreSQL
 from tests.engines.wire import tapped

@@ -20,11 +20,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql.classic.dataframe import DataFrame
 
 import dpwindows as dw
-from dpwindows.engines.spark_session import _builder, _mebibytes
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.engines.spark_session import _builder, _mebibytes
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError
-from dpwindows.events import EngineSettings, EventColumns
-from dpwindows.recency import count_events
-from dpwindows.timeline import Timeline
 from tests.end_to_end.command_line import run, run_process
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -12,13 +12,13 @@ import duckdb
 import pytest
 from pyspark.sql import SparkSession
 
-from dpwindows.engines.csv_files import CsvHeader
-from dpwindows.engines.duckdb_sources import find_parts
-from dpwindows.engines.spark_csv import field_value, fields_of
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.engines.csv_files import CsvHeader
+from dpwindows.count.engines.duckdb_sources import find_parts
+from dpwindows.count.engines.spark_csv import field_value, fields_of
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
-from dpwindows.events import EngineSettings, EventColumns
-from dpwindows.recency import count_events
-from dpwindows.timeline import Timeline
 from tests.engines.logs import LOGS, THRESHOLDS, Log
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -11,12 +11,12 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from dpwindows.engines.dialect import TIME_TEXT, quote_text
-from dpwindows.engines.duckdb import _DuckDB
-from dpwindows.engines.postgresql import _PostgreSQL
-from dpwindows.engines.spark import _Spark
-from dpwindows.engines.sqlite import _SQLite
-from dpwindows.engines.text_times import text_times
+from dpwindows.count.engines.dialect import TIME_TEXT, quote_text
+from dpwindows.count.engines.duckdb import _DuckDB
+from dpwindows.count.engines.postgresql import _PostgreSQL
+from dpwindows.count.engines.spark import _Spark
+from dpwindows.count.engines.sqlite import _SQLite
+from dpwindows.count.engines.text_times import text_times
 from tests.engines.servers import PostgreSQL
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -95,7 +95,7 @@ MUTANTS = [
         "Whatever unit is asked for, noise is calibrated to one event.",
         "plan.py",
         "            unit=self.unit,\n            law=law,",
-        "            unit=__import__('dpwindows.privacy').privacy.EventLevel(),\n            law=law,",
+        "            unit=__import__('dpwindows.ask.privacy').privacy.EventLevel(),\n            law=law,",
         f"{PLAN}test_units_cost_what_they_promise",
     ),
     Mutant(

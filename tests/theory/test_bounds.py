@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 import dpwindows as dw
-from dpwindows.accounting import LAPLACE, noise_variance
+from dpwindows.ask.queries import AnyWindow, Rolling
 from dpwindows.errors import InputError
-from dpwindows.limits import limit
-from dpwindows.queries import AnyWindow, Rolling
+from dpwindows.kernel.accounting import LAPLACE, noise_variance
 from dpwindows.strategies.paper.composition import Touched, part_noise
 from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.strategies.search.limits import limit
 from dpwindows.theory import bounds
 from dpwindows.theory.bounds import LOWER, UPPER, Setting
 from dpwindows.theory.table import errors, families, row, table

@@ -15,10 +15,11 @@ import pytest
 from numpy.typing import NDArray
 
 import dpwindows as dw
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.ask.windows import window_steps
+from dpwindows.count.events import EventColumns
+from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
-from dpwindows.events import EventColumns
-from dpwindows.queries import AnyWindow, Cumulative, Rolling
-from dpwindows.recency import count_events
 from dpwindows.strategies.compressed import CompressedDesign
 from dpwindows.strategies.paper import design
 from dpwindows.theory.constructions import (
@@ -33,7 +34,6 @@ from dpwindows.theory.constructions import (
 )
 from dpwindows.theory.hard_instance import HardInstance
 from dpwindows.theory.points import cumulative_points, dominating, window_points
-from dpwindows.windows import window_steps
 from tests.test_paper import problem
 
 Array = NDArray[np.int64]

@@ -4,7 +4,7 @@ Two audits that share nothing with the proofs:
 
 - `audit_exactly` reads the integers a plan applies off its own `encode`, compares neighbouring logs (every pair of them
   where these are few, a search for bad ones otherwise), and works out the privacy loss of the worst pair in exact or
-  ball arithmetic. It knows no bound of `dpwindows.sensitivity`.
+  ball arithmetic. It knows no bound of `dpwindows.kernel.bounds.sensitivity`.
 - `audit_black_box` releases the worst pair found thousands of times and turns how well the two can be told apart into
   a lower bound on epsilon that holds with a stated confidence. It knows nothing but the numbers released.
 

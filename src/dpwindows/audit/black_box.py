@@ -27,15 +27,15 @@ import numpy as np
 import pyarrow as pa
 from scipy import special
 
-from dpwindows.accounting import GAUSSIAN
+from dpwindows.ask.privacy import ApproxDP, PureDP, exact
 from dpwindows.audit.losses import analytic_delta, epsilon_at
 from dpwindows.audit.neighbours import History, Pair
 from dpwindows.audit.statistic import Floats, Statistic, discriminant, log_ratio
 from dpwindows.errors import InputError
-from dpwindows.privacy import ApproxDP, PureDP, exact
+from dpwindows.kernel.accounting import GAUSSIAN
 
 if TYPE_CHECKING:
-    from dpwindows.plan import Plan
+    from dpwindows.plan.plan import Plan
 
 # Deltas at which the curve of a Gaussian mechanism may be tested: thousands of releases see nothing of smaller ones.
 _DELTAS = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -198,9 +198,9 @@ def releases(
     progress: Callable[[int], None] = lambda released: None,
 ) -> Iterator[Floats]:
     """The released estimates of one log, `runs` times, each with its own noise."""
-    from dpwindows.events import EngineSettings, EventColumns
-    from dpwindows.recency import count_events
-    from dpwindows.release import draw_estimates
+    from dpwindows.count.events import EngineSettings, EventColumns
+    from dpwindows.count.recency import count_events
+    from dpwindows.release.release import draw_estimates
 
     log, settings = log_table(plan, history), EngineSettings(progress=False)
     if whole:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.accounting import LAPLACE, Law, laws_for
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit, exact
 from dpwindows.audit.losses import (
     Bounds,
     Moved,
@@ -31,11 +31,11 @@ from dpwindows.audit.neighbours import Histories, Ints, Pair
 from dpwindows.audit.probe import Mechanism, probe
 from dpwindows.audit.search import search
 from dpwindows.errors import InputError
-from dpwindows.kernel import Measurement
-from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit, exact
+from dpwindows.kernel.accounting import LAPLACE, Law, laws_for
+from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
-    from dpwindows.plan import Plan
+    from dpwindows.plan.plan import Plan
 
 Verdict = Literal["within the claim", "beyond the claim", "not proved"]
 # Histories that are held at once, and numbers that are compared, where every pair is.

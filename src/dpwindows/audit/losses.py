@@ -9,7 +9,7 @@ A measurement adds independent discrete noise to integers, and the neighbour mov
 - *Gaussian, (epsilon, delta)*: the log-ratio `sum (d_i^2 - 2 d_i x_i) / (2 s_i^2)` is linear in the output x. For the
   continuous Gaussian `delta_G = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)`. The discrete law is within
   total variation `1 / (24 s^2)` of the rounded continuous one for each number that moves (the lemma of
-  `dpwindows.accounting`; together eta). Rounding is post-processing, which gives the upper end
+  `dpwindows.kernel.accounting`; together eta). Rounding is post-processing, which gives the upper end
   `delta_G + (1 + e^epsilon) eta`. It also moves the log-ratio by at most `sum |d_i| / (2 s_i^2)`, so the half-space
   where it exceeds epsilon has at least probability `Phi(mu/2 - epsilon/mu - h)` on one side and at most
   `Phi(-mu/2 - epsilon/mu + h)` on the other, `h = sum |d_i| / (2 s_i^2 mu)`: that gives the lower end.
@@ -32,7 +32,7 @@ from itertools import pairwise
 import flint
 from scipy import optimize
 
-from dpwindows.accounting import Law
+from dpwindows.kernel.accounting import Law
 
 _PRECISION = 192
 # Points of the grid of Laplace losses: up to this many where the grid is exact, and so many where it is not.

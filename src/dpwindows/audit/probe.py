@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.accounting import Law
 from dpwindows.audit.losses import Moved
 from dpwindows.audit.neighbours import Ints, Pair
 from dpwindows.errors import EngineError, InputError
-from dpwindows.kernel import Measurement
+from dpwindows.kernel.accounting import Law
+from dpwindows.kernel.measure import Measurement
 
 # (k, first step, last step): the exact count of items with at least k occurrences in these steps.
 Source = tuple[int, int, int]

@@ -13,9 +13,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.ask.privacy import Unit
 from dpwindows.audit.neighbours import Change, Ints, Pair, changes
 from dpwindows.audit.probe import Mechanism
-from dpwindows.privacy import Unit
 
 Floats = NDArray[np.float64]
 _CLIMBERS, _ROUNDS, _BATCH = 6, 80, 24

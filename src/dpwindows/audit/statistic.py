@@ -19,13 +19,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.accounting import GAUSSIAN
 from dpwindows.audit.neighbours import Pair
 from dpwindows.audit.probe import probe
 from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import GAUSSIAN
 
 if TYPE_CHECKING:
-    from dpwindows.plan import Allotment, Plan
+    from dpwindows.plan.plan import Allotment, Plan
 
 Floats = NDArray[np.float64]
 # Of released estimates, shape (releases, numbers), a score for each release.

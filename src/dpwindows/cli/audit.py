@@ -11,11 +11,11 @@ from rich.console import Console
 
 from dpwindows.cli.options import build_plan, privacy_options, query_options
 from dpwindows.errors import InputError
-from dpwindows.forecasts import say_notes
+from dpwindows.plan.forecast_table import say_notes
 
 if TYPE_CHECKING:
     from dpwindows.audit import BlackBoxAudit, ExactAudit
-    from dpwindows.plan import Plan
+    from dpwindows.plan.plan import Plan
 
 _ERROR = 1e-6
 
@@ -52,9 +52,9 @@ def audit(steps: int, runs: int, exact: bool | None, whole: bool, as_json: bool,
 
     Exits with 0 if everything found is within the claim, with 1 if not.
     """
+    from dpwindows.ask.timeline import Timeline
     from dpwindows.audit import audit_exactly
     from dpwindows.audit.black_box import require_usable
-    from dpwindows.timeline import Timeline
 
     if steps < 1:
         raise InputError(f"--steps must be at least 1, got {steps}")

@@ -44,8 +44,8 @@ def create(
 
     The file is made if there is none, readable by its owner only. It may hold many datasets.
     """
-    from dpwindows.ledger import Ledger
-    from dpwindows.privacy import parse_budget, parse_unit
+    from dpwindows.ask.privacy import parse_budget, parse_unit
+    from dpwindows.ledger.ledger import Ledger
 
     budget = parse_budget(epsilon, delta, rho)
     Ledger.create(file, dataset, budget=budget, unit=parse_unit(unit), singleton=singleton)
@@ -58,7 +58,7 @@ def create(
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
 def show(file: Path, dataset: str | None, as_json: bool) -> None:
     """Print what was spent, by what, and what is left. Nothing that depends on exact counts is shown."""
-    from dpwindows.ledger import Ledger, datasets
+    from dpwindows.ledger.ledger import Ledger, datasets
 
     names = [dataset] if dataset is not None else datasets(file)
     pages = [Ledger.open(file, name).book().to_dict() for name in names]
@@ -127,7 +127,7 @@ def _pieces(by_time: list[dict[str, Any]]) -> Table:
 
 
 def _amount(values: dict[str, Any]) -> str:
-    from dpwindows.ledger_book import amount_text
+    from dpwindows.ledger.book import amount_text
 
     return amount_text(values)
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from dpwindows.engines import ENGINES
+from dpwindows.count.engines import ENGINES
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
-    from dpwindows.continual.stream_plan import StreamPlan
-    from dpwindows.events import EngineSettings
-    from dpwindows.ledger import Ledger
-    from dpwindows.plan import Plan
+    from dpwindows.count.events import EngineSettings
+    from dpwindows.ledger.ledger import Ledger
+    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.stream_plan import StreamPlan
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -154,14 +154,14 @@ def open_ledger(options: dict[str, Any]) -> Ledger | None:
         return None
     if file is None or dataset is None:
         raise InputError("--ledger FILE and --dataset NAME go together: give both, or neither")
-    from dpwindows.ledger import Ledger
+    from dpwindows.ledger.ledger import Ledger
 
     return Ledger.open(file, dataset)
 
 
 def engine_settings_of(options: dict[str, Any]) -> EngineSettings:
     """What the engine options of a command ask for."""
-    from dpwindows.events import EngineSettings
+    from dpwindows.count.events import EngineSettings
 
     names = ("engine", "memory_limit", "spill_directory", "password_file", "spark_master")
     return EngineSettings(**{name: options[name] for name in names})
@@ -169,8 +169,8 @@ def engine_settings_of(options: dict[str, Any]) -> EngineSettings:
 
 def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
     """The plan that the options of a command ask for."""
-    from dpwindows.plan import Plan
-    from dpwindows.privacy import parse_budget
+    from dpwindows.ask.privacy import parse_budget
+    from dpwindows.plan.plan import Plan
 
     if options.get("solve") is not None:
         raise InputError("--solve says which budget to find for --target-std: give --target-std too")
@@ -180,8 +180,8 @@ def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
 
 def build_stream_plan(horizon: int | None, options: dict[str, Any]) -> StreamPlan:
     """The stream plan that the options of a command ask for."""
-    from dpwindows.continual.stream_plan import StreamPlan
-    from dpwindows.privacy import parse_budget
+    from dpwindows.ask.privacy import parse_budget
+    from dpwindows.plan.stream_plan import StreamPlan
 
     wanted = asked(options)
     if wanted.pop("singleton"):
@@ -192,8 +192,8 @@ def build_stream_plan(horizon: int | None, options: dict[str, Any]) -> StreamPla
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:
     """The arguments of `Plan` but for the budget and the timeline."""
-    from dpwindows.privacy import parse_unit
-    from dpwindows.queries import Query, parse_window
+    from dpwindows.ask.privacy import parse_unit
+    from dpwindows.ask.queries import Query, parse_window
 
     queries = []
     for text in options["windows"]:

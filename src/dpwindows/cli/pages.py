@@ -16,7 +16,7 @@ _DEMO_OUTPUT = Path("out/flights.parquet")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 def report(release_file: Path, output: Path, force: bool) -> None:
     """Draw the charts of a release, on one page that loads nothing from anywhere."""
-    from dpwindows.release import Release
+    from dpwindows.release.release import Release
 
     Release.load(release_file).report(output, force=force)
     click.echo(f"Report written to {output}", err=True)
@@ -35,7 +35,7 @@ def report(release_file: Path, output: Path, force: bool) -> None:
 def demo(output: Path, force: bool) -> None:
     """Do the main job on real data: a year of flights, released and drawn."""
     from dpwindows.demo import run_demo
-    from dpwindows.release_files import ENDINGS, require_writable
+    from dpwindows.release.files import ENDINGS, require_writable
 
     own = output == _DEMO_OUTPUT
     if own:

@@ -19,10 +19,10 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.errors import InputError
-from dpwindows.forecasts import say_notes, show_forecast
+from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
-    from dpwindows.plan import Plan
+    from dpwindows.plan.plan import Plan
 
 
 @click.command()
@@ -69,7 +69,7 @@ def plan(
 ) -> None:
     """Forecast the error of every number before any data is read."""
     if exported is not None:
-        from dpwindows.release_files import require_writable
+        from dpwindows.release.files import require_writable
 
         require_writable(exported, force=force, endings=(".npz",))
     if options["stream"]:
@@ -79,7 +79,7 @@ def plan(
         planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
     say_notes(planned)
     if exported is not None:
-        from dpwindows.export import export_plan
+        from dpwindows.plan.export import export_plan
 
         export_plan(planned, exported, force=force)
         click.echo(f"Measurements written to {exported}", err=True)
@@ -113,7 +113,7 @@ def _planned_stream(
 
 
 def _planned_timeline(steps: int | None, start: str | None, end: str | None, options: dict[str, Any]) -> Any:
-    from dpwindows.timeline import Timeline
+    from dpwindows.ask.timeline import Timeline
 
     if steps is not None:
         if start is not None or end is not None:
@@ -129,7 +129,7 @@ def _planned_timeline(steps: int | None, start: str | None, end: str | None, opt
 
 
 def _solved(timeline: Any, options: dict[str, Any]) -> Plan:
-    from dpwindows.solve import solve_epsilon, solve_rho
+    from dpwindows.plan.solve import solve_epsilon, solve_rho
 
     if options["epsilon"] is not None or options["rho"] is not None:
         raise InputError("give either --target-std, to find a budget, or --epsilon or --rho, and not both")

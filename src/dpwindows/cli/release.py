@@ -20,7 +20,7 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.errors import EngineError, InputError
-from dpwindows.forecasts import say_notes, show_forecast
+from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 
 @click.command()
@@ -50,9 +50,9 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
     or, with --engine spark, Parquet files or the name of a table. The password of a database comes from
     --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
     """
-    from dpwindows.release import run_plan
-    from dpwindows.release_files import require_writable
-    from dpwindows.timeline import Timeline
+    from dpwindows.ask.timeline import Timeline
+    from dpwindows.release.files import require_writable
+    from dpwindows.release.release import run_plan
 
     require_writable(output, force=force)
     ledger = open_ledger(options)

@@ -19,11 +19,11 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.errors import EngineError, InputError
-from dpwindows.forecasts import say_notes, show_forecast
+from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
-    from dpwindows.continual.stream import Stream
-    from dpwindows.release import Release
+    from dpwindows.release.release import Release
+    from dpwindows.stream.stream import Stream
 
 _STATE = click.argument("state", metavar="STATE", type=click.Path(path_type=Path))
 _output_options = stack(
@@ -61,7 +61,7 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
     The budget is for the whole stream, however long it runs; with --ledger it is spent now. STATE is made readable by
     its owner only, and will hold data: items, and when they last occurred.
     """
-    from dpwindows.continual.stream import Stream
+    from dpwindows.stream.stream import Stream
 
     ledger = open_ledger(options)
     planned = build_stream_plan(horizon, options)
@@ -106,8 +106,8 @@ def advance(state: Path, events: str | None, through: str, output: Path | None, 
     EVENTS holds the events of these steps: a Parquet or CSV file, a glob, a directory of such files, or a DuckDB
     database. The same TIME again, with the same EVENTS or none, returns the stored release.
     """
-    from dpwindows.continual.stream import Stream
-    from dpwindows.events import EngineSettings
+    from dpwindows.count.events import EngineSettings
+    from dpwindows.stream.stream import Stream
 
     _require_writable(output, force)
     settings = EngineSettings(memory_limit=options["memory_limit"], spill_directory=options["spill_directory"])
@@ -124,7 +124,7 @@ def advance(state: Path, events: str | None, through: str, output: Path | None, 
 @_output_options
 def show(state: Path, output: Path | None, force: bool, **options: Any) -> None:
     """Tell what the stream STATE releases and how far it is, and write everything released so far."""
-    from dpwindows.continual.stream import Stream
+    from dpwindows.stream.stream import Stream
 
     _require_writable(output, force)
     with Stream.open(state, open_ledger(options), read_only=True) as opened:
@@ -135,7 +135,7 @@ def show(state: Path, output: Path | None, force: bool, **options: Any) -> None:
 
 def _require_writable(output: Path | None, force: bool) -> None:
     if output is not None:
-        from dpwindows.release_files import require_writable
+        from dpwindows.release.files import require_writable
 
         require_writable(output, force=force)
 

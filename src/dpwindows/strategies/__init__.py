@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from dpwindows.ask.privacy import ItemLevel, ItemPerPeriod
 from dpwindows.errors import InputError
-from dpwindows.privacy import ItemLevel, ItemPerPeriod
+from dpwindows.kernel.shapes import Design, Problem, score
 from dpwindows.strategies import (
     anchored,
     compressed,
@@ -25,7 +26,6 @@ from dpwindows.strategies import (
     tensor_filter,
     tree,
 )
-from dpwindows.strategies.design import Design, Problem, score
 
 Strategy = Callable[[Problem], Design | None]
 

@@ -11,12 +11,12 @@ from functools import partial
 import numpy as np
 from scipy import optimize
 
-from dpwindows import period_sensitivity, sensitivity
-from dpwindows.accounting import LAPLACE
-from dpwindows.integer_maps import AnchoredDifferences
-from dpwindows.privacy import EventLevel, ItemLevel, ItemPerPeriod
-from dpwindows.queries import Rolling
-from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
+from dpwindows.ask.privacy import EventLevel, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import Rolling
+from dpwindows.kernel.accounting import LAPLACE
+from dpwindows.kernel.bounds import period_sensitivity, sensitivity
+from dpwindows.kernel.maps.integer_maps import AnchoredDifferences
+from dpwindows.kernel.shapes import BOUNDED_UNITS, Design, Problem, SeriesDesign
 
 NAME = "anchored-differences"
 # The largest of the two integer weights; the other is searched relative to it.
@@ -68,12 +68,12 @@ def certified(problem: Problem, found: AnchoredDifferences, steps: int) -> tuple
         value = period_sensitivity.rolling_differences_period_l1(
             *weights, length, problem.unit.steps, steps, problem.thresholds
         )
-        return value, "dpwindows.period_sensitivity.rolling_differences_period_l1"
+        return value, "dpwindows.kernel.bounds.period_sensitivity.rolling_differences_period_l1"
     arguments = (*weights, length, steps, problem.thresholds)
     if isinstance(problem.unit, EventLevel):
         return (
             sensitivity.rolling_differences_event_l1(*arguments),
-            "dpwindows.sensitivity.rolling_differences_event_l1",
+            "dpwindows.kernel.bounds.sensitivity.rolling_differences_event_l1",
         )
     bound = partial(sensitivity.rolling_differences_item_l1, formal=isinstance(problem.unit, ItemLevel))
-    return bound(*arguments), "dpwindows.sensitivity.rolling_differences_item_l1"
+    return bound(*arguments), "dpwindows.kernel.bounds.sensitivity.rolling_differences_item_l1"

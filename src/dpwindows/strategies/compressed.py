@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.integer_maps import FloatArray, IntArray
-from dpwindows.privacy import ItemPerPeriod, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
-from dpwindows.strategies.design import Design, Problem
-from dpwindows.windows import Answers, count_windows, longest_window, window_steps
+from dpwindows.ask.privacy import ItemPerPeriod, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.windows import Answers, count_windows, longest_window, window_steps
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.kernel.shapes import Design, Problem
 
 NAME = "compressed"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpwindows import period_sensitivity, sensitivity
-from dpwindows.accounting import GAUSSIAN
-from dpwindows.integer_maps import Filter
-from dpwindows.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
-from dpwindows.queries import AnyWindow
-from dpwindows.strategies.design import CountersDesign, Design, Problem
-from dpwindows.strategies.fractional import integer_taps, real_interval_norms, real_taps, search
-from dpwindows.windows import longest_window
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import AnyWindow
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds import period_sensitivity, sensitivity
+from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.shapes import CountersDesign, Design, Problem
+from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps, search
 
 NAME = "counters"
 
@@ -59,6 +59,6 @@ def _certified(problem: Problem, taps: tuple[int, ...], longest: int) -> tuple[i
     steps, thresholds, unit = problem.steps, problem.thresholds, problem.unit
     if isinstance(unit, ItemPerPeriod):
         value = period_sensitivity.any_counters_period_l2(taps, longest, unit.steps, steps, thresholds)
-        return value, "dpwindows.period_sensitivity.any_counters_period_l2"
+        return value, "dpwindows.kernel.bounds.period_sensitivity.any_counters_period_l2"
     value = sensitivity.any_counters_l2(taps, longest, steps, thresholds, formal=isinstance(unit, ItemLevel))
-    return value, "dpwindows.sensitivity.any_counters_l2"
+    return value, "dpwindows.kernel.bounds.sensitivity.any_counters_l2"

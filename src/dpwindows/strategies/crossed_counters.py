@@ -22,16 +22,16 @@ from typing import Any
 import numpy as np
 from scipy import linalg, optimize
 
-from dpwindows import staircases
-from dpwindows.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.crossed_filters import CrossedFilters
-from dpwindows.integer_maps import FloatArray, IntArray
-from dpwindows.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
-from dpwindows.queries import AnyWindow
-from dpwindows.staircases import CrossedBlock, Line
-from dpwindows.strategies.design import Block, Criterion, Design, Problem, blocks_of
-from dpwindows.strategies.fractional import integer_taps, real_taps
-from dpwindows.windows import Answers, longest_window
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import AnyWindow
+from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.bounds import staircases
+from dpwindows.kernel.bounds.staircases import CrossedBlock, Line
+from dpwindows.kernel.maps.crossed import CrossedFilters
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.kernel.shapes import Block, Criterion, Design, Problem, blocks_of
+from dpwindows.strategies.search.fractional import integer_taps, real_taps
 
 NAME = "crossed-counters"
 # Blocks of more starts or ends than this take too long to factor. Longer windows are beyond the limit on released rows.
@@ -156,7 +156,7 @@ class CrossedDesign:
         """The bound's name."""
         norm = "l2" if self.problem.law == GAUSSIAN else "l1"
         period = "period_" if isinstance(self.problem.unit, ItemPerPeriod) else ""
-        return f"dpwindows.staircases.crossed_counters_{period}{norm}"
+        return f"dpwindows.kernel.bounds.staircases.crossed_counters_{period}{norm}"
 
     @property
     def rows(self) -> int:

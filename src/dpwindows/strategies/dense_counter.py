@@ -4,7 +4,7 @@ Noise of covariance C on d answers has error `tr C / d` (rms) or `max C_tt` (max
 `1_[x,T]`. Up to a factor the best C is `V^(-1/2) (V^(1/2) X V^(1/2))^(1/2) V^(-1/2)`, with
 `X = sum w_x 1_[x,T] 1_[x,T]'`, for weights w on changes and v on answers (v = 1 for rms) at which no change costs more,
 and no answer errs more, than those with weight do. Both are found by multiplicative updates (for rms, the dual of
-`dpwindows.limits`). A few suffice: all columns of the factor are then scaled to one length, which costs nothing.
+`dpwindows.strategies.search.limits`). A few suffice: all columns of the factor are then scaled to one length, which costs nothing.
 The factor `E` of `C^-1 = (E D)' (E D)`, D the first differences, is lower-triangular: a continual mechanism.
 """
 
@@ -14,14 +14,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpwindows.accounting import GAUSSIAN
-from dpwindows.dense_maps import TriangularCounter
-from dpwindows.integer_maps import FloatArray
-from dpwindows.limits import Suffixes
-from dpwindows.pattern_sensitivity import cumulative_triangular_add_remove_l2
-from dpwindows.privacy import ItemAddRemove
-from dpwindows.queries import Cumulative
-from dpwindows.strategies.design import Criterion, Design, Problem, SeriesDesign
+from dpwindows.ask.privacy import ItemAddRemove
+from dpwindows.ask.queries import Cumulative
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds.pattern_sensitivity import cumulative_triangular_add_remove_l2
+from dpwindows.kernel.maps.dense import TriangularCounter
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.shapes import Criterion, Design, Problem, SeriesDesign
+from dpwindows.strategies.search.limits import Suffixes
 
 NAME = "dense-counter"
 # Factorisation takes O(steps^3).
@@ -42,7 +42,7 @@ def design(problem: Problem) -> Design | None:
     if not (np.diagonal(weights) > 0).all():
         return None
     bound = cumulative_triangular_add_remove_l2(weights, problem.thresholds)
-    proof = "dpwindows.pattern_sensitivity.cumulative_triangular_add_remove_l2"
+    proof = "dpwindows.kernel.bounds.pattern_sensitivity.cumulative_triangular_add_remove_l2"
     return SeriesDesign(problem, NAME, bound, proof, {"bits": problem.bits}, map=TriangularCounter(weights))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dpwindows import period_sensitivity, sensitivity
-from dpwindows.accounting import GAUSSIAN
-from dpwindows.integer_maps import Identity
-from dpwindows.privacy import EventLevel, ItemPerPeriod
-from dpwindows.queries import AnyWindow, Cumulative
-from dpwindows.strategies.design import BOUNDED_UNITS, CountersDesign, Design, Problem, SeriesDesign
-from dpwindows.windows import count_windows, longest_window
+from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
+from dpwindows.ask.queries import AnyWindow, Cumulative
+from dpwindows.ask.windows import count_windows, longest_window
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds import period_sensitivity, sensitivity
+from dpwindows.kernel.maps.integer_maps import Identity
+from dpwindows.kernel.shapes import BOUNDED_UNITS, CountersDesign, Design, Problem, SeriesDesign
 
 NAME = "direct"
 
@@ -24,7 +24,7 @@ def design(problem: Problem) -> Design | None:
     # Gaussian noise is charged for the coarseness of its lattice, so counts are measured in fine units of it.
     unit = 2**problem.bits if problem.law == GAUSSIAN else 1
     bound = cells * unit**2
-    proof = "dpwindows.sensitivity.direct_cells"
+    proof = "dpwindows.kernel.bounds.sensitivity.direct_cells"
     if isinstance(problem.window, AnyWindow):
         return CountersDesign(problem, NAME, bound, proof, map=Identity(longest, unit), causal=True)
     return SeriesDesign(problem, NAME, bound, proof, map=Identity(problem.steps, unit))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpwindows.accounting import GAUSSIAN
-from dpwindows.integer_maps import WeightedCounter
-from dpwindows.privacy import ItemAddRemove
-from dpwindows.queries import Cumulative
-from dpwindows.sensitivity import cumulative_counter_add_remove_l2
-from dpwindows.strategies.design import Design, Problem, SeriesDesign
-from dpwindows.strategies.fractional import real_taps
+from dpwindows.ask.privacy import ItemAddRemove
+from dpwindows.ask.queries import Cumulative
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds.sensitivity import cumulative_counter_add_remove_l2
+from dpwindows.kernel.maps.integer_maps import WeightedCounter
+from dpwindows.kernel.shapes import Design, Problem, SeriesDesign
+from dpwindows.strategies.search.fractional import real_taps
 
 NAME = "normalised-root"
 # Its error is computed in O(steps^2); beyond this the plain filter is as good as needed.
@@ -37,7 +37,7 @@ def design(problem: Problem) -> Design | None:
         problem,
         NAME,
         bound,
-        "dpwindows.sensitivity.cumulative_counter_add_remove_l2",
+        "dpwindows.kernel.bounds.sensitivity.cumulative_counter_add_remove_l2",
         {"bits": problem.bits},
         map=WeightedCounter(problem.steps, taps, weights),
     )

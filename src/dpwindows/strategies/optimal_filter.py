@@ -2,7 +2,7 @@
 
 For rolling counts at event level (and for items within one step) and under item add/remove, and for cumulative counts
 but for item add/remove. Its spectrum comes from
-`dpwindows.spectrum`: for single intervals the optimum over all stationary noise; for several runs the optimum for the
+`dpwindows.strategies.search.spectrum`: for single intervals the optimum over all stationary noise; for several runs the optimum for the
 bound that certifies it (`run_patterns`), which keeps the cross terms between runs. Its minimum-phase causal filter is
 rounded to integers and charged for what these cost, whatever their signs. Causal, so batch and continual release
 share it.
@@ -15,23 +15,23 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpwindows import pattern_sensitivity
-from dpwindows.accounting import GAUSSIAN
-from dpwindows.integer_maps import Filter, FloatArray
-from dpwindows.pattern_sensitivity import LONGEST_CHAIN, place_price, some_lengths
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
-from dpwindows.queries import Cumulative, Rolling
-from dpwindows.run_patterns import (
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
+from dpwindows.ask.queries import Cumulative, Rolling
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds import pattern_sensitivity
+from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN, place_price, some_lengths
+from dpwindows.kernel.bounds.run_patterns import (
     Lags,
     counted_by_memory,
     counted_by_neighbours,
     memory_for,
     recent_pattern,
 )
-from dpwindows.sensitivity import cumulative_filter_item_l2, most_runs
-from dpwindows.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
-from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
-from dpwindows.strategies.fractional import LONGEST
+from dpwindows.kernel.bounds.sensitivity import cumulative_filter_item_l2, most_runs
+from dpwindows.kernel.maps.integer_maps import Filter, FloatArray
+from dpwindows.kernel.shapes import BOUNDED_UNITS, Design, Problem, SeriesDesign
+from dpwindows.strategies.search.fractional import LONGEST
+from dpwindows.strategies.search.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
 
 NAME = "optimal-filter"
 # Resolution, in bits, of autocorrelations handed to the bounds while a filter is designed.
@@ -80,15 +80,17 @@ def _certified(problem: Problem, taps: tuple[int, ...], length: int) -> tuple[in
     steps, thresholds = problem.steps, problem.thresholds
     if isinstance(problem.window, Cumulative):
         # For one threshold the bounds for an event and for an item are the same.
-        return cumulative_filter_item_l2(taps, steps, thresholds), "dpwindows.sensitivity.cumulative_filter_item_l2"
+        return cumulative_filter_item_l2(
+            taps, steps, thresholds
+        ), "dpwindows.kernel.bounds.sensitivity.cumulative_filter_item_l2"
     if problem.unit == ItemPerPeriod(1):
         value = pattern_sensitivity.rolling_patterns_period_l2(taps, length, 1, steps, thresholds)
-        return value, "dpwindows.pattern_sensitivity.rolling_patterns_period_l2"
+        return value, "dpwindows.kernel.bounds.pattern_sensitivity.rolling_patterns_period_l2"
     if isinstance(problem.unit, EventLevel):
         bound = pattern_sensitivity.rolling_patterns_event_l2
     else:
         bound = pattern_sensitivity.rolling_patterns_add_remove_l2
-    return bound(taps, length, steps, thresholds), f"dpwindows.pattern_sensitivity.{bound.__name__}"
+    return bound(taps, length, steps, thresholds), f"dpwindows.kernel.bounds.pattern_sensitivity.{bound.__name__}"
 
 
 def _rounded(taps: FloatArray, bits: int) -> tuple[int, ...]:

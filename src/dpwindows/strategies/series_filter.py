@@ -11,14 +11,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from dpwindows import period_sensitivity, sensitivity
-from dpwindows.accounting import GAUSSIAN
-from dpwindows.integer_maps import Filter
-from dpwindows.pattern_sensitivity import rolling_patterns_event_l2, rolling_patterns_period_l2
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
-from dpwindows.queries import Cumulative, Rolling
-from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign
-from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import Cumulative, Rolling
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds import period_sensitivity, sensitivity
+from dpwindows.kernel.bounds.pattern_sensitivity import rolling_patterns_event_l2, rolling_patterns_period_l2
+from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.shapes import BOUNDED_UNITS, Design, Problem, SeriesDesign
+from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 
 NAME = "filter"
 # Up to this horizon the search charges a cumulative filter exactly as the certificate does.
@@ -71,17 +71,17 @@ def _certified(problem: Problem, taps: tuple[int, ...]) -> tuple[int, str]:
         if isinstance(problem.unit, EventLevel) and sum(thresholds) > 1 and sum(thresholds) * reach**2 <= _CHAINED:
             together = rolling_patterns_event_l2(taps, length, steps, thresholds)
             if together < apart:
-                return together, "dpwindows.pattern_sensitivity.rolling_patterns_event_l2"
-        return apart, f"dpwindows.sensitivity.{proof}"
+                return together, "dpwindows.kernel.bounds.pattern_sensitivity.rolling_patterns_event_l2"
+        return apart, f"dpwindows.kernel.bounds.sensitivity.{proof}"
     if isinstance(problem.unit, ItemAddRemove):
         response = [int(value) for value in sensitivity.prefix_sums(taps, steps)]
         value = sensitivity.cumulative_counter_add_remove_l2(response, [1] * steps, steps, thresholds)
-        return value, "dpwindows.sensitivity.cumulative_counter_add_remove_l2"
+        return value, "dpwindows.kernel.bounds.sensitivity.cumulative_counter_add_remove_l2"
     if isinstance(problem.unit, EventLevel):
         value = sensitivity.cumulative_filter_event_l2(taps, steps, thresholds)
-        return value, "dpwindows.sensitivity.cumulative_filter_event_l2"
+        return value, "dpwindows.kernel.bounds.sensitivity.cumulative_filter_event_l2"
     value = sensitivity.cumulative_filter_item_l2(taps, steps, thresholds)
-    return value, "dpwindows.sensitivity.cumulative_filter_item_l2"
+    return value, "dpwindows.kernel.bounds.sensitivity.cumulative_filter_item_l2"
 
 
 def _certified_signed(problem: Problem, taps: tuple[int, ...], length: int) -> tuple[int, str]:
@@ -91,8 +91,8 @@ def _certified_signed(problem: Problem, taps: tuple[int, ...], length: int) -> t
     apart = period_sensitivity.rolling_filter_period_l2(*arguments)
     together = rolling_patterns_period_l2(*arguments)
     if together < apart:
-        return together, "dpwindows.pattern_sensitivity.rolling_patterns_period_l2"
-    return apart, "dpwindows.period_sensitivity.rolling_filter_period_l2"
+        return together, "dpwindows.kernel.bounds.pattern_sensitivity.rolling_patterns_period_l2"
+    return apart, "dpwindows.kernel.bounds.period_sensitivity.rolling_filter_period_l2"
 
 
 def _real_bound(problem: Problem, taps: np.ndarray, horizon: int) -> float:

@@ -11,9 +11,9 @@ from functools import partial
 
 import numpy as np
 
-from dpwindows.integer_maps import FloatArray
-from dpwindows.strategies.design import Criterion, Problem
-from dpwindows.windows import longest_window
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.shapes import Criterion, Problem
 
 # Offsets of an event at which its cost is estimated, and lengths of short intervals as parts of the mean length.
 _OFFSETS, _PARTS = 9, (0.0, 0.1, 0.3)
@@ -39,7 +39,7 @@ def block_variance(along_starts: FloatArray, along_ends: FloatArray, longest: in
 
 
 def event_cost(norms: FloatArray, width: int, extent: int, thresholds: tuple[int, ...]) -> float:
-    """About `dpwindows.rectangles.any_tensor_event_l2`, for interval norms in floating point; for searches only.
+    """About `dpwindows.kernel.bounds.rectangles.any_tensor_event_l2`, for interval norms in floating point; for searches only.
 
     At a few offsets of the event, for chains of one or two lengths in place of the costliest ones (`_chain_costs`), and
     for intervals shared evenly or not at all where it meets two blocks of starts.

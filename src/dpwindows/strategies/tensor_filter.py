@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpwindows import rectangles
-from dpwindows.accounting import GAUSSIAN
-from dpwindows.integer_maps import Filter
-from dpwindows.privacy import EventLevel
-from dpwindows.queries import AnyWindow
-from dpwindows.strategies.design import BlocksDesign, Design, Problem, score
-from dpwindows.strategies.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
+from dpwindows.ask.privacy import EventLevel
+from dpwindows.ask.queries import AnyWindow
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds import rectangles
+from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.shapes import BlocksDesign, Design, Problem, score
+from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.square import block_widths, event_cost
-from dpwindows.windows import longest_window
 
 NAME = "tensor-filter"
 
@@ -44,7 +44,7 @@ def _best_square(problem: Problem, width: int) -> Design:
         problem,
         NAME,
         bound,
-        "dpwindows.rectangles.any_tensor_event_l2",
+        "dpwindows.kernel.bounds.rectangles.any_tensor_event_l2",
         {"alpha": alpha, "decay": decay, "taps": len(taps), "width": width, "bits_per_axis": bits},
         width=width,
         make_map=lambda size: Filter(size, taps[:size]),

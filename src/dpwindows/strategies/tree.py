@@ -15,12 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows import period_sensitivity, sensitivity
-from dpwindows.accounting import LAPLACE
-from dpwindows.integer_maps import Tree
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
-from dpwindows.queries import AnyWindow, Cumulative
-from dpwindows.strategies.design import (
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
+from dpwindows.ask.queries import AnyWindow, Cumulative
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.accounting import LAPLACE
+from dpwindows.kernel.bounds import period_sensitivity, sensitivity
+from dpwindows.kernel.maps.integer_maps import Tree
+from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.shapes import (
     BOUNDED_UNITS,
     BlocksDesign,
     CountersDesign,
@@ -31,8 +33,6 @@ from dpwindows.strategies.design import (
     score,
 )
 from dpwindows.strategies.square import block_variance, block_widths
-from dpwindows.tent_tree import TentTree
-from dpwindows.windows import longest_window
 
 NAME = "tree"
 # Longer series are measured by trees of blocks, which are read in linear time.
@@ -76,7 +76,9 @@ def _along_time(problem: Problem) -> Design:
         parameters = {"tents": list(found.tents), "unit": found.unit}
     moved_ends = 1 if isinstance(problem.unit, ItemAddRemove) else 2
     bound = sensitivity.cumulative_tree_l1(found.column_total, moved_ends, problem.thresholds)
-    return SeriesDesign(problem, NAME, bound, "dpwindows.sensitivity.cumulative_tree_l1", parameters, map=found)
+    return SeriesDesign(
+        problem, NAME, bound, "dpwindows.kernel.bounds.sensitivity.cumulative_tree_l1", parameters, map=found
+    )
 
 
 def _blocks(length: int, criterion: Criterion) -> Tree:
@@ -89,7 +91,7 @@ def _for_every_start(problem: Problem, span: int, longest: int) -> Design:
     bound = period_sensitivity.any_counters_period_l1(
         found.column_total, longest, span, problem.steps, problem.thresholds
     )
-    proof = "dpwindows.period_sensitivity.any_counters_period_l1"
+    proof = "dpwindows.kernel.bounds.period_sensitivity.any_counters_period_l1"
     parameters = {"tents": list(found.tents), "unit": found.unit}
     return CountersDesign(problem, NAME, bound, proof, parameters, map=found, causal=False)
 
@@ -104,7 +106,7 @@ def _square(problem: Problem, width: int, longest: int) -> Design:
         problem,
         NAME,
         bound,
-        "dpwindows.sensitivity.any_tree_event_l1",
+        "dpwindows.kernel.bounds.sensitivity.any_tree_event_l1",
         {"tents": list(counts), "unit": unit, "width": width},
         width=width,
         make_map=lambda size: _in_proportion(counts, extent, size, unit),

@@ -3,8 +3,8 @@ r"""Table 1: how the error of every cell grows, upper and lower bounds with thei
 A cell is a window family, an event-level or item-level guarantee, a bundle or a singleton stream (at most one event a
 step over all items), and a pure or an approximate budget. Every function returns a `Growth`: a formula in T, W, k,
 epsilon and delta, and its value **with leading constant 1**. Errors are root mean squares of one answer unless said
-otherwise. What they are with all constants: upper bounds are forecasts of `dpwindows.plan`; lower bounds with
-constants are in `packing` (pure), `sharper` and `dpwindows.limits` (Gaussian noise).
+otherwise. What they are with all constants: upper bounds are forecasts of `dpwindows.plan.plan`; lower bounds with
+constants are in `packing` (pure), `sharper` and `dpwindows.strategies.search.limits` (Gaussian noise).
 
 `L(n)` is the number of levels of a range tree on n leaves, log2 n rounded up. A range tree whose nodes must each be
 epsilon'-private adds up at most L nodes with noise of scale L/epsilon': `L^1.5/epsilon'` under Laplace noise,

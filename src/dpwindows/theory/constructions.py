@@ -28,9 +28,9 @@ from typing import Any
 
 import numpy as np
 
+from dpwindows.ask.privacy import EventLevel, ItemLevel, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.errors import InputError
-from dpwindows.privacy import EventLevel, ItemLevel, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.theory.hard_instance import HardInstance, Ints, Reader, Rows, at_least, whole_numbers
 
 

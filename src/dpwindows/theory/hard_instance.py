@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpwindows.ask.privacy import Unit
+from dpwindows.ask.queries import AnyWindow, WindowFamily
+from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.privacy import Unit
-from dpwindows.queries import AnyWindow, WindowFamily
-from dpwindows.timeline import Timeline
 
 Ints = NDArray[np.int64]
 # Exact counts give exact answers, noisy estimates noisy ones: readers are linear.

@@ -12,7 +12,7 @@ moves `R x`. Neighbours differ in
 |---|---|---|---|
 | square root | `1.0663 + ln(T)/pi` | `(sqrt(2)/pi) ln(T) + O(1)` | arXiv 2202.11205, 2211.05006 |
 | normalised square root | `0.846 + ln(T)/pi` | at most sqrt(2) times that | arXiv 2509.14334 |
-| limit | `0.7019 + ln(T)/pi` | `dpwindows.limits` | arXiv 2509.14334; below |
+| limit | `0.7019 + ln(T)/pi` | `dpwindows.strategies.search.limits` | arXiv 2509.14334; below |
 
 In the square root of the triangle, the filter `(1 - B)^(-1/2)`, one end costs `sum c_j^2` in squared norm, two ends up
 to twice that: that is the price of event level, and calibrating for one end where there are two would be a bug.
@@ -27,11 +27,11 @@ from typing import Literal
 import numpy as np
 from scipy import linalg
 
-from dpwindows.integer_maps import FloatArray
-from dpwindows.limits import limit
-from dpwindows.privacy import EventLevel, ItemAddRemove
-from dpwindows.queries import Cumulative
-from dpwindows.strategies.fractional import real_taps
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove
+from dpwindows.ask.queries import Cumulative
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.strategies.search.fractional import real_taps
+from dpwindows.strategies.search.limits import limit
 
 Ends = Literal[1, 2]
 
@@ -73,7 +73,7 @@ def normalised_square_root(steps: int, ends: Ends) -> Multiplier:
 def gaussian_limit(steps: int, ends: Ends) -> float:
     """A lower bound on the rms error (hence on the largest) of any Gaussian noise, whatever its covariance.
 
-    `dpwindows.limits` on all suffixes (one end) or all intervals (two ends), and for one end also
+    `dpwindows.strategies.search.limits` on all suffixes (one end) or all intervals (two ends), and for one end also
     `mean_singular_value`: equal weights, which long horizons need no search for.
     """
     found = limit(Cumulative(), 1, ItemAddRemove() if ends == 1 else EventLevel(), steps)
@@ -84,7 +84,7 @@ def gaussian_limit(steps: int, ends: Ends) -> float:
 def mean_singular_value(steps: int) -> float:
     """`(1/T) sum_{j<=T} 1/(2 sin((2j-1) pi / (4T+2)))`, which tends to `ln(T)/pi + 0.7019`: a limit for one end.
 
-    Proof. The duality of `dpwindows.limits` with equal weights 1/T on the changes 1 on [x, T]: `X = A A'/T` for the
+    Proof. The duality of `dpwindows.strategies.search.limits` with equal weights 1/T on the changes 1 on [x, T]: `X = A A'/T` for the
     triangle A, so `sqrt(tr C / T) >= tr X^(1/2) / sqrt(T) = tr (A A')^(1/2) / T`, the mean of A's singular values, in
     closed form. The constant is `(gamma + ln(16/pi))/pi`. QED.
     """

@@ -1,6 +1,6 @@
 """Table 1 for given parameters, in counts: the paper's algorithms, ours, and what is impossible, cell by cell.
 
-Every error is a forecast of `dpwindows.plan` for the cell's own release, of which the standard error of a real release
+Every error is a forecast of `dpwindows.plan.plan` for the cell's own release, of which the standard error of a real release
 is the same number; where time compression makes answers biased, the bound on the bias is included.
 """
 
@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows.accounting import GAUSSIAN, unit_scale
-from dpwindows.integer_maps import FloatArray
-from dpwindows.limits import limit
-from dpwindows.plan import MAX_ROWS, Allotment, Plan
-from dpwindows.privacy import ApproxDP, Budget, EventLevel, ItemLevel, PureDP, Unit
-from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemLevel, PureDP, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.windows import count_windows
+from dpwindows.kernel.accounting import GAUSSIAN, unit_scale
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.plan.plan import MAX_ROWS, Allotment, Plan
+from dpwindows.strategies.search.limits import limit
 from dpwindows.theory import bounds, packing, sharper
 from dpwindows.theory.bounds import Family, Growth, Level, Setting
-from dpwindows.timeline import Timeline
-from dpwindows.windows import count_windows
 
 _UNITS: dict[Level, Unit] = {"event": EventLevel(), "item": ItemLevel()}
 _LEVELS: tuple[Level, ...] = ("event", "item")

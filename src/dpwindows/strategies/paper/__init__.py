@@ -25,11 +25,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from dpwindows.accounting import GAUSSIAN
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemLevel
-from dpwindows.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.shapes import Design, PrescribedScale, Problem, score
 from dpwindows.strategies import compressed
-from dpwindows.strategies.design import Design, PrescribedScale, Problem, score
 from dpwindows.strategies.paper import bounds
 from dpwindows.strategies.paper.composition import Touched, lattice_weight, part_noise
 from dpwindows.strategies.paper.designs import (
@@ -41,7 +42,6 @@ from dpwindows.strategies.paper.designs import (
     count_blocks,
 )
 from dpwindows.strategies.paper.range_tree import RangeTree
-from dpwindows.windows import longest_window
 
 NAME = "paper"
 _PROOF = "dpwindows.strategies.paper.bounds"

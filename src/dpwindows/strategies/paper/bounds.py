@@ -49,7 +49,7 @@ Sums over items: x as a function of (a, b) is a constant less `sum_{i<=k} CountA
 
 from __future__ import annotations
 
-from dpwindows.privacy import EventLevel, ItemAddRemove, Unit
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, Unit
 from dpwindows.strategies.paper.composition import Touched
 
 

@@ -30,10 +30,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from dpwindows.accounting import GAUSSIAN, LAPLACE, scales
+from dpwindows.ask.privacy import ApproxDP, Budget, PureDP
 from dpwindows.errors import InputError
-from dpwindows.privacy import ApproxDP, Budget, PureDP
-from dpwindows.strategies.design import Problem
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, scales
+from dpwindows.kernel.shapes import Problem
 
 
 @dataclass(frozen=True)

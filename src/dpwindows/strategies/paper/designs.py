@@ -11,12 +11,12 @@ from functools import cached_property
 
 import numpy as np
 
-from dpwindows.integer_maps import FloatArray, IntArray, widen
-from dpwindows.queries import Rolling
+from dpwindows.ask.queries import Rolling
+from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, widen
+from dpwindows.kernel.shapes import CountersDesign, PrescribedScale, SeriesDesign, _Named
 from dpwindows.strategies.compressed import CompressedDesign
-from dpwindows.strategies.design import CountersDesign, PrescribedScale, SeriesDesign, _Named
 from dpwindows.strategies.paper.range_tree import RangeTree
-from dpwindows.windows import Answers, longest_window
 
 
 @dataclass(frozen=True)

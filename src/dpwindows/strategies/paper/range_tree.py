@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpwindows.integer_maps import FloatArray, IntArray, Tree, widen
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Tree, widen
 
 
 @dataclass(frozen=True)

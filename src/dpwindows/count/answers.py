@@ -1,0 +1,124 @@
+"""Exact answers: signed counts by step and recency, and the window counts that are sums over them.
+
+Write h_t[a] for the number of items whose k-th most recent occurrence at the end of step t lies in step a. The signed
+counts are its changes, `delta(s, a) = h_s[a] - h_{s-1}[a]`, and for every a >= 1
+
+    CountAtLeast_k(a, t) = sum of delta(s, r) over s <= t and r >= a.
+
+Steps and recencies are numbered from 1. All arithmetic is on 64-bit integers and exact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpwindows.ask.zones import Int64Array
+from dpwindows.errors import InputError
+
+
+@dataclass(frozen=True)
+class SignedCounts:
+    """The changes of one threshold: at `step[i]`, `delta[i]` items gained the recency `recency[i]`; ascending steps."""
+
+    step: Int64Array
+    recency: Int64Array
+    delta: Int64Array
+
+    @classmethod
+    def of(cls, step: Int64Array, recency: Int64Array, delta: Int64Array, steps: int) -> SignedCounts:
+        """Signed counts in any order, checked and sorted by step."""
+        if not step.shape == recency.shape == delta.shape or step.ndim != 1:
+            raise ValueError(f"signed counts need equally long arrays, got {len(step)}, {len(recency)}, {len(delta)}")
+        if len(step) and not (step.max() <= steps and recency.min() >= 1 and (recency <= step).all()):
+            raise ValueError(f"signed counts must have 1 <= recency <= step <= {steps}")
+        order = np.argsort(step, kind="stable")
+        return cls(*(array[order].astype(np.int64, copy=False) for array in (step, recency, delta)))
+
+
+class ExactAnswers:
+    """Exact window counts of one event log, for a horizon of `steps` steps and the thresholds it was counted for.
+
+    Memory is proportional to the number of signed counts (at most the number of events, and at most
+    steps * (steps + 1) / 2 a threshold) plus `steps`; only `windows` is dense, in the block asked for.
+    """
+
+    def __init__(self, steps: int, changes: Mapping[int, tuple[Int64Array, Int64Array, Int64Array]]) -> None:
+        """`changes` maps each threshold k to its arrays (step, recency, delta) of equal length, in any order."""
+        if steps < 1:
+            raise ValueError(f"steps must be at least 1, got {steps}")
+        self._steps = steps
+        self._changes = {k: SignedCounts.of(*changes[k], steps) for k in sorted(changes)}
+
+    @property
+    def steps(self) -> int:
+        """The horizon T."""
+        return self._steps
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """The thresholds k that can be asked for, ascending."""
+        return tuple(self._changes)
+
+    def canonical(self) -> Iterator[bytes]:
+        """The signed counts as bytes that are equal for equal answers, however the engine ordered or split them."""
+        yield f"{self._steps}\n".encode()
+        for k, changes in self._changes.items():
+            cells, index = np.unique(np.stack([changes.step, changes.recency]), axis=1, return_inverse=True)
+            delta = np.zeros(cells.shape[1], dtype=np.int64)
+            np.add.at(delta, index.reshape(-1), changes.delta)
+            rows = np.vstack([cells, delta])[:, delta != 0]
+            yield f"{k} {rows.shape[1]}\n".encode()
+            yield rows.astype("<i8").tobytes()
+
+    def cumulative(self, k: int) -> Int64Array:
+        """Items with at least k occurrences in steps 1..t, for t = 1..T; shape (T,)."""
+        return self.rolling(k, self._steps)
+
+    def rolling(self, k: int, length: int) -> Int64Array:
+        """Items with at least k occurrences in steps max(1, t - length + 1)..t, for t = 1..T; shape (T,).
+
+        `length` may exceed the horizon, which makes the answers cumulative.
+        """
+        if length < 1:
+            raise InputError(f"the length of a rolling window must be at least 1, got {length}")
+        changes = self._of(k)
+        # A change made at step s with recency r is seen by the windows that end at s..r + length - 1.
+        gone = changes.recency + min(length, self._steps)
+        seen = gone > changes.step
+        difference = np.zeros(self._steps + 2, dtype=np.int64)
+        np.add.at(difference, changes.step[seen], changes.delta[seen])
+        np.subtract.at(difference, np.minimum(gone[seen], self._steps + 1), changes.delta[seen])
+        answers: Int64Array = np.cumsum(difference[1:-1])
+        return answers
+
+    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> Int64Array:
+        """Items with at least k occurrences in steps a..b: a block of shape (starts, ends), 0 where b < a.
+
+        a runs over first_start..first_start + starts - 1 and b over first_end..first_end + ends - 1, all in 1..T.
+        """
+        last_start, last_end = first_start + starts - 1, first_end + ends - 1
+        if not (1 <= first_start <= last_start <= self._steps and 1 <= first_end <= last_end <= self._steps):
+            raise InputError(
+                f"windows must start and end within steps 1 to {self._steps}, "
+                f"got starts {first_start} to {last_start} and ends {first_end} to {last_end}"
+            )
+        changes = self._of(k)
+        # Recency never exceeds the step, so only changes in steps first_start..last_end can count.
+        low, high = np.searchsorted(changes.step, [first_start, last_end + 1])
+        recency, delta = changes.recency[low:high], changes.delta[low:high]
+        row = np.minimum(recency, last_start) - first_start
+        column = np.maximum(changes.step[low:high], first_end) - first_end
+        counted = row >= 0
+        block = np.zeros((starts, ends), dtype=np.int64)
+        np.add.at(block, (row[counted], column[counted]), delta[counted])
+        np.cumsum(block, axis=1, out=block)
+        np.cumsum(block[::-1], axis=0, out=block[::-1])
+        return block
+
+    def _of(self, k: int) -> SignedCounts:
+        if k not in self._changes:
+            raise InputError(f"these answers were counted for thresholds {self.thresholds}, not for k={k}")
+        return self._changes[k]

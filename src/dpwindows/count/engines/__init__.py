@@ -1,0 +1,107 @@
+"""Who counts: each engine reads events where they are and hands back the small table of signed counts.
+
+An engine is one module with one function. It maps every time to its step, leaves out the rows that do not count, runs
+the query of `dpwindows.count.recency` over what is left, and returns its result: at most steps^2 / 2 rows a threshold. Items
+never leave the engine, and nothing is written where the events are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol, cast
+
+from dpwindows.count.engines.files import first_bytes
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from dpwindows.ask.timeline import Timeline
+
+ENGINES = ("duckdb", "spark", "postgresql", "sqlite")
+_UNCHECKED = "nothing has shown that it counts the same to the last integer"
+_NO_GROUPING_SETS = "it has no GROUPING SETS, and by default it takes texts that differ in case or accents for equal"
+_NO_RANGE_FRAMES = "it has no RANGE frames with offsets, and by default it takes texts that differ in case for equal"
+_UNSUPPORTED = {
+    "mysql": _NO_GROUPING_SETS,
+    "mariadb": _NO_GROUPING_SETS,
+    **dict.fromkeys(("mssql", "sqlserver"), _NO_RANGE_FRAMES),
+    "oracle": "it takes an empty text for null",
+    **dict.fromkeys(("redshift", "cockroachdb", "snowflake", "bigquery", "trino", "presto", "hive"), _UNCHECKED),
+    **dict.fromkeys(("databricks", "clickhouse", "athena", "awsathena", "teradatasql", "db2", "ibm_db_sa"), _UNCHECKED),
+}
+
+
+class Engine(Protocol):
+    """What the module of an engine offers."""
+
+    def signed_counts(
+        self,
+        source: object,
+        columns: EventColumns,
+        timeline: Timeline,
+        thresholds: Sequence[int],
+        *,
+        table: str | None,
+        settings: EngineSettings,
+    ) -> pa.Table:
+        """The signed counts of a source of events, for distinct `thresholds`, in one reading.
+
+        Rows with a null item or time, with a null count or one below 1, and events outside the timeline are left out,
+        row by row. The source is not written to.
+
+        Returns:
+            A table of the integer columns k, step, recency and delta, in any order, as `recency_sql` defines them.
+
+        Raises:
+            InputError: the source or a column is missing, unreadable or of the wrong type.
+            EngineError: the engine failed.
+        """
+        ...
+
+
+def engine_for(source: object, settings: EngineSettings) -> Engine:
+    """The engine that counts a source: the one asked for, or the one that the source belongs to.
+
+    A database's connection address or SQLAlchemy engine belongs to the engine of its dialect, a SQLite file to SQLite,
+    a Spark session or Spark data frame to Spark, and everything else to DuckDB.
+
+    Raises:
+        InputError: no engine has the name asked for, or none reads what the source belongs to.
+    """
+    home = _home(source)
+    if home in _UNSUPPORTED:
+        raise InputError(f"{home} is not supported: {_UNSUPPORTED[home]}; the engines are {', '.join(ENGINES)}")
+    name = settings.engine or home or "duckdb"
+    if name not in ENGINES:
+        raise InputError(f"there is no engine {name!r}; the engines are {', '.join(ENGINES)}")
+    if home in ENGINES and name != home:
+        raise InputError(f"the events belong to the engine {home}, and {name} does not read them; leave engine out")
+    return cast(Engine, import_module(f"dpwindows.count.engines.{name}"))
+
+
+def _home(source: object) -> str | None:
+    """The engine, or the database dialect without one, that a source belongs to; None if it says nothing."""
+    if isinstance(source, str | Path):
+        address = re.match(r"(?:jdbc:)?([A-Za-z][A-Za-z0-9_]*)(\+[A-Za-z0-9_]+)?://", str(source))
+        if address is None:
+            return "sqlite" if _is_sqlite_file(Path(source)) else None
+        scheme = "postgresql" if address[1] == "postgres" else address[1].lower()
+        return scheme if scheme in (*ENGINES, *_UNSUPPORTED) else None
+    roots = {kind.__module__.split(".")[0] for kind in type(source).__mro__}
+    if "pyspark" in roots:
+        return "spark"
+    if "sqlalchemy" in roots and hasattr(source, "dialect"):
+        return str(source.dialect.name)
+    return None
+
+
+def _is_sqlite_file(path: Path) -> bool:
+    try:
+        return first_bytes(path.expanduser(), 16) == b"SQLite format 3\0"
+    except (OSError, RuntimeError, ValueError):
+        return False

@@ -1,0 +1,70 @@
+"""The first line of a CSV file: what delimits its fields, and what its columns are called.
+
+Every engine reads CSV by the same rules. Text is UTF-8. Lines end as the first one does, with a line feed, or with a
+carriage return and a line feed. A field with a delimiter, a quote or a line end in it stands in double quotes, where a
+quote is written twice. Every line has as many fields as the first one, and empty lines are passed over. All fields are
+text, byte for byte: one that is empty is null, and "" is a text of no characters. A line in which our columns hold
+their own names is the line of names, there or repeated where files were joined, and is no event.
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from dpwindows.count.engines.names import require_columns
+from dpwindows.count.events import EventColumns
+from dpwindows.errors import InputError
+
+_DELIMITERS = (",", ";", "\t", "|")
+_LONGEST_HEADER = 1 << 20
+
+
+@dataclass(frozen=True)
+class CsvHeader:
+    """How the fields and the lines of a file end, and the names of its columns."""
+
+    delimiter: str
+    names: tuple[str, ...]
+    line_end: str = "\n"
+
+    def places(self, columns: EventColumns) -> dict[str, int]:
+        """Where the column of each role stands, from 0."""
+        return {role: self.names.index(name) for role, name in columns.roles}
+
+
+def read_header(file: Path, columns: EventColumns) -> CsvHeader:
+    """The header of a file, compressed or not.
+
+    Raises:
+        InputError: the file cannot be read, or its first line lacks one of our columns.
+    """
+    try:
+        with pa.input_stream(str(file), compression="detect") as stream:
+            text = stream.read(_LONGEST_HEADER).decode("utf-8-sig", errors="replace")
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None
+    return parse_header(text.partition("\n")[0], columns, str(file))
+
+
+def parse_header(line: str, columns: EventColumns, what: str) -> CsvHeader:
+    """The header that stands before the first line feed: by the delimiter that yields our columns, else the most.
+
+    Raises:
+        InputError: it lacks one of our columns. A line that has none of them is not repeated: it may be a row.
+    """
+    line_end = "\r\n" if line.endswith("\r") else "\n"
+    line = line.partition("\r")[0]
+    if not line.strip():
+        raise InputError(f"{what} is empty; a CSV file begins with a line of column names")
+    wanted = {name for _, name in columns.roles}
+    found = [CsvHeader(mark, tuple(next(csv.reader([line], delimiter=mark))), line_end) for mark in _DELIMITERS]
+    header = max(found, key=lambda header: (wanted <= set(header.names), len(header.names)))
+    if not wanted & set(header.names):
+        names = ", ".join(repr(name) for _, name in columns.roles)
+        raise InputError(f"the first line of {what} names none of the columns {names}: is the line of names missing?")
+    require_columns(columns, header.names, what)
+    return header

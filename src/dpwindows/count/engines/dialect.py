@@ -1,0 +1,102 @@
+"""What engines spell differently, each in one class, and what is common to all of them: kinds of columns.
+
+Expressions here are SQL over a relation with the columns item, time and, if there is one, count.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+from dpwindows.count.engines.text_times import text_times
+
+INTEGER_TEXT = "[ \t\n\r]*[+-]?[0-9]+[ \t\n\r]*"
+# No offset has ever been as large as 18 hours, and engines differ in what they make of larger ones.
+_ZONE_TEXT = "Z|[+-](0[0-9]|1[0-7])(:[0-5][0-9])?"
+_CLOCK_TEXT = f"[0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,9}})?)?({_ZONE_TEXT})?"
+TIME_TEXT = f"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]{_CLOCK_TEXT})?"
+
+
+class Kind(Enum):
+    """What a column can serve as, whatever its engine calls its type."""
+
+    INTEGER = "whole numbers"
+    DECIMAL = "exact decimals, which may have fractions"
+    TEXT = "text"
+    WALL = "times on a wall clock"
+    INSTANT = "times with a zone or offset"
+    DATE = "dates"
+    EXACT = "other values of which two are equal or not, such as UUIDs"
+    FLOAT = "floating-point numbers"
+    NESTED = "lists, structures and such"
+    NULL = "nothing but nulls"
+    OTHER = "anything else"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's kind, and the name of its type as its engine says it."""
+
+    kind: Kind
+    type_name: str
+
+
+class Dialect(ABC):
+    """How one engine spells the little that is not standard SQL.
+
+    `divide` is the operator that divides two whole numbers of at least 0, rounding down. `grouping_sets` says that
+    the engine reads GROUPING SETS. `fence` at the end of a query keeps a planner from putting its expressions in place
+    of the columns they make, over and over.
+    """
+
+    divide: str = "/"
+    grouping_sets: bool = True
+    fence: str = ""
+
+    @abstractmethod
+    def microseconds(self, column: Column, about: str) -> str:
+        """A WALL, INSTANT or DATE column `time` as bigint microseconds since 1970-01-01T00:00, rounded down.
+
+        Null, and no error, where there is no such number (infinity); it may be null where the condition `about`, that
+        of `between`, does not hold. The time zone of a session must not matter.
+        """
+
+    @abstractmethod
+    def between(self, column: Column, low: datetime, high: datetime) -> str:
+        """A condition that holds at least for the times of a column in [low, high), cheap enough to skip blocks."""
+
+    @abstractmethod
+    def matches(self, text: str, pattern: str) -> str:
+        """A condition: `text` as a whole matches INTEGER_TEXT or TIME_TEXT."""
+
+    @abstractmethod
+    def number(self, text: str) -> str:
+        """Text that matches INTEGER_TEXT as a number of any type; null, and no error, where it does not fit."""
+
+    def whole(self, number: str) -> str:
+        """A DECIMAL as a whole number that compares with any other; null where it is none."""
+        return f"CASE WHEN floor({number}) = ceil({number}) THEN floor({number}) END"
+
+    @abstractmethod
+    def days(self, date: str) -> str:
+        """Text such as 2013-01-31 as whole days since 1970-01-01; null or an error where there is no such day."""
+
+    @abstractmethod
+    def failure(self, message: str, column: str) -> str:
+        """A bigint expression that fails with this message wherever it is evaluated; `column` is one it may read."""
+
+    def text_times(self, relation: str) -> str:
+        """A relation whose column `time` is text, with the bigint columns `wall` and `ahead`: see `text_times`."""
+        return text_times(relation, self.matches("time", TIME_TEXT), self.days("date"), self.fence)
+
+
+def quote_name(name: str) -> str:
+    """A name as a standard SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Text as a standard SQL literal."""
+    return "'" + text.replace("'", "''") + "'"

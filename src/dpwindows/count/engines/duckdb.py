@@ -1,0 +1,236 @@
+"""DuckDB, the default engine: files, DuckDB databases and data frames, counted inside this process.
+
+No message and no progress report repeats the contents of a row.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+
+import duckdb
+import pyarrow as pa
+
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
+from dpwindows.count.engines.duckdb_progress import progress_bar
+from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
+from dpwindows.count.engines.duckdb_sources import INT96, find_parts, out_of_memory
+from dpwindows.count.engines.relation import EventQueries, unreadable
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import recency_sql
+from dpwindows.errors import EngineError, InputError
+
+_INTEGERS = (
+    *("tinyint", "smallint", "integer", "bigint", "hugeint"),
+    *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
+)
+_KINDS = {
+    Kind.INTEGER: _INTEGERS,
+    Kind.DECIMAL: ("decimal",),
+    Kind.TEXT: ("varchar",),
+    Kind.WALL: ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
+    Kind.INSTANT: ("timestamp with time zone", "timestamptz_ns"),
+    Kind.DATE: ("date",),
+    Kind.EXACT: ("boolean", "blob", "uuid", "enum", "bit", "bignum", "time", "time_ns"),
+    Kind.FLOAT: ("float", "double"),
+    Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
+    Kind.NULL: ("null", "sqlnull"),
+}
+_NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
+_KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
+
+
+class _DuckDB(Dialect):
+    """DuckDB's spelling; a column's `type_name` is the engine's identifier of its type in capitals."""
+
+    divide = "//"
+
+    def microseconds(self, column: Column, about: str) -> str:
+        if column.type_name in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
+            # The engine's own division rounds towards zero.
+            return "(epoch_ns(time) - ((epoch_ns(time) % 1000) + 1000) % 1000) // 1000"
+        return "epoch_us(time)" if column.kind is Kind.INSTANT else "epoch_us(TRY_CAST(time AS TIMESTAMP))"
+
+    def between(self, column: Column, low: datetime, high: datetime) -> str:
+        if column.kind is Kind.DATE:
+            return f"time >= DATE '{low.date()}' AND time < DATE '{high.date()}'"
+        if column.type_name == "TIMESTAMP WITH TIME ZONE":
+            return f"time >= TIMESTAMPTZ '{low}+00' AND time < TIMESTAMPTZ '{high}+00'"
+        return f"time >= TIMESTAMP '{low}' AND time < TIMESTAMP '{high}'" if column.type_name == "TIMESTAMP" else "TRUE"
+
+    def matches(self, text: str, pattern: str) -> str:
+        return f"regexp_full_match({text}, {quote_text(pattern)})"
+
+    def number(self, text: str) -> str:
+        return f"TRY_CAST(trim({text}) AS HUGEINT)"
+
+    def whole(self, number: str) -> str:
+        # A decimal of 38 digits has no room for what it is compared with, a HUGEINT has.
+        return f"CAST({super().whole(number)} AS HUGEINT)"
+
+    def days(self, date: str) -> str:
+        return f"(TRY_CAST({date} AS DATE) - DATE '1970-01-01')"
+
+    def text_times(self, relation: str) -> str:
+        """The engine's own reader, which takes half the time and cuts fractions as well."""
+        # Beyond the date come the hours, with a colon; a sign or a Z after it is an offset.
+        zoned = "regexp_matches(time, ':.*(Z|[+-])')"
+        instant, local = (f"epoch_us(TRY_CAST(time AS {name}))" for name in ("TIMESTAMPTZ", "TIMESTAMP"))
+        read = f"CASE WHEN {zoned} THEN {instant} ELSE {local} END"
+        wall = f"CASE WHEN {self.matches('time', TIME_TEXT)} THEN {read} END"
+        return f"SELECT *, {wall} AS wall, CASE WHEN {zoned} THEN 0 END AS ahead FROM ({relation}) AS texts"
+
+    def failure(self, message: str, column: str) -> str:
+        return f"CAST(error({quote_text(message)} || left(CAST({column} AS VARCHAR), 0)) AS BIGINT)"
+
+
+@dataclass(frozen=True)
+class EventRelation:
+    """A query with the columns item (any exact type), step (1..T) and count (bigint, at least 1), on a connection.
+
+    `weighted` is False if every count is 1. `hashed` says that items are of no fixed width, so that sorting them by a
+    hash pays. `rereadable` says whether it may be run more than once: a stream of record batches may not.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    sql: str
+    weighted: bool
+    hashed: bool
+    rereadable: bool
+
+
+def signed_counts(
+    source: object,
+    columns: EventColumns,
+    timeline: Timeline,
+    thresholds: Sequence[int],
+    *,
+    table: str | None,
+    settings: EngineSettings,
+) -> pa.Table:
+    """See `Engine.signed_counts`: counts a file, a directory, a DuckDB database, a data frame or a relation."""
+    settings.refuse("duckdb", password_file="its files have no password", spark_master="it is for Spark")
+    with (
+        open_events(source, columns, timeline, cap=max(thresholds), table=table, settings=settings) as events,
+        progress_bar(events.connection, "counting events", shown=settings.progress),
+    ):
+        return _count(events, thresholds)
+
+
+def _count(events: EventRelation, thresholds: Sequence[int]) -> pa.Table:
+    """The signed counts: by the query in order, or by the specification where that one does not serve."""
+    relation = f"({events.sql})"
+    # What can be read only once leaves no second try.
+    if events.rereadable:
+        query = in_order_sql(relation, thresholds, weighted=events.weighted, hashed=events.hashed)
+        if query is not None:
+            try:
+                return events.connection.sql(query).to_arrow_table()
+            except duckdb.Error as error:
+                if not is_out_of_order(error):
+                    raise
+    return events.connection.sql(recency_sql(relation, thresholds, weighted=events.weighted)).to_arrow_table()
+
+
+@contextmanager
+def open_events(
+    source: object,
+    columns: EventColumns,
+    timeline: Timeline,
+    *,
+    cap: int,
+    table: str | None = None,
+    settings: EngineSettings | None = None,
+    later: bool = False,
+) -> Iterator[EventRelation]:
+    """Open a source of events for one reading.
+
+    `source` is the path of a Parquet, CSV or DuckDB file (the last with `table`), a glob, a directory, a pandas,
+    Polars or Arrow table, a record batch reader or a DuckDB relation. Counts above `cap` are given as `cap`. With
+    `later`, events at or after the end of the range are not left out, and get the step after the last one.
+
+    Raises `InputError` if the source is missing, unreadable or of the wrong types, `EngineError` if the engine
+    fails; errors during the reading itself are turned into these two as well.
+    """
+    with _engine(settings or EngineSettings()) as connection:
+        parts = find_parts(connection, source, columns, table)
+        typed = [{role: _column(type_id) for role, type_id in part.types.items()} for part in parts]
+        kinds = sorted({types["item"].type_name.lower() for types in typed if types["item"].kind is not Kind.NULL})
+        if len(kinds) > 1:
+            raise InputError(
+                f"the item column {columns.item!r} has different types in different files "
+                f"({', '.join(kinds)}); write it with one type"
+            )
+        writer = EventQueries(_DuckDB(), columns, timeline, cap=cap, later=later)
+        queries = [writer.sql(part.sql, types) for part, types in zip(parts, typed, strict=True)]
+        with _running(columns):
+            yield EventRelation(
+                connection,
+                "\nUNION ALL\n".join(queries),
+                weighted=columns.count is not None,
+                hashed=bool(set(kinds) & set(_NO_FIXED_WIDTH)),
+                rereadable=not isinstance(source, pa.RecordBatchReader | duckdb.DuckDBPyRelation),
+            )
+
+
+def _column(type_id: str) -> Column:
+    if type_id == INT96:
+        return Column(Kind.INSTANT, "TIMESTAMP")
+    return Column(_KIND_OF.get(type_id, Kind.OTHER), type_id.upper())
+
+
+@contextmanager
+def _engine(settings: EngineSettings) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A private engine in memory, without network, that spills to a private directory."""
+    try:
+        directory = tempfile.TemporaryDirectory(prefix="dpwindows-", dir=settings.spill_directory)
+    except OSError as error:
+        raise EngineError(f"no directory to spill to can be made: {error.strerror or error}") from None
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "temp_directory": directory.name,
+        "preserve_insertion_order": False,
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "allow_community_extensions": False,
+        "python_enable_replacements": False,
+    }
+    if settings.memory_limit is not None:
+        config["memory_limit"] = settings.memory_limit.strip()
+    if settings.threads is not None:
+        config["threads"] = settings.threads
+    with directory, duckdb.connect(":memory:", config=config) as connection:
+        yield connection
+
+
+@contextmanager
+def _running(columns: EventColumns) -> Iterator[None]:
+    """Turn what the engine says while it runs into our two kinds of errors, without repeating any contents."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise out_of_memory() from None
+    except duckdb.Error as error:
+        text = str(error)
+        if refusal := unreadable(text, columns):
+            raise refusal from None
+        line = re.search(r"CSV Error on Line: [0-9]+", text)
+        if line or (isinstance(error, duckdb.InvalidInputException) and "CSV" in text):
+            raise InputError(
+                f"a CSV file is malformed ({line[0] if line else 'invalid CSV'}): it must be UTF-8, with the same "
+                f"number of fields in every row, fields with delimiters in double quotes, and one kind of line end"
+            ) from None
+        # The file readers' own complaints arrive as the base class.
+        if type(error) is duckdb.Error or isinstance(error, duckdb.InvalidInputException | duckdb.DataError):
+            raise InputError(f"the events cannot be read ({type(error).__name__}): a file is damaged") from None
+        raise EngineError(f"the engine failed ({type(error).__name__}){_disk_hint(text)}") from None
+
+
+def _disk_hint(text: str) -> str:
+    hints = ("No space left", "File too large", "Disk quota", "lock on file", "Permission denied", "Input/output error")
+    found = [hint for hint in hints if hint in text]
+    return f": {found[0].lower()}" if found else ""

@@ -1,0 +1,280 @@
+"""Where events come from: files, DuckDB databases and data frames, as SQL with the columns item, time[, count].
+
+A source becomes one or more *parts*: queries over one connection, each with its own column types. Files that differ
+in the type of a column are separate parts, so that nothing is converted silently. Nothing here looks at a value, and
+nothing is written to a source. Messages name columns, types and files, never the contents of a row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals.stable.v2 as nw
+import pyarrow as pa
+
+from dpwindows.count.engines.csv_files import CsvHeader, read_header
+from dpwindows.count.engines.dialect import quote_name, quote_text
+from dpwindows.count.engines.files import files_of, kind_of
+from dpwindows.count.engines.names import chosen_table, require_columns, require_told_apart
+from dpwindows.count.events import EventColumns
+from dpwindows.errors import EngineError, InputError
+
+_FRAME = "dpwindows_frame"
+_DATABASE = "dpwindows_source"
+# Arrow has no exact counterpart of these; as text they stay distinct values.
+_NO_ARROW_TYPE = ("hugeint", "uhugeint", "uuid", "bit", "bignum")
+
+
+# Instants in the old form of Parquet files that Spark still writes; the engine takes them for times without a zone.
+INT96 = "int96"
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows of one shape: a query with the columns item, time[, count], and the type identifiers of these columns."""
+
+    sql: str
+    types: dict[str, str]
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn what the engine says while a source is opened into our two kinds of errors."""
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise out_of_memory() from None
+    except duckdb.Error as error:
+        text = str(error)
+        if "already attached" in text or "file handle conflict" in text:
+            raise EngineError(
+                f"{what} is open in this process; close that connection or pass a relation made from it"
+            ) from None
+        if "lock on file" in text:
+            raise EngineError(f"{what} is locked by another process that writes to it; try again later") from None
+        raise InputError(f"{what} cannot be read: {_first_line(error)}") from None
+
+
+def out_of_memory() -> EngineError:
+    """The error for an engine whose memory does not suffice, be it to open a file."""
+    return EngineError(
+        "the engine ran out of memory or of disk to spill to; raise memory_limit, take fewer threads, "
+        "or give a spill_directory with more room"
+    )
+
+
+def _first_line(error: Exception) -> str:
+    """The first line of an engine message: later lines may quote rows."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def find_parts(
+    connection: duckdb.DuckDBPyConnection, source: object, columns: EventColumns, table: str | None
+) -> list[Part]:
+    """Open any source on `connection`. Raises `InputError` if it is missing, unreadable or lacks a column."""
+    if isinstance(source, str | Path):
+        return _path_parts(connection, str(source), columns, table)
+    if table is not None:
+        raise InputError("table names a table of a DuckDB database file; it does not go with a data frame or relation")
+    return _frame_parts(connection, source, columns)
+
+
+# --- paths -----------------------------------------------------------------------------------------------------
+
+
+def _path_parts(
+    connection: duckdb.DuckDBPyConnection, text: str, columns: EventColumns, table: str | None
+) -> list[Part]:
+    files = files_of(text)
+    kind = kind_of(files, text)
+    if kind == "DuckDB":
+        if len(files) > 1:
+            raise InputError(f"{text} names {len(files)} DuckDB databases; give one")
+        return _database_parts(connection, files[0], columns, table)
+    if table is not None:
+        raise InputError(f"table goes with a DuckDB database file; {text} is {kind}")
+    reader = _parquet_parts if kind == "Parquet" else _csv_parts
+    return reader(connection, files, columns)
+
+
+def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
+    groups: dict[tuple[str, ...], list[Path]] = {}
+    for file in files:
+        groups.setdefault(_parquet_signature(connection, file, columns), []).append(file)
+    parts = []
+    places = {role: place for place, (role, _) in enumerate(columns.roles)}
+    for signature, members in groups.items():
+        relation = f"read_parquet({_file_list(members)}, hive_types_autocast=false)"
+        with reading(_named(members)):
+            part = _part(connection, relation, columns, _named(members))
+        if signature[places["time"]].startswith("INT96"):
+            part.types["time"] = INT96
+        parts.append(part)
+    return parts
+
+
+def _parquet_signature(connection: duckdb.DuckDBPyConnection, file: Path, columns: EventColumns) -> tuple[str, ...]:
+    """The types of our columns in one file; a column that the file itself lacks may come from its directory."""
+    with reading(str(file)):
+        described = connection.sql(
+            f"SELECT column_id, name, num_children, concat_ws(' ', type, converted_type, logical_type, precision, "
+            f"scale, num_children) FROM parquet_schema({_file_list([file])})"
+        ).fetchall()
+    # Sorted here: the engine takes more memory for it than it may have been given.
+    own = _columns_of([field[1:] for field in sorted(described)])
+    keys = {part.partition("=")[0] for part in file.parts[:-1] if "=" in part}
+    types = dict(own)
+    require_told_apart(columns, [name for name, _ in own] + sorted(keys - set(types)), str(file))
+    return tuple(types.get(name, "") for _, name in columns.roles)
+
+
+def _columns_of(schema: Sequence[tuple[str, int | None, str]]) -> list[tuple[str, str]]:
+    """The names and types of a file's columns: in its tree of fields (name, fields within, type), those under the root.
+
+    The tree is written with the root first and every field before those within it.
+    """
+    found: list[tuple[str, str]] = []
+    within = 0  # fields that are still to come and lie within another one
+    for name, children, kind in schema[1:]:
+        if within:
+            within -= 1
+        else:
+            found.append((name, kind))
+        within += children or 0
+    return found
+
+
+def _csv_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
+    groups: dict[CsvHeader, list[Path]] = {}
+    for file in files:
+        groups.setdefault(read_header(file, columns), []).append(file)
+    return [_csv_part(header, members, columns) for header, members in groups.items()]
+
+
+def _csv_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -> Part:
+    """Every column is read as text, under a name of ours: nothing is sniffed, ids keep their bytes."""
+    struct = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(header.names)))
+    relation = (
+        f"read_csv({_file_list(files)}, columns={{{struct}}}, auto_detect=false, header=true, skip=0, "
+        f"delim={quote_text(header.delimiter)}, quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, "
+        f"comment='', strict_mode=true, null_padding=false, ignore_errors=false, hive_partitioning=false)"
+    )
+    chosen = {role: f"c{place}" for role, place in header.places(columns).items()}
+    repeated = " AND ".join(f"{chosen[role]} = {quote_text(name)}" for role, name in columns.roles)
+    return Part(f"{_select(chosen, relation)} WHERE NOT ({repeated})", dict.fromkeys(chosen, "varchar"))
+
+
+def _file_list(files: Sequence[Path]) -> str:
+    """An SQL list of paths in which nothing is a pattern: [x] is the set that holds only x."""
+    return "[" + ", ".join(quote_text(re.sub(r"([*?\[])", r"[\1]", str(file))) for file in files) + "]"
+
+
+def _named(files: Sequence[Path]) -> str:
+    return str(files[0]) if len(files) == 1 else f"one of {len(files)} files such as {files[0]}"
+
+
+# --- DuckDB databases --------------------------------------------------------------------------------------------
+
+
+def _database_parts(
+    connection: duckdb.DuckDBPyConnection, path: Path, columns: EventColumns, table: str | None
+) -> list[Part]:
+    with reading(str(path)):
+        connection.execute(f"ATTACH {quote_text(str(path))} AS {_DATABASE} (TYPE duckdb, READ_ONLY)")
+        tables: list[tuple[str, str]] = connection.execute(
+            "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY ALL",
+            [_DATABASE],
+        ).fetchall()
+    shown = [name if schema == "main" else f"{schema}.{name}" for schema, name in tables]
+    schema, name = chosen_table(tables, shown, table, str(path))
+    relation = f"{_DATABASE}.{quote_name(schema)}.{quote_name(name)}"
+    with reading(f"table {name} of {path}"):
+        return [_part(connection, relation, columns, f"table {name}")]
+
+
+# --- data frames ---------------------------------------------------------------------------------------------------
+
+
+def _frame_parts(connection: duckdb.DuckDBPyConnection, source: object, columns: EventColumns) -> list[Part]:
+    if isinstance(source, duckdb.DuckDBPyRelation):
+        frame: Any = _relation_reader(source, columns)
+    elif isinstance(source, pa.RecordBatchReader):
+        frame = source
+        require_columns(columns, frame.schema.names, "the record batch reader")
+    else:
+        frame = _frame_table(source, columns)
+    require_told_apart(columns, frame.schema.names, "the data frame")
+    with reading("the data frame"):
+        connection.register(_FRAME, frame)
+        return [_part(connection, _FRAME, columns, "the data frame")]
+
+
+def _relation_reader(relation: duckdb.DuckDBPyRelation, columns: EventColumns) -> pa.RecordBatchReader:
+    """A stream of our columns out of the caller's own connection."""
+    require_columns(columns, relation.columns, "the relation")
+    require_told_apart(columns, relation.columns, "the relation")
+    kinds = dict(zip(relation.columns, (kind.id for kind in relation.types), strict=True))
+    wanted = {name: quote_name(name) for _, name in columns.roles}
+    if kinds[columns.item] in _NO_ARROW_TYPE:
+        wanted[columns.item] = f"CAST({quote_name(columns.item)} AS VARCHAR) AS {quote_name(columns.item)}"
+    with reading("the relation"):
+        return relation.select(*map(duckdb.SQLExpression, wanted.values())).to_arrow_reader()
+
+
+def _frame_table(source: object, columns: EventColumns) -> pa.Table:
+    """Our columns of any data frame as Arrow."""
+    try:
+        frame = nw.from_native(source, pass_through=True)
+        if isinstance(frame, nw.LazyFrame):
+            require_columns(columns, frame.collect_schema().names(), "the data frame")
+            return frame.select(*dict.fromkeys(name for _, name in columns.roles)).collect().to_arrow()
+        if isinstance(frame, nw.DataFrame):
+            require_columns(columns, frame.columns, "the data frame")
+            return frame.select(*dict.fromkeys(name for _, name in columns.roles)).to_arrow()
+        if hasattr(source, "__arrow_c_stream__"):
+            table = pa.table(source)
+            require_columns(columns, table.column_names, "the data frame")
+            return table.select(list(dict.fromkeys(name for _, name in columns.roles)))
+    except InputError:
+        raise
+    except Exception as error:  # any data frame library may raise anything of its own
+        raise InputError(
+            f"the data frame cannot be turned into Arrow ({type(error).__name__}): "
+            f"give each column one type, such as text or integer for the item"
+        ) from None
+    raise InputError(
+        f"events must be a path, a pandas, Polars or Arrow table, or a DuckDB relation, got {type(source).__name__}"
+    )
+
+
+# --- columns -------------------------------------------------------------------------------------------------------
+
+
+def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventColumns, what: str) -> Part:
+    """Our columns of a relation, once it is known to have them; of text, one is equal to another if its bytes are."""
+    require_columns(columns, connection.sql(f"SELECT * FROM {relation}").columns, what)
+    chosen = {role: quote_name(name) for role, name in columns.roles}
+    selected = connection.sql(_select(chosen, relation))
+    types: dict[str, str] = dict(zip(selected.columns, (kind.id for kind in selected.types), strict=True))
+    compared = {role: _by_bytes(name) if types[role] == "varchar" else name for role, name in chosen.items()}
+    return Part(_select(compared, relation), types)
+
+
+def _by_bytes(text: str) -> str:
+    """Text that is compared by its bytes, whatever collation its column, its view or the engine has for it.
+
+    A collation is part of a column's type, and GROUP BY, PARTITION BY and = go by it wherever the column is handed on.
+    Naming another one changes the type alone: nothing is computed. It can be named for plain text only, of which JSON
+    and types that a user made of text are told by the cast, which does nothing else.
+    """
+    return f'CAST({text} AS VARCHAR) COLLATE "binary"'
+
+
+def _select(chosen: dict[str, str], relation: str) -> str:
+    return f"SELECT {', '.join(f'{name} AS {quote_name(role)}' for role, name in chosen.items())} FROM {relation}"

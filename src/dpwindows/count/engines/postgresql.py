@@ -1,0 +1,236 @@
+"""PostgreSQL, version 14 or newer, reached through SQLAlchemy: the server counts, and its answer is the small table.
+
+One transaction, read only and REPEATABLE READ, so that one snapshot is counted; plain SELECTs, no temporary tables, no
+privilege but SELECT on the three columns. Text is compared byte for byte, whatever the collation of its column.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.engines.database import engine_at, fetch, own_engine, parse_address, run, translated, with_password
+from dpwindows.count.engines.dialect import Column, Dialect, Kind, quote_name, quote_text
+from dpwindows.count.engines.names import chosen_table, require_columns
+from dpwindows.count.engines.relation import EventQueries, unreadable, unreadable_values
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.recency import recency_sql
+from dpwindows.errors import EngineError, InputError
+
+if TYPE_CHECKING:
+    from sqlalchemy import Connection, Engine
+
+_OLDEST = (14,)  # extract() is exact from there on
+_KINDS = {
+    Kind.INTEGER: ("int2", "int4", "int8"),
+    Kind.DECIMAL: ("numeric",),
+    Kind.TEXT: ("text", "varchar", "bpchar", "char", "name", "citext"),
+    Kind.WALL: ("timestamp",),
+    Kind.INSTANT: ("timestamptz",),
+    Kind.DATE: ("date",),
+    Kind.EXACT: (
+        *("bool", "bytea", "uuid", "bit", "varbit", "time", "oid"),
+        *("inet", "cidr", "macaddr", "macaddr8"),
+    ),
+    Kind.FLOAT: ("float4", "float8"),
+    Kind.NESTED: ("json", "jsonb", "xml", "hstore", "record"),
+}
+_KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
+_SERVER = "The settings of the server apply"
+_REASONS = {
+    "40001": "a standby stopped the query to apply changes (max_standby_streaming_delay); try again later",
+    "53100": "its disk is full",
+    "53200": "it ran out of memory; lower its work_mem",
+    "53400": "the query needs more temporary files than temp_file_limit allows",
+    "55000": "a materialized view was never filled, or a foreign table cannot be read",
+    "57014": "it stopped the query: statement_timeout ran out, or somebody cancelled it",
+    "57P01": "it was shut down",
+}
+
+
+class _PostgreSQL(Dialect):
+    """PostgreSQL's spelling. Text columns come as text of the collation "C"."""
+
+    fence = " OFFSET 0"
+
+    def microseconds(self, column: Column, about: str) -> str:
+        # Dates run to the year 5874897, which as microseconds would not fit.
+        if column.kind is Kind.DATE:
+            return f"CASE WHEN {about} THEN CAST(time - DATE '1970-01-01' AS bigint) * 86400000000 END"
+        return f"CASE WHEN {about} THEN CAST(extract(epoch FROM time) * 1000000 AS bigint) END"
+
+    def between(self, column: Column, low: datetime, high: datetime) -> str:
+        if column.kind is Kind.DATE:
+            return f"time >= DATE '{low.date()}' AND time < DATE '{high.date()}'"
+        name, zone = ("TIMESTAMPTZ", "+00") if column.kind is Kind.INSTANT else ("TIMESTAMP", "")
+        return f"time >= {name} '{low}{zone}' AND time < {name} '{high}{zone}'"
+
+    def matches(self, text: str, pattern: str) -> str:
+        return f"{text} ~ {quote_text(f'^({pattern})$')}"
+
+    def number(self, text: str) -> str:
+        return f"CAST({text} AS numeric)"
+
+    def whole(self, number: str) -> str:
+        # Infinity is its own floor; divided, it leaves NaN, which is not 0.
+        return f"CASE WHEN {number} % 1 = 0 THEN {number} END"
+
+    def days(self, date: str) -> str:
+        return f"(CAST({date} AS date) - DATE '1970-01-01')"
+
+    def failure(self, message: str, column: str) -> str:
+        return f"CAST({quote_text(message)} || left(CAST({column} AS text), 0) AS bigint)"
+
+
+def signed_counts(
+    source: object,
+    columns: EventColumns,
+    timeline: Timeline,
+    thresholds: Sequence[int],
+    *,
+    table: str | None,
+    settings: EngineSettings,
+) -> pa.Table:
+    """See `Engine.signed_counts`: counts a table or view on a PostgreSQL server.
+
+    `source` is a connection address without a password, or a SQLAlchemy engine.
+    """
+    engine = _engine(source, settings)
+    with translated(lambda error: _explain(error, columns)), _snapshot(engine) as connection:
+        relation, types = _relation(connection, columns, table)
+        events = EventQueries(_PostgreSQL(), columns, timeline, cap=max(thresholds)).sql(relation, types)
+        return fetch(connection, recency_sql(f"({events})", thresholds, weighted=columns.count is not None))
+
+
+def _engine(source: object, settings: EngineSettings) -> Engine:
+    settings.refuse(
+        "postgresql",
+        memory_limit=f"{_SERVER} (work_mem)",
+        spill_directory=f"{_SERVER} (temp_tablespaces)",
+        threads=f"{_SERVER} (max_parallel_workers_per_gather)",
+        spark_master="it is for Spark",
+    )
+    if isinstance(source, str) and "://" in source:
+        url = parse_address(source, "PostgreSQL")
+        backend, _, driver = url.drivername.partition("+")
+        if backend not in ("postgres", "postgresql"):
+            _refuse()
+        return engine_at(with_password(url.set(drivername=f"postgresql+{driver or 'psycopg'}"), settings))
+    settings.refuse("postgresql", password_file="a SQLAlchemy engine brings its own password")
+    return own_engine(source, "postgresql") or _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise InputError(
+        "the engine postgresql reads a table that is named with --table, at a connection address such as "
+        "postgresql://user@host/database, or through a SQLAlchemy engine for PostgreSQL"
+    )
+
+
+@contextmanager
+def _snapshot(engine: Engine) -> Iterator[Connection]:
+    """A connection in one transaction that reads one snapshot and can write nothing."""
+    options: dict[str, Any] = {"isolation_level": "REPEATABLE READ", "postgresql_readonly": True}
+    try:
+        connected = engine.connect()
+    except AssertionError:  # how SQLAlchemy takes an answer that is not PostgreSQL's
+        raise InputError("the server does not say that it is PostgreSQL") from None
+    with connected.execution_options(**options) as connection:
+        version = engine.dialect.server_version_info or (0,)
+        if version < _OLDEST:
+            raise InputError(f"the server is PostgreSQL {version[0]}, and its times are exact only from 14 on")
+        yield connection
+
+
+def _relation(connection: Connection, columns: EventColumns, table: str | None) -> tuple[str, dict[str, Column]]:
+    """The query for our columns of a table or view as item, time[, count], and their types."""
+    schema, name = _table(connection, table)
+    require_columns(columns, _column_names(connection, schema, name), f"table {name}")
+    relation = f"{quote_name(schema)}.{quote_name(name)}"
+    types = _types(connection, relation, columns)
+    chosen = ", ".join(f"{_exact(role, quote_name(name), types[role])} AS {role}" for role, name in columns.roles)
+    return f"SELECT {chosen} FROM {relation}", types
+
+
+def _table(connection: Connection, table: str | None) -> tuple[str, str]:
+    found = _ask(
+        connection,
+        "SELECT nspname, relname, pg_table_is_visible(c.oid) FROM pg_class AS c "
+        "JOIN pg_namespace AS n ON n.oid = relnamespace WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
+        "AND nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY 3 DESC, 1, 2",
+    )
+    shown = [name if visible else f"{schema}.{name}" for schema, name, visible in found]
+    return chosen_table([(schema, name) for schema, name, _ in found], shown, table, "the database")
+
+
+def _column_names(connection: Connection, schema: str, name: str) -> list[str]:
+    query = (
+        "SELECT attname FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid JOIN pg_namespace AS n "
+        "ON n.oid = relnamespace WHERE nspname = :schema AND relname = :name AND attnum > 0 AND NOT attisdropped "
+        "ORDER BY attnum"
+    )
+    return [row[0] for row in _ask(connection, query, schema=schema, name=name)]
+
+
+def _types(connection: Connection, relation: str, columns: EventColumns) -> dict[str, Column]:
+    """The types of our columns; those of domains are the types below them."""
+    wanted = ", ".join(f"{quote_name(name)} AS {role}" for role, name in columns.roles)
+    result = run(connection, f"SELECT {wanted} FROM {relation} LIMIT 0")
+    assert result.cursor is not None, "a SELECT has a cursor"
+    type_ids = [str(described[1]) for described in result.cursor.description]
+    result.close()
+    query = f"""SELECT CAST(oid AS text), typname, typtype, typcategory, format_type(oid, NULL) FROM pg_type
+        WHERE oid IN ({", ".join(type_ids)})"""
+    found = {row[0]: row[1:] for row in _ask(connection, query)}
+    return {role: _column(*found[type_id]) for (role, _), type_id in zip(columns.roles, type_ids, strict=True)}
+
+
+def _ask(connection: Connection, query: str, **parameters: str) -> list[tuple[Any, ...]]:
+    from sqlalchemy import text
+
+    return [tuple(row) for row in connection.execute(text(query), parameters)]
+
+
+def _column(name: str, sort: str, category: str, shown: str) -> Column:
+    """A column by its type's name in the catalogue, its sort and category, and its name for people."""
+    if sort == "e":
+        kind = Kind.EXACT
+    elif sort in ("c", "r", "m") or category == "A":
+        kind = Kind.NESTED
+    else:
+        kind = _KIND_OF.get(name, Kind.OTHER)
+    return Column(kind, "CHARACTER" if name == "bpchar" else shown.upper())
+
+
+def _exact(role: str, name: str, column: Column) -> str:
+    """A column such that two of its texts are equal only if their bytes are: collations may take more for equal."""
+    if role == "item" and column.type_name == "CHARACTER":
+        return f"bpcharsend({name})"  # as text it would lose its trailing spaces
+    return f'CAST({name} AS text) COLLATE "C"' if column.kind is Kind.TEXT else name
+
+
+def _explain(error: BaseException | None, columns: EventColumns) -> InputError | EngineError:
+    state = str(getattr(error, "sqlstate", None) or getattr(error, "pgcode", None) or "")
+    message = str(error)
+    if refusal := unreadable(message, columns):
+        return refusal
+    if state in ("22007", "22008"):
+        return unreadable_values("time", columns)
+    if state == "42501":
+        needed = "USAGE on their schema" if "for schema" in message else "SELECT on the columns read"
+        return InputError(f"the database refuses: {_first_line(message)}; the role needs {needed}")
+    if not state and "connection option" in message:
+        return InputError(f"the connection address cannot be read: {_first_line(message)}")
+    if state[:2] in ("", "08", "28", "3D"):
+        return EngineError(f"the database cannot be reached: {_first_line(message)}")
+    reason = f": {_REASONS[state]}" if state in _REASONS else ""
+    return EngineError(f"the database failed with SQLSTATE {state} ({type(error).__name__}){reason}")
+
+
+def _first_line(message: str) -> str:
+    return next((line.strip() for line in message.splitlines() if line.strip()), "no reason given")

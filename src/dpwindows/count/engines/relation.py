@@ -1,0 +1,209 @@
+"""From the columns of a source to one relation of exactly (item, step, count), in any engine's SQL.
+
+Rows with a null item or time, with a null count or one below 1, and events outside the range are left out, row by
+row. What is wrong with a whole column is an `InputError` that names the column and its type; no message repeats the
+contents of a row. Times become steps by whole-number arithmetic on microseconds that is the same text for every
+engine, so that all of them put an event into the same step.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.zones import DAY_US, from_microseconds
+from dpwindows.count.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind
+from dpwindows.count.events import EventColumns
+from dpwindows.count.step_map import StepMap, instant_map, offset_sql, wall_map
+from dpwindows.errors import InputError
+
+_EXACT = (Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.WALL, Kind.INSTANT, Kind.DATE, Kind.EXACT, Kind.NULL)
+_MARK = "dpwindows cannot read column: "
+# Earlier than any timeline of integers may begin, later than any may end, and later than any timeline of times.
+_BEFORE_ALL, _AFTER_ALL = str(-(2**63 - 1)), str(2**63 - 1)
+_LAST_DAY = datetime(9999, 12, 31)
+_TIME_ADVICE = 'ISO 8601 text such as "2013-01-31", "2013-01-31T06:30:00" or "2013-01-31T06:30:00+01:00"'
+
+_WANTED = {
+    "time": f"expected {_TIME_ADVICE}",
+    "integer_time": "expected whole numbers, since the timeline has integer steps",
+    "decimal_time": "expected whole numbers, since the timeline has integer steps",
+    "count": "expected whole numbers",
+    "decimal_count": "expected whole numbers of occurrences",
+}
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How a time column becomes steps.
+
+    `relation` is the source, with what `moment` needs; `moment` a bigint expression; `steps` the map from it to steps;
+    `about` a cheap condition that no event inside the range fails.
+    """
+
+    relation: str
+    moment: str
+    steps: StepMap
+    about: str = "TRUE"
+
+
+class EventQueries:
+    """Writes the query for (item, step, count) of relations with the columns item, time[, count].
+
+    Counts above `cap` are given as `cap`: at-least-k answers do not change if it is not below any k. With `later`,
+    events at or after the end of the range are not left out, and get the step after the last one.
+    """
+
+    def __init__(
+        self, dialect: Dialect, columns: EventColumns, timeline: Timeline, *, cap: int, later: bool = False
+    ) -> None:
+        self._dialect, self._columns, self._timeline, self._cap = dialect, columns, timeline, cap
+        self._later = later
+        self._instants = instant_map(timeline)
+        self._walls = self._instants if timeline.is_integer else wall_map(timeline)
+
+    def sql(self, relation: str, types: Mapping[str, Column]) -> str:
+        """The query for a relation (a query without parentheses) whose columns item, time[, count] have these types.
+
+        The engine must hold two items for equal only where they are the same value: the same bytes, for text.
+
+        Raises:
+            InputError: a column's type does not serve.
+        """
+        _require_exact(types["item"], self._columns.item)
+        time = self._time(relation, types["time"])
+        count = "CAST(1 AS BIGINT)" if self._columns.count is None else self._count(types["count"], self._columns.count)
+        inner = (
+            f"SELECT item, {time.moment} AS moment, {count} AS count FROM ({time.relation}) AS source "
+            f"WHERE item IS NOT NULL AND {time.about}"
+        )
+        step = time.steps.sql("moment", self._dialect.divide)
+        within = f"moment >= {time.steps.low}"
+        if self._later:
+            step = f"CASE WHEN moment >= {time.steps.high} THEN {self._timeline.steps + 1} ELSE {step} END"
+        else:
+            within += f" AND moment < {time.steps.high}"
+        if " NULL" in step:
+            within += f" AND ({step}) IS NOT NULL"
+        if self._columns.count is not None:
+            within += " AND count >= 1"
+        return f"SELECT item, CAST({step} AS INTEGER) AS step, count FROM ({inner}) AS timed WHERE {within}"
+
+    def _time(self, relation: str, column: Column) -> _Reading:
+        if column.kind is Kind.NULL:
+            return _Reading(relation, "CAST(NULL AS BIGINT)", self._instants, "FALSE")
+        if self._timeline.is_integer:
+            return self._integer_time(relation, column)
+        if column.kind is Kind.TEXT:
+            return self._text_time(relation)
+        if column.kind not in (Kind.WALL, Kind.INSTANT, Kind.DATE):
+            whole = column.kind in (Kind.INTEGER, Kind.DECIMAL)
+            advice = "; for integer time give step as a plain integer" if whole else ""
+            raise InputError(
+                f"the time column {self._columns.time!r} is of type {column.type_name}; steps of "
+                f"{self._timeline.step_text} need a timestamp, a date or {_TIME_ADVICE}{advice}"
+            )
+        steps = self._instants if column.kind is Kind.INSTANT else self._walls
+        # Two days to spare cover every offset: this lets the engine skip whole blocks of rows.
+        low, high = (from_microseconds(bound) for bound in (steps.low - 2 * DAY_US, steps.high + 2 * DAY_US))
+        high = _LAST_DAY if self._later else high.replace(microsecond=0)
+        about = self._dialect.between(column, low.replace(microsecond=0), high)
+        return _Reading(relation, self._dialect.microseconds(column, about), steps, about)
+
+    def _integer_time(self, relation: str, column: Column) -> _Reading:
+        if column.kind is Kind.INTEGER:
+            low, high = self._instants.low, self._instants.high
+            within = f"time >= {low} AND time < {high}"
+            moment = f"CASE WHEN {within} THEN CAST(time AS BIGINT) END"
+            if self._later:
+                within, moment = f"time >= {low}", _clamped("time", low - 1, high)
+            return _Reading(relation, moment, self._instants, within)
+        low, high = self._instants.low - 1, self._instants.high
+        if column.kind is Kind.DECIMAL:
+            return _Reading(relation, self._whole("time", low, high), self._instants)
+        if column.kind is Kind.TEXT:
+            beyond = f"CASE WHEN trim(time) LIKE '-%' THEN {_BEFORE_ALL} ELSE {_AFTER_ALL} END"
+            moment = _clamped(self._number("time", beyond), low, high)
+            return _Reading(relation, self._or_fail("time", moment, "integer_time"), self._instants)
+        raise InputError(
+            f"the time column {self._columns.time!r} is of type {column.type_name}, but the timeline has integer "
+            f'steps; give a start, end and step of times, such as step "1d"'
+        )
+
+    def _text_time(self, relation: str) -> _Reading:
+        """Instants out of ISO text; text without an offset is local to the zone."""
+        moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
+        timed = self._dialect.text_times(relation) + self._dialect.fence
+        return _Reading(timed, self._or_fail("time", moment, "time"), self._instants)
+
+    def _count(self, column: Column, name: str) -> str:
+        match column.kind:
+            case Kind.INTEGER:
+                return _clamped("count", 0, self._cap)
+            case Kind.DECIMAL:
+                return self._whole("count", 0, self._cap)
+            case Kind.TEXT:
+                beyond = f"CASE WHEN trim(count) LIKE '-%' THEN 0 ELSE {self._cap} END"
+                return self._or_fail("count", _clamped(self._number("count", beyond), 0, self._cap), "count")
+            case Kind.NULL:
+                return "CAST(NULL AS BIGINT)"
+        raise InputError(f"the count column {name!r} is of type {column.type_name}; counts must be of an integer type")
+
+    def _number(self, role: str, beyond: str) -> str:
+        """Whole numbers out of text; `beyond` stands in for those that do not fit the type."""
+        value = f"coalesce({self._dialect.number(role)}, {beyond})"
+        return f"CASE WHEN {self._dialect.matches(role, INTEGER_TEXT)} THEN {value} END"
+
+    def _whole(self, role: str, low: int, high: int) -> str:
+        """Decimals moved into [low, high]; the query fails where one has a fraction, or is no number."""
+        return self._or_fail(role, _clamped(self._dialect.whole(role), low, high), f"decimal_{role}")
+
+    def _or_fail(self, column: str, value: str, role: str) -> str:
+        """`value`, null where the column is null; where only the value is, the query fails and says what it was."""
+        failure = self._dialect.failure(_MARK + role, column)
+        return f"CASE WHEN {column} IS NOT NULL THEN coalesce({value}, {failure}) END"
+
+
+def unreadable(message: str, columns: EventColumns) -> InputError | None:
+    """The error for values that are not what their column should hold, if an engine's message is about such."""
+    _, found, rest = message.partition(_MARK)
+    return unreadable_values(re.findall(r"[a-z_]+", rest)[0], columns) if found else None
+
+
+def unreadable_values(what: str, columns: EventColumns) -> InputError:
+    """The error for values that are not what their column should hold; `what` is a key of _WANTED."""
+    role = "count" if "count" in what else "time"
+    name = dict(columns.roles)[role]
+    if what.startswith("decimal"):
+        return InputError(
+            f"the {role} column {name!r} holds decimals, and not all of them are whole numbers; {_WANTED[what]}: "
+            f"round the others or leave them out before, in a view for example"
+        )
+    return InputError(f"the {role} column {name!r} is text and not all of it can be read; {_WANTED[what]}")
+
+
+def _clamped(value: str, low: int, high: int) -> str:
+    """A whole number moved into [low, high], as a bigint; null where it is null, unlike with `least`."""
+    return f"CAST(CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END AS BIGINT)"
+
+
+def _require_exact(column: Column, name: str) -> None:
+    """Refuse a type of which two values may be equal without being the same item, or the same without being equal."""
+    if column.kind in _EXACT:
+        return
+    if column.kind is Kind.FLOAT:
+        raise InputError(
+            f"the item column {name!r} is of type {column.type_name}, and floating-point numbers do not identify "
+            f"items; write it as integers or text (a pandas column of integers with gaps needs the type Int64)"
+        )
+    if column.kind is Kind.NESTED:
+        raise InputError(
+            f"the item column {name!r} is of the nested type {column.type_name}; make one of its fields, "
+            f"or all of it as text, a column of its own, in a view for example"
+        )
+    raise InputError(
+        f"the item column {name!r} is of type {column.type_name}; items must be text, integers, UUIDs or such"
+    )

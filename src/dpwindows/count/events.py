@@ -1,0 +1,79 @@
+"""What is told of an event source beside the source itself: its columns, and how an engine may read it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dpwindows.errors import InputError
+
+
+@dataclass(frozen=True)
+class EventColumns:
+    """The names of the columns that hold the item, its time and, if any, its number of occurrences."""
+
+    item: str
+    time: str
+    count: str | None = None
+
+    def __post_init__(self) -> None:
+        for role, name in self.roles:
+            if not isinstance(name, str) or not name:
+                raise InputError(f"the {role} column must be given by its name, got {name!r}")
+
+    @property
+    def roles(self) -> list[tuple[str, str]]:
+        """The pairs (role, column name) in use."""
+        pairs = [("item", self.item), ("time", self.time)]
+        return pairs if self.count is None else [*pairs, ("count", self.count)]
+
+
+@dataclass(frozen=True)
+class EngineSettings:
+    """Which engine counts, and how it may use the machine.
+
+    `engine` is a name of `dpwindows.count.engines.ENGINES` (by default the source tells). `memory_limit` is text such as
+    "2GB" (by default the engine takes most of the memory), `spill_directory` an existing directory for what does not
+    fit (by default the system's temporary one; a private directory is made in it and removed afterwards), `threads` a
+    number of at least 1, and `progress` allows a progress bar on a terminal. `password_file` is a file whose first
+    line is the password for a database, and `spark_master` the address of a Spark cluster, such as
+    "spark://host:7077", "yarn" or "local[4]". An engine refuses the settings that mean nothing to it.
+    """
+
+    memory_limit: str | None = None
+    spill_directory: Path | None = None
+    threads: int | None = None
+    progress: bool = True
+    engine: str | None = None
+    password_file: Path | None = None
+    spark_master: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.memory_limit is not None and not re.fullmatch(
+            r"[0-9]*[1-9][0-9]*(\.[0-9]+)?\s*[KMGT]i?B", str(self.memory_limit).strip(), re.IGNORECASE
+        ):
+            raise InputError(f'memory_limit must be text such as "2GB" or "512MB", got {self.memory_limit!r}')
+        if self.spill_directory is not None and not Path(self.spill_directory).is_dir():
+            raise InputError(f"spill_directory must be an existing directory, got {self.spill_directory}")
+        if self.password_file is not None and not Path(self.password_file).is_file():
+            raise InputError(f"password_file must be an existing file, got {self.password_file}")
+        threads = self.threads
+        if threads is not None and (isinstance(threads, bool) or not isinstance(threads, int) or threads < 1):
+            raise InputError(f"threads must be a whole number of at least 1, got {threads!r}")
+
+    def refuse(self, engine: str, **reasons: str) -> None:
+        """Raise `InputError` if a setting is given that means nothing to an engine, with the reason why."""
+        for name, reason in reasons.items():
+            if getattr(self, name) is not None:
+                raise InputError(f"{name} does not go with the engine {engine}: {reason}")
+
+
+def engine_settings(settings: EngineSettings | None, engine: str | None) -> EngineSettings:
+    """Settings with the engine's name put in. Raises `InputError` if they name another one."""
+    settings = settings or EngineSettings()
+    if engine is None or engine == settings.engine:
+        return settings
+    if settings.engine is not None:
+        raise InputError(f"engine is {engine!r} but settings.engine is {settings.engine!r}: give one of them")
+    return replace(settings, engine=engine)

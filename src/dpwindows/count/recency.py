@@ -1,0 +1,199 @@
+"""Exact counting: one query reduces a log of events to signed counts by step and recency.
+
+Recency tau_k(u, t) is the step of the k-th most recent occurrence of item u at or before step t, 0 if there are fewer
+than k. It decides every window at once, since CountAtLeast_k(a, t) = #{u : tau_k(u, t) >= a} for all a >= 1, and it
+changes only at steps in which u occurs. The query sorts the events of each item by step, finds the recencies, and
+adds up over all items the signed counts delta_k(step, recency): an item whose recency changes from r' to r at step s
+counts -1 at (s, r') and +1 at (s, r), where a recency of 0 does not count.
+
+The SQL is standard (window functions, GROUPING SETS) and is the specification of the count: DuckDB, Spark SQL and
+PostgreSQL read it alike; for SQLite, which knows no GROUPING SETS, these become a UNION ALL of GROUP BYs. It passes
+over the events once, for all thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.zones import Int64Array
+from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.engines import engine_for
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.errors import InputError
+
+
+def count_events(
+    source: object,
+    columns: EventColumns,
+    timeline: Timeline,
+    thresholds: Iterable[int],
+    *,
+    table: str | None = None,
+    settings: EngineSettings | None = None,
+) -> ExactAnswers:
+    """Count the events of a source exactly, for every threshold k of `thresholds` in one reading.
+
+    `source` is the path of a Parquet, CSV, DuckDB or SQLite file (the last two with `table`), a glob, a directory, a
+    pandas, Polars or Arrow table, a record batch reader, a DuckDB relation, the address or SQLAlchemy engine of a
+    database, or a Spark data frame or session. It is not written to, and counted where it is by the engine it belongs
+    to, or by `settings.engine`.
+
+    Raises `InputError` if the source or a column is missing, unreadable or of the wrong type, and `EngineError` if
+    the engine fails (memory, disk, lock).
+    """
+    wanted = _checked_thresholds(thresholds)
+    settings = settings or EngineSettings()
+    engine = engine_for(source, settings)
+    counted = engine.signed_counts(source, columns, timeline, wanted, table=table, settings=settings)
+    return ExactAnswers(timeline.steps, by_threshold(counted, wanted))
+
+
+def recency_sql(events: str, thresholds: Sequence[int], *, weighted: bool, grouping_sets: bool = True) -> str:
+    """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
+
+    `events` is the name of a table or a query in parentheses; `thresholds` are distinct. `weighted` says that counts
+    other than 1 occur; otherwise the column count is not read. Rows of the same item and step add up. `grouping_sets`
+    says whether the engine reads GROUPING SETS; without them several parts read one common table expression, and the
+    query asks for it to be MATERIALIZED.
+    """
+    if weighted and tuple(thresholds) != (1,):
+        return sum_recencies_sql(*_recencies_sql(events, thresholds), thresholds, grouping_sets)
+    return sum_steps_back_sql("", _steps_back_sql(events, thresholds), thresholds, grouping_sets)
+
+
+def rows_back(thresholds: Sequence[int]) -> list[int]:
+    """How many rows back the steps lie that the thresholds need where a row is one occurrence, ascending from 1."""
+    return sorted({back for k in thresholds for back in (k - 1, k)} - {0})
+
+
+def _steps_back_sql(events: str, thresholds: Sequence[int]) -> str:
+    """The relation of `sum_steps_back_sql`."""
+    order = "(PARTITION BY item ORDER BY step)"
+    lags = ", ".join(f"lag(step, {back}) OVER {order} AS back_{back}" for back in rows_back(thresholds))
+    return f"SELECT step, {lags} FROM {events} AS events"
+
+
+def sum_steps_back_sql(before: str, occurrences: str, thresholds: Sequence[int], grouping_sets: bool = True) -> str:
+    """The query for the signed counts where a row is one occurrence: the k-th most recent one is k - 1 rows back.
+
+    `occurrences` is a query with the columns step and, for each b in `rows_back(thresholds)`, back_b: the step b rows
+    back of the same item, null if there is none. It may use the common table expressions `before`, each of which ends
+    with a comma.
+
+    The row of an occurrence moves the recency from the step k rows back to the step k - 1 rows back. Where an item
+    occurs several times in one step the moves are made one after the other at that step, and their sum is the move
+    from the first to the last: occurrences need no grouping by step.
+    """
+    backs = rows_back(thresholds)
+    if grouping_sets:
+        sets = ", ".join(f"(step, back_{back})" for back in backs)
+        which = " ".join(f"WHEN grouping(back_{back}) = 0 THEN {back}" for back in backs)
+        found = " ".join(f"WHEN grouping(back_{back}) = 0 THEN back_{back}" for back in backs)
+        counted = (
+            f"SELECT CASE {which} ELSE 0 END AS back, step, CASE {found} ELSE step END AS recency, "
+            f"count(*) AS rows_counted FROM occurrences GROUP BY GROUPING SETS ((step), {sets})"
+        )
+    else:
+        counted = "SELECT 0 AS back, step, step AS recency, count(*) AS rows_counted FROM occurrences GROUP BY step"
+        counted += "".join(
+            f" UNION ALL SELECT {back}, step, back_{back}, count(*) FROM occurrences GROUP BY step, back_{back}"
+            for back in backs
+        )
+    once = "" if grouping_sets else "MATERIALIZED "
+    uses = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
+    signs = " UNION ALL ".join(f"SELECT {back} AS back, {k} AS k, {sign} AS sign" for back, k, sign in uses)
+    return f"""
+WITH {before}occurrences AS {once}({occurrences}),
+counted AS {once}({counted}),
+signs AS ({signs})
+SELECT k, step, recency, CAST(sum(sign * rows_counted) AS BIGINT) AS delta
+FROM counted JOIN signs ON counted.back = signs.back
+WHERE recency IS NOT NULL
+GROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"""
+
+
+def _recencies_sql(events: str, thresholds: Sequence[int]) -> tuple[str, str]:
+    """The relations of `sum_recencies_sql`: occurrences are numbered, and looked up k - 1 numbers back.
+
+    `numbered` is the running number of the last occurrence of a row. More than max(k) occurrences in one row are as
+    good as max(k). Rows of one step come in any order; only the sum of their moves matters.
+    """
+    most = max(thresholds)
+    order = "(PARTITION BY item ORDER BY numbered"
+    recencies = ", ".join(
+        f"CASE WHEN numbered >= {k} THEN first_value(step) OVER {order} RANGE BETWEEN {k - 1} PRECEDING "
+        f"AND CURRENT ROW) END AS recency_{k}"
+        for k in thresholds
+    )
+    before = f"""capped AS (
+    SELECT item, step, CASE WHEN count > {most} THEN {most} ELSE count END AS occurrences FROM {events} AS events
+),
+running AS (
+    SELECT item, step, CAST(sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
+        AS numbered
+    FROM capped
+),
+"""
+    return before, f"SELECT step, lead(step) OVER {order}) AS next_step, {recencies} FROM running"
+
+
+def sum_recencies_sql(before: str, reached: str, thresholds: Sequence[int], grouping_sets: bool = True) -> str:
+    """The query for the signed counts where a row may be several occurrences.
+
+    `reached` is a query with the columns step, next_step (of the item's next row, null after its last) and, for each
+    threshold k, recency_k: the item's recency after this row, null for none. It may use the common table expressions
+    `before`, each of which ends with a comma.
+
+    A recency reached at one row is left again, at its step, by the item's next row. Within one step only the sum of
+    the moves matters, as in `sum_steps_back_sql`: rows need no grouping by step.
+    """
+    if grouping_sets:
+        sets = ", ".join(f"({at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
+        which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
+        found = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN recency_{k}" for k in thresholds)
+        counted = (
+            f"SELECT CASE {which} END AS k, CASE WHEN grouping(step) = 0 THEN step ELSE next_step END AS changed_at, "
+            f"CASE {found} END AS recency, CASE WHEN grouping(step) = 0 THEN count(*) ELSE -count(*) END AS change "
+            f"FROM reached GROUP BY GROUPING SETS ({sets})"
+        )
+    else:
+        counted = " UNION ALL ".join(
+            f"SELECT {k} AS k, {at} AS changed_at, recency_{k} AS recency, {sign}count(*) AS change "
+            f"FROM reached GROUP BY {at}, recency_{k}"
+            for k in thresholds
+            for at, sign in (("step", ""), ("next_step", "-"))
+        )
+    once = "" if grouping_sets else "MATERIALIZED "
+    return f"""
+WITH {before}reached AS {once}({reached}),
+counted AS ({counted})
+SELECT k, changed_at AS step, recency, CAST(sum(change) AS BIGINT) AS delta
+FROM counted
+WHERE recency IS NOT NULL AND changed_at IS NOT NULL
+GROUP BY k, changed_at, recency HAVING sum(change) <> 0"""
+
+
+def _checked_thresholds(thresholds: Iterable[int]) -> tuple[int, ...]:
+    wanted = tuple(sorted(set(thresholds)))
+    if not wanted:
+        raise InputError("at least one threshold k is needed")
+    for k in wanted:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise InputError(f"a threshold k must be a whole number of at least 1, got {k!r}")
+    # Running numbers, at most k times the rows of an item, must fit 64 bits.
+    if wanted[-1] >= 2**31:
+        raise InputError(f"a threshold k must be below 2**31, got {wanted[-1]}")
+    return wanted
+
+
+def by_threshold(counted: pa.Table, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
+    """The signed counts (step, recency, delta) of every threshold."""
+    # By DLPack: to_numpy would import pandas, which takes longer than counting a million events.
+    of, step, recency, delta = (
+        np.from_dlpack(counted[name].cast("int64").combine_chunks()) for name in ("k", "step", "recency", "delta")
+    )
+    return {k: (step[of == k], recency[of == k], delta[of == k]) for k in thresholds}

@@ -1,0 +1,294 @@
+r"""How far a 0/1 vector made of a few runs can move a filtered series: bounds that keep the cross terms between runs.
+
+For a causal filter with integer taps, `r_d` its autocorrelation and `G` the Gram matrix of the filter on an unbounded
+horizon, `G_st = r_|s-t|`, a pattern g of zeros and ones costs
+
+    g'Gg = r_0 (ones) + 2 sum_{d>=1} r_d (pairs of ones at distance d).
+
+`sensitivity.runs_bound` charges each run by itself, `q(n) = n r_0 + 2 sum_{0<d<n} (n-d) r_d`, and drops every pair of
+ones in different runs. For good filters these pairs count against the cost (`r_d < 0`), and with many runs they are
+much of it. The bounds here keep some of them, and drop the others only after replacing `r_d` by `max(r_d, 0)`, so
+they need no sign pattern: they hold for any integer taps whatever.
+
+**Patterns** lie in `N` consecutive places and have at most k maximal runs of ones. A bound may charge a `price` for
+every one: an upper bound on `max(g'Gg - price * ones)` is what a Lagrange multiplier needs to bound several patterns
+that share a total number of ones.
+
+All arithmetic is in 64-bit integers that cannot wrap: `Lags` divides the autocorrelation by a power of two, rounding
+every entry up, which raises `g'Gg` for every g (counts of pairs are >= 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.kernel.bounds.sensitivity import autocorrelation
+
+Table = NDArray[np.int64]
+
+# Every value that can be reached lies within +-2^60; this is below any of them, and stays so whatever is added.
+_NEVER = -(1 << 61)
+_BITS = 58
+# Work allowed in the table of recent places (cells filled), and the most places it may remember.
+_CELLS = 20_000_000
+_MOST_MEMORY = 16
+
+
+@dataclass(frozen=True)
+class Lags:
+    """An autocorrelation divided by `2^shift` and rounded up: `values[d]` for d = 0..N-1.
+
+    For every 0/1 vector g of N places, `g'Gg <= 2^shift * (the form of values)`. No sum over a chain of at most
+    `runs` runs, each within N places, reaches 2^60 in these units: with S the sum of absolute lags a place adds at most
+    3 S and a run with its link at most 6 N S, price included, and `4 N (runs + 1) S < 2^58` before rounding up.
+    """
+
+    values: tuple[int, ...]
+    shift: int
+
+    @classmethod
+    def of(cls, taps: Sequence[int], length: int, runs: int) -> Lags:
+        """The lags of integer taps that matter within `length` places."""
+        exact = autocorrelation(taps)[:length]
+        exact += [0] * (length - len(exact))
+        reached = 4 * length * (min(runs, length) + 1) * sum(map(abs, exact))
+        shift = max(0, reached.bit_length() - _BITS)
+        return cls(tuple(-(-value >> shift) for value in exact), shift)
+
+    @property
+    def length(self) -> int:
+        """N, the number of places that patterns lie in."""
+        return len(self.values)
+
+    def rises(self, price: int = 0) -> list[int]:
+        """What the n-th place of a run adds to it, n = 1..N: `r_0 - price + 2 sum_{0<d<n} r_d`."""
+        return list(accumulate([self.values[0] - price, *(2 * value for value in self.values[1:])]))
+
+    def norms(self) -> list[int]:
+        """`q(n)` for n = 0..N."""
+        return [0, *accumulate(self.rises())]
+
+    def positive_pairs(self, beyond: int) -> int:
+        """The most that pairs further apart than `beyond` can add: at most `N - d` pairs lie at distance d."""
+        return sum(2 * value * (self.length - d) for d, value in enumerate(self.values) if d > beyond and value > 0)
+
+    def require_price(self, price: int) -> None:
+        """Prices between 0 and `r_0` are enough, and keep sums within their range."""
+        if not 0 <= price <= self.values[0]:
+            raise ValueError(f"a price must lie in 0..{self.values[0]}, got {price}")
+
+
+# --- All pairs of recent places -------------------------------------------------------------------------------------
+
+
+def memory_for(length: int, runs: int, cells: int = _CELLS) -> int:
+    """How many recent places `recent_bound` can remember within an allowance of work."""
+    runs = min(runs, (length + 1) // 2)
+    affordable = (cells // (length * (runs + 1))).bit_length() - 1
+    return max(1, min(length - 1, affordable, _MOST_MEMORY))
+
+
+def recent_bound(lags: Lags, runs: int, memory: int, price: int = 0) -> int:
+    """Bound on `g'Gg - price * ones` that keeps all pairs within a run, and pairs of runs at most `memory` apart.
+
+    Proof. Places are filled from first to last. A one at a place adds `r_0 - price`, and `2 r_d` for each earlier one
+    at distance d. Of these, ones of the same run are counted at every distance; ones of other runs are counted at
+    distances up to m = `memory`, and for distances d > m their `r_d` is replaced by `max(r_d, 0)`, which is then
+    charged for every pair of places (`positive_pairs`). So what is counted is at least `g'Gg - price * ones`. The gain
+    of a place depends on the last m places, or on the length of the current run where that exceeds m (the last m
+    places are all ones then, and no other run is within m); a one after a zero begins a new run. So the maximum over
+    all patterns with at most k runs of what is counted is the largest entry, after the last place, of the table over
+    (runs so far, last m places) and (runs so far, run length > m) that `_fill` computes place by place. QED.
+    """
+    lags.require_price(price)
+    memory = min(memory, lags.length - 1)
+    if memory < 1:
+        return max(0, lags.values[0] - price)
+    for recent, long in _fill(lags, runs, memory, price):
+        last = max(int(recent.max()), int(long.max()))
+    return max(0, last) + lags.positive_pairs(memory)
+
+
+def _fill(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tuple[Table, Table]]:
+    """The tables after 0, 1, ..., N places.
+
+    `recent[c, b]`: the best with c runs so far, where bit j of b is the place j+1 back. `long[c, i]`: the best with c
+    runs so far, the current one of m+1+i places.
+    """
+    runs = min(runs, (lags.length + 1) // 2)
+    half = 1 << (memory - 1)
+    gain = np.array([lags.values[0] - price], dtype=np.int64)
+    for distance in range(1, memory + 1):
+        gain = np.concatenate([gain, gain + 2 * lags.values[distance]])
+    rises = np.array(lags.rises(price), dtype=np.int64)
+    recent = np.full((runs + 1, 2 * half), _NEVER, dtype=np.int64)
+    recent[0, 0] = 0
+    long = np.full((runs + 1, lags.length - memory), _NEVER, dtype=np.int64)
+    yield recent, long
+    for _ in range(lags.length):
+        zero = recent.reshape(runs + 1, 2, half).max(axis=1)
+        # After a run longer than m a zero leaves m-1 ones behind it.
+        zero[:, -1] = np.maximum(zero[:, -1], long.max(axis=1))
+        one = recent + gain
+        longer = np.empty_like(long)
+        longer[:, 0] = one[:, -1]
+        longer[:, 1:] = long[:, :-1] + rises[memory + 1 :]
+        one[:, -1] = _NEVER
+        one[1:, 0::2] = one[:-1, 0::2].copy()
+        one[0, 0::2] = _NEVER
+        recent, long = np.empty_like(recent), longer
+        recent[:, 0::2] = zero
+        recent[:, 1::2] = one.reshape(runs + 1, 2, half).max(axis=1)
+        yield recent, long
+
+
+def recent_pattern(lags: Lags, runs: int, memory: int, price: int = 0) -> list[int]:
+    """A pattern that attains the table behind `recent_bound`: for designing filters, not for certifying them."""
+    memory = min(memory, lags.length - 1)
+    if memory < 1:
+        return [1]
+    size, half = 1 << memory, 1 << (memory - 1)
+    tables = list(_fill(lags, runs, memory, price))
+    recent, long = tables.pop()
+    in_long = int(long.max()) > int(recent.max())
+    count, state = (
+        int(i) for i in np.unravel_index((long if in_long else recent).argmax(), (long if in_long else recent).shape)
+    )
+    pattern = []
+    while tables:
+        recent, long = tables.pop()
+        pattern.append(1 if in_long else state & 1)
+        if in_long:
+            in_long, state = (False, size - 1) if state == 0 else (True, state - 1)
+            continue
+        low, high = state >> 1, (state >> 1) | half
+        if state & 1:
+            count -= 1 - (low & 1)
+            # All ones followed by a one is a long run, never a predecessor here.
+            options = [low] if high == size - 1 else [low, high]
+            gains = {b: int(recent[count, b]) + _gain(lags, b) for b in options}
+            state = max(options, key=lambda b: gains[b])
+            continue
+        state = max((low, high), key=lambda b: int(recent[count, b]))
+        if (low | half) == size - 1 and int(long[count].max()) > int(recent[count, state]):
+            in_long, state = True, int(long[count].argmax())
+    return pattern[::-1]
+
+
+def _gain(lags: Lags, places: int) -> int:
+    return sum(2 * lags.values[j + 1] for j in range(places.bit_length()) if places >> j & 1)
+
+
+# --- Runs and their nearest neighbours ------------------------------------------------------------------------------
+
+
+def neighbour_bound(lags: Lags, runs: int, place_price: int, *, shortest: int = 1) -> int:
+    """Bound on `g'Gg` that keeps all pairs within a run, and all pairs between a run and the next.
+
+    Every run but the last has at least `shortest` places. `place_price` is a Lagrange multiplier for the number of
+    places: the bound holds for every value, and is best where the worst chain just fills the N places.
+
+    Proof. Write a pattern as run lengths and gaps `n_1, g_1, n_2, ..., n_j`, of total at most N. Pairs within runs
+    make `q(n_i)`; pairs between a run and the next make `2 c(n, g, n') = q(n+g+n') - q(n+g) - q(g+n') + q(g)`, the
+    pairs of the span less those of its parts; between ones of other runs lie a gap, a run of at least `shortest` places
+    and a gap, so they are more than `shortest + 2` apart, where `r_d` is replaced by `max(r_d, 0)`
+    (`positive_pairs`). Adding
+    `place_price (N - sum n_i - sum g_i) >= 0` only raises this. The result is a sum of terms of neighbouring lengths;
+    over all chains of at most k runs in which each two neighbours fit into N places, among them all patterns, its
+    maximum is found by dynamic programming over the length of the last run. QED.
+    """
+    everything = np.arange(1, lags.length + 1)
+    value, _ = best_chain(lags, everything, everything, runs, place_price, shortest=shortest)
+    return max(0, value + place_price * lags.length) + lags.positive_pairs(shortest + 2)
+
+
+def best_chain(
+    lags: Lags,
+    sizes: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    runs: int,
+    place_price: int,
+    *,
+    shortest: int = 1,
+) -> tuple[int, list[int]]:
+    """The best chain of runs with lengths from `sizes` and gaps from `widths`, as `n_1, g_1, n_2, ...`.
+
+    Its value is `sum q(n_i) + sum 2 c - place_price (sum n_i + sum g_i)`.
+    """
+    lags.require_price(place_price)
+    norms = np.array(lags.norms(), dtype=np.int64)
+    alone = norms[sizes] - place_price * sizes
+    last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
+    links, gaps = _links(norms, sizes, widths, place_price, last_positive)
+    inner = np.where(sizes >= shortest, 0, _NEVER)
+    chain, history = alone, []
+    best = (int(alone.max()), 0, int(alone.argmax()))
+    for count in range(1, min(runs, (lags.length + shortest) // (shortest + 1))):
+        joined = np.maximum(chain + inner, _NEVER)[:, None] + links
+        history.append(joined.argmax(axis=0))
+        chain = np.maximum(joined.max(axis=0), _NEVER) + alone
+        if int(chain.max()) > best[0]:
+            best = (int(chain.max()), count, int(chain.argmax()))
+    value, count, last = best
+    found = [int(sizes[last])]
+    for step in range(count - 1, -1, -1):
+        before = int(history[step][last])
+        found += [int(gaps[before, last]), int(sizes[before])]
+        last = before
+    return value, found[::-1]
+
+
+def _links(
+    norms: Table, sizes: NDArray[np.int64], widths: NDArray[np.int64], place_price: int, last_positive: int
+) -> tuple[Table, NDArray[np.int64]]:
+    """`max_g 2 c(n, g, n') - place_price g` for all neighbouring lengths, and the gap; `_NEVER` where none fits."""
+    length = len(norms) - 1
+    spans = sizes[:, None] + sizes[None, :]
+    room = length - spans
+    best, gaps = np.full(spans.shape, _NEVER, dtype=np.int64), np.zeros(spans.shape, dtype=np.int64)
+    # Spans that do not fit are masked out, so what stands for their norms does not matter.
+    padded = np.concatenate([norms, np.zeros(2 * length + 1, dtype=np.int64)])
+    for gap in widths[widths <= room.max()].tolist():
+        fits = room >= gap
+        # From here on 2 c <= 0 if no lag beyond the gap is positive, so no wider gap is better than -place_price gap.
+        if gap > last_positive and int(best[fits].min()) >= -place_price * gap:
+            break
+        link = padded[spans + gap] - padded[sizes + gap][:, None] - padded[sizes + gap][None, :]
+        link += int(norms[gap]) - place_price * gap
+        better = fits & (link > best)
+        best[better], gaps[better] = link[better], gap
+    return best, gaps
+
+
+# --- Columns: what a bound counts, as a linear function of the autocorrelation --------------------------------------
+
+
+def counted_by_memory(pattern: Sequence[int], memory: int) -> NDArray[np.float64]:
+    """How many pairs at each distance `recent_bound` counts in a pattern (ones at distance 0)."""
+    ones = np.array(pattern, dtype=np.int64)
+    begins = ones * (1 - np.concatenate([[0], ones[:-1]]))
+    run = np.cumsum(begins) * ones
+    pairs = np.zeros(len(ones))
+    for d in range(len(ones)):
+        both = ones[d:] * ones[: len(ones) - d]
+        pairs[d] = (both * (run[d:] == run[: len(ones) - d])).sum() if d > memory else both.sum()
+    return pairs
+
+
+def counted_by_neighbours(chain: Sequence[int], length: int) -> NDArray[np.float64]:
+    """How many pairs at each distance `neighbour_bound` counts in a chain `n_1, g_1, n_2, ...`."""
+    distances = np.arange(length)
+
+    def span(n: int) -> NDArray[np.float64]:
+        return np.asarray(np.maximum(float(n) - distances, 0.0), dtype=np.float64)
+
+    runs, gaps = list(chain[0::2]), list(chain[1::2])
+    pairs = sum((span(n) for n in runs), np.zeros(length))
+    for gap, (n, after) in zip(gaps, pairwise(runs), strict=True):
+        pairs += span(n + gap + after) - span(n + gap) - span(gap + after) + span(gap)
+    return np.asarray(pairs, dtype=np.float64)

@@ -1,0 +1,330 @@
+r"""Certified sensitivities: how far one neighbour can move a measurement, proved, from the integers actually used.
+
+Notation: `T` steps, `W` the rolling length, `k` a threshold, `S[u,[a,b]]` the occurrences of item `u` in steps a..b,
+`g` the difference of the exact answers of two neighbouring logs. Answers of different items add up, and neighbours
+differ in one item only, so `g` is always the difference of two single-item logs.
+
+Every function returns an integer: a bound on the squared L2 norm (names ending in `_l2`) or on the L1 norm (`_l1`)
+of `M g`, over all neighbours and all thresholds measured together, for the integer matrix `M` in use. All
+arithmetic is exact, or rounded upward by a stated margin.
+
+**What one added occurrence changes (event level).** An occurrence of `u` added at step `s` raises `S[u,[a,t]]` by
+one for the windows with a <= s <= t and no others, so "at least k" flips from 0 to 1 exactly where the old count
+was k-1. For several thresholds together the changes have disjoint supports: a window has one old count. Removing is
+the same with the other sign. With `left(a)` the old occurrences in a..s and `right(t)` those in s+1..t, the old
+count is `left(a) + right(t)`; `left` does not increase with a, `right` does not decrease with t.
+
+- *Cumulative*: a = 1, so the flips for threshold k are an interval of ends t, and intervals of different thresholds
+  are disjoint.
+- *Rolling*: the ends t concerned are s..s+W-1, and a = max(1, t-W+1) moves with t. If two flips for one threshold
+  have equal `right`, then `left` is equal there too, both are constant between, and the two lie in one run. So runs
+  have distinct `right` in 0..k-1: **at most k runs, of one sign, inside W consecutive steps**, with at least one step
+  between runs (they are taken as long as they are); over all thresholds the total length is at most W.
+- *Any window*: threshold k flips where `left(a) = i` and `right(t) = k-1-i`: **k rectangles `I_i x J_{k-1-i}`**, the
+  `I_i` disjoint intervals of starts at or before s, the `J_j` disjoint intervals of ends at or after s (some empty).
+  What they cost through a product of two filters is bounded in `dpwindows.kernel.bounds.rectangles`.
+
+**What one whole item changes.** Let `f` be the answers of the log that holds that item alone. Under add/remove
+`g = f` (up to sign); under the formal item-level relation `g = f - f'`.
+
+- *Cumulative*: `f` is 1 from the k-th occurrence on; `f - f'` is an interval of one sign.
+- *Rolling*: call t a start if f is 1 at t and not at t-1. If `t_0 < ... < t_j` are starts with `t_j <= t_0 + W`, then
+  step t_j - 1's window holds every occurrence in `t_0..t_j - 1` (its first step is `t_j - W <= t_0`), among them
+  at least one at each start `t_0..t_{j-1}` (a count rises only where something occurs), and fewer than k in all:
+  `j <= k-1`. So **any W+1 consecutive steps hold at most k starts**, and f has at most `k ceil(T/(W+1))` runs. Of
+  `f - f'` more is said in `dpwindows.kernel.bounds.period_sensitivity` and `dpwindows.kernel.bounds.signed_patterns`.
+- *Any window*: for each start a, `f(a, .)` is 1 from some end on: one cumulative counter for each start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+Thresholds = Sequence[int]
+# Certificates use whole numbers; searches for parameters use the same formulas on floating-point norms.
+Norm = TypeVar("Norm", int, float)
+
+# Horizons up to which all O(T^2) interval norms are formed; beyond, the horizon-free bound is used.
+_EXACT_HORIZON = 4096
+
+
+# --- Norms of intervals under a causal filter ---------------------------------------------------------------------
+
+
+def autocorrelation(taps: Sequence[int]) -> list[int]:
+    """`r_m = sum_j taps_j taps_{j+m}` for m = 0..len(taps)-1, exact."""
+    taps = [int(tap) for tap in taps]  # NumPy's integers would wrap in the test below
+    array = np.array(taps, dtype=object if sum(map(abs, taps)) ** 2 >= 1 << 62 else np.int64)
+    return [int(value) for value in np.correlate(array, array, mode="full")[len(taps) - 1 :]]
+
+
+def require_contracting_signs(taps: Sequence[int]) -> None:
+    """Check the sign pattern that makes disjoint intervals cost no more together than apart.
+
+    The pattern: `taps_0 > 0 >= taps_j`, `|taps_j|` not increasing for j >= 1, and a positive sum.
+
+    Lemma (signs). Then `r_m <= 0` for every m >= 1 and `r_0 + 2 sum_{m<=n} r_m >= (sum taps)^2 > 0` for every n.
+    Proof. `r_m = taps_0 taps_m + sum_{j>=1} taps_j taps_{j+m} <= -taps_0 |taps_m| + |taps_m| sum_{j>=1} |taps_j|`,
+    since `|taps_{j+m}| <= |taps_m|`; and `sum_{j>=1} |taps_j| < taps_0`. The full sum over all lags, positive and
+    negative, is `(sum taps)^2`; leaving out terms that are <= 0 can only raise it. Nothing depends on how the taps
+    were found, rounded or truncated. QED.
+
+    Raises:
+        ValueError: the pattern does not hold (a bug in a strategy, never a fault of the input).
+    """
+    tail = [-tap for tap in taps[1:]]
+    ordered = all(first >= second for first, second in pairwise(tail))
+    if not (taps[0] > 0 and ordered and all(tap >= 0 for tap in tail) and sum(taps) > 0):
+        raise ValueError("the filter's integer taps do not have contracting signs")
+
+
+def interval_norms(taps: Sequence[int], longest: int) -> list[int]:
+    """`q(n) = ||L 1_[0,n)||^2` for n = 0..longest, `L` the filter on an unbounded horizon; exact.
+
+    `q(n+1) - q(n) = r_0 + 2 sum_{m=1..n} r_m`. For contracting signs (`require_contracting_signs`) these differences
+    are positive and do not increase: **q is increasing and concave**, and for a set that is a union of disjoint
+    intervals `||L 1||^2 <= sum q(|interval|)`, because the cross terms are sums of `r_m <= 0`. A finite horizon only
+    drops rows of `L`, so the same bounds hold there.
+    """
+    lags = autocorrelation(taps)[:longest]
+    rises = list(accumulate([lags[0], *(2 * lag for lag in lags[1:])]))
+    rises += [rises[-1]] * (longest - len(rises))
+    return [0, *accumulate(rises[:longest])]
+
+
+def runs_bound(norms: Sequence[Norm], runs: int, length: int, *, gaps: bool) -> Norm:
+    """The largest `sum q(n_i)` over at most `runs` disjoint runs in `length` consecutive steps.
+
+    `norms` is q from `interval_norms` of contracting taps: increasing and concave, so for r runs the most even split
+    of the largest total is best. The total is `length`, less the r-1 steps between runs where `gaps` are certain.
+    """
+    best = norms[0]
+    for count in range(1, min(runs, length) + 1):
+        total = length - (count - 1 if gaps else 0)
+        if total < count:
+            break
+        size, longer = divmod(total, count)
+        best = max(best, longer * norms[size + 1] + (count - longer) * norms[size] if longer else count * norms[size])
+    return best
+
+
+def prefix_sums(taps: Sequence[int], steps: int) -> NDArray[Any]:
+    """`C(m) = sum_{j<=m} taps_j` for m = 0..steps-1: the filter's answer to a step that rises at 0 and stays; exact."""
+    sums = list(accumulate(int(tap) for tap in taps[:steps]))
+    sums += [sums[-1]] * (steps - len(sums))
+    return np.array(sums, dtype=np.int64 if max(map(abs, sums)) < 1 << 62 else object)
+
+
+def longest_interval_norm(taps: Sequence[int], steps: int) -> int:
+    """The largest `||L 1_[x,y)||^2` over 1 <= x < y <= steps + 1, on the finite horizon; exact up to 4,096 steps.
+
+    Row t of `L 1_[x,y)` is `C(t-x) - C(t-y)`, with C = 0 before 0, so the norm for (x, y) is a sum over
+    m = t - x = 0..steps-x of `(C(m) - C(m-n))^2`, n = y - x. It has the more terms the smaller x is: x = 1 is worst.
+    Beyond 4,096 steps the horizon-free `q(steps)` is used; contracting signs make it an upper bound for every n.
+    """
+    if steps > _EXACT_HORIZON:
+        require_contracting_signs(taps)
+        return interval_norms(taps, steps)[-1]
+    return step_norms(taps, steps, np.square, formal=True)[steps]
+
+
+def step_norms(
+    taps: Sequence[int], longest: int, size: Callable[[NDArray[Any]], NDArray[Any]], *, formal: bool
+) -> list[int]:
+    """The largest sum of `size` (squares or absolute values) that a step in the last n positions can cause; exact.
+
+    For n = 0..longest: `sum_{i<n} size(C(i))`, or, for the difference of two steps (`formal`), the largest
+    `sum_{i<n} size(C(i) - C(i-d))` over d = 1..n. (d = n is the single step.)
+    """
+    response = prefix_sums(taps, longest)
+    if int(max(abs(response))) ** 2 * 4 * longest >= 1 << 62:
+        response = response.astype(object)
+    best = np.cumsum(size(response))
+    for distance in range(1, longest if formal else 1):
+        difference = response.copy()
+        difference[distance:] -= response[: longest - distance]
+        best = np.maximum(best, np.cumsum(size(difference)))
+    return [0, *(int(value) for value in best)]
+
+
+def formal_step_norms(taps: Sequence[int], longest: int) -> list[int]:
+    """The largest squared norm that the difference of two steps in the last n positions can have, n = 0..longest.
+
+    Exact up to 4,096 positions; beyond, the horizon-free bound for all of them is used for each.
+    """
+    if longest > _EXACT_HORIZON:
+        return [0, *[longest_interval_norm(taps, longest)] * longest]
+    return step_norms(taps, longest, np.square, formal=True)
+
+
+# --- Cumulative -----------------------------------------------------------------------------------------------------
+
+
+def cumulative_filter_event_l2(taps: Sequence[int], steps: int, thresholds: Thresholds) -> int:
+    """Cumulative counts, one occurrence added or removed, measured through the filter `taps`.
+
+    Proof. Each threshold changes on one interval, so it costs at most `longest_interval_norm`, and m thresholds at
+    most m times that. If the signs are contracting the m intervals, being disjoint, also cost at most
+    `runs_bound(q, m, T)`. Either bound holds; the smaller is returned. QED.
+    """
+    single = len(thresholds) * longest_interval_norm(taps, steps)
+    if len(thresholds) == 1:
+        return single
+    require_contracting_signs(taps)
+    return min(single, runs_bound(interval_norms(taps, steps), len(thresholds), steps, gaps=False))
+
+
+def cumulative_filter_item_l2(taps: Sequence[int], steps: int, thresholds: Thresholds) -> int:
+    """Cumulative counts, one item changed arbitrarily, measured through the filter `taps`.
+
+    Proof. For each threshold `f` and `f'` are 1 from some step on, so `f - f'` is one interval of one sign; the m
+    thresholds may change independently, each at most `longest_interval_norm`. QED.
+    """
+    return len(thresholds) * longest_interval_norm(taps, steps)
+
+
+def cumulative_counter_add_remove_l2(
+    taps: Sequence[int], weights: Sequence[int], steps: int, thresholds: Thresholds
+) -> int:
+    """Cumulative counts, one item added or removed, measured through a weighted prefix counter.
+
+    Proof. For each threshold the increments of `f` are 1 at one step x and 0 elsewhere (or 0 everywhere), so `M f` is
+    column x of `C diag(weights)`, whose squared norm is `weights_x^2 sum_{i<=T-x} taps_i^2`. The largest column,
+    times the number of thresholds, bounds all. QED. A filter L on values is the counter with taps C(m), weights 1.
+    """
+    squares = list(accumulate(int(tap) ** 2 for tap in taps[:steps]))
+    squares += [squares[-1]] * (steps - len(squares))
+    largest = max(int(weight) ** 2 * squares[steps - 1 - x] for x, weight in enumerate(weights))
+    return len(thresholds) * largest
+
+
+def cumulative_tree_l1(column_total: int, moved_ends: int, thresholds: Thresholds) -> int:
+    """Cumulative counts through a tree of increments: `moved_ends * column_total` for each threshold.
+
+    Every row of the tree is a sum of the increments `x_t - x_{t-1}` (`x_0 = 0`) times whole weights, and the absolute
+    weights of any one increment, over all rows, add up to at most `column_total`: its L1 norm as a column.
+
+    Proof. For each threshold g is an interval of one sign, so its increments are +1 at one step and -1 at another, or
+    at none (`moved_ends = 2`: event level, and formal item level); under add/remove `g = f` has a single increment
+    (`moved_ends = 1`). The measurement is linear in the increments: it changes by a sum of at most `moved_ends`
+    columns or their opposites, in L1 by at most `column_total` each. Thresholds are measured apart: their norms add.
+    QED.
+    """
+    return moved_ends * column_total * len(thresholds)
+
+
+# --- Rolling --------------------------------------------------------------------------------------------------------
+
+
+def rolling_filter_event_l2(taps: Sequence[int], length: int, steps: int, thresholds: Thresholds) -> int:
+    """Rolling counts, one occurrence added or removed, through a filter with contracting signs.
+
+    Proof. The changes lie in at most W consecutive ends (and T). One threshold k: at most k runs of one sign with
+    gaps between them. Several together: at most `sum k` runs over all, of total length at most W, and thresholds are
+    measured apart, so their squared norms add. Each run costs q of its length. QED.
+    """
+    require_contracting_signs(taps)
+    reach = min(length, steps)
+    norms = interval_norms(taps, reach)
+    return runs_bound(norms, sum(thresholds), reach, gaps=len(thresholds) == 1)
+
+
+def rolling_filter_add_remove_l2(taps: Sequence[int], length: int, steps: int, thresholds: Thresholds) -> int:
+    """Rolling counts, one item added or removed, through a filter with contracting signs.
+
+    Proof. For each threshold `g = f` is 0/1 with at most `k ceil(T/(W+1))` runs in T steps, at least one step apart.
+    The squared norms of the thresholds add. QED.
+    """
+    require_contracting_signs(taps)
+    norms = interval_norms(taps, steps)
+    return sum(runs_bound(norms, most_starts(k, length, steps), steps, gaps=True) for k in thresholds)
+
+
+def rolling_differences_event_l1(
+    step_weight: int, anchor_weight: int, every: int, length: int, steps: int, thresholds: Thresholds
+) -> int:
+    """Rolling counts, one occurrence added or removed, through anchored differences.
+
+    Proof. Over all thresholds at most `min(sum k, W)` runs, each changing two differences by 1; and the W (or T) ends
+    concerned hold at most `ceil(W / every)` anchors, each of which changes by at most 1 for at most one threshold,
+    their supports being disjoint. QED.
+    """
+    reach = min(length, steps)
+    runs = min(sum(thresholds), reach)
+    anchors = -(-reach // every)
+    return 2 * runs * step_weight + anchors * anchor_weight
+
+
+def rolling_differences_item_l1(
+    step_weight: int, anchor_weight: int, every: int, length: int, steps: int, thresholds: Thresholds, *, formal: bool
+) -> int:
+    """Rolling counts, one item changed arbitrarily (`formal`) or added or removed, through anchored differences.
+
+    Proof. For each threshold f has at most `k ceil(T/(W+1))` runs (and at most `ceil(T/2)`), each with two ends; a
+    formal change is `f - f'`, with the ends of both. At every anchor g is -1, 0 or 1. QED.
+    """
+    ends = sum(2 * most_runs(k, length, steps) for k in thresholds)
+    return (2 if formal else 1) * ends * step_weight + len(thresholds) * -(-steps // every) * anchor_weight
+
+
+def most_starts(k: int, length: int, steps: int) -> int:
+    """How often one item can start being counted in a rolling window: `k ceil(T/(W+1))` (module docstring)."""
+    return k * -(-steps // (length + 1))
+
+
+def most_runs(k: int, length: int, steps: int) -> int:
+    """The most runs of one item's rolling counts: one for each start, and at least a step between two."""
+    return min(most_starts(k, length, steps), (steps + 1) // 2)
+
+
+# --- Any window -----------------------------------------------------------------------------------------------------
+
+
+def any_counters_l2(taps: Sequence[int], reach: int, steps: int, thresholds: Thresholds, *, formal: bool) -> int:
+    """Any windows, one item changed arbitrarily (`formal`) or added or removed: a filtered counter for every start.
+
+    The counter of start a answers the ends a..min(T, a+reach-1), as a series of that length from its start on.
+
+    Proof. For each start and threshold `f(a, .)` is 1 from some end on. Added or removed: the filter answers
+    `C(0), C(1), ...`, at most `sum_{m<n} C(m)^2` for a series of n ends. Changed: `f - f'` is one interval of one
+    sign, at most `longest_interval_norm(taps, n)`. Squared norms of starts and thresholds add. QED.
+    """
+    longest = min(reach, steps)
+    norms = formal_step_norms(taps, longest) if formal else step_norms(taps, longest, np.square, formal=False)
+    return len(thresholds) * sum(norms[min(reach, steps - a)] for a in range(steps))
+
+
+def any_tree_event_l1(start_total: int, end_total: int, blocks_met: int, thresholds: Thresholds) -> int:
+    """Any windows, one occurrence added or removed, through a tree of increments on starts and one on ends.
+
+    In each block of starts a row is `sum_ij u_i v_j d_ij`, with `d_ij` the two-dimensional increments (differences
+    along both axes, 0 outside the block), u a row of the tree on starts and v one of the tree on ends; every pair of
+    rows is measured. The absolute weights of any one increment add up to at most `start_total` over the rows of every
+    tree on starts in use, and to at most `end_total` over those of every tree on ends (`cumulative_tree_l1`).
+
+    Proof. In each block of starts an event meets (at most `blocks_met`), threshold k changes on k rectangles, of one
+    sign: their increments are +1 or -1 at four corners each, or at fewer where a side lies on the block's edge. A unit
+    increment at (i, j) moves the row (u, v) by `u_i v_j`, all rows by `sum |u_i| sum |v_j|` in L1, at most
+    `start_total * end_total`. Norms of corners, rectangles, blocks and thresholds add. Taking an axis from its last
+    position to its first leaves every rectangle a rectangle. QED.
+    """
+    return 4 * sum(thresholds) * blocks_met * start_total * end_total
+
+
+# --- Direct measurement ---------------------------------------------------------------------------------------------
+
+
+def direct_cells(windows_touched: int, windows: int, thresholds: Thresholds, *, event: bool) -> int:
+    """Every answer measured as it is: a bound on the L1 norm and on the squared L2 norm of g alike.
+
+    Proof. Each entry of g is -1, 0 or 1, so both norms count non-zero entries. Event level: over all thresholds
+    together each of the `windows_touched` windows that can hold one step changes at most once. Item level: each of
+    the `windows` windows, for each threshold; within a period, of those that can see it
+    (`period_sensitivity.affected_ends`, `any_cells_period`). QED.
+    """
+    return windows_touched if event else windows * len(thresholds)

@@ -1,0 +1,188 @@
+"""The trusted kernel: exact integers in, noisy integers out, within a proved budget.
+
+Everything a privacy proof of a release rests on is reached from `measure`, and is little:
+
+1. `recency` and `answers` give the exact integer answers of the log;
+2. a design's `encode` multiplies them by an integer matrix, in arithmetic that cannot wrap (`integer_maps.widen`);
+3. its `sensitivity` is a proved bound computed from the same integers (`sensitivity`, `pattern_sensitivity`,
+   `staircases`);
+4. noise is drawn by OpenDP's exact sampler on the integers, never from floating-point or seedable sources;
+5. before any noise is drawn, `accounting.certify` proves the cost of all of it within the budget.
+
+What is returned is `M x + z`, within bounds that no real count comes near (`add_noise`). Everything done with it
+afterwards is post-processing and free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.ask.privacy import Budget
+from dpwindows.ask.windows import Answers
+from dpwindows.kernel.accounting import GAUSSIAN, Cost, Law, certify
+from dpwindows.kernel.shapes import Design, PrescribedScale, moved_rows
+
+# Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
+_PIECE = 1 << 16
+# Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.
+_EXACT = 1 << 60
+_RELEASED = 1 << 61
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One design with the noise it is given: measured once for each of its thresholds."""
+
+    design: Design
+    law: Law
+    scale: float
+
+    @property
+    def cost(self) -> Cost:
+        """What the measurement is charged."""
+        rows = moved_rows(self.design) * len(self.design.problem.thresholds)
+        squared = self.design.squared if isinstance(self.design, PrescribedScale) else None
+        return Cost(self.law, self.design.sensitivity, self.scale, rows, squared)
+
+
+def measure(
+    measurements: Sequence[Measurement],
+    budget: Budget,
+    answers: Answers,
+    progress: Callable[[int], None] = lambda drawn: None,
+) -> list[dict[int, NDArray[Any]]]:
+    """Measure exact answers under noise: for each measurement, `M x + z` by threshold, as exact integers.
+
+    Guarantee: the joint result satisfies `budget` for the unit of privacy of the designs' problems, which must be
+    one and the same. Each call draws fresh noise and spends the budget again.
+
+    Args:
+        measurements: what to measure; their costs must be proved within `budget`.
+        budget: the whole budget of this call.
+        answers: the exact answers of one log.
+        progress: called with the count of noise values drawn since the last call.
+
+    Raises:
+        BudgetExceededError: the costs cannot be proved within the budget; nothing was measured.
+        ValueError: the designs protect different units, are for another horizon than the answers, or were bounded
+            for another noise law than they are given.
+    """
+    problems = [measurement.design.problem for measurement in measurements]
+    if len({problem.unit for problem in problems}) != 1:
+        raise ValueError("all measurements of one call must protect the same unit")
+    if any(problem.steps != answers.steps for problem in problems):
+        raise ValueError(f"the answers are for {answers.steps} steps, the measurements for another horizon")
+    _require_paid(measurements, budget)
+    # All that can fail is done before any noise is drawn.
+    exact = [_encode(measurement.design, answers) for measurement in measurements]
+    return [
+        {
+            k: add_noise(values, draw_noise(measurement.law, measurement.scale, len(values), progress))
+            for k, values in encoded.items()
+        }
+        for measurement, encoded in zip(measurements, exact, strict=True)
+    ]
+
+
+def measure_step(
+    measurements: Sequence[Measurement], budget: Budget, exact: Sequence[dict[int, NDArray[Any]]]
+) -> list[dict[int, NDArray[Any]]]:
+    """One step of a stream under noise: `(M x)_t + z_t` for each measurement, by threshold, as exact integers.
+
+    Guarantee: over all steps of the stream together, with one call for each step and fresh noise in each, what is
+    returned satisfies `budget`, also where the events of later steps depend on what was released before.
+
+    Proof for dependent events. Fix what an attacker may choose: a rule that gives, for each step and from everything
+    released before it, the events of two logs that are neighbours whatever is released. On every run of outputs the
+    difference g of the exact answers is one that the sensitivity D was proved for. *Laplace noise*: the ratio of the
+    probabilities of one output is a product over steps, at most `exp(sum |(M g)_t| / b) <= exp(D / b)`. *Gaussian
+    noise*: given the outputs before it, a step's Renyi divergence of order alpha is at most
+    `alpha |(M g)_t|^2 / (2 s^2)` (arXiv 2004.00010, Proposition 5), and as the sum of these is at most
+    `alpha D / (2 s^2)` on every run, so is the divergence of the whole: taking expectations from the last step
+    backwards, `E[exp((alpha-1) L_t)] <= exp((alpha-1) alpha |(M g)_t|^2 / (2 s^2))`, and what is still to come is at
+    most D less what was spent (Feldman and Zrnic 2021, arXiv 2008.11193). That is zCDP of rho = D / (2 s^2). For
+    (epsilon, delta) by the analytic route: continuous Gaussian noise on M x with M lower-triangular gives against
+    adaptive choices what it gives against fixed ones (Denisov et al. 2022, arXiv 2202.08312, Theorem 2.1; for a total
+    that holds on every run, Smith and Thakurta 2022, arXiv 2210.17520), rounding is post-processing, and the lattice
+    term is paid once for each number that differs, whose number is bounded on every run. QED.
+
+    What it does not cover: that the change of one item's events changes other items' events by other ways than
+    through the releases.
+
+    Args:
+        measurements: all measurements of the stream, the same at every step.
+        budget: the whole budget of the stream.
+        exact: the exact integers of this step, for each measurement by threshold.
+
+    Raises:
+        BudgetExceededError: the costs of the stream cannot be proved within the budget; nothing was drawn.
+    """
+    _require_paid(measurements, budget)
+    return [
+        {k: add_noise(values, draw_noise(made.law, made.scale, len(values))) for k, values in encoded.items()}
+        for made, encoded in zip(measurements, exact, strict=True)
+    ]
+
+
+def _require_paid(measurements: Sequence[Measurement], budget: Budget) -> None:
+    """Prove the cost of measurements within a budget, before anything is drawn."""
+    if any(measurement.law != measurement.design.problem.law for measurement in measurements):
+        raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
+    certify(budget, [measurement.cost for measurement in measurements])
+
+
+def _encode(design: Design, answers: Answers) -> dict[int, NDArray[Any]]:
+    encoded = {k: design.encode(answers, k) for k in design.problem.thresholds}
+    for values in encoded.values():
+        if values.shape != (design.rows,):
+            raise ValueError(f"encoded {values.shape} numbers where the noise is charged for {design.rows}")
+    return encoded
+
+
+def add_noise(exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64]:
+    """`clip(clip(x, +-2^60) + z, +-2^61)`, where the noise z may have been saturated at +-2^63 by the sampler.
+
+    Clipping x moves no two values further apart, so the sensitivity stands; clipping the sum is post-processing.
+    The sampler's saturation is invisible: where |z| >= 2^60 + 2^61, the sum is beyond +-2^61 whatever x is, so the
+    result is the same for z and for anything larger. (Adding x to saturated noise unclipped would reveal x.)
+    No 64-bit sum here can wrap.
+    """
+    furthest = _EXACT + _RELEASED
+    held = np.clip(exact, -_EXACT, _EXACT).astype(np.int64)
+    noisy: NDArray[np.int64] = np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)
+    return noisy
+
+
+def draw_noise(
+    law: Law, scale: float, count: int, progress: Callable[[int], None] = lambda drawn: None
+) -> NDArray[np.int64]:
+    """Independent exact discrete noise from OpenDP, shape (count,).
+
+    Drawn as OpenDP's mechanism on zeros. OpenDP saturates at the ends of the 64-bit range, so the values must not be
+    added to exact integers but by `add_noise`.
+    """
+    sampler = _sampler(law, scale)
+    pieces = []
+    for start in range(0, count, _PIECE):
+        piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)
+        pieces.append(piece)
+        progress(len(piece))
+    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
+
+
+@cache
+def _sampler(law: Law, scale: float) -> Any:
+    # Imported here: loading OpenDP takes most of a second, and planning does not need it.
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    if law == GAUSSIAN:
+        return dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
+    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)

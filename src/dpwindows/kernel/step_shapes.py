@@ -1,0 +1,331 @@
+"""What one window family measures at each step, how it is decoded, and how exact it will be.
+
+A `StepDesign` is to a stream what `strategies.design.Design` is to a batch release, and it is a `Design` as well:
+run over all steps of a horizon at once it measures and decodes the same numbers, which is how plans forecast it and
+how tests compare the two.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.ask.zones import Int64Array
+from dpwindows.kernel.maps.causal import CausalMap, Memory
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
+from dpwindows.kernel.shapes import Problem
+
+
+@dataclass(frozen=True)
+class StepAnswers:
+    """Exact counts at the end of one step: all that a mechanism sees of the data.
+
+    `recent[k][j]` is the number of items with at least k occurrences in the last j + 1 steps, for j = 0.. as far as
+    the mechanism reaches; `total[k]` is the number with at least k occurrences since step 1.
+    """
+
+    step: int
+    recent: Mapping[int, Int64Array]
+    total: Mapping[int, int]
+
+
+class Shape(Protocol):
+    """How the exact counts of a step become the lanes of causal maps, and back."""
+
+    @property
+    def reach(self) -> int:
+        """How many steps back recent counts are needed."""
+        ...
+
+    def rows_at(self, step: int) -> int:
+        """Numbers measured at a step, for each threshold."""
+        ...
+
+    def fresh(self) -> Memory:
+        """The memory before step 1."""
+        ...
+
+    def encode(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+        """The exact integers measured at a step, shape (rows_at,)."""
+        ...
+
+    def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+        """Estimates of the windows that end at the step, by first step, and the memory after it."""
+        ...
+
+    def moment(self, step: int, power: int) -> FloatArray:
+        """Second or fourth moments of the weights of the estimates of the windows that end at a step."""
+        ...
+
+
+def moment_of(causal_map: CausalMap, count: int, power: int) -> FloatArray:
+    """The second or fourth moments of a map."""
+    return causal_map.variance(count) if power == 2 else causal_map.fourth_moment(count)
+
+
+@dataclass(frozen=True)
+class SeriesShape:
+    """Cumulative or rolling counts: one lane, one number a step."""
+
+    window: Cumulative | Rolling
+    map: CausalMap
+
+    @property
+    def reach(self) -> int:
+        """The length of the window; none for totals."""
+        return self.window.length if isinstance(self.window, Rolling) else 0
+
+    def rows_at(self, step: int) -> int:
+        """The map's."""
+        return self.map.rows_at(step)
+
+    def fresh(self) -> Memory:
+        """The map's."""
+        return self.map.fresh(1)
+
+    def _exact(self, answers: StepAnswers, k: int) -> IntArray:
+        if isinstance(self.window, Cumulative):
+            return np.array([answers.total[k]], dtype=np.int64)
+        recent = answers.recent[k]
+        return np.asarray(recent[min(self.window.length, answers.step) - 1])[None].astype(np.int64)
+
+    def encode(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+        """The map's, of the newest count."""
+        return self.map.encode(answers.step, self._exact(answers, k), memory).ravel()
+
+    def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+        """The map's."""
+        estimate, decoded = self.map.decode(answers.step, measured[:, None], memory)
+        return estimate, self.map.remember(answers.step, self._exact(answers, k), memory) | decoded
+
+    def moment(self, step: int, power: int) -> FloatArray:
+        """The map's."""
+        return moment_of(self.map, step, power)[-1:]
+
+
+@dataclass(frozen=True)
+class BlocksShape:
+    """Windows of at most `longest` steps: starts in blocks of `width`, a map on a block's starts, a causal one on ends.
+
+    Ends are taken as they come; the starts of a block last to first where `backward` (then no window shorter than the
+    block is late on both axes, where a filter's error grows), else first to last. With each block every end is measured
+    that a released window from it can have, `extent` of them: `width + longest - 1`, or as many as the horizon has.
+    """
+
+    longest: int
+    width: int
+    extent: int
+    starts: IntegerMap
+    ends: CausalMap
+    backward: bool = True
+
+    @property
+    def reach(self) -> int:
+        """The first start of a block is that far from its last end."""
+        return self.extent
+
+    def _firsts(self, step: int) -> list[int]:
+        """The first starts of the blocks that are measured at a step."""
+        newest = (step - 1) // self.width
+        oldest = max(0, -(-(step - self.reach) // self.width))
+        return [1 + block * self.width for block in range(oldest, newest + 1)]
+
+    @property
+    def _order(self) -> slice:
+        return slice(None, None, -1 if self.backward else 1)
+
+    def rows_at(self, step: int) -> int:
+        """Over all blocks that are open."""
+        return sum(self.starts.rows * self.ends.rows_at(step - first + 1) for first in self._firsts(step))
+
+    def fresh(self) -> Memory:
+        """No blocks."""
+        empty = self.ends.fresh(self.starts.rows)
+        return {name: np.zeros((0, *value.shape), dtype=value.dtype) for name, value in empty.items()}
+
+    def _open(self, step: int, memory: Memory) -> Iterator[tuple[int, Memory]]:
+        """The first start and the memory of every open block; one that opens at this step has a fresh one."""
+        firsts = self._firsts(step)
+        opening = (step - 1) % self.width == 0
+        known = len(firsts) - opening
+        empty = self.ends.fresh(self.starts.rows)
+        for index, first in enumerate(firsts):
+            # The memory holds the blocks of the step before: one more in front where a block has just been closed.
+            place = index - known
+            own = index < known
+            yield first, {name: memory[name][place] if own else empty[name] for name in empty}
+
+    def _lanes(self, answers: StepAnswers, k: int, first: int) -> IntArray:
+        """The exact counts of a block's windows that end at the step, in the order of its starts; 0 from later ones."""
+        recent = answers.recent[k]
+        starts = np.arange(first, first + self.width)[self._order]
+        back = answers.step - starts
+        column = np.where(back >= 0, recent[np.maximum(back, 0)], 0).astype(np.int64)
+        return self.starts.encode(column)
+
+    def encode(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+        """Block by block, oldest first."""
+        return np.concatenate(
+            [
+                self.ends.encode(answers.step - first + 1, self._lanes(answers, k, first), own).ravel()
+                for first, own in self._open(answers.step, memory)
+            ]
+        )
+
+    def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+        """The causal map undone, then the map on starts; the windows that are released, by first step."""
+        estimates, memories, place = [], [], 0
+        for first, own in self._open(answers.step, memory):
+            position = answers.step - first + 1
+            rows = self.ends.rows_at(position)
+            part = measured[place : place + rows * self.starts.rows].reshape(rows, self.starts.rows)
+            place += part.size
+            lanes, decoded = self.ends.decode(position, part, own)
+            estimates.append(self._released(answers.step, first, self.starts.decode(lanes)))
+            memories.append(self.ends.remember(position, self._lanes(answers, k, first), own) | decoded)
+        kept = {name: np.stack([own[name] for own in memories]) for name in memory}
+        return np.concatenate(estimates), kept
+
+    def _released(self, step: int, first: int, by_start: FloatArray) -> FloatArray:
+        """Of a block's numbers those of windows of at most `longest` steps, first start first."""
+        low, high = max(first, step - self.longest + 1), min(first + self.width - 1, step)
+        return by_start[self._order][low - first : high - first + 1] if low <= high else by_start[:0]
+
+    def moment(self, step: int, power: int) -> FloatArray:
+        """Products of the two maps' moments; from the first full set of blocks on they come again with every block."""
+        settled = self.reach + self.width
+        step = step if step <= settled else settled + (step - settled) % self.width
+        known = self._known.get((step, power))
+        if known is None:
+            along_starts, along_ends = self._along(power)
+            parts = [
+                self._released(step, first, along_starts * along_ends[step - first]) for first in self._firsts(step)
+            ]
+            known = self._known[step, power] = np.concatenate(parts)
+        return known
+
+    @cached_property
+    def _known(self) -> dict[tuple[int, int], FloatArray]:
+        return {}
+
+    def _along(self, power: int) -> tuple[FloatArray, FloatArray]:
+        along_starts = self.starts.variance() if power == 2 else self.starts.fourth_moment()
+        if along_starts is None:
+            raise ValueError("the map on starts has no fourth moments at this length")
+        return along_starts, moment_of(self.ends, self.reach, power)
+
+
+@dataclass(frozen=True)
+class StepDesign:
+    """A causal measurement of one window family, with its certified sensitivity.
+
+    Attributes:
+        problem: what is measured for whom; its `steps` are those a forecast is for.
+        shape: the integers measured at each step, and how they are decoded.
+        strategy: the name users see.
+        sensitivity: certified bound over all steps and thresholds, L1 (Laplace) or squared L2 (Gaussian).
+        moved: how many of the numbers measured for one threshold a neighbour can change at most; the others have one
+            law under both neighbours, so the lattice is charged for these only.
+        proof: dotted name of the function whose docstring proves the bound.
+        parameters: what was chosen, as plain values.
+    """
+
+    problem: Problem
+    shape: Shape
+    strategy: str
+    sensitivity: int
+    moved: int
+    proof: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    def over(self, steps: int) -> StepDesign:
+        """The same design with its forecast over so many steps."""
+        return replace(self, problem=replace(self.problem, steps=steps))
+
+    @property
+    def rows(self) -> int:
+        """Numbers measured for each threshold over all steps of the forecast."""
+        return sum(self.shape.rows_at(step) for step in self._steps)
+
+    @property
+    def _steps(self) -> range:
+        return range(1, self.problem.steps + 1)
+
+    def bias_bound(self) -> FloatArray | None:
+        """None: causal designs are unbiased."""
+        return None
+
+    # --- One step at a time: what a stream does -----------------------------------------------------------------
+
+    def variance_at(self, step: int) -> FloatArray:
+        """Variance of the estimates of the windows that end at a step."""
+        return self.shape.moment(step, 2)
+
+    def fourth_moment_at(self, step: int) -> FloatArray | None:
+        """Their fourth moments."""
+        try:
+            return self.shape.moment(step, 4)
+        except ValueError:
+            return None
+
+    # --- All steps at once: what plans and tests do ---------------------------------------------------------------
+
+    def encode(self, answers: Answers, k: int) -> IntArray:
+        """The exact integers of all steps, one after another."""
+        memory, encoded = self.shape.fresh(), []
+        for step in self._steps:
+            now = step_answers(answers, step, k, self.shape.reach)
+            encoded.append(self.shape.encode(now, k, memory))
+            _, memory = self.shape.decode(now, k, np.zeros(len(encoded[-1])), memory)
+        return np.concatenate(encoded)
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """The estimates of all steps, in the canonical order of the window family."""
+        memory, found, place = self.shape.fresh(), [], 0
+        for step in self._steps:
+            nothing = StepAnswers(step, {0: np.zeros(max(step, self.shape.reach), dtype=np.int64)}, {0: 0})
+            rows = self.shape.rows_at(step)
+            estimates, memory = self.shape.decode(nothing, 0, measured[place : place + rows], memory)
+            found.append(estimates)
+            place += rows
+        return self._canonical(found)
+
+    @cached_property
+    def _variance(self) -> FloatArray:
+        return self._canonical([self.shape.moment(step, 2) for step in self._steps])
+
+    def variance(self) -> FloatArray:
+        """Variance of each window's estimate, in canonical order."""
+        return self._variance
+
+    def fourth_moment(self) -> FloatArray | None:
+        """Fourth moments, in canonical order."""
+        try:
+            return self._canonical([self.shape.moment(step, 4) for step in self._steps])
+        except ValueError:
+            return None
+
+    def _canonical(self, by_step: list[FloatArray]) -> FloatArray:
+        """Any windows come by first step and then by last, here by last and then by first."""
+        if not isinstance(self.problem.window, AnyWindow):
+            return np.concatenate(by_step)
+        longest = longest_window(self.problem.window, self.problem.steps)
+        square = np.full((self.problem.steps, longest), np.nan)
+        for last, estimates in enumerate(by_step):
+            first = np.arange(last - len(estimates) + 1, last + 1)
+            square[first, last - first] = estimates
+        flat = square.ravel()
+        return np.asarray(flat[~np.isnan(flat)])
+
+
+def step_answers(answers: Answers, step: int, k: int, reach: int) -> StepAnswers:
+    """One step of the exact answers of a whole log."""
+    first = max(1, step - reach + 1)
+    recent = answers.windows(k, first, step - first + 1, step, 1)[::-1, 0] if reach else np.zeros(0, dtype=np.int64)
+    return StepAnswers(step, {k: recent}, {k: int(answers.windows(k, 1, 1, step, 1)[0, 0])})

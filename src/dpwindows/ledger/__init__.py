@@ -1,0 +1,1 @@
+"""The ledger: one total budget a dataset, shared by everything released from it."""

@@ -1,0 +1,302 @@
+"""The ledger: one budget a dataset, shared by everything released from it, and spent before anything is drawn.
+
+import dpwindows as dw
+
+ledger = dw.Ledger.create("ledger.db", "flights", budget=dw.ApproxDP(3.0, 1e-6), unit=dw.EventLevel())
+release = plan.run("flights.parquet", item="tailnum", time="time", ledger=ledger)
+
+**What it promises.** Everything released from the log through the ledger satisfies, together, the dataset's total
+budget at the level of its unit, for one version of the log and for a log that grows; whatever is asked, by whoever has
+seen what was published before. `composition` and `parallel` hold the rules and their proofs.
+
+**Check, record, draw.** `spend` checks and records in one transaction that is on disk when it returns; only then may
+noise be drawn. A crash in between loses the budget and reveals nothing. What was spent is never given back.
+
+**The same request on the same data** returns the release that was stored, and spends nothing. The data are known
+again by a keyed hash of the exact answers that the release depends on. Whether a stored release or a new one came back
+tells whether those answers changed between two versions of a log: that is not protected.
+
+**Streams** spend their whole budget when they are created. Each step they publish is recorded by a random token first
+(`advance`), so that a state restored from a backup, or copied, is found behind the record and refused: going on from
+it would publish a step again with fresh noise.
+
+**What it cannot see**: releases made without it, and a copy of the ledger itself. Keep one, for all releases.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import secrets
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
+from dpwindows.errors import InputError, StateBehindLedgerError
+from dpwindows.ledger import store as ledger_store
+from dpwindows.ledger.book import Book
+from dpwindows.ledger.request import Request, canonical, require_unit
+from dpwindows.ledger.rows import damaged, digest_of, read_book, record, require_seal, seal_of, secret_of
+
+if TYPE_CHECKING:
+    from dpwindows.count.answers import ExactAnswers
+
+# Seconds a release waits for another that draws its noise under the same ledger.
+PATIENCE = 600.0
+
+
+class Position(NamedTuple):
+    """The last step a stream was cleared to publish, and its token; step 0 before the first."""
+
+    step: int
+    token: str
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """One dataset in a ledger file; see the module. Make it with `create` or `open`."""
+
+    path: Path
+    dataset: str
+
+    @classmethod
+    def create(cls, path: str | Path, dataset: str, *, budget: Budget, unit: Unit, singleton: bool = False) -> Ledger:
+        """Add a dataset with its total budget, once and for all; makes the file, with mode 0600, if there is none.
+
+        Args:
+            path: the ledger file, on a local disk; one file serves any number of datasets.
+            dataset: a name of your choice, public.
+            budget: what everything released from the dataset may spend together.
+            unit: the unit of privacy of that guarantee.
+            singleton: the guarantee is for logs with at most one event a step, a public promise; releases that rest
+                on it are admitted.
+
+        Raises:
+            InputError: the dataset exists, the file is no ledger, or an argument is not legal.
+            EngineError: the file is locked or cannot be written.
+        """
+        ledger = cls(Path(path), _checked_name(dataset))
+        if not isinstance(budget, (PureDP, ApproxDP, ZCDP)):
+            raise InputError(f"budget must be PureDP(...), ApproxDP(...) or ZCDP(...), got {budget!r}")
+        if not isinstance(unit, Unit):
+            raise InputError(f"unit must be a unit of privacy such as EventLevel(), got {unit!r}")
+        require_unit(unit.name)
+        facts = canonical(
+            {"unit": unit.name, "budget": budget.to_dict(), "singleton": bool(singleton), "created": _now()}
+        )
+        ledger_store.create_file(ledger.path)
+        with ledger_store.writing(ledger.path) as connection:
+            if connection.execute("SELECT 1 FROM datasets WHERE name = ?", (dataset,)).fetchone():
+                raise InputError(
+                    f"the ledger {str(path)!r} has a dataset {dataset!r} already, and a total is set once: "
+                    "name another dataset"
+                )
+            secret = secrets.token_bytes(32)
+            seal = seal_of(secret, dataset, facts, 0, "")
+            connection.execute("INSERT INTO datasets VALUES (?, ?, ?, 0, '', ?)", (dataset, facts, secret, seal))
+        return ledger
+
+    @classmethod
+    def open(cls, path: str | Path, dataset: str) -> Ledger:
+        """A dataset of an existing ledger.
+
+        Raises:
+            InputError: there is no such file or dataset, or the file is no ledger or damaged.
+            EngineError: the file is locked or cannot be read.
+        """
+        ledger = cls(Path(path), _checked_name(dataset))
+        ledger.book()
+        return ledger
+
+    def book(self) -> Book:
+        """The dataset's total and all its entries, as plain values."""
+        with ledger_store.reading(self.path) as connection:
+            return read_book(connection, self.path, self.dataset)
+
+    def require_room(self, request: Request) -> None:
+        """Check that a request fits what is left, without spending.
+
+        Raises:
+            OverBudgetError: it does not.
+            InputError: its guarantee is not of the kind this dataset's total and unit need.
+        """
+        self.book().require_room(request)
+
+    def spend(
+        self, request: Request, *, state: str | None = None, token: str = "", fingerprint: str | None = None
+    ) -> int:
+        """Check that a request fits and record it, in one step; what it pays for may be drawn when this has returned.
+
+        Args:
+            request: what is paid for.
+            state: the id of a stream's state; needed for streams, and for nothing else.
+            token: the token of the stream's position before its first step.
+            fingerprint: of the exact answers a batch release depends on (`fingerprint`), to know it again.
+
+        Returns:
+            The number of the entry, from 1, in the order of spending.
+
+        Raises:
+            OverBudgetError: the total would be exceeded; nothing was spent.
+            InputError: the request is of a kind this dataset does not admit, or the state is on record already.
+            EngineError: the file is locked or cannot be written.
+        """
+        if (request.kind == "stream") != (state is not None):
+            raise InputError(f"a stream is recorded with the id of its state, and a release without, got {state!r}")
+        with ledger_store.writing(self.path) as connection:
+            book = read_book(connection, self.path, self.dataset)
+            book.require_room(request)
+            number = record(connection, self.path, self.dataset, request, state=state, fingerprint=fingerprint)
+            if state is not None:
+                self._begin(connection, state, token)
+        return number
+
+    def position(self, state: str) -> Position:
+        """The last step that a stream was cleared to publish, and its token.
+
+        Raises:
+            InputError: this dataset has no such stream.
+        """
+        with ledger_store.reading(self.path) as connection:
+            return self._position(connection, state)[0]
+
+    def advance(self, state: str, known_step: int, known_token: str, new_step: int, new_token: str) -> None:
+        """Record that a stream is about to publish up to a step: call it after its own commit, before publishing.
+
+        The step on record must be the known one; the same call again changes nothing and succeeds. So of two copies of
+        a state that draw different tokens, one gets ahead and the other never can.
+
+        Args:
+            state: the id of the stream's state.
+            known_step: the step on record, as the state knows it.
+            known_token: its token.
+            new_step: the last step about to be published; later than `known_step`.
+            new_token: a random token that the state drew for it.
+
+        Raises:
+            StateBehindLedgerError: another step or token is on record; nothing was changed.
+            InputError: this dataset has no such stream, or the new step is not after the known one.
+            EngineError: the file is locked or cannot be written.
+        """
+        known, new = Position(known_step, known_token), Position(new_step, new_token)
+        if new.step <= known.step or new.token in ("", known.token):
+            raise InputError(f"a stream advances to a later step under a new token, got {known} and {new}")
+        with ledger_store.writing(self.path) as connection:
+            found, before = self._position(connection, state)
+            if (before, found) == (known, new):
+                return
+            if found != known:
+                raise StateBehindLedgerError(state, recorded_step=found.step, known_step=known.step)
+            self._set_position(connection, state, new, known)
+
+    def fingerprint(self, answers: ExactAnswers) -> str:
+        """A keyed hash of exact answers, by which the same data are known again; the key never leaves the file."""
+        with ledger_store.reading(self.path) as connection:
+            secret = secret_of(connection, self.path, self.dataset)
+        digest = hmac.new(secret, b"answers", hashlib.sha256)
+        for part in answers.canonical():
+            digest.update(part)
+        return digest.hexdigest()
+
+    def holds(self, request: Request) -> bool:
+        """Whether a release of the same request is stored, whatever the data were then."""
+        with ledger_store.reading(self.path) as connection:
+            found = connection.execute(
+                """SELECT 1 FROM entries JOIN releases ON releases.entry = entries.id
+                WHERE dataset = ? AND request_key = ? LIMIT 1""",
+                (self.dataset, request.key),
+            )
+            return found.fetchone() is not None
+
+    def stored(self, request: Request, fingerprint: str) -> bytes | None:
+        """The stored release of the same request on the same data, None if there is none."""
+        with ledger_store.reading(self.path) as connection:
+            read_book(connection, self.path, self.dataset)
+            row = connection.execute(
+                """SELECT digest, content FROM entries JOIN releases ON releases.entry = entries.id
+                WHERE dataset = ? AND request_key = ? AND fingerprint = ? ORDER BY number DESC LIMIT 1""",
+                (self.dataset, request.key, fingerprint),
+            ).fetchone()
+            if row is None:
+                return None
+            digest, content = row
+            if digest_of(content) != digest:
+                raise damaged(self.path)
+            return bytes(content)
+
+    def store(self, number: int, release_id: str, content: bytes) -> None:
+        """Keep a release that was paid for, once, before it is published.
+
+        Raises:
+            InputError: the entry is not there, or has its release already.
+            EngineError: the file is locked or cannot be written.
+        """
+        with ledger_store.writing(self.path) as connection:
+            found = connection.execute(
+                "SELECT id, facts FROM entries WHERE dataset = ? AND number = ?", (self.dataset, number)
+            ).fetchone()
+            if found is None or json.loads(found[1])["kind"] != "release":
+                raise InputError(f"dataset {self.dataset!r} has no release with the number {number}")
+            if connection.execute("SELECT 1 FROM releases WHERE entry = ?", (found[0],)).fetchone():
+                raise InputError(f"entry {number} of dataset {self.dataset!r} has its release already")
+            digest = digest_of(content)
+            seal = seal_of(secret_of(connection, self.path, self.dataset), number, release_id, digest)
+            row = (found[0], release_id, digest, seal, content)
+            connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?)", row)
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Hold the right to find, spend, draw and store: one batch release at a time does, over all its datasets.
+
+        Raises:
+            EngineError: another release holds it for longer than ten minutes.
+        """
+        with ledger_store.turn(self.path, PATIENCE):
+            yield
+
+    def _begin(self, connection: sqlite3.Connection, state: str, token: str) -> None:
+        if connection.execute("SELECT 1 FROM positions WHERE state = ?", (state,)).fetchone():
+            raise InputError(f"stream {state!r} is on record already: a state is paid for once")
+        connection.execute("INSERT INTO positions VALUES (?, ?, 0, '', 0, '', '')", (state, self.dataset))
+        self._set_position(connection, state, Position(0, token), Position(0, ""))
+
+    def _position(self, connection: sqlite3.Connection, state: str) -> tuple[Position, Position]:
+        """The position on record, and the one before it."""
+        row = connection.execute(
+            "SELECT step, token, known_step, known_token, seal FROM positions WHERE state = ? AND dataset = ?",
+            (state, self.dataset),
+        ).fetchone()
+        if row is None:
+            raise InputError(f"dataset {self.dataset!r} of the ledger {str(self.path)!r} has no stream {state!r}")
+        *values, seal = row
+        require_seal(self.path, seal, secret_of(connection, self.path, self.dataset), state, *values)
+        return Position(*values[:2]), Position(*values[2:])
+
+    def _set_position(self, connection: sqlite3.Connection, state: str, new: Position, known: Position) -> None:
+        seal = seal_of(secret_of(connection, self.path, self.dataset), state, *new, *known)
+        connection.execute(
+            "UPDATE positions SET step = ?, token = ?, known_step = ?, known_token = ?, seal = ? WHERE state = ?",
+            (*new, *known, seal, state),
+        )
+
+
+def datasets(path: str | Path) -> list[str]:
+    """The names of the datasets in a ledger file, in order."""
+    with ledger_store.reading(Path(path)) as connection:
+        return [name for (name,) in connection.execute("SELECT name FROM datasets ORDER BY name")]
+
+
+def _checked_name(dataset: str) -> str:
+    if not isinstance(dataset, str) or not dataset.strip() or len(dataset) > 200 or not dataset.isprintable():
+        raise InputError(f"a dataset needs a name of 1 to 200 printable characters, got {dataset!r}")
+    return dataset
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

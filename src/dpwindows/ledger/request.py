@@ -1,0 +1,203 @@
+"""What a ledger is asked to pay for: one release or one stream, in plain public values.
+
+Nothing in a request depends on the data. Its canonical text decides whether two requests are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.timeline import Timeline, longest_step, step_phase
+from dpwindows.errors import InputError
+from dpwindows.ledger.parallel import SLACK_US, Span
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from dpwindows.ask.queries import Query
+    from dpwindows.plan.plan import Plan
+
+Kind = Literal["release", "stream"]
+_PER_PERIOD = re.compile(r"item-per:([0-9]+)")
+# What a guarantee at the level of one unit says at the same budget about others, spans of several steps apart.
+_IMPLIED = {"event": ("event",), "item": ("item", "item-add-remove", "event"), "item-add-remove": ("item-add-remove",)}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One release, or one stream, as a ledger sees it.
+
+    Attributes:
+        kind: `release` for a batch, `stream` for continual release.
+        asked: what is published and how, as plain JSON values, in a canonical form: windows, measures, strategy and
+            all else that shapes the output. Budget, unit, timeline and columns need not be repeated.
+        budget: what it spends, a stream over its whole life.
+        unit: the unit of privacy it protects.
+        timeline: its public range and step. A stream without end gives any timeline with its start, step and zone.
+        item: the column that identifies items.
+        time: the column that holds times.
+        count: the column of multiplicities, or None.
+        singleton: whether its guarantee rests on the public promise of at most one event a step.
+        endless: True for a stream without end.
+    """
+
+    kind: Kind
+    asked: dict[str, Any] = field(hash=False)
+    budget: Budget
+    unit: Unit
+    timeline: Timeline
+    item: str
+    time: str
+    count: str | None = None
+    singleton: bool = False
+    endless: bool = False
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """Everything a ledger keeps of the request, as plain values."""
+        timeline = self.timeline.to_dict() | ({"end": None} if self.endless else {})
+        return {
+            "kind": self.kind,
+            "asked": self.asked,
+            "budget": self.budget.to_dict(),
+            "unit": self.unit.name,
+            "singleton": self.singleton,
+            "timeline": timeline,
+            "columns": {"item": self.item, "time": self.time, "count": self.count},
+        }
+
+    @property
+    def key(self) -> str:
+        """The same for two requests if and only if they ask for the same."""
+        return hashlib.sha256(canonical(self.facts).encode()).hexdigest()
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """Where in time it reads, and by which clock and steps: what parallel composition needs to know.
+
+        `start` and `end` are instants, `longest` is at least the length of any step, in the same unit.
+        """
+        first, last = (int(self.timeline.boundary_values[at]) for at in (0, -1))
+        zone = "integer" if self.timeline.is_integer else self.timeline.time_zone
+        return {
+            "start": first,
+            "end": None if self.endless else last,
+            "clock": [zone, self.time],
+            "grid": [self.timeline.step_text, zone, step_phase(self.timeline)],
+            "longest": longest_step(self.timeline),
+        }
+
+
+def asked_queries(queries: Sequence[Query]) -> list[dict[str, Any]]:
+    """Queries in canonical form, for `Request.asked["queries"]`."""
+    return [
+        {"window": query.window.text, "measures": sorted([measure.kind, measure.k] for measure in query.measures)}
+        for query in queries
+    ]
+
+
+def batch_request(plan: Plan, *, item: str, time: str, count: str | None) -> Request:
+    """The request of one batch release of a plan."""
+    asked = {
+        "queries": asked_queries(plan.queries),
+        "shares": [allotment.share for allotment in plan.allotments],
+        "strategy": plan.strategy,
+        "criterion": plan.criterion,
+        "confidence": plan.confidence,
+    }
+    return Request("release", asked, plan.budget, plan.unit, plan.timeline, item, time, count, plan.singleton)
+
+
+def canonical(values: Any) -> str:
+    """JSON text that is equal for equal values."""
+    return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
+
+def periods_of(unit: str) -> int | None:
+    """The L of `item-per:L`, None for any other unit."""
+    found = _PER_PERIOD.fullmatch(unit)
+    return int(found[1]) if found else None
+
+
+def require_unit(unit: str) -> None:
+    """Check that a ledger knows what a unit implies.
+
+    Raises:
+        InputError: it does not.
+    """
+    if unit not in _IMPLIED and periods_of(unit) is None:
+        raise InputError(f"a ledger knows the units {', '.join(_IMPLIED)} and item-per:L, got {unit!r}")
+
+
+def implies(protected: str, wanted: str) -> bool:
+    """True if a guarantee at the level of the unit `protected` holds at that of `wanted`, at the same budget.
+
+    *Proof.* Neighbours of `wanted` are neighbours of `protected` in each case. One occurrence added or removed is a
+    change of one item, in one step. An item added or removed is a change of one item, and so is a change of one within
+    some steps; changes within L steps are changes within any more. The rest do not hold: an item that gains one
+    occurrence is, for add/remove, two changes. Spans are of steps of one and the same grid, see `require_fit`.
+    """
+    length, longest = periods_of(wanted), periods_of(protected)
+    if longest is not None:
+        return wanted == "event" or (length is not None and length <= longest)
+    if length is not None:
+        return protected == "item"
+    return wanted in _IMPLIED.get(protected, ())
+
+
+def span_of(place: dict[str, Any], unit: str) -> Span:
+    """The instants at which a release counts in a ledger of this unit, by the rules that `parallel` proves."""
+    span = Span(place["start"], place["end"])
+    if unit == "event":
+        return span
+    if (periods := periods_of(unit)) is not None:
+        slack = 0 if place["clock"][0] == "integer" else SLACK_US
+        return span.widened(periods * place["longest"] + slack)
+    return Span()
+
+
+def require_fit(request: Request, unit: str, *, singleton: bool, first: dict[str, Any] | None) -> None:
+    """Check that what a request promises includes what a dataset is promised.
+
+    Args:
+        request: the request.
+        unit: the unit of the dataset.
+        singleton: whether the dataset carries the public promise of at most one event a step.
+        first: facts and place of the dataset's first entry, which sets what later ones must share.
+
+    Raises:
+        InputError: it does not.
+    """
+    if not implies(request.unit.name, unit):
+        raise InputError(
+            f"the dataset is protected at the level of the unit {unit!r}, which a release at the level of "
+            f"{request.unit.name!r} does not imply at its budget: ask for --unit {unit}"
+        )
+    if request.singleton and not singleton:
+        raise InputError(
+            "the release rests on the public promise of at most one event a step, and the dataset was created without "
+            "it: leave --singleton out, or create the dataset with it"
+        )
+    if first is None:
+        return
+    if unit != "event" and request.item != first["columns"]["item"]:
+        raise InputError(
+            f"the items of this dataset are those of the column {first['columns']['item']!r}, and a release that "
+            f"protects those of {request.item!r} does not protect them: keep another dataset for other items"
+        )
+    if (periods_of(unit) is not None or request.singleton) and request.place["grid"] != first["grid"]:
+        raise InputError(
+            f"this dataset speaks of steps of {_grid_text(first['grid'])}, as its first release had them, and got "
+            f"steps of {_grid_text(request.place['grid'])}: keep to one step, time zone and alignment"
+        )
+
+
+def _grid_text(grid: list[str]) -> str:
+    step, zone, phase = grid
+    return f"{step} ({zone}, aligned at {phase})"

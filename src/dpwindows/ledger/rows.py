@@ -1,0 +1,144 @@
+"""The rows of a ledger file: read with every seal checked, written with a new one.
+
+A seal is a keyed hash over all values of a row; that of an entry goes over the seal of the entry before it as well, and
+that of a dataset over the last entry's, so that none can be changed, moved or left out unnoticed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import sqlite3
+from pathlib import Path
+
+from dpwindows.errors import InputError
+from dpwindows.ledger.book import Book, Entry, budget_of, new_facts
+from dpwindows.ledger.request import Request, canonical
+
+
+def read_book(connection: sqlite3.Connection, path: Path, dataset: str) -> Book:
+    """A dataset with its entries, every seal checked."""
+    facts, secret, count, last_seal = _dataset_row(connection, path, dataset)
+    rows = connection.execute(
+        """SELECT number, request_key, fingerprint, state, facts, seal FROM entries
+        WHERE dataset = ? ORDER BY number""",
+        (dataset,),
+    ).fetchall()
+    stored = _stored_ids(connection, path, dataset, secret)
+    steps = _stream_steps(connection, path, dataset, secret)
+    before, entries = "", []
+    for number, key, fingerprint, state, entry_facts, entry_seal in rows:
+        require_seal(path, entry_seal, secret, before, dataset, number, key, fingerprint, state, entry_facts)
+        entries.append(Entry(number, json.loads(entry_facts), state, stored.get(number), steps.get(state)))
+        before = entry_seal
+    if (len(entries), before) != (count, last_seal):
+        raise damaged(path)
+    values = json.loads(facts)
+    total = budget_of(values["budget"])
+    return Book(dataset, values["unit"], total, values["singleton"], values["created"], tuple(entries))
+
+
+def _stored_ids(connection: sqlite3.Connection, path: Path, dataset: str, secret: bytes) -> dict[int, str]:
+    """The id of the stored release of each entry that has one."""
+    rows = connection.execute(
+        """SELECT number, release_id, digest, releases.seal FROM releases JOIN entries ON entries.id = releases.entry
+        WHERE dataset = ?""",
+        (dataset,),
+    )
+    found = {}
+    for number, release_id, digest, seal in rows:
+        require_seal(path, seal, secret, number, release_id, digest)
+        found[number] = release_id
+    return found
+
+
+def _stream_steps(connection: sqlite3.Connection, path: Path, dataset: str, secret: bytes) -> dict[str | None, int]:
+    """The last step on record of each stream."""
+    rows = connection.execute(
+        "SELECT state, step, token, known_step, known_token, seal FROM positions WHERE dataset = ?", (dataset,)
+    )
+    found: dict[str | None, int] = {}
+    for state, *values, seal in rows:
+        require_seal(path, seal, secret, state, *values)
+        found[state] = values[0]
+    return found
+
+
+def record(
+    connection: sqlite3.Connection,
+    path: Path,
+    dataset: str,
+    request: Request,
+    *,
+    state: str | None,
+    fingerprint: str | None,
+) -> int:
+    """Write an entry, and its number and seal into the dataset; returns the number."""
+    facts, secret, count, last_seal = _dataset_row(connection, path, dataset)
+    number = count + 1
+    kept = canonical(new_facts(request))
+    seal = seal_of(secret, last_seal, dataset, number, request.key, fingerprint, state, kept)
+    connection.execute(
+        "INSERT INTO entries (dataset, number, request_key, fingerprint, state, facts, seal) VALUES (?,?,?,?,?,?,?)",
+        (dataset, number, request.key, fingerprint, state, kept, seal),
+    )
+    connection.execute(
+        "UPDATE datasets SET entries = ?, last_seal = ?, seal = ? WHERE name = ?",
+        (number, seal, seal_of(secret, dataset, facts, number, seal), dataset),
+    )
+    return number
+
+
+def _dataset_row(connection: sqlite3.Connection, path: Path, dataset: str) -> tuple[str, bytes, int, str]:
+    """Facts, key, number of entries and last entry's seal of a dataset."""
+    row = connection.execute(
+        "SELECT facts, secret, entries, last_seal, seal FROM datasets WHERE name = ?", (dataset,)
+    ).fetchone()
+    if row is None:
+        known = [repr(name) for (name,) in connection.execute("SELECT name FROM datasets ORDER BY name LIMIT 20")]
+        raise InputError(
+            f"the ledger {str(path)!r} has no dataset {dataset!r}; it has {', '.join(known) or 'none'}: "
+            "make one with 'dpwindows ledger create'"
+        )
+    facts, secret, count, last_seal, seal = row
+    require_seal(path, seal, secret, dataset, facts, count, last_seal)
+    return facts, secret, count, last_seal
+
+
+def secret_of(connection: sqlite3.Connection, path: Path, dataset: str) -> bytes:
+    """The key of a dataset, which never leaves the file."""
+    return _dataset_row(connection, path, dataset)[1]
+
+
+def seal_of(secret: bytes, *values: str | int | None) -> str:
+    """The seal of a row with these values."""
+    return hmac.new(secret, canonical(list(values)).encode(), hashlib.sha256).hexdigest()
+
+
+def require_seal(path: Path, seal: str, secret: bytes, *values: str | int | None) -> None:
+    """Check the seal of a row.
+
+    Raises:
+        InputError: the row was not written with these values.
+    """
+    try:
+        whole = hmac.compare_digest(seal, seal_of(secret, *values))
+    except (TypeError, ValueError):
+        # Damage can turn text into bytes, or into text that is none.
+        whole = False
+    if not whole:
+        raise damaged(path)
+
+
+def damaged(path: Path) -> InputError:
+    """What to say of a file whose rows do not carry their seals."""
+    return InputError(
+        f"the ledger {str(path)!r} is damaged: a record does not carry its seal. Nothing is spent from a ledger that "
+        "cannot be trusted"
+    )
+
+
+def digest_of(content: bytes) -> str:
+    """The hash of a stored release."""
+    return hashlib.sha256(content).hexdigest()

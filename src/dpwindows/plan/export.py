@@ -1,0 +1,163 @@
+"""A plan's measurements as plain arrays: what anyone needs to check privacy and unbiasedness without this package.
+
+The file is a NumPy archive (`.npz`) without pickled objects. `description` is a JSON text: what was asked, and for
+measurement i the noise law and scale, the certified sensitivity with the name of its proof, and its `shape`. Arrays of
+measurement i are named `i/...`. In lattice units, for each threshold k measured, `y = M x + z` with independent noise z
+and exact integer answers x; estimates are `decoder y`.
+
+**Explicit form**, up to 24 steps, for every strategy. Entry n of `entry_*` says that the exact count of at least
+`entry_source[n]` in steps `entry_first[n]..entry_last[n]` enters number `entry_row[n]` of the vector of threshold
+`entry_measured[n]` with weight `entry_value[n]`; everything else has weight 0. `decoder` turns one vector into the
+estimates of the windows `first..last`, in their order; `bias_bound` says how far they may be off in expectation. To
+recompute a sensitivity: the answers of one item are 0 or 1; take two histories of it that are neighbours, and the
+vectors of all thresholds one after another.
+
+**Factor form**: see `dpwindows.plan.export_factors`, whose description is written into the file too.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.ask.windows import window_steps
+from dpwindows.errors import InputError
+from dpwindows.kernel.shapes import Design, PrescribedScale
+from dpwindows.plan import export_factors
+from dpwindows.plan.export_factors import Arrays, describe_inner, factors, integers, shape_of
+from dpwindows.release import files as release_files
+
+if TYPE_CHECKING:
+    from dpwindows.plan.plan import Allotment, Plan
+
+FORMAT = 1
+# Up to this horizon every weight on every window is written out.
+_EXPLICIT = 24
+
+
+def export_plan(plan: Plan, path: Path, *, force: bool = False) -> None:
+    """Write the measurements of a plan to a `.npz` file (see the module's description).
+
+    Raises:
+        InputError: the file exists and `force` is not set, it does not end in .npz, or a measurement is too large to
+            be written out.
+        EngineError: the file cannot be written.
+    """
+    release_files.require_writable(path, force=force, endings=(".npz",))
+    arrays: Arrays = {}
+    described = []
+    for number, allotment in enumerate(plan.allotments):
+        described.append(_describe(allotment))
+        arrays |= {f"{number}/{name}": array for name, array in _measurement(allotment).items()}
+    description = {
+        "format": FORMAT,
+        "steps": plan.timeline.steps,
+        "unit": plan.unit.name,
+        "budget": plan.budget.to_dict(),
+        "singleton": plan.singleton,
+        "measurements": described,
+        "reading": f"{__doc__}\n{export_factors.__doc__}",
+    }
+    content = io.BytesIO()
+    np.savez_compressed(content, description=np.array(json.dumps(description)), **arrays)
+    release_files.write_bytes(content.getvalue(), path)
+
+
+def _describe(allotment: Allotment) -> dict[str, Any]:
+    measurement = allotment.measurement
+    design = measurement.design
+    return {
+        "shape": shape_of(design),
+        **describe_inner(design),
+        "window": allotment.query.window.text,
+        "thresholds": list(design.problem.thresholds),
+        "strategy": design.strategy,
+        "parameters": dict(design.parameters),
+        "noise": {"law": measurement.law, "scale": measurement.scale},
+        "sensitivity": {
+            "norm": "squared L2" if measurement.law == "discrete Gaussian" else "L1",
+            "bound": str(design.sensitivity),
+            "proof": design.proof,
+        },
+        "rows": design.rows,
+    }
+
+
+def _measurement(allotment: Allotment) -> Arrays:
+    """The arrays of one measurement."""
+    design = allotment.measurement.design
+    problem = design.problem
+    first, last = window_steps(problem.window, problem.steps)
+    arrays: Arrays = {"first": first, "last": last, "bias_bound": allotment.bias_bounds()}
+    factored = factors(design)
+    if problem.steps <= _EXPLICIT:
+        arrays |= _explicit(design)
+    elif not factored:
+        raise InputError(
+            f"the measurement of {problem.window} by strategy {design.strategy!r} can be exported for at most "
+            f"{_EXPLICIT} steps, got {problem.steps}: plan it for fewer, or choose another strategy"
+        )
+    return arrays | factored
+
+
+# --- Explicit form --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _OneWindow:
+    """The answers of which one is 1, for one threshold and one window, and all others are 0."""
+
+    steps: int
+    k: int
+    first: int
+    last: int
+
+    def cumulative(self, k: int) -> NDArray[Any]:
+        return self.rolling(k, self.steps)
+
+    def rolling(self, k: int, length: int) -> NDArray[Any]:
+        ends = np.arange(1, self.steps + 1)
+        found = (ends == self.last) & (np.maximum(1, ends - length + 1) == self.first) & (k == self.k)
+        return np.asarray(found, dtype=np.int64)
+
+    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
+        found = np.zeros((starts, ends), dtype=np.int64)
+        row, column = self.first - first_start, self.last - first_end
+        if k == self.k and 0 <= row < starts and 0 <= column < ends:
+            found[row, column] = 1
+        return found
+
+
+def _explicit(design: Design) -> Arrays:
+    """Every weight, found by measuring answers that are 0 but for one window: encoding is linear."""
+    entries = list(_entries(design))
+    names = ("measured", "row", "source", "first", "last", "value")
+    columns: list[list[int]] = [list(column) for column in zip(*entries, strict=True)] or [[] for _ in names]
+    decoded = np.array([design.decode(column) for column in np.eye(design.rows)]).T
+    return {
+        **{
+            f"entry_{name}": integers(np.array(column, dtype=object))
+            for name, column in zip(names, columns, strict=True)
+        },
+        "decoder": decoded,
+    }
+
+
+def _entries(design: Design) -> Iterator[tuple[int, int, int, int, int, int]]:
+    problem = design.problem
+    sources = design.counted if isinstance(design, PrescribedScale) else problem.thresholds
+    for source in sources:
+        for first in range(1, problem.steps + 1):
+            for last in range(first, problem.steps + 1):
+                answers = _OneWindow(problem.steps, source, first, last)
+                for k in problem.thresholds:
+                    encoded = design.encode(answers, k)
+                    for row in np.flatnonzero(encoded):
+                        yield k, int(row), source, first, last, int(encoded[row])

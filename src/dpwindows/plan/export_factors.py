@@ -1,0 +1,163 @@
+"""The factor form of an exported plan: what is measured as few small matrices of whole numbers, at any horizon.
+
+**Factor form**, for these shapes; weights are whole numbers, texts of decimals where 64 bits are too few.
+
+- `series`: y = matrix x, with x the answers of all windows in order; estimates are decoder_matrix y.
+- `blocks`: each row (first, starts, ends) of `blocks` measures `A X B'`, transposed and flattened, one block after
+  another: X the answers of the starts first, first + 1, ... and of the ends from first on (0 where the end is before
+  the start), ends taken last to first; A = matrix_{starts}, B = matrix_{ends}. An estimate of X comes from
+  decoder_matrix_{starts} and decoder_matrix_{ends} on the two axes.
+- `counters`: y = matrix X where `measured` is true, row by row; X[n, a] the answer of the n + 1 steps from step a + 1
+  on, cut at the horizon (what is not measured is taken as 0 when decoding).
+- `crossed counters`: each row (first, starts, ends) of `blocks` measures a block X as above, but with ends from the
+  first to the last, along both axes. L_n is the lower-triangular matrix of n rows whose entry (i, j) is taps[i - j] (0
+  where there is no such tap), r and c are start_weights_{starts}_{ends} and end_weights_{starts}_{ends}. Flattened and
+  one after the other: `P = diag(r) X L_ends'`, and `Q = L_starts J X diag(c)`, J taking starts from last to first.
+  Least squares: with U = start_modes_..., V = end_modes_..., W = mode_variances_..., and `S(R) = U (W * (U' R V)) V'`
+  (`*` entry by entry), the estimate is `E = S(diag(r) P L_ends + J L_starts' Q diag(c))`. Where pinned_root_... = K is
+  not empty, the windows (c + 1, c), c = 0, 1, ... of a block, counted from 0, are known to be 0: let e be E there; the
+  estimate is E less S of the array that holds `(K K')^-1 e` there and 0 elsewhere. Above 1,024 starts or ends U, V, W
+  and K are left out.
+- `fixed-window trees`: y = matrix P, flattened. With R and Q the answers of the last W and W + 1 steps (0 before step
+  1), column j of P holds at d = 0, 1, ..., W - 1 the arrivals of block j: `R[jW]` at 0, else `Q[jW+d] - R[jW+d-1]`;
+  the second half of its columns the departures: 0 at 0, else `Q[jW+d] - R[jW+d]`; 0 beyond the horizon and from d = W
+  on. An estimate is decoder_matrix of arrivals less decoder_matrix of departures, at (d, j) for the end jW + d.
+- `time-window trees`: y = `matrix_starts P matrix_ends'`, flattened, for two squares P in turn. Let V be the sum of the
+  answers of at least 1..k over starts x ends, ends taken last to first; the first P is the mixed difference of V along
+  both axes (0 where the start is after the end), the second the same of at least 1..k-1. An estimate of the square is
+  decoder_matrix_starts and decoder_matrix_ends on the two axes of the difference of the two.
+- `compressed`: steps are taken in groups of `steps_per_group` (the last one may be short), and the stream of groups is
+  measured by the design that `inner` describes, with its arrays named `inner/...`, its windows counted in groups. The
+  estimate of window n is the inner estimate number nearest[n], and is off by `bias_bound[n]` at most in expectation.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.ask.windows import longest_window, window_steps
+from dpwindows.kernel.maps.integer_maps import IntegerMap
+from dpwindows.kernel.shapes import BlocksDesign, CountersDesign, Design, SeriesDesign, blocks_of
+from dpwindows.strategies.compressed import CompressedDesign
+from dpwindows.strategies.crossed_counters import CrossedDesign
+from dpwindows.strategies.paper.designs import FixedWindowTrees, TimeWindowTrees
+from dpwindows.strategies.paper.range_tree import RangeTree
+
+Arrays = dict[str, Any]
+
+# Largest matrices, in positions, that are written out whole.
+_DENSE = 1024
+
+
+def shape_of(design: Design) -> str:
+    """The name of a design's shape."""
+    match design:
+        case SeriesDesign():
+            return "series"
+        case BlocksDesign():
+            return "blocks"
+        case CountersDesign():
+            return "counters"
+        case CrossedDesign():
+            return "crossed counters"
+        case FixedWindowTrees():
+            return "fixed-window trees"
+        case TimeWindowTrees():
+            return "time-window trees"
+        case CompressedDesign():
+            return "compressed"
+    return "explicit"
+
+
+def describe_inner(design: Design) -> dict[str, Any]:
+    """What is said of the design within a compressed one."""
+    if not isinstance(design, CompressedDesign):
+        return {}
+    inner = design.inner
+    within = {"window": inner.problem.window.text, "steps": inner.problem.steps, "shape": shape_of(inner)}
+    return {"steps_per_group": design.size, "inner": {**within, **describe_inner(inner)}}
+
+
+def factors(design: Design) -> Arrays:
+    """The arrays of a design's factor form; none where there are none or they are too large."""
+    match design:
+        case SeriesDesign(map=found):
+            return _matrices(found, "")
+        case BlocksDesign():
+            return _blocks(design)
+        case CountersDesign(map=found):
+            arrays = _matrices(found, "")
+            return {**arrays, "measured": _measured(design)} if arrays else {}
+        case CrossedDesign():
+            return _crossed(design)
+        case FixedWindowTrees(tree=tree):
+            return _tree(tree, "")
+        case TimeWindowTrees(tree=tree):
+            return _tree(tree, "_starts") | _tree(RangeTree(tree.length), "_ends")
+        case CompressedDesign():
+            return _compressed(design)
+    return {}
+
+
+def _blocks(design: BlocksDesign) -> Arrays:
+    problem = design.problem
+    blocks = blocks_of(problem.steps, longest_window(problem.window, problem.steps), design.width)
+    sizes = {size for block in blocks for size in (block.starts, block.ends)}
+    named = [_matrices(design.make_map(size), f"_{size}") for size in sorted(sizes)]
+    table = np.array([(block.first, block.starts, block.ends) for block in blocks])
+    return {"blocks": table, **{name: array for part in named for name, array in part.items()}} if all(named) else {}
+
+
+def _measured(design: CountersDesign) -> NDArray[np.bool_]:
+    lengths, room = np.arange(design.map.rows)[:, None] + 1, design.problem.steps - np.arange(design.problem.steps)
+    return lengths <= room if design.causal else np.ones((design.map.rows, design.problem.steps), dtype=np.bool_)
+
+
+def _crossed(design: CrossedDesign) -> Arrays:
+    table = np.array([(block.first, block.starts, block.ends) for block, _ in design.blocks])
+    arrays: Arrays = {"blocks": table, "taps": integers(np.array(design.taps, dtype=object))}
+    for block, found in design.blocks:
+        suffix = f"_{block.starts}_{block.ends}"
+        if f"start_weights{suffix}" in arrays:
+            continue
+        arrays[f"start_weights{suffix}"] = integers(np.array(found.start_weights, dtype=object))
+        arrays[f"end_weights{suffix}"] = integers(np.array(found.end_weights, dtype=object))
+        if max(found.shape) <= _DENSE:
+            names = ("start_modes", "end_modes", "mode_variances", "pinned_root")
+            arrays |= {f"{name}{suffix}": array for name, array in zip(names, found.decoder(), strict=True)}
+    return arrays
+
+
+def _compressed(design: CompressedDesign) -> Arrays:
+    inner = factors(design.inner)
+    if not inner:
+        return {}
+    first, last = window_steps(design.inner.problem.window, design.inner.problem.steps)
+    arrays = {**inner, "first": first, "last": last}
+    return {"nearest": design.nearest, **{f"inner/{name}": array for name, array in arrays.items()}}
+
+
+def _tree(tree: RangeTree, suffix: str) -> Arrays:
+    if tree.length > _DENSE:
+        return {}
+    points = np.eye(tree.length, dtype=np.int64)
+    decoder = tree.decode(np.eye(tree.rows))
+    return {f"matrix{suffix}": integers(tree.node_sums(points)), f"decoder_matrix{suffix}": decoder}
+
+
+def _matrices(found: IntegerMap, suffix: str) -> Arrays:
+    """An integer map and its left inverse as matrices, found by applying them to unit vectors."""
+    if found.length > _DENSE:
+        return {}
+    units = np.eye(found.length, dtype=np.int64)
+    matrix = found.encode(units)
+    return {f"matrix{suffix}": integers(matrix), f"decoder_matrix{suffix}": found.decode(np.eye(found.rows))}
+
+
+def integers(array: NDArray[Any]) -> NDArray[Any]:
+    """64-bit integers where they fit, decimal texts otherwise."""
+    largest = max((abs(int(value)) for value in (array.min(), array.max())), default=0) if array.size else 0
+    return array.astype(np.int64) if largest < 1 << 63 else array.astype(str)

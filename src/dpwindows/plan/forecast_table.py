@@ -1,0 +1,45 @@
+"""How a plan is shown in the terminal: its forecast and its notes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from dpwindows.plan.plan import Plan
+
+
+def say_notes(planned: Plan) -> None:
+    """Print a plan's remarks on standard error."""
+    for note in planned.notes:
+        click.echo(f"Note: {note}", err=True)
+
+
+def show_forecast(planned: Plan, console: Console) -> None:
+    """The forecast as a table; on a narrow terminal runners-up come below it."""
+    wide = console.width >= 112
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("window", "counted", "strategy"):
+        table.add_column(name, overflow="fold")
+    numbers = ["std error", f"{planned.confidence:.0%} interval", "x limit"]
+    for name in [*numbers, *(["largest"] if wide else [])]:
+        table.add_column(name, justify="right")
+    if wide:
+        table.add_column("runner-up", overflow="fold")
+    runners_up: dict[str, None] = {}
+    for entry in planned.forecast():
+        limit = "-" if entry.ratio_to_limit is None else f"{entry.ratio_to_limit:.2f}"
+        row = [entry.window, f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
+        row += [f"{entry.rms:,.4g}", f"±{entry.half_width:,.4g}", limit]
+        other = "" if entry.runner_up_ratio is None else f"{entry.runner_up}, error x {entry.runner_up_ratio:.2f}"
+        if other:
+            runners_up[f"  {entry.window}: {other}"] = None
+        table.add_row(*row, *([f"{entry.max:,.4g}", other] if wide else []))
+    console.print(table)
+    if any(entry.limit is not None for entry in planned.forecast()):
+        console.print("x limit: over the least error of any Gaussian noise; Laplace may be below 1", style="dim")
+    if runners_up and not wide:
+        console.print("Next best:\n" + "\n".join(runners_up), highlight=False)

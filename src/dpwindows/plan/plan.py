@@ -1,0 +1,421 @@
+"""From what is asked, for whom and under which budget, to measurements with noise scales: before any data is seen.
+
+A `Plan` groups what is asked by window family, asks every strategy for a design of each, takes the one of least
+error, and shares the budget out. Its forecast and the standard errors of a release come from one function.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.windows import count_windows
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import GAUSSIAN, Law, laws_for, noise_variance, scales, unit_scale
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.measure import Measurement
+from dpwindows.kernel.shapes import BOUNDED_UNITS, Criterion, Design, PrescribedScale, Problem, moved_rows, score
+from dpwindows.plan.intervals import half_width_factors, half_widths
+from dpwindows.strategies import candidates
+from dpwindows.strategies.search.limits import limit
+
+if TYPE_CHECKING:
+    from dpwindows.count.events import EngineSettings
+    from dpwindows.ledger.ledger import Ledger
+    from dpwindows.release.release import Release
+
+MAX_ROWS = 5_000_000
+# One count is about 2^24 lattice units unless the noise is so wide that a coarser lattice must do.
+_BITS, _FEWEST_BITS = 24, 8
+_WIDEST_SCALE, _HIGHEST_SCALE = 2.0**50, 2.0**55
+# Noise, in counts, beyond which no lattice is coarse enough.
+_MOST_NOISE = 2.0**45
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """What to expect of one measure of one window family.
+
+    `rms` and `max` are over the standard errors that a release will carry, in counts; `half_width` is the root mean
+    square half width of its intervals at the plan's confidence. `limit` is a proved lower bound on the rms of any
+    additive Gaussian noise with this share of the budget (`dpwindows.strategies.search.limits`), in counts, and `ratio_to_limit` is `rms`
+    over it; both are None where no bound is known. Laplace noise is not bound by it: under an approximate budget it
+    may have a ratio below 1 where one neighbour changes few numbers, as with k = 1. `runner_up` is the next best
+    strategy for this window family at the same share of the budget, and `runner_up_ratio` its error over the one
+    chosen (below 1 where it needs another noise law than serves the whole plan best); None where there is no other.
+    """
+
+    window: str
+    measure: str
+    k: int
+    strategy: str
+    rms: float
+    max: float
+    half_width: float
+    limit: float | None
+    ratio_to_limit: float | None
+    noise: str
+    proof: str
+    runner_up: str | None
+    runner_up_ratio: float | None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return dict(self.__dict__)
+
+
+@dataclass(frozen=True)
+class Alternative:
+    """A strategy that was weighed for a query, and its error in counts by the plan's criterion."""
+
+    strategy: str
+    error: float
+
+
+@dataclass(frozen=True)
+class Allotment:
+    """One query with the measurement that serves it, its share of the budget, and what else was weighed."""
+
+    query: Query
+    measurement: Measurement
+    share: float
+    chosen: Alternative
+    others: tuple[Alternative, ...]
+
+    def variance(self, measure: Measure) -> FloatArray:
+        """Variance of the released estimate of each window, in squared counts."""
+        noise = noise_variance(self.measurement.law, self.measurement.scale)
+        return self.measurement.design.variance() * noise * len(measure.thresholds)
+
+    def std_errors(self, measure: Measure) -> FloatArray:
+        """Standard error of the released estimate of each window, in counts: what plan and release both report."""
+        return np.sqrt(self.variance(measure))
+
+    def bias_bounds(self) -> FloatArray:
+        """Bound on the bias of each window's estimate, in counts (0 for unbiased designs)."""
+        bias = self.measurement.design.bias_bound()
+        return np.zeros(self._windows) if bias is None else bias
+
+    @property
+    def _windows(self) -> int:
+        problem = self.measurement.design.problem
+        return count_windows(problem.window, problem.steps)
+
+    def half_widths(self, measure: Measure, confidence: float) -> FloatArray:
+        """Half width of each window's interval, in counts: a quantile of the noise, widened by the bias bound."""
+        design, std_errors = self.measurement.design, self.std_errors(measure)
+        if self.measurement.law == GAUSSIAN:
+            half = half_width_factors(np.zeros(self._windows), confidence, self._windows) * std_errors
+        else:
+            # An exact count is the difference of two independent estimates, which halves the kurtosis.
+            half = half_widths(
+                std_errors, design.variance(), design.fourth_moment(), len(measure.thresholds), confidence
+            )
+        return half + self.bias_bounds()
+
+
+class Plan:
+    """A release worked out before any data is seen: what will be measured, with what noise, and how exact it will be.
+
+    Args:
+        queries: what is asked; queries on one window family are measured together.
+        timeline: the public range and step.
+        unit: the unit of privacy.
+        budget: what the whole release may spend.
+        strategy: `auto`, or the name of one strategy for every query.
+        criterion: `rms` or `max`, the error over a query's windows that strategies are chosen by.
+        weights: relative importance of the window families, by canonical text or in the order asked (default: all
+            alike). Shares of the budget are in proportion, which minimises the weighted geometric mean of the errors.
+        singleton: a public promise that every step holds at most one event over all items.
+        confidence: coverage of each interval by itself.
+
+    Raises:
+        InputError: something asked for is not legal, or more than 5,000,000 numbers would be released.
+    """
+
+    def __init__(
+        self,
+        queries: Query | WindowFamily | Iterable[Query | WindowFamily],
+        *,
+        timeline: Timeline,
+        unit: Unit,
+        budget: Budget,
+        strategy: str = "auto",
+        criterion: Criterion = "rms",
+        weights: Mapping[str, float] | Sequence[float] | None = None,
+        singleton: bool = False,
+        confidence: float = 0.95,
+    ) -> None:
+        self.queries = normalise([queries] if isinstance(queries, (Query, WindowFamily)) else queries)
+        _require_kind("timeline", timeline, Timeline, "a Timeline")
+        _require_kind("unit", unit, BOUNDED_UNITS, "EventLevel(), ItemPerPeriod(steps), ItemLevel() or ItemAddRemove()")
+        _require_kind("budget", budget, (PureDP, ApproxDP, ZCDP), "PureDP(...), ApproxDP(...) or ZCDP(...)")
+        self.timeline, self.unit, self.budget = timeline, unit, budget
+        self.strategy, self.criterion, self.singleton = strategy, criterion, singleton
+        self.confidence = confidence
+        if criterion not in ("rms", "max"):
+            raise InputError(f"criterion must be rms or max, got {criterion!r}")
+        if not (isinstance(confidence, (int, float)) and 0 < confidence < 1):
+            raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {confidence!r}")
+        self._require_room()
+        shares = _shares(self.queries, weights)
+        self.allotments = _least_error(self._possible(shares), shares)
+
+    def __repr__(self) -> str:
+        asked = ", ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in self.queries)
+        return f"Plan({asked}; {self.timeline}; {self.unit.name} level; {self.budget})"
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """Every k whose "at least k" counts are measured, or read to measure others."""
+        designs = [allotment.measurement.design for allotment in self.allotments]
+        read = {k for design in designs if isinstance(design, PrescribedScale) for k in design.counted}
+        return tuple(sorted(read.union(*(_thresholds(query) for query in self.queries))))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks worth telling whoever asked, one sentence each."""
+        long = f"is at least as long as the {self.timeline.steps} steps of the range, so it means"
+        found = [
+            f"{query.window} {long} cumulative here"
+            for query in self.queries
+            if isinstance(query.window, Rolling) and query.window.length >= self.timeline.steps
+        ]
+        if isinstance(self.unit, ItemPerPeriod) and self.unit.steps >= self.timeline.steps:
+            found.append(f"the period of {self.unit.name} {long} item here")
+        return tuple(found)
+
+    @cached_property
+    def _forecast(self) -> tuple[Forecast, ...]:
+        return tuple(
+            _forecast(allotment, measure, self.confidence, self._limit(allotment, measure))
+            for allotment in self.allotments
+            for measure in allotment.query.measures
+        )
+
+    def _limit(self, allotment: Allotment, measure: Measure) -> float | None:
+        """The least rms error of Gaussian noise with the allotment's share, in counts; None where it is not known."""
+        if measure.kind != "at_least" or self.singleton or GAUSSIAN not in laws_for(self.budget):
+            return None
+        problem = allotment.measurement.design.problem
+        least = limit(problem.window, measure.k, self.unit, problem.steps)
+        # The scale is the least one but for the head-room it was given.
+        return None if least is None else least * unit_scale(self.budget, GAUSSIAN, allotment.share) * (1 - 1e-9)
+
+    def forecast(self) -> list[Forecast]:
+        """The error to expect of every measure asked for; computed without any data."""
+        return list(self._forecast)
+
+    def run(
+        self,
+        events: Any,
+        *,
+        item: str,
+        time: str,
+        count: str | None = None,
+        table: str | None = None,
+        engine: str | None = None,
+        settings: EngineSettings | None = None,
+        ledger: Ledger | None = None,
+    ) -> Release:
+        """Read an event log and release every number asked for, once, with fresh noise.
+
+        Guarantee: the release satisfies the plan's budget for the plan's unit of privacy. Without a ledger every call
+        is a new release and spends the budget again. With one, the budget is recorded there before noise is drawn, and
+        the same call on the same data returns the release that was stored.
+
+        Args:
+            events: a path (file, glob, directory, DuckDB or SQLite database), data frame, Arrow table or DuckDB
+                relation; a database's connection address or SQLAlchemy engine; a Spark data frame or Spark session.
+            item: name of the column that identifies items.
+            time: name of the column that holds times.
+            count: name of an optional column of multiplicities; an event is one occurrence, not one row.
+            table: table to read where `events` is a database or a Spark session.
+            engine: name of the engine that counts; by default the source tells. The same as `settings.engine`.
+            settings: memory limit, spill directory, threads, progress and access of the engine.
+            ledger: the dataset whose total budget this release is part of.
+
+        Raises:
+            OverBudgetError: the ledger does not hold the plan's budget; nothing was drawn, and no data was read
+                unless a release of the same request is stored.
+            InputError: the log cannot be read as asked, or the ledger does not admit the plan; nothing was spent.
+            EngineError: the engine failed, and nothing was spent; or the ledger could not be written, and the message
+                says what was spent.
+        """
+        from dpwindows.count.events import engine_settings
+        from dpwindows.release.release import run_plan
+
+        return run_plan(
+            self,
+            events,
+            item=item,
+            time=time,
+            count=count,
+            table=table,
+            settings=engine_settings(settings, engine),
+            ledger=ledger,
+        ).release
+
+    def _require_room(self) -> None:
+        rows = sum(count_windows(query.window, self.timeline.steps) * len(query.measures) for query in self.queries)
+        if rows > MAX_ROWS:
+            raise InputError(
+                f"{rows:,} numbers would be released, more than the {MAX_ROWS:,} that are allowed: "
+                "bound the windows' length (any:MAX), use coarser steps, or ask for fewer measures"
+            )
+
+    def _possible(self, shares: Sequence[float]) -> list[tuple[Allotment, ...]]:
+        """One set of measurements for each noise law that can serve the budget."""
+        found, refusals = [], []
+        for law in laws_for(self.budget):
+            try:
+                found.append(self._allot(law, shares))
+            except InputError as refusal:
+                refusals.append(refusal)
+        if not found:
+            raise refusals[0]
+        return found
+
+    def _allot(self, law: Law, shares: Sequence[float]) -> tuple[Allotment, ...]:
+        if max(unit_scale(self.budget, law, share) for share in shares) > _MOST_NOISE:
+            raise self._too_small()
+        bits = _BITS
+        while True:
+            ranked = [self._ranked(query, law, share, bits) for query, share in zip(self.queries, shares, strict=True)]
+            designs = [best for best, *_ in ranked]
+            found = scales(
+                self.budget,
+                law,
+                [design.sensitivity for design in designs],
+                list(shares),
+                [moved_rows(design) * len(design.problem.thresholds) for design in designs],
+            )
+            found = [
+                design.scale if isinstance(design, PrescribedScale) else scale
+                for design, scale in zip(designs, found, strict=True)
+            ]
+            if max(found) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(found) <= _HIGHEST_SCALE):
+                break
+            if bits == _FEWEST_BITS:
+                raise self._too_small()
+            bits = max(_FEWEST_BITS, bits - math.ceil(math.log2(max(found) / _WIDEST_SCALE)))
+        return tuple(
+            Allotment(query, Measurement(weighed[0], law, scale), share, *_alternatives(weighed))
+            for query, weighed, scale, share in zip(self.queries, ranked, found, shares, strict=True)
+        )
+
+    def _too_small(self) -> InputError:
+        return InputError(
+            f"{self.budget} is too small for what is asked: the noise would be {_MOST_NOISE:.0e} counts or more; "
+            "choose a larger budget or ask for less"
+        )
+
+    def _ranked(self, query: Query, law: Law, share: float, bits: int) -> list[Design]:
+        window = query.window
+        if isinstance(window, Rolling) and window.length >= self.timeline.steps:
+            window = Cumulative()
+        problem = Problem(
+            window=window,
+            steps=self.timeline.steps,
+            thresholds=_thresholds(query),
+            unit=self.unit,
+            law=law,
+            noise_per_unit=unit_scale(self.budget, law, share),
+            criterion=self.criterion,
+            bits=bits,
+            singleton=self.singleton,
+            budget=_part(self.budget, share),
+        )
+        return candidates(problem, self.strategy)
+
+
+def _require_kind(name: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> None:
+    if not isinstance(value, kinds):
+        raise InputError(f"{name} must be {wanted}, got {value!r}")
+
+
+def _thresholds(query: Query) -> tuple[int, ...]:
+    return tuple(sorted({k for measure in query.measures for k in measure.thresholds}))
+
+
+def _shares(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[float] | None) -> list[float]:
+    texts = [query.window.text for query in queries]
+    if isinstance(weights, Mapping):
+        if unknown := set(weights) - set(texts):
+            raise InputError(f"weights name windows that are not asked for: {', '.join(sorted(unknown))}")
+        weights = [weights.get(text, 1.0) for text in texts]
+    weights = list(weights) if weights is not None else [1.0] * len(texts)
+    if len(weights) != len(texts):
+        raise InputError(f"{len(weights)} weights were given for {len(texts)} window families: {', '.join(texts)}")
+    if not all(isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0 for weight in weights):
+        raise InputError(f"weights must be finite and greater than 0, got {weights}")
+    # Floating shares may sum to a hair over 1, which the head-room of the scales covers.
+    return [weight / sum(weights) for weight in weights]
+
+
+def _part(budget: Budget, share: float) -> Budget | None:
+    """A share of a budget by basic composition; None where a part of it is too small for a floating-point number."""
+    try:
+        match budget:
+            case PureDP(epsilon):
+                return PureDP(epsilon * share)
+            case ApproxDP(epsilon, delta):
+                return ApproxDP(epsilon * share, delta * share)
+            case ZCDP(rho):
+                return ZCDP(rho * share)
+    except InputError:
+        return None
+    raise ValueError(f"unknown budget {budget!r}")
+
+
+def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]) -> tuple[Allotment, ...]:
+    """The noise law whose designs have the least weighted geometric mean error; the others become alternatives."""
+
+    def mean_log(allotments: tuple[Allotment, ...]) -> float:
+        errors = [allotment.chosen.error for allotment in allotments]
+        return sum(share * math.log(max(error, 1e-300)) for share, error in zip(shares, errors, strict=True))
+
+    best = min(plans, key=mean_log)
+    passed = [plan for plan in plans if plan is not best]
+    return tuple(
+        replace(allotment, others=allotment.others + tuple(plan[i].chosen for plan in passed))
+        for i, allotment in enumerate(best)
+    )
+
+
+def _alternatives(weighed: Sequence[Design]) -> tuple[Alternative, tuple[Alternative, ...]]:
+    first, *rest = (Alternative(design.strategy, score(design)) for design in weighed)
+    return first, tuple(rest)
+
+
+def _forecast(allotment: Allotment, measure: Measure, confidence: float, limit: float | None) -> Forecast:
+    variance = allotment.variance(measure)
+    half_widths = allotment.half_widths(measure, confidence)
+    measurement = allotment.measurement
+    largest = float(np.sqrt(variance.max()))
+    # Rounding must not make the mean of equal errors larger than the largest.
+    rms = min(float(np.sqrt(variance.mean())), largest)
+    runner_up = min(allotment.others, key=lambda other: other.error, default=None)
+    return Forecast(
+        window=allotment.query.window.text,
+        measure=measure.kind,
+        k=measure.k,
+        strategy=measurement.design.strategy,
+        rms=rms,
+        max=largest,
+        half_width=float(np.sqrt((half_widths**2).mean())),
+        limit=limit,
+        ratio_to_limit=None if limit is None else rms / limit,
+        noise=measurement.law,
+        proof=measurement.design.proof,
+        runner_up=None if runner_up is None else runner_up.strategy,
+        runner_up_ratio=runner_up.error / allotment.chosen.error if runner_up and allotment.chosen.error else None,
+    )

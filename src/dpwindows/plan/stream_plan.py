@@ -1,0 +1,159 @@
+"""The plan of a stream: what is measured at every step, with what noise, and how exact it will be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from dpwindows.ask.privacy import Budget, EventLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
+from dpwindows.ask.timeline import Timeline
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import Law, unit_scale
+from dpwindows.kernel.maps.endless_counter import MOST_STEPS
+from dpwindows.kernel.shapes import Criterion, Design, Problem
+from dpwindows.kernel.step_shapes import StepDesign
+from dpwindows.plan.plan import MAX_ROWS, Allotment, Plan
+from dpwindows.release.release import describe, guarantee
+from dpwindows.strategies.causal import causal_candidates
+
+# Steps over which families without a horizon are planned, and an unlimited stream is forecast.
+FORECAST_STEPS = 4096
+
+
+class StreamPlan(Plan):
+    """A continual release worked out before any data is seen, with causal decoding throughout.
+
+    Rolling and bounded any windows need no horizon at event level and at item level within a period, and are planned
+    the same with and without one: their error does not grow with time. Cumulative counts have one strategy for a
+    horizon and one without; whole items need a horizon but for cumulative counts.
+
+    Args:
+        queries: what is asked; queries on one window family are measured together.
+        unit: the unit of privacy.
+        budget: what the whole stream may spend, over all its steps.
+        horizon: the number of steps after which the stream ends; None: it is unlimited.
+        strategy: `auto`, or the name of one causal strategy for every query.
+        criterion: `rms` or `max`, the error over windows that strategies are chosen by.
+        weights: relative importance of the window families, as in `Plan`.
+        confidence: coverage of each interval by itself.
+
+    `forecast()` is for the `horizon` steps, or for the first 4,096 steps of an unlimited stream.
+
+    Raises:
+        InputError: something asked for is not legal, or needs a horizon.
+    """
+
+    def __init__(
+        self,
+        queries: Query | WindowFamily | Iterable[Query | WindowFamily],
+        *,
+        unit: Unit,
+        budget: Budget,
+        horizon: int | None = None,
+        strategy: str = "auto",
+        criterion: Criterion = "rms",
+        weights: Mapping[str, float] | Sequence[float] | None = None,
+        confidence: float = 0.95,
+    ) -> None:
+        if horizon is not None and not 1 <= horizon <= MOST_STEPS:
+            raise InputError(f"the horizon must be a whole number of steps from 1 to {MOST_STEPS:,}, got {horizon!r}")
+        self.horizon = horizon
+        super().__init__(
+            queries,
+            timeline=Timeline.of_steps(horizon or FORECAST_STEPS),
+            unit=unit,
+            budget=budget,
+            strategy=strategy,
+            criterion=criterion,
+            weights=weights,
+            confidence=confidence,
+        )
+        self.allotments = tuple(self._over(allotment, self.timeline.steps) for allotment in self.allotments)
+
+    def __repr__(self) -> str:
+        asked = ", ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in self.queries)
+        steps = "unlimited" if self.horizon is None else f"{self.horizon} steps"
+        return f"StreamPlan({asked}; {steps}; {self.unit.name} level; {self.budget})"
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks worth telling whoever asked, one sentence each."""
+        if self.horizon is not None:
+            return super().notes
+        return (f"the stream has no end; errors are forecast for its first {FORECAST_STEPS:,} steps",)
+
+    @property
+    def designs(self) -> tuple[StepDesign, ...]:
+        """What is measured for each window family."""
+        found = [allotment.measurement.design for allotment in self.allotments]
+        return tuple(design for design in found if isinstance(design, StepDesign))
+
+    def run(self, events: Any, **options: Any) -> Any:
+        """Not for streams.
+
+        Raises:
+            InputError: always; `Stream.create` runs a stream, `Plan` a batch release.
+        """
+        raise InputError("a stream is created and advanced (Stream.create), not run: for one batch release use Plan")
+
+    def _require_room(self) -> None:
+        rows = sum(
+            len(query.measures) * (query.window.max_length or self.timeline.steps)
+            for query in self.queries
+            if isinstance(query.window, AnyWindow)
+        )
+        if rows > MAX_ROWS:
+            raise InputError(
+                f"{rows:,} numbers would be released at every step, more than the {MAX_ROWS:,} that are allowed: "
+                "bound the windows' length (any:MAX) or use coarser steps"
+            )
+
+    def _ranked(self, query: Query, law: Law, share: float, bits: int) -> list[Design]:
+        window = query.window
+        # A window as long as the stream is everything since its start.
+        if self.horizon is not None and isinstance(window, Rolling) and window.length >= self.horizon:
+            window = Cumulative()
+        problem = Problem(
+            window=window,
+            steps=self._planned_steps(window),
+            thresholds=tuple(sorted({k for measure in query.measures for k in measure.thresholds})),
+            unit=self.unit,
+            law=law,
+            noise_per_unit=unit_scale(self.budget, law, share),
+            criterion=self.criterion,
+            bits=bits,
+        )
+        return list(causal_candidates(problem, self._horizon_of(window), self.strategy))
+
+    def _horizon_of(self, window: WindowFamily) -> int | None:
+        """The horizon, for families that are planned by it."""
+        longest = {Rolling: "length", AnyWindow: "max_length"}.get(type(window))
+        length = getattr(window, longest) if longest else None
+        shorter = length is not None and (self.horizon is None or length < self.horizon)
+        return None if shorter and isinstance(self.unit, (EventLevel, ItemPerPeriod)) else self.horizon
+
+    def _planned_steps(self, window: WindowFamily) -> int:
+        if (horizon := self._horizon_of(window)) is not None:
+            return horizon
+        longest = window.length if isinstance(window, Rolling) else getattr(window, "max_length", None) or 1
+        return max(FORECAST_STEPS, 4 * longest)
+
+    def describe(self) -> dict[str, Any]:
+        """What a release of this stream says about how it is made: plain values, nothing of them from data."""
+        described = describe(self)
+        for name in ("timeline", "release_id", "released_at", "notes"):
+            del described[name]
+        return described | {
+            "guarantee": guarantee(self.budget, self.unit, singleton=False, over="the stream"),
+            "notes": list(self.notes),
+        }
+
+    @staticmethod
+    def _over(allotment: Allotment, steps: int) -> Allotment:
+        """The allotment with its forecast over so many steps."""
+        design = allotment.measurement.design
+        assert isinstance(design, StepDesign)
+        measured = replace(allotment.measurement, design=design.over(steps))
+        return replace(allotment, measurement=measured)

@@ -1,0 +1,79 @@
+"""One batch release under a ledger: refused before data are read, found again, or spent for, drawn and stored.
+
+The order of things is what the guarantee rests on:
+
+1. a request that does not fit is refused before any data is read, unless a release of the same request is stored (then
+   the data must be read to see whether they are the same);
+2. the exact answers are counted, and under the ledger's turn, which one process holds at a time,
+3. the stored release of the same request on the same answers is returned, if there is one; or else
+4. the budget is spent, durably; then noise is drawn; then the release is stored; then it is returned.
+
+A crash after 4 began loses the budget, and the numbers it paid for were seen by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from dpwindows.errors import EngineError
+from dpwindows.ledger.ledger import Ledger
+from dpwindows.ledger.request import Request
+from dpwindows.release import files as release_files
+from dpwindows.release.release import FORMAT, Release
+
+if TYPE_CHECKING:
+    from dpwindows.count.answers import ExactAnswers
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A release, and whether it was stored already, so that nothing was spent."""
+
+    release: Release
+    stored: bool
+
+
+def release_once(
+    ledger: Ledger,
+    request: Request,
+    read: Callable[[], ExactAnswers],
+    draw: Callable[[ExactAnswers, dict[str, Any]], Release],
+) -> Outcome:
+    """Release under a ledger; see the module.
+
+    Args:
+        ledger: the dataset to spend from.
+        request: what is asked.
+        read: counts the exact answers.
+        draw: adds noise to them, and what it is given to the metadata.
+
+    Raises:
+        OverBudgetError: the request does not fit what is left.
+        InputError: the dataset does not admit it, or what `read` raises.
+        EngineError: the ledger cannot be written, or what `read` raises.
+    """
+    if not ledger.holds(request):
+        ledger.require_room(request)
+    answers = read()
+    fingerprint = ledger.fingerprint(answers)
+    with ledger.turn():
+        found = ledger.stored(request, fingerprint)
+        if found is not None:
+            return Outcome(_parsed(found), stored=True)
+        number = ledger.spend(request, fingerprint=fingerprint)
+        release = draw(answers, {"ledger": {"dataset": ledger.dataset, "entry": number}})
+        content = release_files.to_bytes(release.table, release.metadata)
+        try:
+            ledger.store(number, release.metadata["release_id"], content)
+        except EngineError as error:
+            raise EngineError(
+                f"{error}. The budget of entry {number} is spent, the numbers drawn for it were discarded and nothing "
+                "was published"
+            ) from error
+    return Outcome(_parsed(content), stored=False)
+
+
+def _parsed(content: bytes) -> Release:
+    return Release(*release_files.from_bytes(content, FORMAT))

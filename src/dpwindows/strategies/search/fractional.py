@@ -1,0 +1,71 @@
+"""Fractional-difference filters: their taps, and the search for the best two parameters.
+
+The filter `(1 - lambda B)^alpha`, B the shift by one step, has taps `1, -alpha lambda, ...` and inverse taps
+`1, alpha lambda, ...`, all of one sign after the first; between no filter (alpha = 0) and plain differences
+(alpha = 1) lies the best trade of sensitivity against error. Rounded towards zero its taps keep the signs that the
+proofs in `dpwindows.kernel.bounds.sensitivity` ask for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+from scipy import optimize
+
+from dpwindows.kernel.maps.integer_maps import FloatArray
+
+# Filters are cut to this many taps, and searched for over this many steps; longer ones gain next to nothing.
+LONGEST = 4096
+
+
+def real_taps(alpha: float, decay: float, count: int) -> FloatArray:
+    """The first `count` taps of `(1 - decay B)^alpha`."""
+    lags = np.arange(1, count)
+    return np.concatenate([[1.0], np.cumprod((lags - 1 - alpha) / lags * decay)])
+
+
+def integer_taps(alpha: float, decay: float, count: int, bits: int) -> tuple[int, ...]:
+    """The taps times `2^bits`, rounded towards zero after the first; trailing zeros dropped.
+
+    Rounding towards zero keeps the order of magnitudes and a positive sum.
+    """
+    scaled = np.trunc(real_taps(alpha, decay, min(count, LONGEST)) * 2.0**bits)
+    taps = [int(tap) for tap in scaled]
+    while len(taps) > 1 and taps[-1] == 0:
+        taps.pop()
+    return tuple(taps)
+
+
+def real_interval_norms(taps: FloatArray, longest: int) -> FloatArray:
+    """`q(n)` for n = 0..longest in floating point, for searching only (`sensitivity.interval_norms` is exact)."""
+    size = 1 << (2 * len(taps) - 1).bit_length()
+    lags = np.fft.irfft(np.abs(np.fft.rfft(taps, size)) ** 2, size)[: min(longest, len(taps))]
+    rises = np.cumsum(np.concatenate([lags[:1], 2 * lags[1:]]))
+    rises = np.concatenate([rises, np.full(longest - len(rises), rises[-1])])
+    return np.concatenate([[0.0], np.cumsum(rises)])
+
+
+def search(error: Callable[[float, float], float], scale: int) -> tuple[float, float]:
+    """The (alpha, decay) of least `error(alpha, decay)`, for changes that last about `scale` steps.
+
+    Deterministic: two fixed starts of Nelder and Mead's method on (logit alpha, log(1 - decay)).
+    """
+
+    def parameters(point: FloatArray) -> tuple[float, float]:
+        alpha = 1 / (1 + math.exp(-min(max(point[0], -6.0), 6.0)))
+        return alpha, -math.expm1(min(max(point[1], -16.0), -0.05))
+
+    best: tuple[float, FloatArray] | None = None
+    for start in ((0.0, -math.log(2 + scale)), (0.6, -2.0 - math.log(2 + scale))):
+        found = optimize.minimize(
+            lambda point: error(*parameters(point)),
+            np.array(start),
+            method="Nelder-Mead",
+            options={"xatol": 1e-3, "fatol": 1e-6, "maxfev": 160},
+        )
+        if best is None or found.fun < best[0]:
+            best = (float(found.fun), found.x)
+    assert best is not None
+    return parameters(best[1])

@@ -1,0 +1,352 @@
+r"""The least error of any additive Gaussian mechanism: how far a plan is from the best possible.
+
+A mechanism adds Gaussian noise of covariance C, of any shape, to the exact answers of one query, d numbers; its
+guarantee is that of noise of unit scale at unit sensitivity if `g' C^-1 g <= 1` for every change g that one neighbour
+can make. `limit` bounds the root mean square of the d standard errors, `sqrt(tr C / d)`, from below.
+
+**Duality.** Let `g_j` be changes that do occur, `w_j >= 0`, and `X = sum w_j g_j g_j'`. Then for every such C
+`tr(X C^-1) <= sum w`, and by Cauchy and Schwarz
+`tr(X^(1/2))^2 = tr(X^(1/2) C^(-1/2) C^(1/2))^2 <= tr(X C^-1) tr(C)`, so
+
+    tr C / d  >=  (tr X^(1/2))^2 / (d sum w)        for any weights on any changes that occur.
+
+At the best weights on all changes this is an equality (the dual of a convex programme). Weights are improved by
+multiplying each with a power of its `g' X^(-1/2) g`; stopping early, or leaving changes out, only lowers the bound.
+
+**Long horizons.** If the g_j are all shifts of a few patterns, within W places, that meet the T steps (cut where they
+stick out, and those parts occur too), X is a T x T section of a circulant matrix of any size `N >= T + W - 1` with
+symbol `P = sum w |ghat|^2`, and `tr sqrt(section) >= T mean(sqrt P)` over the N frequencies, the square root being
+operator concave (Berezin's inequality). Every pattern meets the T steps in at most T + W - 1 positions, so
+`tr C / T >= mean(sqrt P)^2 T / (T + W - 1)` for weights that sum to 1.
+
+Eigenvalues are lowered by a multiple of the rounding error before their roots are taken. The bounds are for Gaussian
+noise: under approximate budgets Laplace noise may undercut them where one neighbour changes few numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import AnyWindow, Rolling, WindowFamily
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.strategies.search.limit_patterns import pair_counts, renewal_pairs, run_weights
+from dpwindows.strategies.search.spectrum import circle_mean, grid_size, interval_weights, power_of
+
+# Horizons up to which T x T matrices are used, and how often their weights are improved.
+_DENSE = 400
+_ROUNDS = 5
+# Horizons up to which all changes of any windows are enumerated.
+_SQUARE_EVENT, _SQUARE_ITEM = 16, 10
+_POWER = 1.8
+# Rounding allowed for in an eigenvalue, relative to the largest, for each row of the matrix.
+_ROUNDING = 64 * 2.0**-52
+
+
+@lru_cache(maxsize=128)
+def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
+    """A lower bound on the rms error of "at least k" over the windows, per unit of Gaussian noise; None if unknown.
+
+    In units of the noise scale that the budget buys for a sensitivity of 1. Valid for a query alone and jointly with
+    others: leaving answers out of a joint release leaves a mechanism for the rest. An item changed within a period may
+    change by one occurrence, so for that unit the bound is the one for an event; for a period as long as the range, the
+    one for an item.
+    """
+    if isinstance(unit, ItemPerPeriod):
+        unit = ItemLevel() if unit.steps >= steps else EventLevel()
+    if not isinstance(unit, (EventLevel, ItemLevel, ItemAddRemove)):
+        return None
+    if isinstance(window, AnyWindow):
+        return _square_limit(window, unit, steps)
+    length = window.length if isinstance(window, Rolling) else steps
+    reach = min(length, steps)
+    if isinstance(unit, EventLevel) or reach == steps:
+        if isinstance(unit, ItemAddRemove):
+            return _suffix_limit(steps)
+        single = _interval_limit(steps, reach)
+        return single if k == 1 or reach == steps else max(single, _runs_limit(steps, reach, k))
+    return _item_limit(steps, reach)
+
+
+# --- The dual, for given weights ------------------------------------------------------------------------------------
+
+
+class Changes(Protocol):
+    """A set of changes that one neighbour can make, in d numbers."""
+
+    def moment(self, weights: FloatArray) -> FloatArray:
+        """`sum w_j g_j g_j'`."""
+        ...
+
+    def costs(self, inverse_root: FloatArray) -> FloatArray:
+        """`g_j' K g_j` for every change."""
+        ...
+
+
+def dual_bound(changes: Changes, weights: FloatArray, rounds: int = _ROUNDS) -> float:
+    """The largest of the lower bounds on `sqrt(tr C / d)` met while weights are improved `rounds` times."""
+    best = 0.0
+    for _ in range(rounds):
+        values, vectors = np.linalg.eigh(changes.moment(weights))
+        slack = _ROUNDING * len(values) * values[-1]
+        root = float(np.sqrt(np.maximum(values - slack, 0.0)).sum())
+        best = max(best, root / float(np.sqrt(len(values) * weights.sum())))
+        inverse = 1 / np.sqrt(np.maximum(values, slack))
+        costs = changes.costs((vectors * inverse) @ vectors.T)
+        weights = weights * np.maximum(costs / root, 0.0) ** _POWER
+    return best * (1 - 1e-9)
+
+
+@dataclass(frozen=True)
+class Listed:
+    """Changes given one by one, shape (changes, numbers)."""
+
+    rows: FloatArray
+
+    def moment(self, weights: FloatArray) -> FloatArray:
+        """`rows' diag(w) rows`."""
+        return np.asarray((self.rows.T * weights) @ self.rows)
+
+    def costs(self, inverse_root: FloatArray) -> FloatArray:
+        """Row by row."""
+        return np.asarray(((self.rows @ inverse_root) * self.rows).sum(axis=1))
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """All intervals of at most `longest` of `steps` steps; weights of shape (first step, length)."""
+
+    steps: int
+    longest: int
+
+    def spread(self, by_length: FloatArray) -> FloatArray:
+        """Weights to begin with.
+
+        All intervals alike where most meet an end of the horizon; otherwise every shift of each length alike, those
+        that stick out cut off and halved.
+        """
+        if 3 * self.longest > self.steps:
+            lengths = np.arange(1, self.longest + 1)
+            return (np.arange(self.steps)[:, None] + lengths[None, :] <= self.steps).astype(float)
+        weights = np.zeros((self.steps, self.longest))
+        for n, weight in enumerate(by_length, start=1):
+            weights[: self.steps - n + 1, n - 1] += weight
+        # What is cut to length m at either end: the weight of all longer ones.
+        longer = np.concatenate([np.cumsum(by_length[::-1])[::-1][1:], [0.0]])
+        lengths = np.arange(1, self.longest + 1)
+        weights[0] += longer / 2
+        weights[self.steps - lengths, lengths - 1] += longer / 2
+        return weights
+
+    def moment(self, weights: FloatArray) -> FloatArray:
+        """`X_st` is the weight of all intervals that hold both s and t: sums over first steps and last steps."""
+        square = np.zeros((self.steps, self.steps))
+        for n in range(1, self.longest + 1):
+            first = np.arange(self.steps - n + 1)
+            square[first, first + n - 1] += weights[: self.steps - n + 1, n - 1]
+        # first <= s and last >= t, for s <= t.
+        held = np.cumsum(np.cumsum(square, axis=0)[:, ::-1], axis=1)[:, ::-1]
+        upper = np.triu(held)
+        return np.asarray(upper + np.triu(upper, 1).T)
+
+    def costs(self, inverse_root: FloatArray) -> FloatArray:
+        """Sums over squares of K, from its two-dimensional running sums."""
+        sums = np.zeros((self.steps + 1, self.steps + 1))
+        sums[1:, 1:] = np.cumsum(np.cumsum(inverse_root, axis=0), axis=1)
+        found = np.zeros((self.steps, self.longest))
+        for n in range(1, self.longest + 1):
+            x = np.arange(self.steps - n + 1)
+            found[x, n - 1] = sums[x + n, x + n] - sums[x, x + n] - sums[x + n, x] + sums[x, x]
+        return found
+
+
+@dataclass(frozen=True)
+class Shifts:
+    """All shifts of some patterns of one length that meet `steps` steps, cut there; weights (pattern, shift).
+
+    A 0/1 vector is `sum_b sign_b 1[t < b]` over the ends b of its runs, counted plus, and their starts, minus.
+    """
+
+    steps: int
+    patterns: tuple[tuple[int, ...], ...]
+
+    def spread(self, by_pattern: FloatArray) -> FloatArray:
+        """Weights to begin with: every shift alike, those that stick out halved."""
+        length = len(self.patterns[0])
+        first = np.arange(1 - length, self.steps)
+        inside = (first >= 0) & (first + length <= self.steps)
+        return np.asarray(by_pattern[:, None] * np.where(inside, 1.0, 0.5))
+
+    def _corners(self, pattern: tuple[int, ...]) -> Iterator[tuple[float, NDArray[np.int64], NDArray[np.int64]]]:
+        """For every two boundaries of a pattern the product of their signs, and their places in all shifts."""
+        turns = np.diff(pattern, prepend=0, append=0)
+        first = np.arange(1 - len(pattern), self.steps)
+        places = [(float(-turns[b]), np.clip(first + b, 0, self.steps)) for b in np.flatnonzero(turns)]
+        for (sign, place), (other_sign, other) in product(places, repeat=2):
+            yield sign * other_sign, place, other
+
+    def moment(self, weights: FloatArray) -> FloatArray:
+        """Sums over boundaries beyond s and beyond t."""
+        corners = np.zeros((self.steps + 1, self.steps + 1))
+        for pattern, row in zip(self.patterns, weights, strict=True):
+            for sign, place, other in self._corners(pattern):
+                np.add.at(corners, (place, other), sign * row)
+        beyond = np.cumsum(np.cumsum(corners[::-1, ::-1], axis=0), axis=1)[::-1, ::-1]
+        return np.asarray(beyond[1:, 1:])
+
+    def costs(self, inverse_root: FloatArray) -> FloatArray:
+        """Sums of K up to boundaries."""
+        sums = np.zeros((self.steps + 1, self.steps + 1))
+        sums[1:, 1:] = np.cumsum(np.cumsum(inverse_root, axis=0), axis=1)
+        rows = [sum(sign * sums[a, b] for sign, a, b in self._corners(pattern)) for pattern in self.patterns]
+        return np.array(rows)
+
+
+# --- Sets of changes ------------------------------------------------------------------------------------------------
+
+
+def _interval_limit(steps: int, reach: int) -> float:
+    """One event, or a cumulative count of an item that changes: every interval of at most `reach` steps occurs."""
+    weights, _ = interval_weights(reach, grid_size(reach))
+    found = _circulant_bound(_interval_pairs(weights), steps, steps)
+    if steps <= _DENSE:
+        intervals = Intervals(steps, reach)
+        found = max(found, dual_bound(intervals, intervals.spread(weights)))
+    return found
+
+
+def _interval_pairs(weights: FloatArray) -> FloatArray:
+    tails = np.cumsum(weights[::-1])[::-1]
+    return np.asarray(np.cumsum(tails[::-1])[::-1])
+
+
+def _circulant_bound(pairs: FloatArray, free: int, steps: int) -> float:
+    """The bound for long horizons, patterns being free to lie in `free` of the steps; 0 is claimed for the others."""
+    if free <= 0:
+        return 0.0
+    size = 1 << (free + len(pairs)).bit_length()
+    slack = _ROUNDING * len(pairs) * float(np.abs(pairs).sum())
+    mean = circle_mean(np.sqrt(np.maximum(power_of(pairs, size) - slack, 0.0)))
+    return float(mean * free / np.sqrt((free + len(pairs) - 1) * steps)) * (1 - 1e-9)
+
+
+def _runs_limit(steps: int, reach: int, k: int) -> float:
+    """One event, rolling counts, k > 1: patterns of at most k runs in `reach` places, after the first `reach` steps.
+
+    Every such pattern occurs there: let the event be at the first run's first step s, with k-1 other occurrences of
+    its item before or at s. At the end of each run but the last let one of them, W steps old, leave the window; at
+    the start of the next let a new one enter; and let one enter at the end of the last run. That needs steps before
+    s, where a second run begins beyond step W. Parts of patterns are patterns. So the steps from W+1 on have the bound
+    for long horizons, or that of all shifts that meet them; the first W steps are a mechanism of their own, for a
+    cumulative count.
+    """
+    patterns, weights = run_weights(reach, k)
+    pairs = np.array([pair_counts(pattern) for pattern in patterns])
+    free = steps - reach
+    found = _circulant_bound((weights[:, None] * pairs).sum(axis=0), free, steps)
+    if free > 0 and steps <= _DENSE:
+        shifts = Shifts(free, tuple(patterns))
+        block = dual_bound(shifts, shifts.spread(weights))
+        found = max(found, float(np.sqrt((free * block**2 + reach * _interval_limit(reach, reach) ** 2) / steps)))
+    return found
+
+
+@dataclass(frozen=True)
+class Suffixes:
+    """The changes 1 on [x, T], for x = 1..T."""
+
+    steps: int
+
+    def moment(self, weights: FloatArray) -> FloatArray:
+        """`X_st` is the weight of all x <= min(s, t)."""
+        sums = np.cumsum(weights)
+        index = np.arange(self.steps)
+        return np.asarray(sums[np.minimum(index[:, None], index[None, :])])
+
+    def costs(self, inverse_root: FloatArray) -> FloatArray:
+        """Sums over the lower right squares of K."""
+        sums = np.cumsum(np.cumsum(inverse_root[::-1, ::-1], axis=0), axis=1)[::-1, ::-1]
+        return np.asarray(np.diagonal(sums).copy())
+
+
+def _suffix_limit(steps: int) -> float:
+    """Beyond the dense horizon, that of blocks: a suffix of the horizon is one of the block it begins in."""
+    blocks, rest = divmod(steps, _DENSE)
+    squared = 0.0
+    if blocks:
+        squared += blocks * _DENSE * dual_bound(Suffixes(_DENSE), np.full(_DENSE, 1.0 / _DENSE)) ** 2
+    if rest:
+        squared += rest * dual_bound(Suffixes(rest), np.full(rest, 1.0 / rest)) ** 2
+    return float(np.sqrt(squared / steps))
+
+
+@dataclass(frozen=True)
+class Stationary:
+    """Sums, or averages, of changes whose products `g_s g_t` depend on the distance only: a row for each.
+
+    Weights are on the rows: sums over all shifts of a pattern, or averages over random stationary changes.
+    """
+
+    pairs: FloatArray
+
+    def moment(self, weights: FloatArray) -> FloatArray:
+        """Toeplitz."""
+        return np.asarray(linalg.toeplitz((weights[:, None] * self.pairs).sum(axis=0)))
+
+    def costs(self, inverse_root: FloatArray) -> FloatArray:
+        """By the sums of K along its diagonals."""
+        index = np.arange(len(inverse_root))
+        distances = np.abs(index[:, None] - index[None, :])
+        sums = np.bincount(distances.ravel(), inverse_root.ravel(), minlength=len(index))
+        return np.asarray((self.pairs * sums).sum(axis=1))
+
+
+def _item_limit(steps: int, length: int) -> float:
+    """One item added or removed (or changed, which includes that), for k = 1; with k-fold occurrences for every k.
+
+    Counted for `n >= W` steps, out for g >= 1, and so on, occurs from step W+1 on in any phase: with an occurrence at
+    the first step of each run, at every W-th step of it, or less, and the last one W-1 steps before its last. The
+    steps from there on are cut into blocks, each a mechanism of its own; the first W are a cumulative count of theirs.
+    """
+    blocks, rest = divmod(steps - length, _DENSE)
+    chances = [0.0, *(length * share / (1 + length * share) for share in (0.03, 0.1, 0.3, 0.6, 1.0, 2.0))]
+    squared = length * _suffix_limit(length) ** 2
+    for count, size in ((blocks, _DENSE), (1, rest)):
+        if count * size:
+            renewals = Stationary(np.array([renewal_pairs(length, a, b, size) for a, b in product(chances, repeat=2)]))
+            squared += count * size * dual_bound(renewals, np.full(len(chances) ** 2, 1.0), rounds=5) ** 2
+    return float(np.sqrt(squared / steps))
+
+
+def _square_limit(window: AnyWindow, unit: Unit, steps: int) -> float | None:
+    """Any windows on short horizons, from all changes with k = 1 (they occur for every k, with k-fold occurrences)."""
+    event = isinstance(unit, EventLevel)
+    if steps > (_SQUARE_EVENT if event else _SQUARE_ITEM):
+        return None
+    first, last = np.triu_indices(steps)
+    released = last - first < (window.max_length or steps)
+    changes = _event_squares(steps) if event else _item_squares(steps)
+    rows = np.unique(np.array([change[first, last][released] for change in changes]), axis=0)
+    return dual_bound(Listed(rows), np.full(len(rows), 1.0 / len(rows)), rounds=150)
+
+
+def _event_squares(steps: int) -> Iterator[FloatArray]:
+    for low, step, high in product(range(steps), repeat=3):
+        if low <= step <= high:
+            square = np.zeros((steps, steps))
+            square[low : step + 1, step : high + 1] = 1.0
+            yield square
+
+
+def _item_squares(steps: int) -> Iterator[FloatArray]:
+    for occurs in product((0, 1), repeat=steps):
+        before = np.concatenate([[0], np.cumsum(occurs)])
+        yield (before[None, 1:] - before[:-1, None] > 0).astype(float)

@@ -1,0 +1,148 @@
+r"""Spectra of stationary filters of least error, and the causal filters that have them.
+
+Stationary Gaussian noise of spectrum S on a long series costs, for a pattern of changes with pair counts `a_d` (ones
+at distance 0), `<a, r> = a_0 r_0 + 2 sum a_d r_d` where r is the autocorrelation with spectrum `G = 1/S`; its variance
+is the mean of `1/G` over frequencies. Filters are designed by minimising `mean(1/G) * max <a, r>`:
+
+- *intervals* (k = 1): the dual, weights w on interval lengths. By Cauchy and Schwarz
+  `mean(sqrt P)^2 <= mean(P/S) mean(S)` for `P = sum w_n |ghat_n|^2`, so the product is at least `mean(sqrt P)^2` for
+  every S, with equality at `S = sqrt P`: a concave problem in w, solved by multiplicative updates;
+- *patterns* (k > 1): the primal in `log G`, over a growing set of worst patterns, each found by the very bound that the
+  filter will be certified by.
+
+`causal_taps` factors G: the logarithm's Fourier series, its causal half, exponentiated (the minimum-phase filter).
+
+All of this is design, in floating point. What a filter costs is certified afterwards from its rounded taps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.strategies.search.descent import minimise
+
+# Power of the multiplicative updates; below 1 they settle smoothly.
+_POWER = 0.9
+# Width of the rounded kink where lags change sign, relative to the first lag, at sharpness 1.
+_SOFTNESS = 2.0
+# Frequencies are this many times as fine as the longest pattern asks for.
+_FINENESS = 16
+
+Column = FloatArray
+Oracle = Callable[[FloatArray], Column]
+
+
+def grid_size(reach: int) -> int:
+    """Points on the circle of frequencies for patterns of at most `reach` places."""
+    return max(512, 1 << (_FINENESS * reach - 1).bit_length())
+
+
+def circle_mean(values: FloatArray) -> float:
+    """The mean over the whole circle of an even function given on its half, both ends included."""
+    return float((values[0] + values[-1] + 2 * values[1:-1].sum()) / (2 * (len(values) - 1)))
+
+
+def power_of(pairs: FloatArray, size: int) -> FloatArray:
+    """The spectrum `a_0 + 2 sum a_d cos(d omega)` on the half circle."""
+    even = np.zeros(size)
+    even[: len(pairs)] = pairs
+    even[size - len(pairs) + 1 :] += pairs[1:][::-1]
+    return np.asarray(np.fft.rfft(even).real)
+
+
+def interval_weights(reach: int, size: int, rounds: int = 400) -> tuple[FloatArray, FloatArray]:
+    """Weights on the lengths 1..reach that nearly maximise `mean(sqrt P)`, and P on half a circle of `size` points."""
+    weights = np.full(reach, 1.0 / reach)
+    for step in range(rounds + 1):
+        # Pairs at distance d: sum_{n > d} w_n (n - d).
+        tails = np.cumsum(weights[::-1])[::-1]
+        power = np.maximum(power_of(np.cumsum(tails[::-1])[::-1], size), 1e-12)
+        if step == rounds:
+            break
+        lags = np.fft.irfft(1 / np.sqrt(power), size)[:reach]
+        norms = np.cumsum(np.cumsum(np.concatenate([lags[:1], 2 * lags[1:]])))
+        weights *= (norms / circle_mean(np.sqrt(power))) ** _POWER
+        weights /= weights.sum()
+    return weights, power
+
+
+def interval_spectrum(reach: int, size: int) -> FloatArray:
+    """`log G` of the filter of least error for single intervals of at most `reach` places, on the half circle."""
+    return np.asarray(-np.log(interval_weights(reach, size)[1]) / 2)
+
+
+def causal_taps(log_spectrum: FloatArray, count: int) -> FloatArray:
+    """The first taps of the causal, minimum-phase filter L with `|L|^2 = exp(log_spectrum)`; the first tap is 1."""
+    size = 2 * (len(log_spectrum) - 1)
+    series = np.fft.irfft(log_spectrum, size)
+    series[0] = 0.0
+    series[size // 2] /= 2
+    series[size // 2 + 1 :] = 0.0
+    # log G = log L + its conjugate: what is left is the part of it with non-negative powers only, log L.
+    taps = np.fft.irfft(np.exp(np.fft.rfft(series)), size)
+    return np.asarray(taps[:count])
+
+
+def patterns_spectrum(
+    start: FloatArray, columns: list[Column], oracle: Oracle, silent: NDArray[np.int64], rounds: int
+) -> FloatArray:
+    """`log G` that nearly minimises `mean(1/G) * max <a, r>` over the columns found by an oracle.
+
+    Args:
+        start: where to begin, on the half circle.
+        columns: pair counts of some patterns, all of one length.
+        oracle: from an autocorrelation to the pair counts of a pattern that it makes costly.
+        silent: for each distance, how many pairs the certificate charges where `r_d` is positive.
+        rounds: how often the oracle is asked; rounds end early where it finds nothing new.
+    """
+    reach, size = len(silent), 2 * (len(start) - 1)
+    best, log_spectrum = (np.inf, start), start
+    for step in range(rounds):
+        lags = np.fft.irfft(np.exp(log_spectrum), size)[:reach]
+        found = oracle(lags)
+        charged = float(_cost(found) @ lags + 2 * silent @ np.maximum(lags, 0))
+        error = charged * circle_mean(np.exp(-log_spectrum))
+        if error < best[0] * (1 - 1e-5):
+            best = (error, log_spectrum)
+        elif step > 10:
+            break
+        columns = [*columns, found]
+        costs = np.array([_cost(column) for column in columns])
+        log_spectrum = _descend(log_spectrum, costs, 2.0 * silent.astype(np.float64), sharpness=100.0 * (1 + step))
+        keep = np.argsort(-(costs @ np.fft.irfft(np.exp(log_spectrum), size)[:reach]))[:100]
+        columns = [columns[i] for i in sorted({*keep.tolist(), len(columns) - 1})]
+    return best[1]
+
+
+def _cost(column: Column) -> FloatArray:
+    return np.concatenate([column[:1], 2 * column[1:]])
+
+
+def _descend(start: FloatArray, costs: FloatArray, silent: FloatArray, sharpness: float) -> FloatArray:
+    """Minimise `log mean(1/G)` plus the smoothed maximum of `log <a, r>` over the columns, over log G."""
+    reach, size = costs.shape[1], 2 * (len(start) - 1)
+    share = np.full(len(start), 2.0 / size)
+    share[[0, -1]] = 1.0 / size
+    # Pairs that are charged only where lags are positive make a kink at 0, rounded off less and less.
+    first_lag = np.fft.irfft(np.exp(start), size)[0]
+    softness = _SOFTNESS / sharpness * first_lag / np.maximum(np.arange(reach), 1) ** 2
+
+    def objective(log_spectrum: FloatArray) -> tuple[float, FloatArray]:
+        spectrum = np.exp(log_spectrum)
+        lags = np.fft.irfft(spectrum, size)[:reach]
+        variance = float((share / spectrum).sum())
+        root = np.sqrt(lags**2 + softness**2)
+        values = np.maximum((costs * lags).sum(axis=1) + (silent * (lags + root)).sum() / 2, 1e-300)
+        scaled = np.log(values)
+        weights = np.exp(sharpness * (scaled - scaled.max()))
+        total = float(weights.sum())
+        per_value = weights / total / values
+        by_lag = (per_value[:, None] * costs).sum(axis=0) + per_value.sum() * silent * (1 + lags / root) / 2
+        gradient = share * np.fft.rfft(by_lag, size).real * spectrum - share / spectrum / variance
+        return float(np.log(variance) + scaled.max() + np.log(total) / sharpness), gradient
+
+    return minimise(objective, start)

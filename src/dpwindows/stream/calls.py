@@ -1,0 +1,174 @@
+"""Which steps a call closes, and whether the events handed over may be counted in them.
+
+**What a call is.** `advance` to a time T closes every step up to T. Each step is closed by one transaction, so a call
+that is interrupted has closed its first steps and no others, and published none. The same call again goes on where it
+was and returns the rows of the whole call; so does a call to a later time. A call that closed all its steps returns
+its stored rows whenever it is repeated.
+
+**Repeated events.** Events of a step that is closed are never counted again. Of a call that is repeated or goes on,
+every closed step must be handed over as it was, or no events at all: a step released again with other events would
+show, by the difference of two numbers under one and the same noise, exactly what changed.
+
+**Late events** lie in steps that earlier calls closed. By policy they are
+
+- `refuse`d: the call fails. Events that repeat a closed step exactly are passed over, so that a log may be handed over
+  as a whole each time;
+- `ignore`d: left out, event by event;
+- `move`d: counted in the first step that this call closes.
+
+*Why the guarantee covers them.* Write an occurrence as (item, time, call that hands it over). Where it is counted is a
+function m of these three and of the times at which calls closed steps, which are public: the step s of its time if its
+call closes s, nowhere (`ignore`) or the first step of its call (`move`) if an earlier call did, and nowhere before the
+stream's start. What other occurrences there are does not matter, and equal occurrences are counted one by one. So the
+released numbers are those of the counted log m(log), and if two logs differ in one occurrence, their counted logs
+differ in one occurrence or not at all; if in occurrences of one item, then in occurrences of that item; if an item is
+there with all its occurrences in one and not in the other, then so it is in the counted logs. Neighbours at event
+level, item level and under item add/remove stay neighbours, and the mechanism's guarantee holds for them. QED.
+
+Under `refuse` and `ignore` an event that several calls hand over is counted once at most: by the call that closes its
+step. Under `move` it is as many occurrences as calls that hand it over: there each event must be handed over once.
+
+It does not hold for `item-per:L`: occurrences of an item in L consecutive steps by their times may be counted further
+apart, if some of them are late. There `move` is refused; `ignore` is covered, since what is counted is counted in the
+step of its time. That exact repeats are passed over under `refuse` only is on purpose: under `move` one more late
+occurrence in a step would decide over all others in it, and m would not be a function of one occurrence.
+That a call fails is not covered, as in batch: it is for the operator, who hands over what the policy allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from dpwindows.ask.privacy import ItemPerPeriod, Unit
+from dpwindows.errors import InputError
+from dpwindows.stream.given_events import NOTHING, Handed
+from dpwindows.stream.records import Call
+
+LatePolicy = Literal["refuse", "ignore", "move"]
+POLICIES: tuple[LatePolicy, ...] = ("refuse", "ignore", "move")
+
+
+class Task(NamedTuple):
+    """What a call is to do: release the steps `first..last`, of which those up to `closed` are closed already."""
+
+    first: int
+    last: int
+    closed: int
+    known: Call | None
+
+    @property
+    def begun(self) -> bool:
+        """True if some of its steps are closed: it is a repetition, or it goes on."""
+        return self.closed >= self.first
+
+    @property
+    def finished(self) -> bool:
+        """True if all its steps are closed."""
+        return self.closed >= self.last
+
+
+def find_task(last: int, closed: int, newest: Call | None, ending: Call | None, name: Callable[[int], str]) -> Task:
+    """What a call up to the end of step `last` is to do.
+
+    Args:
+        last: the last step to be closed.
+        closed: the last step that is closed.
+        newest: the call that closed it, None if none is.
+        ending: the call that ends with step `last`, None if there is none.
+        name: how to tell a caller the end of a step.
+
+    Raises:
+        InputError: the time is before the end of the last closed step, and no call ended there.
+    """
+    if last > closed:
+        if newest is not None and newest.last > closed:
+            return Task(newest.first, last, closed, newest)
+        return Task(closed + 1, last, closed, None)
+    if ending is None:
+        raise InputError(
+            f"the stream is closed up to {name(closed)}, and no call ended at {name(last)}: give the time of an "
+            "earlier call to have its rows again, or a later time to go on"
+        )
+    return Task(ending.first, last, closed, ending)
+
+
+def require_policy(policy: object, unit: Unit) -> LatePolicy:
+    """Check a policy for late events.
+
+    Raises:
+        InputError: it is unknown, or the unit of privacy does not cover it.
+    """
+    for known in POLICIES:
+        if policy == known:
+            break
+    else:
+        raise InputError(f"late must be one of {', '.join(POLICIES)}, got {policy!r}")
+    if known == "move" and isinstance(unit, ItemPerPeriod):
+        raise InputError(
+            f"late events cannot be moved under the unit {unit.name}: an occurrence moved to a later step may leave "
+            "the period of its item, which the guarantee then no longer covers; refuse or ignore them"
+        )
+    return known
+
+
+def moved_fingerprint(
+    task: Task, handed: Handed, recorded: Callable[[int], str], policy: LatePolicy, name: Callable[[int], str]
+) -> str:
+    """Check the events of a call against the policy and against what is closed.
+
+    Args:
+        task: what the call is to do.
+        handed: the events.
+        recorded: the fingerprint of a closed step.
+        policy: what to do with late events.
+        name: how to tell a caller the end of a step.
+
+    Returns:
+        The fingerprint of the late events that are to be counted in the first step of the call; `NOTHING` if none are.
+
+    Raises:
+        InputError: there are events at or after the end of the call, closed steps of the call had other events, or
+            there are late ones and the policy refuses them.
+    """
+    if any(step > task.last for step in handed.steps):
+        raise InputError(
+            f"there are events at or after {name(task.last)}, up to which the stream is to be closed: hand over what "
+            "happened before it, and the rest with the steps it belongs to"
+        )
+    for step in range(task.first, min(task.closed, task.last) + 1):
+        if handed.of(step) != recorded(step):
+            raise _different(name(step))
+    late = [step for step in handed.steps if step < task.first]
+    moved = NOTHING if task.known is None else task.known.moved
+    if moved != NOTHING:
+        if handed.together(late) != moved:
+            raise _different(name(task.first - 1), late=True)
+        return moved
+    if not late or policy == "ignore":
+        return NOTHING
+    if policy == "move":
+        if task.begun:
+            raise _different(name(task.first - 1), late=True)
+        return handed.together(late)
+    if changed := [step for step in late if handed.of(step) != recorded(step)]:
+        raise InputError(
+            f"there are late events: {_listed([name(step) for step in changed])} closed before, and not with these "
+            "events. Hand over each event once, or say what to do with late ones: ignore them, or move them to the "
+            "first step that is closed now"
+        )
+    return NOTHING
+
+
+def _different(end: str, *, late: bool = False) -> InputError:
+    what = "the late events of this call are" if late else f"the events of the step that ends at {end} are"
+    return InputError(
+        f"{what} not the ones it was closed with. A closed step is never released again: the difference to its first "
+        "release would cancel the noise. Give the same events, or none to have the stored rows again"
+    )
+
+
+def _listed(names: list[str]) -> str:
+    shown = ", ".join(names[:3])
+    more = " and others were" if len(names) > 3 else (" was" if len(names) == 1 else " were")
+    return f"{'the step that ends at' if len(names) == 1 else 'the steps that end at'} {shown}{more}"

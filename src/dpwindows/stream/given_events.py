@@ -1,0 +1,172 @@
+"""The events handed over in one call, laid out by step beside the state, and their fingerprints.
+
+Events are read once, by the same engine and the same rules as in a batch release, into a temporary table with one row
+an item and step. The fingerprint of a step is the sum, modulo 2^128, of a keyed hash of each of its rows (item, step,
+number of occurrences): it does not depend on the order or the division of the log, and whoever does not know the key,
+which is in the state, cannot make two different steps that agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import duckdb
+import pyarrow as pa
+
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.engines.dialect import quote_text
+from dpwindows.count.engines.duckdb import EventRelation, open_events
+from dpwindows.count.engines.duckdb_progress import progress_bar
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.errors import InputError
+from dpwindows.stream.state_file import StateFile
+
+NOTHING = "0" * 32
+"""The fingerprint of a step without events."""
+
+_MODULUS = 1 << 128
+# Counts in one row, and of one item in one step, are told apart up to here.
+_MOST = 1 << 62
+_SIGNED = ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger")
+_TEXTS = ("varchar", "enum")
+
+
+@dataclass(frozen=True)
+class ItemKind:
+    """What kind of values a stream's items are: a name for messages, and the SQL type they are kept as."""
+
+    name: str
+    sql_type: str
+
+    @classmethod
+    def of(cls, type_id: str, type_name: str) -> ItemKind:
+        """The kind of a column of the engine's type; equal kinds have equal values for equal items."""
+        if type_id in _SIGNED:
+            return cls("integer", "BIGINT")
+        return cls("text" if type_id in _TEXTS else type_name, "VARCHAR")
+
+    @classmethod
+    def named(cls, name: str) -> ItemKind:
+        """The kind with a name."""
+        return cls(name, "BIGINT" if name == "integer" else "VARCHAR")
+
+
+@dataclass(frozen=True)
+class Handed:
+    """The events of one call: in the temporary table `handed` (item, step, total), and by step.
+
+    `steps` are the steps that have rows, ascending; the step after the last one of the timeline stands for everything
+    later. `kind` is None if there are no rows.
+    """
+
+    kind: ItemKind | None
+    fingerprints: Mapping[int, str]
+
+    @property
+    def steps(self) -> tuple[int, ...]:
+        """The steps that have rows, ascending."""
+        return tuple(self.fingerprints)
+
+    def of(self, step: int) -> str:
+        """The fingerprint of a step."""
+        return self.fingerprints.get(step, NOTHING)
+
+    def together(self, steps: Iterable[int]) -> str:
+        """The fingerprint of several steps."""
+        return _text(sum(int(self.of(step), 16) for step in steps))
+
+
+EMPTY = Handed(None, {})
+
+
+def hand_over(
+    state: StateFile,
+    source: object,
+    columns: EventColumns,
+    timeline: Timeline,
+    key: str,
+    *,
+    table: str | None,
+    settings: EngineSettings,
+) -> Handed:
+    """Read events into the temporary table `handed` of a state's connection.
+
+    Raises:
+        InputError: the events cannot be read as asked.
+        EngineError: the engine failed while reading.
+    """
+    with open_events(source, columns, timeline, cap=_MOST, table=table, settings=settings, later=True) as events:
+        engine = events.connection
+        engine.execute("SET TimeZone = 'UTC'")
+        item_type = engine.sql(events.sql).types[0]
+        kind = ItemKind.of(item_type.id, str(item_type))
+        # Read and grouped before it leaves that engine, so that whatever is wrong with the events shows there.
+        with progress_bar(engine, "reading events", shown=settings.progress):
+            engine.execute(_grouped_sql(events, kind))
+        with state.guarded() as connection:
+            _lay_out(connection, engine.table("grouped").to_arrow_reader(), kind)
+    with state.guarded() as connection:
+        fingerprints = _fingerprints(connection, key)
+    return Handed(kind if fingerprints else None, fingerprints)
+
+
+def forget(state: StateFile) -> None:
+    """Drop the tables that a call leaves beside the state."""
+    with state.guarded() as connection:
+        connection.execute("DROP TABLE IF EXISTS handed")
+        connection.execute("DROP TABLE IF EXISTS touched")
+
+
+def _grouped_sql(events: EventRelation, kind: ItemKind) -> str:
+    total = f"CAST(least(sum(count), {_MOST}) AS BIGINT)" if events.weighted else "count(*)"
+    item = "hex(item)" if kind.name == "BLOB" else f"CAST(item AS {kind.sql_type})"
+    rows = f"SELECT item, step, {total} AS total FROM ({events.sql}) GROUP BY item, step"
+    return f"CREATE TEMP TABLE grouped AS SELECT {item} AS item, step, total FROM ({rows})"
+
+
+def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, kind: ItemKind) -> None:
+    connection.register("arriving", rows)
+    try:
+        # In order of steps, so that reading one step skips the others.
+        connection.execute(
+            f"CREATE OR REPLACE TEMP TABLE handed AS SELECT CAST(item AS {kind.sql_type}) AS item, step, total "
+            "FROM arriving ORDER BY step"
+        )
+    finally:
+        connection.unregister("arriving")
+
+
+def _fingerprints(connection: duckdb.DuckDBPyConnection, key: str) -> dict[int, str]:
+    """The fingerprint of each step that has rows.
+
+    Step and total end in a mark that no number holds, so that different rows are different texts.
+    """
+    halves = ", ".join(
+        f"CAST(CAST('0x' || substr(hash, {at}, 16) AS UBIGINT) AS HUGEINT) AS {name}"
+        for at, name in ((1, "high"), (17, "low"))
+    )
+    text = f"{quote_text(key)} || step || ':' || total || ':' || item"
+    hashes = f"SELECT step, {halves} FROM (SELECT step, sha256({text}) AS hash FROM handed)"
+    rows = connection.execute(
+        f"SELECT step, CAST(sum(high) AS VARCHAR), CAST(sum(low) AS VARCHAR) FROM ({hashes}) "
+        "GROUP BY step ORDER BY step"
+    ).fetchall()
+    return {step: _text((int(high) << 64) + int(low)) for step, high, low in rows}
+
+
+def _text(value: int) -> str:
+    return f"{value % _MODULUS:032x}"
+
+
+def require_kind(known: ItemKind | None, found: ItemKind | None, column: str) -> None:
+    """Check that items are of the kind that the stream's first ones were.
+
+    Raises:
+        InputError: they are not.
+    """
+    if known is not None and found is not None and known != found:
+        raise InputError(
+            f"the items of this stream are of type {known.name}, as in its first events, and the column {column!r} is "
+            f"now of type {found.name}: write it as it was"
+        )

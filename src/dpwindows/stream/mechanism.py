@@ -1,0 +1,256 @@
+"""One step of a stream: exact counts in, released rows out. Everything a stream does with noise is here.
+
+A `Mechanism` is fixed when the stream is created and made of integers; what changes from step to step is its memory,
+which holds exact counts and noisy ones and must be kept as secret as the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, parse_window
+from dpwindows.kernel.accounting import GAUSSIAN, certify, noise_variance
+from dpwindows.kernel.maps.causal import Memory
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.kernel.measure import Measurement, measure_step
+from dpwindows.kernel.shapes import Problem
+from dpwindows.kernel.step_shapes import StepAnswers, StepDesign
+from dpwindows.plan.intervals import half_width_factors, half_widths
+from dpwindows.plan.stream_plan import StreamPlan
+from dpwindows.stream.saved_mechanism import Arrays, restored, stored
+
+__all__ = ["Mechanism", "StepAnswers"]
+
+# Exact counts beyond this are taken for a fault: no log of events has as many items.
+_MOST_ITEMS = 1 << 40
+
+
+@dataclass(frozen=True)
+class Mechanism:
+    """The measurements of one stream, one step at a time.
+
+    Attributes:
+        queries: what is asked, one for each measurement.
+        measurements: what is measured with what noise.
+        budget: what the whole stream may spend.
+        unit: the unit of privacy.
+        horizon: the number of steps after which the stream ends; None: it is unlimited.
+        confidence: coverage of each interval by itself.
+    """
+
+    queries: tuple[Query, ...]
+    measurements: tuple[Measurement, ...]
+    budget: Budget
+    unit: Unit
+    horizon: int | None
+    confidence: float
+
+    @classmethod
+    def of_plan(cls, plan: StreamPlan) -> Mechanism:
+        """The mechanism of a plan."""
+        return cls(
+            tuple(allotment.query for allotment in plan.allotments),
+            tuple(allotment.measurement for allotment in plan.allotments),
+            plan.budget,
+            plan.unit,
+            plan.horizon,
+            plan.confidence,
+        )
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """Every k whose "at least k" counts are needed."""
+        return tuple(sorted({k for design in self._designs for k in design.problem.thresholds}))
+
+    @property
+    def reach(self) -> int:
+        """How many steps back recent counts are needed."""
+        return max(design.shape.reach for design in self._designs)
+
+    @property
+    def needs_total(self) -> bool:
+        """Whether counts since the start are needed."""
+        return any(isinstance(design.problem.window, Cumulative) for design in self._designs)
+
+    @property
+    def _designs(self) -> list[StepDesign]:
+        designs = [measurement.design for measurement in self.measurements]
+        return [design for design in designs if isinstance(design, StepDesign)]
+
+    # --- Stored and restored ----------------------------------------------------------------------------------------
+
+    def stored(self) -> tuple[dict[str, Any], Arrays]:
+        """The mechanism as plain JSON values and integer arrays."""
+        arrays: Arrays = {}
+        entries = [
+            {
+                "window": query.window.text,
+                "measures": [[measure.kind, measure.k] for measure in query.measures],
+                "law": measurement.law,
+                "scale": measurement.scale.hex(),
+                "measured_window": design.problem.window.text,
+                "thresholds": list(design.problem.thresholds),
+                "shape": stored(design.shape, arrays, str(index)),
+                "strategy": design.strategy,
+                "sensitivity": str(design.sensitivity),
+                "moved": design.moved,
+                "proof": design.proof,
+            }
+            for index, (query, measurement, design) in enumerate(
+                zip(self.queries, self.measurements, self._designs, strict=True)
+            )
+        ]
+        return {
+            "measurements": entries,
+            "budget": self.budget.to_dict(),
+            "unit": self.unit.name,
+            "horizon": self.horizon,
+            "confidence": self.confidence,
+        }, arrays
+
+    @classmethod
+    def restored(cls, values: Mapping[str, Any], arrays: Arrays) -> Mechanism:
+        """The mechanism that `stored` described, its cost proved within its budget once more.
+
+        Raises:
+            ValueError: the values describe no mechanism that this version knows.
+            BudgetExceededError: the cost cannot be proved within the budget.
+        """
+        unit = parse_unit(values["unit"])
+        queries, measurements = [], []
+        for entry in values["measurements"]:
+            measures = tuple(Measure(kind, k) for kind, k in entry["measures"])
+            queries.append(Query(parse_window(entry["window"]), measures))
+            problem = Problem(
+                parse_window(entry["measured_window"]), 1, tuple(entry["thresholds"]), unit, entry["law"], 1.0
+            )
+            design = StepDesign(
+                problem,
+                restored(entry["shape"], arrays),
+                entry["strategy"],
+                int(entry["sensitivity"]),
+                entry["moved"],
+                entry["proof"],
+            )
+            measurements.append(Measurement(design, entry["law"], float.fromhex(entry["scale"])))
+        spent = values["budget"]
+        budget = parse_budget(spent.get("epsilon"), spent.get("delta"), spent.get("rho"))
+        certify(budget, [measurement.cost for measurement in measurements])
+        return cls(tuple(queries), tuple(measurements), budget, unit, values["horizon"], values["confidence"])
+
+    # --- One step -----------------------------------------------------------------------------------------------------
+
+    def fresh_memory(self) -> Memory:
+        """The memory before the first step."""
+        return {
+            f"{index}.{k}.{name}": value
+            for index, design in enumerate(self._designs)
+            for k in design.problem.thresholds
+            for name, value in design.shape.fresh().items()
+        }
+
+    def release_step(self, answers: StepAnswers, memory: Memory) -> tuple[pa.Table, Memory]:
+        """Measure one step under fresh noise: the rows of every window that ends at it, and the memory after it.
+
+        Guarantee: the rows of all steps together satisfy the budget (`dpwindows.kernel.measure.measure_step`) if this is
+        called once for each step, and no rows of a step are seen by anyone if it has to be called again for the step.
+
+        Args:
+            answers: the exact counts at the end of the step; steps come in order, from 1.
+            memory: what the step before returned, or `fresh_memory()`.
+
+        Returns:
+            The rows, with the columns of a release but for `start`, `end` and `consistent`; and the memory.
+        """
+        self._require_sane(answers)
+        exact = [
+            {k: design.shape.encode(answers, k, _part(memory, f"{index}.{k}.")) for k in design.problem.thresholds}
+            for index, design in enumerate(self._designs)
+        ]
+        self._require_charged(exact, answers.step)
+        noisy = measure_step(self.measurements, self.budget, exact)
+        tables: list[pa.Table] = []
+        after: Memory = {}
+        for index, (query, measurement, design) in enumerate(
+            zip(self.queries, self.measurements, self._designs, strict=True)
+        ):
+            estimates = {}
+            for k, values in noisy[index].items():
+                own = f"{index}.{k}."
+                estimates[k], kept = design.shape.decode(answers, k, values.astype(np.float64), _part(memory, own))
+                after |= {own + name: value for name, value in kept.items()}
+            tables += [self._rows(answers.step, query, measurement, measure, estimates) for measure in query.measures]
+        return pa.concat_tables(tables), after
+
+    def _require_sane(self, answers: StepAnswers) -> None:
+        if self.horizon is not None and answers.step > self.horizon:
+            raise ValueError(f"the stream ends after {self.horizon} steps, and step {answers.step} was to be released")
+        counts = [*answers.total.values(), *(int(values.max(initial=0)) for values in answers.recent.values())]
+        if max(counts, default=0) > _MOST_ITEMS:
+            raise ValueError("the exact counts of a step are beyond anything a log can hold")
+
+    def _require_charged(self, exact: list[dict[int, IntArray]], step: int) -> None:
+        for design, encoded in zip(self._designs, exact, strict=True):
+            for values in encoded.values():
+                if values.shape != (design.shape.rows_at(step),):
+                    raise ValueError(f"encoded {values.shape} numbers where the design measures another count")
+
+    def _rows(
+        self, step: int, query: Query, measurement: Measurement, measure: Measure, estimates: dict[int, FloatArray]
+    ) -> pa.Table:
+        """The rows of one measure."""
+        estimate = estimates[measure.k]
+        if measure.kind == "exactly":
+            estimate = estimate - estimates[measure.k + 1]
+        std_error, half = self._errors(step, measurement, measure)
+        first = _first_steps(query, step, len(estimate))
+        complete = not isinstance(query.window, Rolling) or step >= query.window.length
+        count = len(estimate)
+        return pa.table(
+            {
+                "window": pa.array([query.window.text] * count, pa.string()),
+                "measure": pa.array([measure.kind] * count, pa.string()),
+                "k": np.full(count, measure.k, dtype=np.int64),
+                "first_step": first,
+                "last_step": np.full(count, step, dtype=np.int64),
+                "complete": np.full(count, complete),
+                "estimate": estimate,
+                "std_error": std_error,
+                "bias_bound": np.zeros(count),
+                "lower": estimate - half,
+                "upper": estimate + half,
+            }
+        )
+
+    def _errors(self, step: int, measurement: Measurement, measure: Measure) -> tuple[FloatArray, FloatArray]:
+        """Standard errors and half widths of the estimates of one step, as in the forecast."""
+        design, parts = measurement.design, len(measure.thresholds)
+        assert isinstance(design, StepDesign)
+        variance = design.variance_at(step)
+        std_error = np.sqrt(variance * noise_variance(measurement.law, measurement.scale) * parts)
+        if measurement.law == GAUSSIAN:
+            factors = half_width_factors(np.zeros(len(variance)), self.confidence, len(variance))
+            return std_error, factors * std_error
+        return std_error, half_widths(std_error, variance, design.fourth_moment_at(step), parts, self.confidence)
+
+
+def _part(memory: Memory, prefix: str) -> Memory:
+    return {name.removeprefix(prefix): value for name, value in memory.items() if name.startswith(prefix)}
+
+
+def _first_steps(query: Query, step: int, count: int) -> IntArray:
+    """First steps of the windows that end at a step, in the order of their estimates."""
+    match query.window:
+        case Cumulative():
+            return np.ones(count, dtype=np.int64)
+        case Rolling(length=length):
+            return np.full(count, max(1, step - length + 1), dtype=np.int64)
+        case AnyWindow():
+            return np.arange(step - count + 1, step + 1, dtype=np.int64)
+    raise ValueError(f"unknown window family {query.window!r}")

@@ -1,0 +1,68 @@
+"""Mechanisms as plain values and integer arrays, and back: what a stream keeps of its plan for as long as it runs.
+
+A stream must measure with the same integers at every step, in whatever version of the library. So the integers
+themselves are stored, not how they were found.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+import numpy as np
+
+from dpwindows.ask.queries import WindowFamily, parse_window
+from dpwindows.kernel.maps.causal import CausalAnchors, CausalFilter, CausalIdentity
+from dpwindows.kernel.maps.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
+from dpwindows.kernel.maps.endless_counter import LogarithmicRows
+from dpwindows.kernel.maps.integer_maps import Filter, Identity, Tree
+from dpwindows.kernel.step_shapes import BlocksShape, SeriesShape
+
+Arrays = dict[str, np.ndarray]
+
+_CLASSES: dict[str, type] = {
+    kind.__name__: kind
+    for kind in (
+        *(BlocksShape, SeriesShape, Filter, Identity, Tree),
+        *(CausalAnchors, CausalCounter, CausalFilter, CausalIdentity, CausalTree),
+        *(ListedRows, WeightedRows, LogarithmicRows),
+    )
+}
+
+
+def stored(value: Any, arrays: Arrays, name: str) -> Any:
+    """A value as JSON; tuples and arrays of integers go to `arrays` under names that begin with `name`."""
+    if isinstance(value, WindowFamily):
+        return {"window": value.text}
+    if isinstance(value, LogarithmicRows):
+        return {"kind": "LogarithmicRows", "bits": value.bits}
+    if isinstance(value, (tuple, np.ndarray)):
+        arrays[name] = np.array(value, dtype=np.int64)
+        return {"array": name, "tuple": isinstance(value, tuple)}
+    if is_dataclass(value):
+        kept = {
+            field.name: stored(getattr(value, field.name), arrays, f"{name}.{field.name}") for field in fields(value)
+        }
+        return {"kind": type(value).__name__, **kept}
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    raise TypeError(f"{name} cannot be stored: {type(value).__name__}")
+
+
+def restored(value: Any, arrays: Arrays) -> Any:
+    """What `stored` was given.
+
+    Raises:
+        ValueError: the values name something this version does not know.
+    """
+    if not isinstance(value, dict):
+        return value
+    if "window" in value and "kind" not in value:
+        return parse_window(value["window"])
+    if "array" in value:
+        array = arrays[value["array"]]
+        return tuple(int(entry) for entry in array) if value["tuple"] else array
+    kind = _CLASSES.get(value["kind"])
+    if kind is None:
+        raise ValueError(f"this version of dpwindows knows no {value['kind']!r}")
+    return kind(**{name: restored(kept, arrays) for name, kept in value.items() if name != "kind"})

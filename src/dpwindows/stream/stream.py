@@ -1,0 +1,389 @@
+"""A stream: window counts released step by step, for years, across crashes, retries and upgrades.
+
+    plan = dw.StreamPlan([dw.Rolling(28), dw.Cumulative()], unit=dw.EventLevel(), budget=dw.ApproxDP(1.0, 1e-6))
+    dw.Stream.create("users.state", plan, item="user", time="time", start="2026-01-01", step="1d").close()
+
+    with dw.Stream.open("users.state") as stream:
+        release = stream.advance("events/2026-01-01.parquet", through="2026-01-02")
+
+**Order of things.** A step is closed by one transaction that holds everything: the items' recencies, the exact counts,
+the mechanism's memory, the noisy rows, the fingerprint of the events and a random token. Then the ledger, if there is
+one, records the token; then the rows are handed out, read back from the state. So what was handed out is on disk and
+on record, and what is not on disk was never seen: if a call fails or the machine does, the same call again returns the
+stored rows, or closes what was left.
+
+`calls` says what a repeated call returns, what becomes of late events, and why the guarantee covers them.
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpwindows import __version__
+from dpwindows.ask.timeline import Timeline, TimePoint
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import BudgetExceededError
+from dpwindows.plan.stream_plan import StreamPlan
+from dpwindows.release import files as release_files
+from dpwindows.release.release import FORMAT, Release
+from dpwindows.stream import records, schema, stream_ledger
+from dpwindows.stream.calls import LatePolicy, Task, find_task, moved_fingerprint, require_policy
+from dpwindows.stream.close_step import close_step, read_progress
+from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, forget, hand_over, require_kind
+from dpwindows.stream.mechanism import Mechanism
+from dpwindows.stream.named_arrays import digest
+from dpwindows.stream.records import Call, Creation
+from dpwindows.stream.state_file import StateFile, create_state, require_new
+
+if TYPE_CHECKING:
+    from dpwindows.ledger.ledger import Ledger
+
+
+class Stream:
+    """An open stream. Make one with `create`, open it with `open`, and close it: it is open in one place at a time.
+
+    The state file holds the data that later steps need (items and when they last occurred), exact counts and noise. It
+    is created with mode 0600; keep it as private as the log.
+    """
+
+    def __init__(
+        self,
+        state: StateFile,
+        creation: Creation,
+        mechanism: Mechanism,
+        ledger: Ledger | None,
+        settings: EngineSettings,
+    ) -> None:
+        """Use `Stream.create` or `Stream.open`."""
+        self._state, self._creation, self._mechanism = state, creation, mechanism
+        self._ledger, self._settings = ledger, settings
+
+    @classmethod
+    def create(
+        cls,
+        path: str | Path,
+        plan: StreamPlan,
+        *,
+        item: str,
+        time: str,
+        start: TimePoint,
+        step: str | int,
+        time_zone: str = "UTC",
+        count: str | None = None,
+        ledger: Ledger | None = None,
+        settings: EngineSettings | None = None,
+    ) -> Stream:
+        """Make a new stream, before any data is seen, and open it.
+
+        Args:
+            path: the state file to make; nothing may be there.
+            plan: what is released at every step, for whom and under which budget.
+            item: name of the column that identifies items.
+            time: name of the column of times (timestamp, date or integer).
+            start: first moment of the first step; events before it are left out.
+            step: length of a step, as in `Timeline`.
+            time_zone: zone of days, weeks and months and of times that carry none.
+            count: name of an optional column of multiplicities; an event is one occurrence, not one row.
+            ledger: the dataset whose total the whole budget of the stream is spent from, now.
+            settings: memory limit, spill directory, threads and progress of the engine.
+
+        Raises:
+            InputError: an argument is not legal, or there is something at the path.
+            OverBudgetError: the ledger does not hold the budget; nothing was made.
+            EngineError: the state or the ledger cannot be written.
+        """
+        if not isinstance(plan, StreamPlan):
+            raise InputError(f"plan must be a StreamPlan, got {type(plan).__name__}: a Plan is for one batch release")
+        target = Path(path).resolve()
+        require_new(target)
+        timeline = Timeline.of_length(start, plan.horizon or 1, step, time_zone)
+        values, arrays = Mechanism.of_plan(plan).stored()
+        creation = Creation(
+            state_id=secrets.token_hex(16),
+            secret=secrets.token_hex(16),
+            token=secrets.token_hex(16),
+            described=plan.describe(),
+            mechanism=values,
+            columns=EventColumns(item, time, count),
+            start=timeline.to_dict()["start"],
+            begins=int(timeline.boundary_values[0]),
+            step=timeline.to_dict()["step"],
+            time_zone=time_zone,
+            horizon=plan.horizon,
+            ledger=None if ledger is None else (str(Path(ledger.path).resolve()), ledger.dataset),
+            made_with=__version__,
+        )
+
+        def fill(connection: Any) -> None:
+            schema.make_tables(connection)
+            records.write_creation(connection, creation, arrays)
+
+        def pay() -> None:
+            if ledger is not None:
+                stream_ledger.spend(ledger, plan, creation)
+
+        create_state(target, fill, pay)
+        return cls.open(target, ledger, settings=settings)
+
+    @classmethod
+    def open(
+        cls,
+        path: str | Path,
+        ledger: Ledger | None = None,
+        *,
+        read_only: bool = False,
+        settings: EngineSettings | None = None,
+    ) -> Stream:
+        """Open a stream.
+
+        Args:
+            path: its state file.
+            ledger: where its budget is on record; by default the ledger it was created with, where that was then.
+            read_only: only `show` is wanted; the state may lie on a disk that cannot be written.
+            settings: memory limit, spill directory, threads and progress of the engine.
+
+        Raises:
+            InputError: there is no such stream, it is of a newer version, or its ledger is missing.
+            StateBehindLedgerError: the state is a restored backup or a copy; going on would release steps again.
+            EngineError: it is open elsewhere, damaged, or cannot be read or written.
+        """
+        settings = settings or EngineSettings()
+        state = StateFile(Path(path), read_only=read_only, settings=settings)
+        try:
+            schema.require_version(state)
+            creation, arrays = records.read_creation(state)
+            mechanism = _restored(state, creation, arrays)
+            found = stream_ledger.ledger_of(creation, ledger)
+            stream = cls(state, creation, mechanism, found, settings)
+            stream._record()
+        except BaseException:
+            state.close()
+            raise
+        return stream
+
+    def advance(
+        self,
+        events: Any = None,
+        through: TimePoint | None = None,
+        *,
+        empty: bool = False,
+        late: LatePolicy = "refuse",
+        table: str | None = None,
+    ) -> Release:
+        """Close every step up to a time and release the windows that end at them; or return what was released then.
+
+        Guarantee: the releases of all steps of the stream together satisfy the plan's budget for its unit of privacy,
+        also where later events depend on earlier releases. Each step is released once, with fresh noise; the same
+        call again returns the stored rows.
+
+        Args:
+            events: a path (file, glob, directory or DuckDB database), data frame, Arrow table or DuckDB relation with
+                the events of these steps. None: to have the rows of an earlier call again.
+            through: the end of the last step to close, exclusive; a step boundary. Public: never read from the data.
+            empty: say that the steps had no events, in place of `events`.
+            late: what to do with events of steps that are closed already: `refuse` them all, `ignore` them, or `move`
+                them to the first step that this call closes (`dpwindows.stream.calls` has the proof).
+            table: table to read where `events` is a DuckDB database.
+
+        Returns:
+            The rows of the steps that this call closes, or closed when it was first made.
+
+        Raises:
+            InputError: the time is no step boundary, or earlier than the last one and not a call's; events lie at or
+                after it, differ from those of a closed step, are late, or cannot be read. Nothing changed.
+            EngineError: the state cannot be written, or the engine failed; the same call again goes on or returns what
+                is stored.
+            StateBehindLedgerError: another copy of the state went on meanwhile; nothing was handed out.
+        """
+        if through is None:
+            raise InputError("through is needed: the end of the last step to close, exclusive")
+        if empty and events is not None:
+            raise InputError("give the events, or say that there were none (empty), and not both")
+        timeline = self._timeline_to(through)
+        policy = require_policy(late, self._mechanism.unit)
+        task = self._task(timeline)
+        if events is None and not empty and not task.finished:
+            raise InputError(
+                f"the steps up to {timeline.end} are not all closed: give their events, or say that there were none "
+                "(--empty; in Python empty=True)"
+            )
+        if events is not None or empty:
+            handed = EMPTY if events is None else self._hand_over(events, timeline, table)
+            moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named)
+            self._close(task, timeline, handed, moved)
+            forget(self._state)
+        self._record()
+        return self._release(task.first, task.last)
+
+    def show(self) -> Release:
+        """Everything released so far: the rows of all closed steps.
+
+        Raises:
+            InputError: no step is closed yet.
+            EngineError: the state cannot be read or is damaged.
+        """
+        closed = self.closed_steps
+        if closed == 0:
+            raise InputError("nothing has been released yet: no step of the stream is closed")
+        return self._release(1, closed)
+
+    @property
+    def closed_steps(self) -> int:
+        """How many steps are closed."""
+        return records.last_step(self._state)
+
+    @property
+    def through(self) -> str | int:
+        """The end of the last closed step; the start of the stream if none is."""
+        return self._end_of(self.closed_steps)
+
+    @property
+    def description(self) -> dict[str, Any]:
+        """How the stream was created, in plain public values: as in the metadata of its releases, and its timeline."""
+        creation = self._creation
+        timeline = {"start": creation.start, "step": creation.step, "time_zone": creation.time_zone}
+        return {**creation.described, "state_id": creation.state_id, "horizon": creation.horizon, "timeline": timeline}
+
+    def close(self) -> None:
+        """Close the state file; twice is once."""
+        self._state.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- The parts of a call ------------------------------------------------------------------------------------------
+
+    def _timeline_to(self, through: TimePoint) -> Timeline:
+        """The timeline from the start of the stream to a time."""
+        creation = self._creation
+        try:
+            timeline = Timeline(creation.start, through, creation.step, creation.time_zone)
+        except InputError as error:
+            raise InputError(f"the stream cannot be closed up to {through}: {error}") from None
+        if creation.horizon is not None and timeline.steps > creation.horizon:
+            raise InputError(
+                f"the stream ends at {self._end_of(creation.horizon)}, after {creation.horizon} steps, and cannot be "
+                f"closed up to {timeline.end}: create a new stream for what comes after"
+            )
+        return timeline
+
+    def _task(self, timeline: Timeline) -> Task:
+        closed = self.closed_steps
+        newest = records.find_call(self._state, holding=closed) if closed else None
+        self._require_same_clock(timeline, min(closed, timeline.steps))
+        ending = records.find_call(self._state, last=timeline.steps)
+        return find_task(timeline.steps, closed, newest, ending, self._named)
+
+    def _require_same_clock(self, timeline: Timeline, step: int) -> None:
+        """Check that a closed step still ends when it ended: rules of time zones change."""
+        if step == 0:
+            return
+        found = records.read_step(self._state, step)
+        if found is None or found.ends != int(timeline.boundary_values[step]):
+            raise InputError(
+                f"by the time zone rules installed here, step {step} of the stream ends at another moment than when it "
+                "was closed: install the rules (tzdata) it was closed with"
+            )
+
+    def _hand_over(self, events: Any, timeline: Timeline, table: str | None) -> Handed:
+        creation = self._creation
+        handed = hand_over(
+            *(self._state, events, creation.columns, timeline, creation.secret), table=table, settings=self._settings
+        )
+        require_kind(records.read_kind(self._state), handed.kind, creation.columns.item)
+        return handed
+
+    def _close(self, task: Task, timeline: Timeline, handed: Handed, moved: str) -> None:
+        """Close what is left of a call, step by step."""
+        if task.finished:
+            return
+        call = Call(task.first, task.last, moved)
+        progress = read_progress(self._state, self._mechanism)
+        for step in range(task.closed + 1, task.last + 1):
+            ends = int(timeline.boundary_values[step])
+            progress = close_step(self._state, self._mechanism, progress, ends=ends, call=call, handed=handed)
+
+    def _fingerprint(self, step: int) -> str:
+        found = records.read_step(self._state, step)
+        return NOTHING if found is None else found.fingerprint
+
+    def _end_of(self, step: int) -> str | int:
+        """The end of a step as a caller would write it; of step 0, the start of the stream."""
+        creation = self._creation
+        if step == 0:
+            return creation.start
+        return Timeline.of_length(creation.start, step, creation.step, creation.time_zone).to_dict()["end"]
+
+    def _named(self, step: int) -> str:
+        return str(self._end_of(step))
+
+    def _record(self) -> None:
+        """Before anything is handed out, the ledger knows it."""
+        if self._ledger is not None:
+            stream_ledger.reconcile(self._ledger, self._state, self._creation)
+
+    # --- What is handed out -------------------------------------------------------------------------------------------
+
+    def _release(self, first: int, last: int) -> Release:
+        """The stored rows of some closed steps: the same to the last bit, whenever they are asked for."""
+        creation = self._creation
+        given = records.read_released(self._state, first, last)
+        closed = records.read_step(self._state, last)
+        assert closed is not None, "the steps are closed"
+        described = {name: value for name, value in creation.described.items() if name != "versions"}
+        metadata = {
+            "format": FORMAT,
+            "release_id": digest(creation.state_id, first, last)[:32],
+            "released_at": closed.released_at,
+            **described,
+            "timeline": {
+                "start": creation.start,
+                "end": self._end_of(last),
+                "step": creation.step,
+                "time_zone": creation.time_zone,
+                "steps": last,
+            },
+            "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
+            "versions": json.loads(closed.versions),
+        }
+        return Release(self._dated(given, last), metadata)
+
+    def _dated(self, given: pa.Table, last: int) -> pa.Table:
+        """Released rows with the times of their windows, in the columns of a release."""
+        creation = self._creation
+        bounds = np.concatenate([[creation.begins], records.read_ends(self._state, last)])
+        integer = isinstance(creation.step, int)
+        kind = pa.int64() if integer else pa.timestamp("us", tz=creation.time_zone)
+        # Around pa.array, which would import pandas.
+        boundaries = pa.Array.from_buffers(kind, len(bounds), [None, pa.py_buffer(bounds)])
+        columns = {name: given[name].combine_chunks() for name in given.column_names}
+        columns |= {
+            "start": boundaries.take(pc.subtract(columns["first_step"], 1)),
+            "end": boundaries.take(columns["last_step"]),
+            "consistent": pa.nulls(given.num_rows, pa.int64()),
+        }
+        return pa.table({name: columns[name] for name in release_files.COLUMNS})
+
+
+def _restored(state: StateFile, creation: Creation, arrays: dict[str, np.ndarray]) -> Mechanism:
+    try:
+        return Mechanism.restored(creation.mechanism, arrays)
+    except (ValueError, KeyError, TypeError, BudgetExceededError) as error:
+        raise InputError(
+            f"this version of dpwindows ({__version__}) cannot go on with the stream {state.path}, made with "
+            f"{creation.made_with}: {error}"
+        ) from error

@@ -1,0 +1,102 @@
+"""What a stream and its ledger tell each other: the budget, once, and each position before its rows are handed out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpwindows.ask.timeline import Timeline
+from dpwindows.errors import InputError
+from dpwindows.plan.stream_plan import StreamPlan
+from dpwindows.stream import records
+from dpwindows.stream.records import Creation
+from dpwindows.stream.state_file import StateFile
+
+if TYPE_CHECKING:
+    from dpwindows.ledger.ledger import Ledger
+
+
+def spend(ledger: Ledger, plan: StreamPlan, creation: Creation) -> None:
+    """Pay for a whole stream, before its state can be used.
+
+    Raises:
+        OverBudgetError: the dataset's total would be exceeded; nothing was spent.
+        InputError: the dataset does not admit the stream.
+        EngineError: the ledger cannot be written.
+    """
+    ledger.spend(request(plan, creation), state=creation.state_id, token=creation.token)
+
+
+def request(plan: StreamPlan, creation: Creation) -> Any:
+    """The stream as a ledger sees it."""
+    from dpwindows.ledger.request import Request, asked_queries
+
+    asked = {
+        "queries": asked_queries(plan.queries),
+        "shares": [allotment.share for allotment in plan.allotments],
+        "strategy": plan.strategy,
+        "criterion": plan.criterion,
+        "confidence": plan.confidence,
+    }
+    timeline = Timeline.of_length(creation.start, plan.horizon or 1, creation.step, creation.time_zone)
+    columns = creation.columns
+    return Request(
+        *("stream", asked, plan.budget, plan.unit, timeline),
+        item=columns.item,
+        time=columns.time,
+        count=columns.count,
+        endless=plan.horizon is None,
+    )
+
+
+def ledger_of(creation: Creation, given: Ledger | None) -> Ledger | None:
+    """The ledger of a stream: the one given, or else the one it was created with, at the path it had then.
+
+    Raises:
+        InputError: there is no such ledger, or one was given for a stream that was created without.
+    """
+    if given is not None:
+        if creation.ledger is None:
+            raise InputError("this stream was created without a ledger: its budget is not on record there")
+        return given
+    if creation.ledger is None:
+        return None
+    from dpwindows.ledger.ledger import Ledger
+
+    try:
+        return Ledger.open(*creation.ledger)
+    except InputError as error:
+        raise InputError(
+            f"the ledger that this stream was paid from cannot be used ({error}): without it nobody can tell this "
+            "state from a copy. If it was moved, say where it is"
+        ) from None
+
+
+def reconcile(ledger: Ledger, state: StateFile, creation: Creation) -> None:
+    """Bring the ledger to where the state is, once it is clear that this state is the one that went on.
+
+    The position on record must be one that this state has been at, with its token. If it is not, the state is a backup
+    or a copy, and the steps after it were released by another file: with other noise than it would draw.
+
+    Raises:
+        StateBehindLedgerError: it is such a state.
+        InputError: the ledger has no such stream.
+        EngineError: the ledger cannot be written.
+    """
+    from dpwindows.errors import StateBehindLedgerError
+
+    recorded = ledger.position(creation.state_id)
+    closed = records.last_step(state)
+    if recorded.step > closed or token_of(state, creation, recorded.step) != recorded.token:
+        raise StateBehindLedgerError(creation.state_id, recorded_step=recorded.step, known_step=closed)
+    if recorded.step < closed:
+        token = token_of(state, creation, closed)
+        ledger.advance(creation.state_id, recorded.step, recorded.token, closed, token)
+
+
+def token_of(state: StateFile, creation: Creation, step: int) -> str:
+    """The token of the position after a step that is closed."""
+    if step == 0:
+        return creation.token
+    found = records.read_step(state, step)
+    assert found is not None, "the step is closed"
+    return found.token

@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "continual.stream": ("Stream",),
-    "continual.stream_plan": ("StreamPlan",),
+    "stream.stream": ("Stream",),
+    "plan.stream_plan": ("StreamPlan",),
     "errors": ("EngineError", "InputError", "OverBudgetError", "StateBehindLedgerError"),
-    "events": ("EngineSettings",),
-    "ledger": ("Ledger",),
-    "plan": ("Forecast", "Plan"),
-    "privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "ItemPerPeriod", "PureDP"),
-    "queries": ("AnyWindow", "Cumulative", "Rolling"),
-    "release": ("Count", "Release"),
-    "solve": ("solve_epsilon", "solve_rho"),
-    "timeline": ("Timeline",),
+    "count.events": ("EngineSettings",),
+    "ledger.ledger": ("Ledger",),
+    "plan.plan": ("Forecast", "Plan"),
+    "ask.privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "ItemPerPeriod", "PureDP"),
+    "ask.queries": ("AnyWindow", "Cumulative", "Rolling"),
+    "release.release": ("Count", "Release"),
+    "plan.solve": ("solve_epsilon", "solve_rho"),
+    "ask.timeline": ("Timeline",),
 }
 
 

@@ -26,10 +26,28 @@ from numpy.typing import NDArray
 from dpwindows.ask.privacy import Budget
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import GAUSSIAN, Cost, Law, certify
-from dpwindows.kernel.shapes import Design, PrescribedScale, moved_rows
+from dpwindows.kernel.paper.shapes import (
+    CompressedTrees,
+    CumulativeTree,
+    FixedWindowTrees,
+    TimeWindowTrees,
+    TreeForEveryStart,
+)
+from dpwindows.kernel.shapes.blocks import BlocksDesign
+from dpwindows.kernel.shapes.causal import StepDesign
+from dpwindows.kernel.shapes.counters import CountersDesign
+from dpwindows.kernel.shapes.crossed import CrossedDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.series import SeriesDesign
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
 _PIECE = 1 << 16
+# The shapes that answer for what they encode; the kernel measures no other.
+_SHAPES = (
+    *(SeriesDesign, BlocksDesign, CountersDesign, CrossedDesign, CompressedDesign, StepDesign),
+    *(CumulativeTree, TreeForEveryStart, FixedWindowTrees, TimeWindowTrees, CompressedTrees),
+)
 # Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.
 _EXACT = 1 << 60
 _RELEASED = 1 << 61
@@ -46,9 +64,9 @@ class Measurement:
     @property
     def cost(self) -> Cost:
         """What the measurement is charged."""
-        rows = moved_rows(self.design) * len(self.design.problem.thresholds)
-        squared = self.design.squared if isinstance(self.design, PrescribedScale) else None
-        return Cost(self.law, self.design.sensitivity, self.scale, rows, squared)
+        found = self.design.certificate
+        rows = found.moved * len(self.design.problem.thresholds)
+        return Cost(self.law, found.bound, self.scale, rows, found.squared)
 
 
 def measure(
@@ -132,6 +150,11 @@ def measure_step(
 
 def _require_paid(measurements: Sequence[Measurement], budget: Budget) -> None:
     """Prove the cost of measurements within a budget, before anything is drawn."""
+    unknown = {
+        type(measurement.design).__name__ for measurement in measurements if type(measurement.design) not in _SHAPES
+    }
+    if unknown:
+        raise ValueError(f"the kernel measures its own shapes only, not {', '.join(sorted(unknown))}")
     if any(measurement.law != measurement.design.problem.law for measurement in measurements):
         raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
     certify(budget, [measurement.cost for measurement in measurements])

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
-from dpwindows.kernel.shapes import Design, PrescribedScale
+from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.plan import export_factors
 from dpwindows.plan.export_factors import Arrays, describe_inner, factors, integers, shape_of
 from dpwindows.release import files as release_files

@@ -40,11 +40,14 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.windows import longest_window, window_steps
 from dpwindows.kernel.maps.integer_maps import IntegerMap
-from dpwindows.kernel.shapes import BlocksDesign, CountersDesign, Design, SeriesDesign, blocks_of
-from dpwindows.strategies.compressed import CompressedDesign
-from dpwindows.strategies.crossed_counters import CrossedDesign
-from dpwindows.strategies.paper.designs import FixedWindowTrees, TimeWindowTrees
-from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.kernel.paper.range_tree import RangeTree
+from dpwindows.kernel.paper.shapes import FixedWindowTrees, TimeWindowTrees
+from dpwindows.kernel.shapes.blocks import BlocksDesign, blocks_of
+from dpwindows.kernel.shapes.counters import CountersDesign
+from dpwindows.kernel.shapes.crossed import CrossedDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.series import SeriesDesign
 
 Arrays = dict[str, Any]
 

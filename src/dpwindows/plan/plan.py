@@ -22,9 +22,11 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, Law, laws_for, noise_variance, scales, unit_scale
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
-from dpwindows.kernel.shapes import BOUNDED_UNITS, Criterion, Design, PrescribedScale, Problem, moved_rows, score
+from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
+from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.plan.intervals import half_width_factors, half_widths
 from dpwindows.strategies import candidates
+from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.limits import limit
 
 if TYPE_CHECKING:
@@ -296,7 +298,7 @@ class Plan:
                 law,
                 [design.sensitivity for design in designs],
                 list(shares),
-                [moved_rows(design) * len(design.problem.thresholds) for design in designs],
+                [design.moved * len(design.problem.thresholds) for design in designs],
             )
             found = [
                 design.scale if isinstance(design, PrescribedScale) else scale

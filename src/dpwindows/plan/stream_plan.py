@@ -6,14 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from dpwindows.ask.privacy import Budget, EventLevel, ItemPerPeriod, Unit
+from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import Law, unit_scale
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
-from dpwindows.kernel.shapes import Criterion, Design, Problem
-from dpwindows.kernel.step_shapes import StepDesign
+from dpwindows.kernel.problem import Criterion, Problem
+from dpwindows.kernel.shapes.causal import StepDesign, horizon_of
+from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.plan import MAX_ROWS, Allotment, Plan
 from dpwindows.release.release import describe, guarantee
 from dpwindows.strategies.causal import causal_candidates
@@ -125,17 +126,10 @@ class StreamPlan(Plan):
             criterion=self.criterion,
             bits=bits,
         )
-        return list(causal_candidates(problem, self._horizon_of(window), self.strategy))
-
-    def _horizon_of(self, window: WindowFamily) -> int | None:
-        """The horizon, for families that are planned by it."""
-        longest = {Rolling: "length", AnyWindow: "max_length"}.get(type(window))
-        length = getattr(window, longest) if longest else None
-        shorter = length is not None and (self.horizon is None or length < self.horizon)
-        return None if shorter and isinstance(self.unit, (EventLevel, ItemPerPeriod)) else self.horizon
+        return list(causal_candidates(problem, horizon_of(window, self.unit, self.horizon), self.strategy))
 
     def _planned_steps(self, window: WindowFamily) -> int:
-        if (horizon := self._horizon_of(window)) is not None:
+        if (horizon := horizon_of(window, self.unit, self.horizon)) is not None:
             return horizon
         longest = window.length if isinstance(window, Rolling) else getattr(window, "max_length", None) or 1
         return max(FORECAST_STEPS, 4 * longest)

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from dpwindows.ask.privacy import ItemLevel, ItemPerPeriod
 from dpwindows.errors import InputError
-from dpwindows.kernel.shapes import Design, Problem, score
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies import (
     anchored,
     compressed,
@@ -19,20 +20,19 @@ from dpwindows.strategies import (
     crossed_counters,
     dense_counter,
     direct,
-    normalised_counter,
     optimal_filter,
     paper,
     series_filter,
     tensor_filter,
     tree,
 )
+from dpwindows.strategies.scoring import score
 
 Strategy = Callable[[Problem], Design | None]
 
 STRATEGIES: dict[str, Strategy] = {
     series_filter.NAME: series_filter.design,
     optimal_filter.NAME: optimal_filter.design,
-    normalised_counter.NAME: normalised_counter.design,
     dense_counter.NAME: dense_counter.design,
     tensor_filter.NAME: tensor_filter.design,
     counters.NAME: counters.design,

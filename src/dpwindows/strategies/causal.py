@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterator
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.errors import InputError
-from dpwindows.kernel.shapes import Problem, score
-from dpwindows.kernel.step_shapes import StepDesign
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.strategies import causal_series as along_time
 from dpwindows.strategies import causal_windows as any_windows
+from dpwindows.strategies.scoring import score
 
 STRATEGIES: tuple[Callable[[Problem, int | None], Iterator[StepDesign]], ...] = (
     along_time.twins,

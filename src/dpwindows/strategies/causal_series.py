@@ -14,16 +14,17 @@ from typing import Any
 import numpy as np
 from scipy import optimize
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.certify import differences
 from dpwindows.kernel.maps.causal import CausalAnchors, CausalFilter, CausalIdentity, CausalMap
 from dpwindows.kernel.maps.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
 from dpwindows.kernel.maps.dense import TriangularCounter
-from dpwindows.kernel.maps.endless_counter import MOST_STEPS, LogarithmicRows, cumulative_unlimited_l2
-from dpwindows.kernel.maps.integer_maps import AnchoredDifferences, Filter, FloatArray, Identity, WeightedCounter
-from dpwindows.kernel.shapes import Problem, SeriesDesign
-from dpwindows.kernel.step_shapes import SeriesShape, StepDesign
+from dpwindows.kernel.maps.endless_counter import MOST_STEPS, LogarithmicRows
+from dpwindows.kernel.maps.integer_maps import Filter, FloatArray, Identity, WeightedCounter
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import STRATEGIES, anchored
 
 # Integer weights are this fine.
@@ -71,8 +72,7 @@ def twins(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
         design = strategy(problem)
         found = twin(design.map) if isinstance(design, SeriesDesign) else None
         if design is not None and found is not None:
-            moved = moved_rows_along_time(problem, horizon, memory_of(found))
-            yield _series(problem, found, design.strategy, design.sensitivity, moved, design.proof, design.parameters)
+            yield _series(problem, horizon, found, design.strategy, design.parameters)
 
 
 def causal_anchors(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
@@ -81,15 +81,13 @@ def causal_anchors(problem: Problem, horizon: int | None) -> Iterator[StepDesign
         return
     longest = min(problem.steps, 4 * problem.window.length)
     spacings = sorted({min(longest, max(1, round(1.25**power))) for power in range(40)})
-    best = min((_best_anchors(problem, every) for every in spacings), key=lambda found: found[0])
+    best = min((_best_anchors(problem, horizon, every) for every in spacings), key=lambda found: found[0])
     found = best[1]
-    batch = AnchoredDifferences(problem.steps, found.every, found.step_weight, found.anchor_weight)
-    bound, proof = anchored.certified(problem, batch, problem.steps)
     parameters = {"every": found.every, "step_weight": found.step_weight, "anchor_weight": found.anchor_weight}
-    yield _series(problem, found, "anchored-differences", bound, 0, proof, parameters)
+    yield _series(problem, horizon, found, anchored.NAME, parameters)
 
 
-def _best_anchors(problem: Problem, every: int) -> tuple[float, CausalAnchors]:
+def _best_anchors(problem: Problem, horizon: int | None, every: int) -> tuple[float, CausalAnchors]:
     def made(ratio: float) -> CausalAnchors:
         anchor = 2.0**ratio
         largest = max(1.0, anchor)
@@ -97,10 +95,9 @@ def _best_anchors(problem: Problem, every: int) -> tuple[float, CausalAnchors]:
 
     def error(ratio: float) -> float:
         found = made(ratio)
-        batch = AnchoredDifferences(problem.steps, every, found.step_weight, found.anchor_weight)
         variance = found.variance(max(8 * every, 64))[-every:]
         worst = variance.max() if problem.criterion == "max" else variance.mean()
-        return float(np.sqrt(worst)) * anchored.certified(problem, batch, problem.steps)[0]
+        return float(np.sqrt(worst)) * differences(problem, found, horizon)[0]
 
     found = optimize.minimize_scalar(error, bounds=(-5.0, 3.0), method="bounded", options={"maxiter": 14})
     return float(found.fun), made(float(found.x))
@@ -112,21 +109,8 @@ def causal_trees(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
         return
     trees = (best_tree(problem.criterion, branching, horizon) for branching in _BRANCHINGS)
     _, tree = min(trees, key=lambda found: found[0])
-    moved_ends = 1 if isinstance(problem.unit, ItemAddRemove) else 2
-    bound = causal_tree_l1(tree.weights, moved_ends, problem.thresholds)
     parameters = {"branching": tree.branching, "weights": list(tree.weights)}
-    proof = "dpwindows.strategies.causal_series.causal_tree_l1"
-    yield _series(problem, tree, "tree", bound, 0, proof, parameters)
-
-
-def causal_tree_l1(weights: tuple[int, ...], moved_ends: int, thresholds: tuple[int, ...]) -> int:
-    """Cumulative counts through a tree of increments with a weight for each level: L1, whatever the horizon.
-
-    Proof. For each threshold g is a step (one item added or removed: `moved_ends = 1`) or an interval of one sign
-    (otherwise, 2), so its increments are +-1 at one step or at two. An increment is in at most one node of each level,
-    where it changes the number measured by the level's weight. QED.
-    """
-    return moved_ends * sum(weights) * len(thresholds)
+    yield _series(problem, horizon, tree, "tree", parameters)
 
 
 def best_tree(criterion: str, branching: int, horizon: int | None) -> tuple[float, CausalTree]:
@@ -183,41 +167,11 @@ def unlimited_counter(problem: Problem, horizon: int | None) -> Iterator[StepDes
     if problem.law != GAUSSIAN or not isinstance(problem.window, Cumulative) or horizon is not None:
         return
     rows = LogarithmicRows(problem.bits)
-    moved_ends = 1 if isinstance(problem.unit, ItemAddRemove) else 2
-    bound = cumulative_unlimited_l2(rows, moved_ends, problem.thresholds)
-    proof = "dpwindows.kernel.maps.endless_counter.cumulative_unlimited_l2"
-    yield _series(problem, CausalCounter(rows), "logarithmic-counter", bound, MOST_STEPS, proof, {"bits": problem.bits})
-
-
-def changed_ends(problem: Problem, horizon: int | None) -> int:
-    """How many consecutive ends of windows one neighbour can change."""
-    most = MOST_STEPS if horizon is None else horizon
-    match problem.window, problem.unit:
-        case Rolling(length=length), EventLevel():
-            return min(length, most)
-        case Rolling(length=length), ItemPerPeriod(steps=period):
-            return min(length + period - 1, most)
-    return most
-
-
-def moved_rows_along_time(problem: Problem, horizon: int | None, memory: int) -> int:
-    """How many rows a neighbour can change where each row looks back `memory` ends."""
-    most = MOST_STEPS if horizon is None else horizon
-    return min(most, changed_ends(problem, horizon) + memory)
-
-
-def memory_of(causal_map: CausalMap) -> int:
-    """How many ends before its own a row of the map looks at."""
-    match causal_map:
-        case CausalFilter(taps=taps):
-            return len(taps) - 1
-        case CausalIdentity():
-            return 0
-    return MOST_STEPS
+    yield _series(problem, horizon, CausalCounter(rows), "logarithmic-counter", {"bits": problem.bits})
 
 
 def _series(
-    problem: Problem, found: CausalMap, name: str, bound: int, moved: int, proof: str, parameters: Mapping[str, Any]
+    problem: Problem, horizon: int | None, found: CausalMap, name: str, parameters: Mapping[str, Any]
 ) -> StepDesign:
     assert isinstance(problem.window, (Cumulative, Rolling))
-    return StepDesign(problem, SeriesShape(problem.window, found), name, bound, moved, proof, dict(parameters))
+    return StepDesign(problem, SeriesShape(problem.window, found), name, horizon, dict(parameters))

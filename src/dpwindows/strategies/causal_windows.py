@@ -15,15 +15,14 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.bounds import rectangles, sensitivity
 from dpwindows.kernel.maps.causal import CausalFilter, CausalIdentity, CausalMap
 from dpwindows.kernel.maps.integer_maps import Filter, FloatArray, Identity, Tree
-from dpwindows.kernel.shapes import Problem
-from dpwindows.kernel.step_shapes import BlocksShape, StepDesign
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
 from dpwindows.strategies.causal_series import best_tree
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.square import event_cost
@@ -42,14 +41,9 @@ def crossed_filters(problem: Problem, horizon: int | None) -> Iterator[StepDesig
         alpha, decay = search(error, longest)
         bits = problem.bits // 2 + 1
         taps = integer_taps(alpha, decay, extent, bits)
-        bound = rectangles.any_tensor_event_l2(taps, width, extent, problem.thresholds)
         shape = BlocksShape(longest, width, extent, Filter(width, taps[:width]), CausalFilter(taps), backward)
         parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "width": width, "bits_per_axis": bits}
-        proof = "dpwindows.kernel.bounds.rectangles.any_tensor_event_l2"
-        moved = _moved(shape)
-        yield StepDesign(
-            problem, shape, "tensor-filter", bound, moved, proof, parameters | {"starts_backward": backward}
-        )
+        yield StepDesign(problem, shape, "tensor-filter", horizon, parameters | {"starts_backward": backward})
 
 
 def _filters_error(problem: Problem, sizes: tuple[int, int, int], backward: bool, alpha: float, decay: float) -> float:
@@ -79,26 +73,11 @@ def crossed_trees(problem: Problem, horizon: int | None) -> Iterator[StepDesign]
     longest = longest_window(problem.window, problem.steps)
     for width in _widths(longest, horizon):
         extent = _extent(width, longest, horizon)
-        met = -(-extent // width)
         starts = min((Tree(width, b) for b in _below(width)), key=lambda tree: tree.levels * _rms(tree.variance()))
         _, ends = min((best_tree("rms", b, extent) for b in _below(extent)), key=lambda found: found[0])
-        bound = crossed_trees_l1(starts.levels, ends.weights, met, problem.thresholds)
         shape = BlocksShape(longest, width, extent, starts, ends)
         parameters = {"start_branching": starts.branching, "branching": ends.branching, "weights": list(ends.weights)}
-        proof = "dpwindows.strategies.causal_windows.crossed_trees_l1"
-        yield StepDesign(problem, shape, "tree", bound, 0, proof, parameters | {"width": width})
-
-
-def crossed_trees_l1(
-    start_levels: int, end_weights: tuple[int, ...], blocks_met: int, thresholds: tuple[int, ...]
-) -> int:
-    """Any windows, one occurrence added or removed, through a tree on a block's starts and a weighted one on its ends.
-
-    Proof. In each block of starts an event meets (at most `blocks_met`), threshold k changes on k rectangles
-    (`dpwindows.kernel.bounds.sensitivity`), whose two-dimensional increments are +1 or -1 at four corners each. A corner is in one
-    node of each level of either tree, and changes the product of two nodes by the weight of the ends' level. QED.
-    """
-    return 4 * sum(thresholds) * blocks_met * start_levels * sum(end_weights)
+        yield StepDesign(problem, shape, "tree", horizon, parameters | {"width": width})
 
 
 def start_counters(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
@@ -106,61 +85,18 @@ def start_counters(problem: Problem, horizon: int | None) -> Iterator[StepDesign
     if not _applies(problem) or isinstance(problem.unit, EventLevel):
         return
     longest = longest_window(problem.window, problem.steps)
-    starts = _starts_moved(problem, longest, horizon)
     formal = not isinstance(problem.unit, ItemAddRemove)
     counter: CausalMap
     parameters: dict[str, Any]
     if problem.law == GAUSSIAN:
         alpha, decay = search(lambda alpha, decay: _counter_error(problem, longest, formal, alpha, decay), longest)
         taps = integer_taps(alpha, decay, longest, problem.bits)
-        counter, bound = CausalFilter(taps), start_counters_l2(taps, longest, starts, problem.thresholds, formal=formal)
-        proof, parameters = "start_counters_l2", {"alpha": alpha, "decay": decay, "taps": len(taps)}
+        counter, parameters = CausalFilter(taps), {"alpha": alpha, "decay": decay, "taps": len(taps)}
     else:
         _, tree = min((best_tree(problem.criterion, b, longest) for b in _below(longest)), key=lambda found: found[0])
-        counter, bound = tree, start_trees_l1(tree.weights, starts, problem.thresholds, formal=formal)
-        proof, parameters = "start_trees_l1", {"branching": tree.branching, "weights": list(tree.weights)}
+        counter, parameters = tree, {"branching": tree.branching, "weights": list(tree.weights)}
     shape = BlocksShape(longest, 1, longest, Identity(1), counter)
-    yield StepDesign(
-        problem,
-        shape,
-        "counters",
-        bound,
-        starts * longest,
-        f"dpwindows.strategies.causal_windows.{proof}",
-        parameters,
-    )
-
-
-def _starts_moved(problem: Problem, longest: int, horizon: int | None) -> int:
-    """How many starts have windows that one neighbour can change: all, or those of windows that meet the period."""
-    if isinstance(problem.unit, ItemPerPeriod):
-        met = longest + problem.unit.steps - 1
-        return met if horizon is None else min(met, horizon)
-    assert horizon is not None, "item level needs a horizon"
-    return horizon
-
-
-def start_counters_l2(
-    taps: tuple[int, ...], longest: int, starts: int, thresholds: tuple[int, ...], *, formal: bool
-) -> int:
-    """Any windows of at most `longest` steps, one item changed in the windows of `starts` starts: squared L2.
-
-    Proof. For each start a and threshold `f(a, .)` is 1 from some end on, for an item at all and for what it was
-    before. One item added or removed: the counter's filter answers `C(0), C(1), ...`, at most `sum_{m<n} C(m)^2` over
-    n <= longest ends. Changed in any way (`formal`): `f - f'` is one interval of one sign, at most the longest norm of
-    an interval over as many ends. Occurrences changed within L consecutive steps change only windows that meet them,
-    whose starts are at most longest + L - 1. Squared norms of starts and thresholds add. QED.
-    """
-    return len(thresholds) * starts * sensitivity.step_norms(taps, longest, np.square, formal=formal)[longest]
-
-
-def start_trees_l1(weights: tuple[int, ...], starts: int, thresholds: tuple[int, ...], *, formal: bool) -> int:
-    """Any windows, one item changed in the windows of `starts` starts, through a weighted tree for every start: L1.
-
-    Proof. As in `start_counters_l2`: for each start and threshold the increments along ends change at one end (one
-    item added or removed) or at two, each in at most one node of each level, by the level's weight. QED.
-    """
-    return (2 if formal else 1) * sum(weights) * starts * len(thresholds)
+    yield StepDesign(problem, shape, "counters", horizon, parameters)
 
 
 def _counter_error(problem: Problem, longest: int, formal: bool, alpha: float, decay: float) -> float:
@@ -176,13 +112,8 @@ def each_alone(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
         return
     longest = longest_window(problem.window, problem.steps)
     unit = 2**problem.bits if problem.law == GAUSSIAN else 1
-    event = isinstance(problem.unit, EventLevel)
-    # A step is in the windows of n steps at n places.
-    touched = longest * (longest + 1) // 2 if event else _starts_moved(problem, longest, horizon) * longest
-    cells = sensitivity.direct_cells(touched, touched, problem.thresholds, event=event)
     shape = BlocksShape(longest, 1, longest, Identity(1), CausalIdentity(unit))
-    proof = "dpwindows.kernel.bounds.sensitivity.direct_cells"
-    yield StepDesign(problem, shape, "direct", cells * unit**2, touched, proof, {})
+    yield StepDesign(problem, shape, "direct", horizon, {})
 
 
 def _applies(problem: Problem) -> bool:
@@ -200,12 +131,6 @@ def _extent(width: int, longest: int, horizon: int | None) -> int:
     """How many ends are measured with a block of starts."""
     whole = width + longest - 1
     return whole if horizon is None else min(whole, horizon)
-
-
-def _moved(shape: BlocksShape) -> int:
-    """All numbers of the blocks that one event meets."""
-    met = -(-shape.reach // shape.width)
-    return met * shape.reach * shape.starts.rows
 
 
 def _below(length: int) -> list[int]:

@@ -8,9 +8,10 @@ from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.bounds import period_sensitivity, sensitivity
 from dpwindows.kernel.maps.integer_maps import Filter
-from dpwindows.kernel.shapes import CountersDesign, Design, Problem
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.counters import CountersDesign
+from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps, search
 
 NAME = "counters"
@@ -42,23 +43,10 @@ def design(problem: Problem) -> Design | None:
 
     alpha, decay = search(error, longest)
     taps = integer_taps(alpha, decay, longest, problem.bits)
-    bound, proof = _certified(problem, taps, longest)
     return CountersDesign(
         problem,
         NAME,
-        bound,
-        proof,
         {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits},
         map=Filter(longest, taps),
         causal=True,
     )
-
-
-def _certified(problem: Problem, taps: tuple[int, ...], longest: int) -> tuple[int, str]:
-    """The certified squared L2 sensitivity, and the name of its proof."""
-    steps, thresholds, unit = problem.steps, problem.thresholds, problem.unit
-    if isinstance(unit, ItemPerPeriod):
-        value = period_sensitivity.any_counters_period_l2(taps, longest, unit.steps, steps, thresholds)
-        return value, "dpwindows.kernel.bounds.period_sensitivity.any_counters_period_l2"
-    value = sensitivity.any_counters_l2(taps, longest, steps, thresholds, formal=isinstance(unit, ItemLevel))
-    return value, "dpwindows.kernel.bounds.sensitivity.any_counters_l2"

@@ -17,10 +17,11 @@ import numpy as np
 from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Cumulative
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.bounds.pattern_sensitivity import cumulative_triangular_add_remove_l2
 from dpwindows.kernel.maps.dense import TriangularCounter
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.kernel.shapes import Criterion, Design, Problem, SeriesDesign
+from dpwindows.kernel.problem import Criterion, Problem
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies.search.limits import Suffixes
 
 NAME = "dense-counter"
@@ -41,9 +42,7 @@ def design(problem: Problem) -> Design | None:
     weights = np.rint(factor * 2.0**problem.bits).astype(np.int64)
     if not (np.diagonal(weights) > 0).all():
         return None
-    bound = cumulative_triangular_add_remove_l2(weights, problem.thresholds)
-    proof = "dpwindows.kernel.bounds.pattern_sensitivity.cumulative_triangular_add_remove_l2"
-    return SeriesDesign(problem, NAME, bound, proof, {"bits": problem.bits}, map=TriangularCounter(weights))
+    return SeriesDesign(problem, NAME, {"bits": problem.bits}, map=TriangularCounter(weights))
 
 
 @lru_cache(maxsize=8)

@@ -18,7 +18,6 @@ import numpy as np
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.bounds import pattern_sensitivity
 from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN, place_price, some_lengths
 from dpwindows.kernel.bounds.run_patterns import (
     Lags,
@@ -27,9 +26,11 @@ from dpwindows.kernel.bounds.run_patterns import (
     memory_for,
     recent_pattern,
 )
-from dpwindows.kernel.bounds.sensitivity import cumulative_filter_item_l2, most_runs
+from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.maps.integer_maps import Filter, FloatArray
-from dpwindows.kernel.shapes import BOUNDED_UNITS, Design, Problem, SeriesDesign
+from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies.search.fractional import LONGEST
 from dpwindows.strategies.search.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
 
@@ -71,26 +72,7 @@ def design(problem: Problem) -> Design | None:
         k = max(thresholds)
         spectrum = _runs_spectrum(steps, (most_runs(k, length, steps),), min(length, steps) if k == 1 else 1)
     taps = _rounded(causal_taps(spectrum, LONGEST), problem.bits)
-    bound, proof = _certified(problem, taps, length)
-    parameters = {"taps": len(taps), "bits": problem.bits}
-    return SeriesDesign(problem, NAME, bound, proof, parameters, map=Filter(steps, taps))
-
-
-def _certified(problem: Problem, taps: tuple[int, ...], length: int) -> tuple[int, str]:
-    steps, thresholds = problem.steps, problem.thresholds
-    if isinstance(problem.window, Cumulative):
-        # For one threshold the bounds for an event and for an item are the same.
-        return cumulative_filter_item_l2(
-            taps, steps, thresholds
-        ), "dpwindows.kernel.bounds.sensitivity.cumulative_filter_item_l2"
-    if problem.unit == ItemPerPeriod(1):
-        value = pattern_sensitivity.rolling_patterns_period_l2(taps, length, 1, steps, thresholds)
-        return value, "dpwindows.kernel.bounds.pattern_sensitivity.rolling_patterns_period_l2"
-    if isinstance(problem.unit, EventLevel):
-        bound = pattern_sensitivity.rolling_patterns_event_l2
-    else:
-        bound = pattern_sensitivity.rolling_patterns_add_remove_l2
-    return bound(taps, length, steps, thresholds), f"dpwindows.kernel.bounds.pattern_sensitivity.{bound.__name__}"
+    return SeriesDesign(problem, NAME, {"taps": len(taps), "bits": problem.bits}, map=Filter(steps, taps))
 
 
 def _rounded(taps: FloatArray, bits: int) -> tuple[int, ...]:

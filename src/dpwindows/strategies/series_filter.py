@@ -15,16 +15,15 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds import period_sensitivity, sensitivity
-from dpwindows.kernel.bounds.pattern_sensitivity import rolling_patterns_event_l2, rolling_patterns_period_l2
 from dpwindows.kernel.maps.integer_maps import Filter
-from dpwindows.kernel.shapes import BOUNDED_UNITS, Design, Problem, SeriesDesign
+from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 
 NAME = "filter"
 # Up to this horizon the search charges a cumulative filter exactly as the certificate does.
 _EXACT_SEARCH = 512
-# Cross terms between runs are worked out up to this many cells (thresholds times squared length): a few seconds.
-_CHAINED = 10_000_000
 
 
 def design(problem: Problem) -> Design | None:
@@ -44,55 +43,8 @@ def design(problem: Problem) -> Design | None:
 
     alpha, decay = search(error, reach)
     taps = integer_taps(alpha, decay, problem.steps, problem.bits)
-    bound, proof = _certified(problem, taps)
-    return SeriesDesign(
-        problem,
-        NAME,
-        bound,
-        proof,
-        {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits},
-        map=Filter(problem.steps, taps),
-    )
-
-
-def _certified(problem: Problem, taps: tuple[int, ...]) -> tuple[int, str]:
-    """The certified squared L2 sensitivity of integer taps, and the name of its proof."""
-    steps, thresholds = problem.steps, problem.thresholds
-    if isinstance(problem.window, Rolling):
-        length = problem.window.length
-        if isinstance(problem.unit, (ItemPerPeriod, ItemLevel)):
-            return _certified_signed(problem, taps, length)
-        if isinstance(problem.unit, EventLevel):
-            bound, proof = sensitivity.rolling_filter_event_l2, "rolling_filter_event_l2"
-        else:
-            bound, proof = sensitivity.rolling_filter_add_remove_l2, "rolling_filter_add_remove_l2"
-        apart = bound(taps, length, steps, thresholds)
-        reach = min(length, steps)
-        if isinstance(problem.unit, EventLevel) and sum(thresholds) > 1 and sum(thresholds) * reach**2 <= _CHAINED:
-            together = rolling_patterns_event_l2(taps, length, steps, thresholds)
-            if together < apart:
-                return together, "dpwindows.kernel.bounds.pattern_sensitivity.rolling_patterns_event_l2"
-        return apart, f"dpwindows.kernel.bounds.sensitivity.{proof}"
-    if isinstance(problem.unit, ItemAddRemove):
-        response = [int(value) for value in sensitivity.prefix_sums(taps, steps)]
-        value = sensitivity.cumulative_counter_add_remove_l2(response, [1] * steps, steps, thresholds)
-        return value, "dpwindows.kernel.bounds.sensitivity.cumulative_counter_add_remove_l2"
-    if isinstance(problem.unit, EventLevel):
-        value = sensitivity.cumulative_filter_event_l2(taps, steps, thresholds)
-        return value, "dpwindows.kernel.bounds.sensitivity.cumulative_filter_event_l2"
-    value = sensitivity.cumulative_filter_item_l2(taps, steps, thresholds)
-    return value, "dpwindows.kernel.bounds.sensitivity.cumulative_filter_item_l2"
-
-
-def _certified_signed(problem: Problem, taps: tuple[int, ...], length: int) -> tuple[int, str]:
-    """Rolling counts of an item that changes: the lesser of two bounds."""
-    span = problem.unit.steps if isinstance(problem.unit, ItemPerPeriod) else problem.steps
-    arguments = taps, length, span, problem.steps, problem.thresholds
-    apart = period_sensitivity.rolling_filter_period_l2(*arguments)
-    together = rolling_patterns_period_l2(*arguments)
-    if together < apart:
-        return together, "dpwindows.kernel.bounds.pattern_sensitivity.rolling_patterns_period_l2"
-    return apart, "dpwindows.kernel.bounds.period_sensitivity.rolling_filter_period_l2"
+    parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
+    return SeriesDesign(problem, NAME, parameters, map=Filter(problem.steps, taps))
 
 
 def _real_bound(problem: Problem, taps: np.ndarray, horizon: int) -> float:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.kernel.shapes import Criterion, Problem
+from dpwindows.kernel.problem import Criterion, Problem
 
 # Offsets of an event at which its cost is estimated, and lengths of short intervals as parts of the mean length.
 _OFFSETS, _PARTS = 9, (0.0, 0.1, 0.3)

@@ -13,9 +13,11 @@ from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.bounds import rectangles
 from dpwindows.kernel.maps.integer_maps import Filter
-from dpwindows.kernel.shapes import BlocksDesign, Design, Problem, score
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.blocks import BlocksDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.square import block_widths, event_cost
 
@@ -39,12 +41,9 @@ def _best_square(problem: Problem, width: int) -> Design:
     # kernel's bounds on integers.
     bits = problem.bits // 2 + 1
     taps = integer_taps(alpha, decay, extent, bits)
-    bound = rectangles.any_tensor_event_l2(taps, width, extent, problem.thresholds)
     return BlocksDesign(
         problem,
         NAME,
-        bound,
-        "dpwindows.kernel.bounds.rectangles.any_tensor_event_l2",
         {"alpha": alpha, "decay": decay, "taps": len(taps), "width": width, "bits_per_axis": bits},
         width=width,
         make_map=lambda size: Filter(size, taps[:size]),

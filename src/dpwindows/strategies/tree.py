@@ -15,23 +15,18 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import LAPLACE
-from dpwindows.kernel.bounds import period_sensitivity, sensitivity
 from dpwindows.kernel.maps.integer_maps import Tree
 from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.shapes import (
-    BOUNDED_UNITS,
-    BlocksDesign,
-    CountersDesign,
-    Criterion,
-    Design,
-    Problem,
-    SeriesDesign,
-    score,
-)
+from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
+from dpwindows.kernel.shapes.blocks import BlocksDesign
+from dpwindows.kernel.shapes.counters import CountersDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.strategies.scoring import score
 from dpwindows.strategies.square import block_variance, block_widths
 
 NAME = "tree"
@@ -60,7 +55,7 @@ def design(problem: Problem) -> Design | None:
         return None
     longest = longest_window(problem.window, problem.steps)
     if isinstance(problem.unit, ItemPerPeriod):
-        return _for_every_start(problem, problem.unit.steps, longest)
+        return _for_every_start(problem, longest)
     if not isinstance(problem.unit, EventLevel):
         return None
     return min((_square(problem, width, longest) for width in block_widths(problem)), key=score)
@@ -74,11 +69,7 @@ def _along_time(problem: Problem) -> Design:
     else:
         found = TentTree(problem.steps, _for_series(problem.steps, problem.criterion), _unit(problem))
         parameters = {"tents": list(found.tents), "unit": found.unit}
-    moved_ends = 1 if isinstance(problem.unit, ItemAddRemove) else 2
-    bound = sensitivity.cumulative_tree_l1(found.column_total, moved_ends, problem.thresholds)
-    return SeriesDesign(
-        problem, NAME, bound, "dpwindows.kernel.bounds.sensitivity.cumulative_tree_l1", parameters, map=found
-    )
+    return SeriesDesign(problem, NAME, parameters, map=found)
 
 
 def _blocks(length: int, criterion: Criterion) -> Tree:
@@ -86,27 +77,18 @@ def _blocks(length: int, criterion: Criterion) -> Tree:
     return min(trees, key=lambda tree: _error(tree, criterion))
 
 
-def _for_every_start(problem: Problem, span: int, longest: int) -> Design:
+def _for_every_start(problem: Problem, longest: int) -> Design:
     found = TentTree(longest, _for_series(longest, problem.criterion), _unit(problem))
-    bound = period_sensitivity.any_counters_period_l1(
-        found.column_total, longest, span, problem.steps, problem.thresholds
-    )
-    proof = "dpwindows.kernel.bounds.period_sensitivity.any_counters_period_l1"
     parameters = {"tents": list(found.tents), "unit": found.unit}
-    return CountersDesign(problem, NAME, bound, proof, parameters, map=found, causal=False)
+    return CountersDesign(problem, NAME, parameters, map=found, causal=False)
 
 
 def _square(problem: Problem, width: int, longest: int) -> Design:
     extent = min(width + longest - 1, problem.steps)
     counts, unit = _for_square(width, extent, longest, problem.criterion), _unit(problem)
-    met = min(-(-extent // width), -(-problem.steps // width))
-    total = TentTree(extent, counts, unit).column_total
-    bound = sensitivity.any_tree_event_l1(total, total, met, problem.thresholds)
     return BlocksDesign(
         problem,
         NAME,
-        bound,
-        "dpwindows.kernel.bounds.sensitivity.any_tree_event_l1",
         {"tents": list(counts), "unit": unit, "width": width},
         width=width,
         make_map=lambda size: _in_proportion(counts, extent, size, unit),

@@ -19,8 +19,8 @@ from dpwindows.kernel.accounting import GAUSSIAN, certify, noise_variance
 from dpwindows.kernel.maps.causal import Memory
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.measure import Measurement, measure_step
-from dpwindows.kernel.shapes import Problem
-from dpwindows.kernel.step_shapes import StepAnswers, StepDesign
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import StepAnswers, StepDesign, horizon_of
 from dpwindows.plan.intervals import half_width_factors, half_widths
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.stream.saved_mechanism import Arrays, restored, stored
@@ -134,9 +134,7 @@ class Mechanism:
                 problem,
                 restored(entry["shape"], arrays),
                 entry["strategy"],
-                int(entry["sensitivity"]),
-                entry["moved"],
-                entry["proof"],
+                horizon_of(parse_window(entry["measured_window"]), unit, values["horizon"]),
             )
             measurements.append(Measurement(design, entry["law"], float.fromhex(entry["scale"])))
         spent = values["budget"]

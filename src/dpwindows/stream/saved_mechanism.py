@@ -16,7 +16,7 @@ from dpwindows.kernel.maps.causal import CausalAnchors, CausalFilter, CausalIden
 from dpwindows.kernel.maps.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
 from dpwindows.kernel.maps.integer_maps import Filter, Identity, Tree
-from dpwindows.kernel.step_shapes import BlocksShape, SeriesShape
+from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape
 
 Arrays = dict[str, np.ndarray]
 

@@ -18,6 +18,7 @@ from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signe
 from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, memory_for, neighbour_bound, recent_bound
 from dpwindows.kernel.bounds.sensitivity import Thresholds, interval_norms, most_runs
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges, priced_bound
+from dpwindows.kernel.proofs import proves
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
@@ -35,6 +36,7 @@ _PAIRED = 128
 _PARTS = 1024
 
 
+@proves("rolling-patterns-event")
 @lru_cache(maxsize=256)
 def rolling_patterns_event_l2(taps: tuple[int, ...], length: int, steps: int, thresholds: tuple[int, ...]) -> int:
     """Rolling counts, one occurrence added or removed.
@@ -63,6 +65,7 @@ def rolling_patterns_event_l2(taps: tuple[int, ...], length: int, steps: int, th
     return priced(price, 20 * _SEARCH_CELLS) << lags.shift
 
 
+@proves("rolling-patterns-presence")
 @lru_cache(maxsize=256)
 def rolling_patterns_add_remove_l2(taps: tuple[int, ...], length: int, steps: int, thresholds: tuple[int, ...]) -> int:
     """Rolling counts, one item added or removed.
@@ -85,6 +88,7 @@ def rolling_patterns_add_remove_l2(taps: tuple[int, ...], length: int, steps: in
     return total
 
 
+@proves("rolling-patterns-period")
 @lru_cache(maxsize=256)
 def rolling_patterns_period_l2(
     taps: tuple[int, ...], length: int, span: int, steps: int | None, thresholds: tuple[int, ...]
@@ -118,6 +122,7 @@ def rolling_patterns_period_l2(
     return total << lags.shift
 
 
+@proves("cumulative-matrix-presence")
 def cumulative_triangular_add_remove_l2(weights: NDArray[np.int64], thresholds: Thresholds) -> int:
     """Cumulative counts, one item added or removed, through a matrix of integers on the increments.
 

@@ -52,6 +52,7 @@ from dpwindows.kernel.bounds.sensitivity import (
     require_contracting_signs,
     runs_bound,
 )
+from dpwindows.kernel.proofs import proves
 
 
 def affected_ends(length: int, span: int, steps: int | None) -> int:
@@ -68,6 +69,7 @@ def most_signed_runs(k: int, length: int, span: int) -> int:
 # --- Rolling --------------------------------------------------------------------------------------------------------
 
 
+@proves("rolling-filter-period")
 def rolling_filter_period_l2(
     taps: Sequence[int], length: int, span: int, steps: int | None, thresholds: Thresholds
 ) -> int:
@@ -96,6 +98,7 @@ def rolling_filter_period_l2(
     return total
 
 
+@proves("rolling-differences-period")
 def rolling_differences_period_l1(
     step_weight: int,
     anchor_weight: int,
@@ -120,6 +123,7 @@ def rolling_differences_period_l1(
 # --- Any window -----------------------------------------------------------------------------------------------------
 
 
+@proves("any-counters-period")
 def any_counters_period_l2(
     taps: Sequence[int], longest: int, span: int, steps: int | None, thresholds: Thresholds
 ) -> int:
@@ -154,6 +158,7 @@ def any_counters_period_l2(
     return len(thresholds) * max(total(first) for first in range(1, steps - span + 2))
 
 
+@proves("any-trees-period")
 def any_counters_period_l1(
     column_total: int, longest: int, span: int, steps: int | None, thresholds: Thresholds
 ) -> int:

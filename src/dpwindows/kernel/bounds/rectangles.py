@@ -58,6 +58,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.kernel.bounds.sensitivity import Thresholds, interval_norms, require_contracting_signs
+from dpwindows.kernel.proofs import proves
 
 Table = NDArray[np.int64]
 
@@ -70,6 +71,7 @@ _CELLS, _LEAST_CELLS, _MOST_CELLS, _FEWEST = 250_000, 5_000, 2_000_000_000, 16
 _MOST_CUTS = 4
 
 
+@proves("any-filters-event")
 def any_tensor_event_l2(taps: Sequence[int], block: int, extent: int, thresholds: Thresholds) -> int:
     """Any windows, one occurrence added or removed, through one contracting filter on starts and on ends.
 

@@ -45,6 +45,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.kernel.proofs import proves
+
 Thresholds = Sequence[int]
 # Certificates use whole numbers; searches for parameters use the same formulas on floating-point norms.
 Norm = TypeVar("Norm", int, float)
@@ -77,10 +79,15 @@ def require_contracting_signs(taps: Sequence[int]) -> None:
     Raises:
         ValueError: the pattern does not hold (a bug in a strategy, never a fault of the input).
     """
+    if not has_contracting_signs(taps):
+        raise ValueError("the filter's integer taps do not have contracting signs")
+
+
+def has_contracting_signs(taps: Sequence[int]) -> bool:
+    """Whether taps have the sign pattern of `require_contracting_signs`."""
     tail = [-tap for tap in taps[1:]]
     ordered = all(first >= second for first, second in pairwise(tail))
-    if not (taps[0] > 0 and ordered and all(tap >= 0 for tap in tail) and sum(taps) > 0):
-        raise ValueError("the filter's integer taps do not have contracting signs")
+    return taps[0] > 0 and ordered and all(tap >= 0 for tap in tail) and sum(taps) > 0
 
 
 def interval_norms(taps: Sequence[int], longest: int) -> list[int]:
@@ -165,6 +172,7 @@ def formal_step_norms(taps: Sequence[int], longest: int) -> list[int]:
 # --- Cumulative -----------------------------------------------------------------------------------------------------
 
 
+@proves("cumulative-filter-event")
 def cumulative_filter_event_l2(taps: Sequence[int], steps: int, thresholds: Thresholds) -> int:
     """Cumulative counts, one occurrence added or removed, measured through the filter `taps`.
 
@@ -179,6 +187,7 @@ def cumulative_filter_event_l2(taps: Sequence[int], steps: int, thresholds: Thre
     return min(single, runs_bound(interval_norms(taps, steps), len(thresholds), steps, gaps=False))
 
 
+@proves("cumulative-filter-item")
 def cumulative_filter_item_l2(taps: Sequence[int], steps: int, thresholds: Thresholds) -> int:
     """Cumulative counts, one item changed arbitrarily, measured through the filter `taps`.
 
@@ -188,6 +197,7 @@ def cumulative_filter_item_l2(taps: Sequence[int], steps: int, thresholds: Thres
     return len(thresholds) * longest_interval_norm(taps, steps)
 
 
+@proves("cumulative-counter-presence")
 def cumulative_counter_add_remove_l2(
     taps: Sequence[int], weights: Sequence[int], steps: int, thresholds: Thresholds
 ) -> int:
@@ -203,6 +213,7 @@ def cumulative_counter_add_remove_l2(
     return len(thresholds) * largest
 
 
+@proves("cumulative-tree")
 def cumulative_tree_l1(column_total: int, moved_ends: int, thresholds: Thresholds) -> int:
     """Cumulative counts through a tree of increments: `moved_ends * column_total` for each threshold.
 
@@ -221,6 +232,7 @@ def cumulative_tree_l1(column_total: int, moved_ends: int, thresholds: Threshold
 # --- Rolling --------------------------------------------------------------------------------------------------------
 
 
+@proves("rolling-filter-event")
 def rolling_filter_event_l2(taps: Sequence[int], length: int, steps: int, thresholds: Thresholds) -> int:
     """Rolling counts, one occurrence added or removed, through a filter with contracting signs.
 
@@ -234,6 +246,7 @@ def rolling_filter_event_l2(taps: Sequence[int], length: int, steps: int, thresh
     return runs_bound(norms, sum(thresholds), reach, gaps=len(thresholds) == 1)
 
 
+@proves("rolling-filter-presence")
 def rolling_filter_add_remove_l2(taps: Sequence[int], length: int, steps: int, thresholds: Thresholds) -> int:
     """Rolling counts, one item added or removed, through a filter with contracting signs.
 
@@ -245,6 +258,7 @@ def rolling_filter_add_remove_l2(taps: Sequence[int], length: int, steps: int, t
     return sum(runs_bound(norms, most_starts(k, length, steps), steps, gaps=True) for k in thresholds)
 
 
+@proves("rolling-differences-event")
 def rolling_differences_event_l1(
     step_weight: int, anchor_weight: int, every: int, length: int, steps: int, thresholds: Thresholds
 ) -> int:
@@ -260,6 +274,7 @@ def rolling_differences_event_l1(
     return 2 * runs * step_weight + anchors * anchor_weight
 
 
+@proves("rolling-differences-item")
 def rolling_differences_item_l1(
     step_weight: int, anchor_weight: int, every: int, length: int, steps: int, thresholds: Thresholds, *, formal: bool
 ) -> int:
@@ -285,6 +300,7 @@ def most_runs(k: int, length: int, steps: int) -> int:
 # --- Any window -----------------------------------------------------------------------------------------------------
 
 
+@proves("any-counters-item")
 def any_counters_l2(taps: Sequence[int], reach: int, steps: int, thresholds: Thresholds, *, formal: bool) -> int:
     """Any windows, one item changed arbitrarily (`formal`) or added or removed: a filtered counter for every start.
 
@@ -299,6 +315,7 @@ def any_counters_l2(taps: Sequence[int], reach: int, steps: int, thresholds: Thr
     return len(thresholds) * sum(norms[min(reach, steps - a)] for a in range(steps))
 
 
+@proves("any-trees-event")
 def any_tree_event_l1(start_total: int, end_total: int, blocks_met: int, thresholds: Thresholds) -> int:
     """Any windows, one occurrence added or removed, through a tree of increments on starts and one on ends.
 
@@ -319,6 +336,7 @@ def any_tree_event_l1(start_total: int, end_total: int, blocks_met: int, thresho
 # --- Direct measurement ---------------------------------------------------------------------------------------------
 
 
+@proves("every-answer-by-itself")
 def direct_cells(windows_touched: int, windows: int, thresholds: Thresholds, *, event: bool) -> int:
     """Every answer measured as it is: a bound on the L1 norm and on the squared L2 norm of g alike.
 
@@ -328,3 +346,14 @@ def direct_cells(windows_touched: int, windows: int, thresholds: Thresholds, *, 
     (`period_sensitivity.affected_ends`, `any_cells_period`). QED.
     """
     return windows_touched if event else windows * len(thresholds)
+
+
+def windows_holding_a_step(steps: int, longest: int) -> int:
+    """The most windows of at most `longest` steps that hold one step of the horizon: those of the step in the middle.
+
+    Proof. A window of n steps that holds step s has `min(n, s, T-s+1, T-n+1)` places, which is largest for every n at
+    once where s is in the middle. QED.
+    """
+    middle = (steps + 1) // 2
+    starts = range(max(1, middle - longest + 1), middle + 1)
+    return sum(min(steps, start + longest - 1) - middle + 1 for start in starts)

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.kernel.bounds.sensitivity import Thresholds, step_norms
+from dpwindows.kernel.proofs import proves
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,7 @@ class Line:
     length: int
 
 
+@proves("any-crossed-item-squares")
 def crossed_counters_l2(taps: Sequence[int], lines: Sequence[Line], thresholds: Thresholds, *, formal: bool) -> int:
     """Any windows, one item changed arbitrarily (`formal`) or added or removed: squared L2 bound of crossed counters.
 
@@ -57,6 +59,7 @@ def crossed_counters_l2(taps: Sequence[int], lines: Sequence[Line], thresholds: 
     return len(thresholds) * sum(line.weight**2 * norms[line.length] for line in lines)
 
 
+@proves("any-crossed-item")
 def crossed_counters_l1(taps: Sequence[int], lines: Sequence[Line], thresholds: Thresholds, *, formal: bool) -> int:
     """Any windows, one item changed arbitrarily (`formal`) or added or removed: L1 bound of crossed counters.
 
@@ -77,6 +80,17 @@ class CrossedBlock:
     end_weights: tuple[int, ...]
 
 
+def lines_of(blocks: Sequence[CrossedBlock]) -> list[Line]:
+    """Every line of every block with its weight: the starts' lines of a block and then its ends' lines."""
+    found: list[Line] = []
+    for block in blocks:
+        starts, ends = len(block.start_weights), len(block.end_weights)
+        found += [Line(weight, ends - place) for place, weight in enumerate(block.start_weights)]
+        found += [Line(weight, min(place + 1, starts)) for place, weight in enumerate(block.end_weights)]
+    return found
+
+
+@proves("any-crossed-period-squares")
 def crossed_counters_period_l2(
     taps: Sequence[int], blocks: Sequence[CrossedBlock], span: int, steps: int, thresholds: Thresholds
 ) -> int:
@@ -96,6 +110,7 @@ def crossed_counters_period_l2(
     return len(thresholds) * _worst_span(norms, blocks, min(span, steps), steps, lambda weight: weight**2)
 
 
+@proves("any-crossed-period")
 def crossed_counters_period_l1(
     taps: Sequence[int], blocks: Sequence[CrossedBlock], span: int, steps: int, thresholds: Thresholds
 ) -> int:

@@ -19,6 +19,7 @@ import flint
 import numpy as np
 
 from dpwindows.kernel.maps.integer_maps import IntArray
+from dpwindows.kernel.proofs import proves
 
 # A stream of one-second steps gets there after 68 years.
 MOST_STEPS = 2**31
@@ -76,6 +77,7 @@ class LogarithmicRows:
             return squares + _floor(tail * flint.arb(2) ** (2 * self.bits)) + 1
 
 
+@proves("cumulative-counter-endless")
 def cumulative_unlimited_l2(rows: LogarithmicRows, moved_ends: int, thresholds: tuple[int, ...]) -> int:
     """Cumulative counts of an unlimited stream, through the logarithmic counter: squared L2.
 

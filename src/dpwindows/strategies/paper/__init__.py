@@ -28,23 +28,25 @@ from typing import Any
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.ask.windows import longest_window
-from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.shapes import Design, PrescribedScale, Problem, score
-from dpwindows.strategies import compressed
-from dpwindows.strategies.paper import bounds
-from dpwindows.strategies.paper.composition import Touched, lattice_weight, part_noise
-from dpwindows.strategies.paper.designs import (
+from dpwindows.kernel.paper import bounds
+from dpwindows.kernel.paper.range_tree import RangeTree
+from dpwindows.kernel.paper.shapes import (
     CompressedTrees,
     CumulativeTree,
     FixedWindowTrees,
+    Prescribed,
     TimeWindowTrees,
     TreeForEveryStart,
     count_blocks,
 )
-from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.strategies import compressed
+from dpwindows.strategies.paper.composition import lattice_weight, part_noise
+from dpwindows.strategies.scoring import score
 
 NAME = "paper"
-_PROOF = "dpwindows.strategies.paper.bounds"
 
 
 def design(problem: Problem) -> Design | None:
@@ -58,7 +60,7 @@ def design(problem: Problem) -> Design | None:
     groups = [
         CompressedTrees(problem, grouped.size, grouped.inner)
         for grouped in compressed.designs(problem, lambda inner: [_design(inner) or found])
-        if isinstance(grouped, compressed.CompressedDesign) and isinstance(grouped.inner, PrescribedScale)
+        if isinstance(grouped, CompressedDesign) and isinstance(grouped.inner, Prescribed)
     ]
     return min([found, *groups], key=score)
 
@@ -76,58 +78,40 @@ def _design(problem: Problem) -> Design | None:
 
 def _cumulative(problem: Problem) -> Design | None:
     tree = RangeTree(problem.steps, lattice_weight(problem))
-    touched = Touched(1, _each(problem, bounds.cumulative_points(problem.unit)), tree.levels, tree.rows)
-    noise = _noise(problem, touched)
+    noise = _noise(problem, bounds.cumulative(problem, tree))
     return None if noise is None else CumulativeTree(problem, NAME, **noise, map=tree)
 
 
 def _fixed_window(problem: Problem, length: int) -> Design | None:
     tree = RangeTree(2 * length, lattice_weight(problem))
-    blocks = count_blocks(problem.steps, length)
-    points = tuple(bounds.fixed_window_points(problem.unit, k) for k in problem.thresholds)
-    touched = Touched(bounds.fixed_window_trees(problem.unit, blocks), points, tree.levels, 2 * blocks * tree.rows)
-    noise = _noise(problem, touched)
+    noise = _noise(problem, bounds.fixed_window(problem, tree, count_blocks(problem.steps, length)))
     return None if noise is None else FixedWindowTrees(problem, NAME, **noise, tree=tree)
 
 
 def _time_window(problem: Problem) -> Design | None:
     tree = RangeTree(problem.steps, lattice_weight(problem))
-    points = tuple(bounds.time_window_points(k) for k in problem.thresholds)
-    touched = Touched(2, points, tree.levels**2, 2 * tree.rows**2)
-    noise = _noise(problem, touched)
+    noise = _noise(problem, bounds.time_window(problem, tree))
     return None if noise is None else TimeWindowTrees(problem, NAME, **noise, tree=tree)
 
 
 def _every_start(problem: Problem) -> Design | None:
     tree = RangeTree(longest_window(problem.window, problem.steps), lattice_weight(problem))
-    points = _each(problem, bounds.cumulative_points(problem.unit))
-    touched = Touched(problem.steps, points, tree.levels, problem.steps * tree.rows)
-    noise = _noise(problem, touched)
+    noise = _noise(problem, bounds.every_start(problem, tree))
     return None if noise is None else TreeForEveryStart(problem, NAME, **noise, map=tree, causal=False)
 
 
-def _each(problem: Problem, points: int) -> tuple[int, ...]:
-    return (points,) * len(problem.thresholds)
-
-
-def _noise(problem: Problem, touched: Touched) -> dict[str, Any] | None:
-    """What every shape carries: certified bounds, the paper's scale, and how it came about."""
+def _noise(problem: Problem, touched: bounds.Touched) -> dict[str, Any] | None:
+    """What every shape carries: the paper's scale, and how it came about."""
     noise = part_noise(problem, touched)
     if noise is None:
         return None
-    weight = lattice_weight(problem)
-    squared = bounds.group_privacy_l2(touched, weight)
-    gaussian = problem.law == GAUSSIAN
     return {
-        "sensitivity": squared if gaussian else bounds.group_privacy_l1(touched, weight),
-        "proof": f"{_PROOF}.{'group_privacy_l2' if gaussian else 'group_privacy_l1'}",
         "parameters": {
             "trees_touched": touched.trees,
             "points_changed": list(touched.points),
             "nodes_per_point": touched.nodes_per_point,
-            "lattice_units_per_count": weight,
+            "lattice_units_per_count": lattice_weight(problem),
             **noise.parameters(),
         },
         "scale": noise.scale,
-        "squared": squared,
     }

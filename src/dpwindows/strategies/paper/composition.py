@@ -33,20 +33,8 @@ from dataclasses import dataclass
 from dpwindows.ask.privacy import ApproxDP, Budget, PureDP
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, scales
-from dpwindows.kernel.shapes import Problem
-
-
-@dataclass(frozen=True)
-class Touched:
-    """What one neighbour can touch: `trees` for each threshold, and in each at most `points` of that threshold.
-
-    `nodes_per_point` is L, or L^2 for trees on two axes; `rows` is how many nodes there are for one threshold.
-    """
-
-    trees: int
-    points: tuple[int, ...]
-    nodes_per_point: int
-    rows: int
+from dpwindows.kernel.paper.bounds import Touched
+from dpwindows.kernel.problem import Problem
 
 
 @dataclass(frozen=True)

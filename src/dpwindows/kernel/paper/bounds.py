@@ -49,8 +49,82 @@ Sums over items: x as a function of (a, b) is a constant less `sum_{i<=k} CountA
 
 from __future__ import annotations
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, Unit
-from dpwindows.strategies.paper.composition import Touched
+from dataclasses import dataclass
+
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.certify import Certificate, NotCertifiedError
+from dpwindows.kernel.maps.integer_maps import IntegerMap
+from dpwindows.kernel.paper.range_tree import RangeTree
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.proofs import name_of, proves
+
+
+@dataclass(frozen=True)
+class Touched:
+    """What one neighbour can touch: `trees` for each threshold, and in each at most `points` of that threshold.
+
+    `nodes_per_point` is L, or L^2 for trees on two axes; `rows` is how many nodes there are for one threshold.
+    """
+
+    trees: int
+    points: tuple[int, ...]
+    nodes_per_point: int
+    rows: int
+
+
+def range_tree(problem: Problem, measured: IntegerMap) -> RangeTree:
+    """The map, if it is a range tree.
+
+    Raises:
+        NotCertifiedError: it is not.
+    """
+    if not isinstance(measured, RangeTree):
+        raise NotCertifiedError(problem, measured)
+    return measured
+
+
+def certified(problem: Problem, touched: Touched, tree: RangeTree) -> Certificate:
+    """What is proved of trees that a neighbour touches so."""
+    squared = group_privacy_l2(touched, tree.weight)
+    bound, proof = group_privacy_l1(touched, tree.weight), name_of(group_privacy_l1)
+    if problem.law == GAUSSIAN:
+        bound, proof = squared, name_of(group_privacy_l2)
+    return Certificate(bound, proof, touched.rows, squared)
+
+
+def cumulative(problem: Problem, tree: RangeTree) -> Touched:
+    """Cumulative counts: one tree."""
+    _require(problem, tree, isinstance(problem.window, Cumulative))
+    points = (cumulative_points(problem.unit),) * len(problem.thresholds)
+    return Touched(1, points, tree.levels, tree.rows)
+
+
+def fixed_window(problem: Problem, tree: RangeTree, blocks: int) -> Touched:
+    """Rolling counts: two trees for every block of steps."""
+    _require(problem, tree, isinstance(problem.window, Rolling))
+    points = tuple(fixed_window_points(problem.unit, k) for k in problem.thresholds)
+    return Touched(fixed_window_trees(problem.unit, blocks), points, tree.levels, 2 * blocks * tree.rows)
+
+
+def time_window(problem: Problem, tree: RangeTree) -> Touched:
+    """Any windows at event level: two trees on starts times ends."""
+    _require(problem, tree, isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel))
+    points = tuple(time_window_points(k) for k in problem.thresholds)
+    return Touched(2, points, tree.levels**2, 2 * tree.rows**2)
+
+
+def every_start(problem: Problem, tree: RangeTree) -> Touched:
+    """Any windows at item level: one tree for every start."""
+    _require(problem, tree, isinstance(problem.window, AnyWindow) and not isinstance(problem.unit, EventLevel))
+    points = (cumulative_points(problem.unit),) * len(problem.thresholds)
+    return Touched(problem.steps, points, tree.levels, problem.steps * tree.rows)
+
+
+def _require(problem: Problem, tree: RangeTree, applies: bool) -> None:
+    if not (applies and isinstance(problem.unit, (EventLevel, ItemLevel, ItemAddRemove))):
+        raise NotCertifiedError(problem, tree)
 
 
 def cumulative_points(unit: Unit) -> int:
@@ -73,11 +147,13 @@ def time_window_points(k: int) -> int:
     return 2 * k + 1
 
 
+@proves("paper-group-privacy")
 def group_privacy_l1(touched: Touched, weight: int) -> int:
     """L1 sensitivity over all thresholds, in lattice units (module docstring)."""
     return touched.trees * sum(touched.points) * touched.nodes_per_point * weight
 
 
+@proves("paper-group-privacy-squares")
 def group_privacy_l2(touched: Touched, weight: int) -> int:
     """Squared L2 sensitivity over all thresholds, in squared lattice units (module docstring)."""
     return touched.trees * sum(points**2 for points in touched.points) * touched.nodes_per_point * weight**2

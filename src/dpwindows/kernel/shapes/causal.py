@@ -1,8 +1,7 @@
 """What one window family measures at each step, how it is decoded, and how exact it will be.
 
-A `StepDesign` is to a stream what `strategies.design.Design` is to a batch release, and it is a `Design` as well:
-run over all steps of a horizon at once it measures and decodes the same numbers, which is how plans forecast it and
-how tests compare the two.
+A `StepDesign` is a `Design` for streams: run over all steps of a horizon at once it measures and decodes the same
+numbers, which is how plans forecast it and how tests compare the two.
 """
 
 from __future__ import annotations
@@ -14,12 +13,16 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.ask.zones import Int64Array
+from dpwindows.kernel.certify import Certificate, NotCertifiedError, along_time, moved_along_time, start_counters
+from dpwindows.kernel.certify import blocks as certified_blocks
 from dpwindows.kernel.maps.causal import CausalMap, Memory
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
-from dpwindows.kernel.shapes import Problem
+from dpwindows.kernel.maps.integer_maps import FloatArray, Identity, IntArray, IntegerMap
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.design import Design
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,10 @@ class Shape(Protocol):
 
     def moment(self, step: int, power: int) -> FloatArray:
         """Second or fourth moments of the weights of the estimates of the windows that end at a step."""
+        ...
+
+    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+        """What is proved of all steps up to the horizon (None: without end) together."""
         ...
 
 
@@ -107,6 +114,13 @@ class SeriesShape:
     def moment(self, step: int, power: int) -> FloatArray:
         """The map's."""
         return moment_of(self.map, step, power)[-1:]
+
+    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+        """That of the map along time."""
+        if problem.window != self.window:
+            raise NotCertifiedError(problem, self.map)
+        bound, proof = along_time(problem, self.map, horizon)
+        return Certificate(bound, proof, moved_along_time(problem, self.map, horizon))
 
 
 @dataclass(frozen=True)
@@ -210,6 +224,16 @@ class BlocksShape:
             known = self._known[step, power] = np.concatenate(parts)
         return known
 
+    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+        """That of the two maps over all blocks, or of the map on ends where every start is a block."""
+        if self.longest != longest_window(problem.window, horizon or self.longest):
+            raise NotCertifiedError(problem, self.starts, self.ends)
+        if self.width == 1 and self.extent == self.longest and self.starts == Identity(1):
+            return Certificate(*start_counters(problem, self.ends, self.longest, horizon))
+        bound, proof = certified_blocks(problem, [(self.starts, self.ends)], self.width, self.extent)
+        met = -(-self.extent // self.width)
+        return Certificate(bound, proof, met * self.extent * self.starts.rows)
+
     @cached_property
     def _known(self) -> dict[tuple[int, int], FloatArray]:
         return {}
@@ -222,27 +246,27 @@ class BlocksShape:
 
 
 @dataclass(frozen=True)
-class StepDesign:
-    """A causal measurement of one window family, with its certified sensitivity.
+class StepDesign(Design):
+    """A causal measurement of one window family.
 
     Attributes:
         problem: what is measured for whom; its `steps` are those a forecast is for.
         shape: the integers measured at each step, and how they are decoded.
         strategy: the name users see.
-        sensitivity: certified bound over all steps and thresholds, L1 (Laplace) or squared L2 (Gaussian).
-        moved: how many of the numbers measured for one threshold a neighbour can change at most; the others have one
-            law under both neighbours, so the lattice is charged for these only.
-        proof: dotted name of the function whose docstring proves the bound.
+        horizon: the steps after which the stream ends, which the certificate is for; None: it has no end.
         parameters: what was chosen, as plain values.
     """
 
     problem: Problem
     shape: Shape
     strategy: str
-    sensitivity: int
-    moved: int
-    proof: str
+    horizon: int | None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """That of the shape over all steps up to the horizon."""
+        return self.shape.certificate(self.problem, self.horizon)
 
     def over(self, steps: int) -> StepDesign:
         """The same design with its forecast over so many steps."""
@@ -256,10 +280,6 @@ class StepDesign:
     @property
     def _steps(self) -> range:
         return range(1, self.problem.steps + 1)
-
-    def bias_bound(self) -> FloatArray | None:
-        """None: causal designs are unbiased."""
-        return None
 
     # --- One step at a time: what a stream does -----------------------------------------------------------------
 
@@ -322,6 +342,19 @@ class StepDesign:
             square[first, last - first] = estimates
         flat = square.ravel()
         return np.asarray(flat[~np.isnan(flat)])
+
+
+def horizon_of(window: WindowFamily, unit: Unit, horizon: int | None) -> int | None:
+    """The horizon that a family's measurement is bounded by in a stream; None where it is the same without one.
+
+    A stream that ends is one without end of which later steps are never seen. So families of short windows, of which a
+    neighbour can change a bounded number, are measured alike with and without a horizon.
+    """
+    match window:
+        case Rolling(length=length) | AnyWindow(max_length=int(length)):
+            shorter = horizon is None or length < horizon
+            return None if shorter and isinstance(unit, (EventLevel, ItemPerPeriod)) else horizon
+    return horizon
 
 
 def step_answers(answers: Answers, step: int, k: int, reach: int) -> StepAnswers:

@@ -6,6 +6,7 @@ and the square of starts and ends are read through their point sets (`bounds` de
 
 from __future__ import annotations
 
+from abc import ABC
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -13,18 +14,21 @@ import numpy as np
 
 from dpwindows.ask.queries import Rolling
 from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, widen
-from dpwindows.kernel.shapes import CountersDesign, PrescribedScale, SeriesDesign, _Named
-from dpwindows.strategies.compressed import CompressedDesign
-from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.kernel.paper import bounds
+from dpwindows.kernel.paper.range_tree import RangeTree
+from dpwindows.kernel.shapes.counters import CountersDesign
+from dpwindows.kernel.shapes.design import NamedDesign
+from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.series import SeriesDesign
 
 
 @dataclass(frozen=True)
-class _Prescribed(_Named):
-    """A design whose noise scale is fixed by the paper's accounting; `squared` bounds the squared L2 norm."""
+class Prescribed(NamedDesign, ABC):
+    """A design whose noise scale is fixed by the paper's accounting."""
 
     scale: float = field(kw_only=True)
-    squared: int = field(kw_only=True)
 
     @property
     def counted(self) -> tuple[int, ...]:
@@ -33,17 +37,29 @@ class _Prescribed(_Named):
 
 
 @dataclass(frozen=True)
-class CumulativeTree(_Prescribed, SeriesDesign):
+class CumulativeTree(Prescribed, SeriesDesign):
     """Cumulative counts: one range tree over the steps at which items reach k occurrences."""
 
+    @cached_property
+    def certificate(self) -> Certificate:
+        """By group privacy of the points that a neighbour moves."""
+        tree = bounds.range_tree(self.problem, self.map)
+        return bounds.certified(self.problem, bounds.cumulative(self.problem, tree), tree)
+
 
 @dataclass(frozen=True)
-class TreeForEveryStart(_Prescribed, CountersDesign):
+class TreeForEveryStart(Prescribed, CountersDesign):
     """Any windows at item level: a cumulative range tree for every start."""
 
+    @cached_property
+    def certificate(self) -> Certificate:
+        """By group privacy of the points that a neighbour moves in every tree."""
+        tree = bounds.range_tree(self.problem, self.map)
+        return bounds.certified(self.problem, bounds.every_start(self.problem, tree), tree)
+
 
 @dataclass(frozen=True)
-class FixedWindowTrees(_Prescribed):
+class FixedWindowTrees(Prescribed):
     """Rolling counts: in each block of 2W steps one range tree of arrivals and one of departures.
 
     Block j = 0, 1, ... has its middle at step m = jW and answers the windows that end at m .. m+W-1; steps before 1
@@ -64,6 +80,11 @@ class FixedWindowTrees(_Prescribed):
     def blocks(self) -> int:
         """How many blocks there are."""
         return count_blocks(self.problem.steps, self._length)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """By group privacy of the arrivals and departures that a neighbour moves."""
+        return bounds.certified(self.problem, bounds.fixed_window(self.problem, self.tree, self.blocks), self.tree)
 
     @property
     def rows(self) -> int:
@@ -122,7 +143,7 @@ def block_of(start: int, length: int) -> int:
 
 
 @dataclass(frozen=True)
-class TimeWindowTrees(_Prescribed):
+class TimeWindowTrees(Prescribed):
     """Any windows at event level: two range trees over points in the square of starts and ends.
 
     For threshold k the first tree holds `x`, the second `x'`; both are measured through the sums of the exact counts
@@ -136,6 +157,11 @@ class TimeWindowTrees(_Prescribed):
     def counted(self) -> tuple[int, ...]:
         """Every threshold up to the largest one asked for."""
         return tuple(range(1, max(self.problem.thresholds) + 1))
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """By group privacy of the points of both trees that a neighbour moves."""
+        return bounds.certified(self.problem, bounds.time_window(self.problem, self.tree), self.tree)
 
     @property
     def rows(self) -> int:
@@ -196,17 +222,12 @@ def _mixed_differences(square: IntArray) -> IntArray:
 class CompressedTrees(CompressedDesign):
     """Time compression: a cell of the paper on groups of steps, for streams of at most one event a step."""
 
-    inner: PrescribedScale
+    inner: Prescribed
 
     @property
     def scale(self) -> float:
         """That of the inner design."""
         return self.inner.scale
-
-    @property
-    def squared(self) -> int:
-        """That of the inner design."""
-        return self.inner.squared
 
     @property
     def counted(self) -> tuple[int, ...]:

@@ -1,0 +1,381 @@
+"""How far one neighbour can move what is measured: derived from the very integers that are applied, never handed in.
+
+One table says which proof covers which measurement, by window family, unit of privacy, noise law and kind of map.
+What it does not list is refused. The functions take the integers of the maps in use, so that no caller can state a
+smaller bound than the one proved.
+
+| windows | map | event | item within L steps | item, changed | item, added or removed |
+|---|---|---|---|---|---|
+| cumulative | filter | interval | interval | interval | longest column |
+| | tree of increments | two ends | two ends | two ends | one end |
+| | counter, matrix of increments | - | - | - | longest column |
+| | counter without end | two ends | two ends | two ends | one end |
+| rolling | filter | runs | signed runs | signed runs | runs |
+| | differences and anchors | runs | signed runs | runs of both | runs |
+| any | filters on both axes | rectangles | - | - | - |
+| | trees on both axes | corners | - | - | - |
+| | counter for every start | - | starts met | starts | starts |
+| | counters crossed | - | lines met | lines | lines |
+| all | none: every answer by itself | windows met | windows met | all windows | all windows |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.ask.windows import count_windows, longest_window
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.bounds import (
+    pattern_sensitivity,
+    period_sensitivity,
+    rectangles,
+    sensitivity,
+    staircases,
+    stream_starts,
+)
+from dpwindows.kernel.maps.causal import CausalAnchors, CausalFilter, CausalIdentity, CausalMap
+from dpwindows.kernel.maps.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
+from dpwindows.kernel.maps.dense import TriangularCounter
+from dpwindows.kernel.maps.endless_counter import MOST_STEPS, LogarithmicRows, cumulative_unlimited_l2
+from dpwindows.kernel.maps.integer_maps import AnchoredDifferences, Filter, Identity, IntegerMap, Tree, WeightedCounter
+from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.proofs import name_of
+
+# Cross terms between runs are worked out up to this many cells (thresholds times squared length): a few seconds.
+_CHAINED = 10_000_000
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What is proved of one measurement.
+
+    Attributes:
+        bound: the most that one neighbour can move all that is measured, over all thresholds together: the L1 norm
+            under Laplace noise, the squared L2 norm under Gaussian noise, in (squared) lattice units.
+        proof: name of the proof (`dpwindows.kernel.proofs`).
+        moved: the most numbers, measured for one threshold, that one neighbour can change.
+        squared: under Laplace noise, a bound on the squared L2 norm too, where it is known.
+    """
+
+    bound: int
+    proof: str
+    moved: int
+    squared: int | None = None
+
+
+class NotCertifiedError(ValueError):
+    """No proof covers a measurement: a strategy proposed what the table does not list."""
+
+    def __init__(self, problem: Problem, *maps: object) -> None:
+        kinds = " and ".join(type(one).__name__ for one in maps)
+        super().__init__(
+            f"no proof covers {problem.window} windows through {kinds} for unit {problem.unit.name!r} with {problem.law} noise"
+        )
+
+
+# --- Along time -------------------------------------------------------------------------------------------------------
+
+
+def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | None) -> tuple[int, str]:
+    """Cumulative or rolling counts, one series over time through one map.
+
+    Args:
+        problem: window family, unit, law and thresholds; its `steps` are not read.
+        measured: the map that is applied.
+        steps: the horizon in steps, None if there is none.
+
+    Returns:
+        The bound and the name of its proof.
+
+    Raises:
+        NotCertifiedError: no proof covers it.
+    """
+    match measured:
+        case Filter(taps=taps) | CausalFilter(taps=taps) if problem.law == GAUSSIAN:
+            return _filter(problem, taps, steps)
+        case AnchoredDifferences() | CausalAnchors() if problem.law == LAPLACE and isinstance(problem.window, Rolling):
+            return differences(problem, measured, steps)
+        case Identity(unit=unit) | CausalIdentity(unit=unit):
+            return direct(problem, unit, steps)
+    if isinstance(problem.window, Cumulative):
+        return _counter(problem, measured, steps)
+    raise NotCertifiedError(problem, measured)
+
+
+def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple[int, str]:
+    found: list[tuple[int, str]] = []
+    contracting = sensitivity.has_contracting_signs(taps)
+    thresholds = problem.thresholds
+
+    def add(bound: Callable[..., int], *arguments: object) -> None:
+        found.append((bound(*arguments), name_of(bound)))
+
+    match problem.window, problem.unit:
+        case Rolling(length=length), EventLevel():
+            reach = length if steps is None else min(length, steps)
+            if contracting:
+                add(sensitivity.rolling_filter_event_l2, taps, length, reach, thresholds)
+            if not contracting or (sum(thresholds) > 1 and sum(thresholds) * reach**2 <= _CHAINED):
+                add(pattern_sensitivity.rolling_patterns_event_l2, taps, length, reach, thresholds)
+        case Rolling(length=length), ItemPerPeriod(steps=period):
+            if contracting:
+                add(period_sensitivity.rolling_filter_period_l2, taps, length, period, steps, thresholds)
+            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, period, steps, thresholds)
+        case Rolling(length=length), ItemLevel() if steps is not None:
+            if contracting:
+                add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds)
+            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, steps, steps, thresholds)
+        case Rolling(length=length), ItemAddRemove() if steps is not None:
+            if contracting:
+                add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds)
+            if not contracting or steps <= pattern_sensitivity.LONGEST_CHAIN:
+                add(pattern_sensitivity.rolling_patterns_add_remove_l2, taps, length, steps, thresholds)
+        case Cumulative(), ItemAddRemove() if steps is not None:
+            response = [int(value) for value in sensitivity.prefix_sums(taps, steps)]
+            add(sensitivity.cumulative_counter_add_remove_l2, response, [1] * steps, steps, thresholds)
+        case Cumulative(), EventLevel() if steps is not None and (contracting or len(thresholds) == 1):
+            add(sensitivity.cumulative_filter_event_l2, taps, steps, thresholds)
+        case Cumulative(), (ItemPerPeriod() | ItemLevel() | EventLevel()) if steps is not None:
+            # One occurrence more is a change of one item.
+            add(sensitivity.cumulative_filter_item_l2, taps, steps, thresholds)
+        case _:
+            raise NotCertifiedError(problem, Filter(1, taps))
+    return min(found)
+
+
+def differences(problem: Problem, measured: AnchoredDifferences | CausalAnchors, steps: int | None) -> tuple[int, str]:
+    """Rolling counts through anchored differences, Laplace noise; as `along_time`."""
+    assert isinstance(problem.window, Rolling)
+    weights = (measured.step_weight, measured.anchor_weight, measured.every)
+    length, thresholds = problem.window.length, problem.thresholds
+    match problem.unit:
+        case ItemPerPeriod(steps=period):
+            bound = period_sensitivity.rolling_differences_period_l1
+            return bound(*weights, length, period, steps, thresholds), name_of(bound)
+        case EventLevel():
+            reach = length if steps is None else min(length, steps)
+            event = sensitivity.rolling_differences_event_l1
+            return event(*weights, length, reach, thresholds), name_of(event)
+        case ItemLevel() | ItemAddRemove() if steps is not None:
+            item, formal = sensitivity.rolling_differences_item_l1, isinstance(problem.unit, ItemLevel)
+            return item(*weights, length, steps, thresholds, formal=formal), name_of(item)
+    raise NotCertifiedError(problem, measured)
+
+
+def _counter(problem: Problem, measured: IntegerMap | CausalMap, steps: int | None) -> tuple[int, str]:
+    """Cumulative counts through sums of increments."""
+    present = isinstance(problem.unit, ItemAddRemove)
+    ends, thresholds = 1 if present else 2, problem.thresholds
+    match measured:
+        case Tree() | TentTree() if problem.law == LAPLACE:
+            bound = sensitivity.cumulative_tree_l1
+            return bound(measured.column_total, ends, thresholds), name_of(bound)
+        case CausalTree(weights=weights) if problem.law == LAPLACE:
+            bound = sensitivity.cumulative_tree_l1
+            return bound(sum(weights), ends, thresholds), name_of(bound)
+        case WeightedCounter(taps=taps, weights=weights) if problem.law == GAUSSIAN and present:
+            column = sensitivity.cumulative_counter_add_remove_l2
+            return column(taps, weights, len(weights), thresholds), name_of(column)
+        case CausalCounter(rows=WeightedRows(taps=listed, weights=scaled)) if problem.law == GAUSSIAN and present:
+            column = sensitivity.cumulative_counter_add_remove_l2
+            return column([int(tap) for tap in listed], [int(w) for w in scaled], len(scaled), thresholds), name_of(
+                column
+            )
+        case TriangularCounter(weights=matrix) | CausalCounter(rows=ListedRows(matrix=matrix)) if (
+            problem.law == GAUSSIAN and present
+        ):
+            columns = pattern_sensitivity.cumulative_triangular_add_remove_l2
+            return columns(matrix, thresholds), name_of(columns)
+        case CausalCounter(rows=LogarithmicRows() as rows) if problem.law == GAUSSIAN:
+            return cumulative_unlimited_l2(rows, ends, thresholds), name_of(cumulative_unlimited_l2)
+    raise NotCertifiedError(problem, measured)
+
+
+def moved_along_time(problem: Problem, measured: CausalMap, steps: int | None) -> int:
+    """How many numbers one neighbour can change where each looks back over as many ends as the map remembers."""
+    match measured:
+        case CausalFilter(taps=taps):
+            memory = len(taps) - 1
+        case CausalIdentity():
+            memory = 0
+        case _:
+            memory = MOST_STEPS
+    most = MOST_STEPS if steps is None else steps
+    match problem.window, problem.unit:
+        case Rolling(length=length), EventLevel():
+            changed = min(length, most)
+        case Rolling(length=length), ItemPerPeriod(steps=period):
+            changed = min(length + period - 1, most)
+        case _:
+            changed = most
+    return min(most, changed + memory)
+
+
+# --- Every answer by itself -------------------------------------------------------------------------------------------
+
+
+def direct(problem: Problem, unit: int, steps: int | None) -> tuple[int, str]:
+    """Every answer measured as it is, on a lattice of `unit` to a count; as `along_time`, and for any windows alike."""
+    event = isinstance(problem.unit, EventLevel)
+    met = _windows_met(problem, steps) if event else 0
+    changed = 0 if event else _windows_changed(problem, steps)
+    cells = sensitivity.direct_cells(met, changed, problem.thresholds, event=event)
+    power = 2 if problem.law == GAUSSIAN else 1
+    return cells * unit**power, name_of(sensitivity.direct_cells)
+
+
+def _windows_met(problem: Problem, steps: int | None) -> int:
+    """The most windows that hold one step: for any windows those of the step in the middle."""
+    match problem.window:
+        case Rolling(length=length):
+            return length if steps is None else min(length, steps)
+        case Cumulative() if steps is not None:
+            return steps
+        case AnyWindow(max_length=int(longest)) if steps is None:
+            return longest * (longest + 1) // 2
+        case AnyWindow() if steps is not None:
+            return sensitivity.windows_holding_a_step(steps, longest_window(problem.window, steps))
+    raise NotCertifiedError(problem, Identity(1))
+
+
+def _windows_changed(problem: Problem, steps: int | None) -> int:
+    """The most windows that one changed item can change."""
+    match problem.window, problem.unit:
+        case Rolling(length=length), ItemPerPeriod(steps=period):
+            return period_sensitivity.affected_ends(length, period, steps)
+        case AnyWindow(), ItemPerPeriod(steps=period) if steps is not None:
+            return period_sensitivity.any_cells_period(longest_window(problem.window, steps), period, steps)
+        case AnyWindow(max_length=int(longest)), ItemPerPeriod(steps=period):
+            return period_sensitivity.any_cells_period(longest, period, None)
+    if steps is None:
+        raise NotCertifiedError(problem, Identity(1))
+    return count_windows(problem.window, steps)
+
+
+# --- Any windows ------------------------------------------------------------------------------------------------------
+
+
+def blocks(
+    problem: Problem,
+    axes: Sequence[tuple[IntegerMap, IntegerMap | CausalMap]],
+    width: int,
+    extent: int,
+    most: int | None = None,
+) -> tuple[int, str]:
+    """Any windows in blocks of starts, one map on the starts of a block times one map on its ends.
+
+    Args:
+        problem: window family, unit, law and thresholds.
+        axes: the map on the starts and the map on the ends of every block, as they are applied.
+        width: the starts of a block, in steps.
+        extent: the ends that are measured with a block, in steps from its first start; fewer where the horizon cuts.
+        most: how many blocks there are, None if there is no end of them.
+
+    Returns:
+        The bound and the name of its proof.
+
+    Raises:
+        NotCertifiedError: no proof covers it, or the maps of different blocks are not cut from one.
+    """
+    maps = [one for pair in axes for one in pair]
+    if isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel):
+        if problem.law == GAUSSIAN and (taps := _common_taps(maps)) is not None:
+            bound = rectangles.any_tensor_event_l2
+            return bound(taps, width, extent, problem.thresholds), name_of(bound)
+        totals = [(_column_total(starts), _column_total(ends)) for starts, ends in axes]
+        if problem.law == LAPLACE and all(min(pair) > 0 for pair in totals):
+            corners = sensitivity.any_tree_event_l1
+            met = -(-extent // width) if most is None else min(-(-extent // width), most)
+            along_starts, along_ends = (max(column) for column in zip(*totals, strict=True))
+            return corners(along_starts, along_ends, met, problem.thresholds), name_of(corners)
+    raise NotCertifiedError(problem, *axes[0])
+
+
+def _common_taps(maps: Sequence[IntegerMap | CausalMap]) -> tuple[int, ...] | None:
+    """The taps of the longest of some filters if each of the others is cut from it and they contract, else None."""
+    found = [one.taps for one in maps if isinstance(one, (Filter, CausalFilter))]
+    longest = max(found, key=len, default=())
+    pieces = len(found) == len(maps) and all(longest[: len(taps)] == taps for taps in found)
+    return longest if pieces and sensitivity.has_contracting_signs(longest) else None
+
+
+def _column_total(measured: IntegerMap | CausalMap) -> int:
+    """What the weights of one increment add up to over the rows of a tree; 0 for other maps."""
+    match measured:
+        case Tree() | TentTree():
+            return measured.column_total
+        case CausalTree(weights=weights):
+            return sum(weights)
+    return 0
+
+
+def counters(problem: Problem, measured: IntegerMap, longest: int, *, causal: bool) -> tuple[int, str]:
+    """Any windows of at most `longest` steps: for every start one map along its windows; as `along_time`.
+
+    With `causal` only the lengths that exist within the horizon are measured; otherwise the series of late starts are
+    continued by their last value.
+    """
+    steps, thresholds, unit, item = problem.steps, problem.thresholds, problem.unit, _is_item(problem)
+    match measured:
+        case Identity(unit=fine) if causal:
+            return direct(problem, fine, steps)
+        case Filter(taps=taps) if problem.law == GAUSSIAN and causal and isinstance(unit, ItemPerPeriod):
+            bound = period_sensitivity.any_counters_period_l2
+            return bound(taps, longest, unit.steps, steps, thresholds), name_of(bound)
+        case Filter(taps=taps) if problem.law == GAUSSIAN and causal and item:
+            whole, formal = sensitivity.any_counters_l2, isinstance(unit, ItemLevel)
+            return whole(taps, longest, steps, thresholds, formal=formal), name_of(whole)
+        case Tree() | TentTree() if problem.law == LAPLACE and isinstance(unit, ItemPerPeriod):
+            tree = period_sensitivity.any_counters_period_l1
+            return tree(measured.column_total, longest, unit.steps, steps, thresholds), name_of(tree)
+    raise NotCertifiedError(problem, measured)
+
+
+def start_counters(problem: Problem, measured: CausalMap, longest: int, horizon: int | None) -> tuple[int, str, int]:
+    """Any windows of a stream: for every start one causal map along its windows.
+
+    Returns:
+        The bound, the name of its proof, and how many numbers of one threshold a neighbour can change.
+
+    Raises:
+        NotCertifiedError: no proof covers it.
+    """
+    if isinstance(measured, CausalIdentity):
+        bound, proof = direct(problem, measured.unit, horizon)
+        event = isinstance(problem.unit, EventLevel)
+        return bound, proof, _windows_met(problem, horizon) if event else _windows_changed(problem, horizon)
+    if not _is_item(problem) or (horizon is None and not isinstance(problem.unit, ItemPerPeriod)):
+        raise NotCertifiedError(problem, measured)
+    starts = MOST_STEPS if horizon is None else horizon
+    if isinstance(problem.unit, ItemPerPeriod):
+        starts = min(starts, longest + problem.unit.steps - 1)
+    formal = not isinstance(problem.unit, ItemAddRemove)
+    match measured:
+        case CausalFilter(taps=taps) if problem.law == GAUSSIAN:
+            squared = stream_starts.start_counters_l2
+            return squared(taps, longest, starts, problem.thresholds, formal=formal), name_of(squared), starts * longest
+        case CausalTree(weights=weights) if problem.law == LAPLACE:
+            tree = stream_starts.start_trees_l1
+            return tree(weights, starts, problem.thresholds, formal=formal), name_of(tree), starts * longest
+    raise NotCertifiedError(problem, measured)
+
+
+def crossed(problem: Problem, taps: Sequence[int], blocks: Sequence[staircases.CrossedBlock]) -> tuple[int, str]:
+    """Any windows at item level: in each block a filtered counter for every start and one for every end; as `blocks`."""
+    if not isinstance(problem.window, AnyWindow) or not _is_item(problem):
+        raise NotCertifiedError(problem, Filter(1, tuple(taps)))
+    gaussian, thresholds = problem.law == GAUSSIAN, problem.thresholds
+    if isinstance(problem.unit, ItemPerPeriod):
+        period = staircases.crossed_counters_period_l2 if gaussian else staircases.crossed_counters_period_l1
+        return period(taps, blocks, problem.unit.steps, problem.steps, thresholds), name_of(period)
+    bound = staircases.crossed_counters_l2 if gaussian else staircases.crossed_counters_l1
+    lines, formal = staircases.lines_of(blocks), isinstance(problem.unit, ItemLevel)
+    return bound(taps, lines, thresholds, formal=formal), name_of(bound)
+
+
+def _is_item(problem: Problem) -> bool:
+    return isinstance(problem.unit, (ItemPerPeriod, ItemLevel, ItemAddRemove))

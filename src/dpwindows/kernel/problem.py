@@ -1,0 +1,37 @@
+"""What a strategy is asked: one window family for one unit of privacy and one noise law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from dpwindows.ask.privacy import Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import WindowFamily
+from dpwindows.kernel.accounting import Law
+
+Criterion = Literal["rms", "max"]
+
+# The units of privacy that have bounds; a strategy must not serve any other, nor one that its own bounds do not name.
+BOUNDED_UNITS = (EventLevel, ItemPerPeriod, ItemLevel, ItemAddRemove)
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One window family with all thresholds measured in it, for one unit of privacy and one noise law.
+
+    `bits` is the resolution of the integer lattice: one count is about `2^bits` lattice units. `noise_per_unit` is
+    the noise scale, in counts, that the budget buys for a sensitivity of 1; strategies that trade noise for bias
+    need it. `singleton` is the public promise of at most one event in each step. `budget` is what this problem may
+    spend of the whole budget, for the strategies that share it out among parts of their own.
+    """
+
+    window: WindowFamily
+    steps: int
+    thresholds: tuple[int, ...]
+    unit: Unit
+    law: Law
+    noise_per_unit: float
+    criterion: Criterion = "rms"
+    bits: int = 24
+    singleton: bool = False
+    budget: Budget | None = None

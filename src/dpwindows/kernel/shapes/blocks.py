@@ -1,0 +1,118 @@
+"""Any windows: the square of starts and ends, or blocks of it, with one integer map on each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.certify import blocks as certified
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
+from dpwindows.kernel.shapes.design import NamedDesign
+
+
+@dataclass(frozen=True)
+class Block:
+    """A rectangle of windows: `starts` first steps from `first` on, `ends` last steps from `first` on."""
+
+    first: int
+    starts: int
+    ends: int
+
+
+def blocks_of(steps: int, longest: int, width: int) -> list[Block]:
+    """Blocks of `width` starts, each with every end that a window of at most `longest` steps from them can have."""
+    return [
+        Block(first, min(width, steps - first + 1), min(width + longest - 1, steps - first + 1))
+        for first in range(1, steps + 1, width)
+    ]
+
+
+@dataclass(frozen=True)
+class BlocksDesign(NamedDesign):
+    """Any windows: in each block of starts, one map on starts times one map on ends, the ends taken last to first.
+
+    Reversing the ends leaves the sensitivity as it is and lowers the error: a filter's error grows along its axis, and
+    then no window is late on both axes.
+    """
+
+    width: int = field(kw_only=True)
+    make_map: Callable[[int], IntegerMap] = field(kw_only=True)
+
+    @cached_property
+    def _blocks(self) -> list[tuple[Block, IntegerMap, IntegerMap]]:
+        longest = longest_window(self.problem.window, self.problem.steps)
+        found = blocks_of(self.problem.steps, longest, self.width)
+        maps = {size: self.make_map(size) for block in found for size in (block.starts, block.ends)}
+        return [(block, maps[block.starts], maps[block.ends]) for block in found]
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """That of the two maps over all blocks."""
+        axes = [(starts, ends) for _, starts, ends in self._blocks]
+        extent = min(self.width + longest_window(self.problem.window, self.problem.steps) - 1, self.problem.steps)
+        bound, proof = certified(self.problem, axes, min(self.width, self.problem.steps), extent, len(axes))
+        return Certificate(bound, proof, moved=self.rows)
+
+    @property
+    def rows(self) -> int:
+        """Numbers measured over all blocks."""
+        return sum(starts.rows * ends.rows for _, starts, ends in self._blocks)
+
+    def encode(self, answers: Answers, k: int) -> IntArray:
+        """Both maps applied to each block of exact answers, one block after another."""
+        encoded = []
+        for block, starts, ends in self._blocks:
+            exact = answers.windows(k, block.first, block.starts, block.first, block.ends)[:, ::-1]
+            half = starts.encode(exact)
+            encoded.append(ends.encode(half.T).ravel())
+        return np.concatenate(encoded)
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """Both left inverses in each block, then the windows that were asked for."""
+        return np.concatenate(
+            [
+                self._asked(block, starts.decode(ends.decode(part.reshape(ends.rows, starts.rows)).T))
+                for (block, starts, ends), part in zip(self._blocks, self._split(measured), strict=True)
+            ]
+        )
+
+    def _split(self, measured: FloatArray) -> Iterator[FloatArray]:
+        position = 0
+        for _, starts, ends in self._blocks:
+            yield measured[position : position + starts.rows * ends.rows]
+            position += starts.rows * ends.rows
+
+    def _asked(self, block: Block, square: FloatArray) -> FloatArray:
+        """The released windows of a block, whose ends come reversed, in canonical order."""
+        longest = longest_window(self.problem.window, self.problem.steps)
+        spans = np.arange(block.ends)[None, :] - np.arange(block.starts)[:, None]
+        return square[:, ::-1][(spans >= 0) & (spans < longest)]
+
+    def _moment(self, of: Callable[[IntegerMap], FloatArray | None]) -> FloatArray | None:
+        known: dict[tuple[int, int], FloatArray] = {}
+        for block, starts, ends in self._blocks:
+            if (block.starts, block.ends) not in known:
+                along_starts, along_ends = of(starts), of(ends)
+                if along_starts is None or along_ends is None:
+                    return None
+                known[block.starts, block.ends] = self._asked(block, np.outer(along_starts, along_ends))
+        return np.concatenate([known[block.starts, block.ends] for block, _, _ in self._blocks])
+
+    def variance(self) -> FloatArray:
+        """Products of the two maps' variances."""
+        return self._variance
+
+    @cached_property
+    def _variance(self) -> FloatArray:
+        found = self._moment(lambda axis: axis.variance())
+        assert found is not None
+        return found
+
+    def fourth_moment(self) -> FloatArray | None:
+        """Products of the two maps' fourth moments."""
+        return self._moment(lambda axis: axis.fourth_moment())

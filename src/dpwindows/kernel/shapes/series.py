@@ -1,0 +1,63 @@
+"""Cumulative and rolling counts: one series over time through one integer map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from numpy.typing import NDArray
+
+from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
+from dpwindows.ask.windows import Answers
+from dpwindows.kernel.certify import Certificate, along_time
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
+from dpwindows.kernel.shapes.design import NamedDesign
+
+
+@dataclass(frozen=True)
+class SeriesDesign(NamedDesign):
+    """Cumulative or rolling counts as one series over time, measured through one integer map."""
+
+    map: IntegerMap = field(kw_only=True)
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """That of the map along time."""
+        bound, proof = along_time(self.problem, self.map, self.problem.steps)
+        return Certificate(bound, proof, moved=self.rows)
+
+    @property
+    def rows(self) -> int:
+        """Rows of the map."""
+        return self.map.rows
+
+    def encode(self, answers: Answers, k: int) -> IntArray:
+        """The map applied to the exact series."""
+        return self.map.encode(series(self.problem.window, answers, k))
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """The map's left inverse."""
+        return self.map.decode(measured)
+
+    def variance(self) -> FloatArray:
+        """The map's."""
+        return self._variance
+
+    @cached_property
+    def _variance(self) -> FloatArray:
+        return self.map.variance()
+
+    def fourth_moment(self) -> FloatArray | None:
+        """The map's."""
+        return self.map.fourth_moment()
+
+
+def series(window: WindowFamily, answers: Answers, k: int) -> NDArray[Any]:
+    """The exact series of a cumulative or rolling family."""
+    match window:
+        case Cumulative():
+            return answers.cumulative(k)
+        case Rolling(length=length):
+            return answers.rolling(k, length)
+    raise ValueError(f"{window} is not a series over time")

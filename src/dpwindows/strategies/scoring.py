@@ -1,0 +1,29 @@
+"""How strategies are compared: the error of a design at the noise that its certified bound needs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.shapes.design import Design, PrescribedScale
+
+
+def score(design: Design) -> float:
+    """The error of a design in counts, by its problem's criterion: the smaller the better.
+
+    The root of the mean (or the largest) over windows of variance plus squared bias bound.
+    """
+    squared = noise_factor(design) ** 2 * design.variance()
+    bias = design.bias_bound()
+    if bias is not None:
+        squared = squared + bias**2
+    return float(np.sqrt(squared.max() if design.problem.criterion == "max" else squared.mean()))
+
+
+def noise_factor(design: Design) -> float:
+    """Noise per measured number that the budget buys for this design's sensitivity, in lattice units."""
+    reach = design.sensitivity**0.5 if design.problem.law == GAUSSIAN else float(design.sensitivity)
+    spread = 1.0 if design.problem.law == GAUSSIAN else 2**0.5
+    if isinstance(design, PrescribedScale):
+        return spread * design.scale
+    return spread * design.problem.noise_per_unit * reach

@@ -44,7 +44,9 @@ from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law, laws_for, scales, unit_scale
 from dpwindows.kernel.maps.integer_maps import FloatArray, Identity, IntArray
 from dpwindows.kernel.measure import Measurement
-from dpwindows.kernel.shapes import Design, PrescribedScale, Problem, SeriesDesign
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.design import Design, PrescribedScale
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import REFERENCES, STRATEGIES, candidates, compressed
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance
@@ -308,7 +310,7 @@ class _Crooked(SeriesDesign):
 
 def test_what_is_no_linear_map_is_refused() -> None:
     problem = Problem(Rolling(1), 3, (1,), EventLevel(), LAPLACE, 1.0)
-    measurement = Measurement(_Crooked(problem, "test", 1, "test", map=Identity(3)), LAPLACE, 1.0)
+    measurement = Measurement(_Crooked(problem, "test", map=Identity(3)), LAPLACE, 1.0)
     with pytest.raises(EngineError, match="no linear map"):
         audit_measurements([measurement], PureDP(1.0), EventLevel())
 

@@ -22,8 +22,8 @@ from dpwindows.kernel.maps.causal import CausalAnchors, CausalFilter, CausalIden
 from dpwindows.kernel.maps.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows, cumulative_unlimited_l2
 from dpwindows.kernel.maps.integer_maps import Filter, Identity, Tree
-from dpwindows.kernel.shapes import Problem
-from dpwindows.kernel.step_shapes import BlocksShape, SeriesShape, Shape, StepAnswers, StepDesign
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, Shape, StepAnswers, StepDesign
 from dpwindows.strategies.causal import causal_candidates
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.single_item import TableAnswers, random_square
@@ -35,7 +35,7 @@ STEPS = 17
 
 def designed(window: WindowFamily, shape: Shape, steps: int = STEPS) -> StepDesign:
     problem = Problem(window, steps, (1,), EventLevel(), GAUSSIAN, 1.0)
-    return StepDesign(problem, shape, "under test", 1, 1, "proof")
+    return StepDesign(problem, shape, "under test", None)
 
 
 def series_maps() -> list[CausalMap]:

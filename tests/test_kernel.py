@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -36,9 +36,12 @@ from dpwindows.ask.privacy import (
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, scales
+from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.maps.integer_maps import Filter, Identity
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure
-from dpwindows.kernel.shapes import Design, Problem, SeriesDesign
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import STRATEGIES, candidates
 from tests.single_item import TableAnswers, random_square
 
@@ -49,7 +52,7 @@ BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
 def direct(steps: int, thresholds: tuple[int, ...], law: Law, unit: Unit | None = None) -> SeriesDesign:
     """A series measured as it is, at event level one window of one step: sensitivity 1."""
     problem = Problem(Rolling(1), steps, thresholds, unit or EventLevel(), law, 1.0)
-    return SeriesDesign(problem, "direct", 1, "test", map=Identity(steps))
+    return SeriesDesign(problem, "direct", map=Identity(steps))
 
 
 def zeros(steps: int) -> TableAnswers:
@@ -157,7 +160,7 @@ def test_saturated_noise_does_not_reveal_the_exact_value(saturated: int, monkeyp
 
 def _filtered(steps: int) -> SeriesDesign:
     problem = Problem(Rolling(2), steps, (1,), EventLevel(), GAUSSIAN, 1.0)
-    return SeriesDesign(problem, "test", 10**8, "test", map=Filter(steps, (5000, -2000, -1000)))
+    return SeriesDesign(problem, "test", map=Filter(steps, (5000, -2000, -1000)))
 
 
 def test_the_saturation_of_the_sampler_is_what_the_bounds_assume() -> None:
@@ -192,9 +195,25 @@ def test_a_scale_a_thousandth_too_small_is_refused(budget: Budget) -> None:
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_noise_for_an_understated_sensitivity_is_refused(budget: Budget) -> None:
     for design in _designs_for(budget):
-        understated = scaled(replace(design, sensitivity=design.sensitivity * 998 // 1000), budget)  # type: ignore[type-var]
+        power = 2 if design.problem.law == GAUSSIAN else 1
+        understated = scaled(design, budget).scale * 0.998 ** (1 / power)
         with pytest.raises(BudgetExceededError):
-            measure([replace(understated, design=design)], budget, zeros(8))
+            measure([Measurement(design, design.problem.law, understated)], budget, zeros(8))
+
+
+def test_nobody_can_state_a_bound() -> None:
+    design = direct(8, (1,), LAPLACE)
+    with pytest.raises(TypeError):
+        replace(design, sensitivity=0)  # type: ignore[call-arg]
+    with pytest.raises(FrozenInstanceError):
+        design.certificate = Certificate(0, "none", 0)
+
+    class Understating(SeriesDesign):
+        certificate = Certificate(0, "none", 0)
+
+    lying = Understating(design.problem, "lying", map=design.map)
+    with pytest.raises(ValueError, match="its own shapes only, not Understating"):
+        measure([Measurement(lying, LAPLACE, 1e9)], PureDP(1.0), zeros(8))
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
@@ -241,17 +260,10 @@ def test_answers_of_another_horizon_are_refused(steps: int) -> None:
         measure([good], ZCDP(1.0), zeros(steps))
 
 
-def test_more_rows_than_are_charged_are_refused() -> None:
-    @dataclass(frozen=True)
-    class Lying(SeriesDesign):
-        @property
-        def rows(self) -> int:
-            return 1
-
-    honest = direct(8, (1,), GAUSSIAN)
-    lying = Lying(honest.problem, "test", 1, "test", map=honest.map)
+def test_more_rows_than_are_charged_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(SeriesDesign, "rows", property(lambda design: 1))
     with pytest.raises(ValueError, match="charged for 1"):
-        measure([Measurement(lying, GAUSSIAN, 1e6)], ZCDP(1.0), zeros(8))
+        measure([Measurement(direct(8, (1,), GAUSSIAN), GAUSSIAN, 1e6)], ZCDP(1.0), zeros(8))
 
 
 def test_nothing_is_drawn_when_anything_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -450,35 +462,35 @@ CELLS = tuple(
 MUTANTS = [
     Mutant(
         "the scale is half of what it should be",
-        "accounting.py",
+        "kernel/accounting.py",
         "return [\n        _positive(math.sqrt(sensitivity / share) / math.sqrt(squared)",
         "return [\n        _positive(0.5 * math.sqrt(sensitivity / share) / math.sqrt(squared)",
         _at("kernel", "test_a_scale_a_thousandth_too_small_is_refused"),
     ),
     Mutant(
         "the budget is not checked",
-        "kernel.py",
+        "kernel/measure.py",
         "    certify(budget, [measurement.cost for measurement in measurements])\n",
         "",
         _at("kernel", "test_a_scale_a_thousandth_too_small_is_refused"),
     ),
     Mutant(
         "the law is not checked",
-        "kernel.py",
+        "kernel/measure.py",
         "if any(measurement.law != measurement.design.problem.law",
         "if False and any(measurement.law != measurement.design.problem.law",
         _at("kernel", "test_a_law_that_the_bound_was_not_made_for_is_refused"),
     ),
     Mutant(
         "only one threshold is charged for",
-        "kernel.py",
-        "rows = moved_rows(self.design) * len(self.design.problem.thresholds)",
-        "rows = moved_rows(self.design)",
+        "kernel/measure.py",
+        "rows = found.moved * len(self.design.problem.thresholds)",
+        "rows = found.moved",
         _at("kernel", "test_every_threshold_and_row_is_charged"),
     ),
     Mutant(
         "numpy draws the noise",
-        "kernel.py",
+        "kernel/measure.py",
         "piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)",
         "piece = np.rint((np.random.normal if law == GAUSSIAN else np.random.laplace)"
         "(0, scale, min(_PIECE, count - start))).astype(np.int64)",
@@ -486,14 +498,14 @@ MUTANTS = [
     ),
     Mutant(
         "the actual noise is 30 % too small",
-        "kernel.py",
+        "kernel/measure.py",
         "    sampler = _sampler(law, scale)",
         "    sampler = _sampler(law, 0.7 * scale)",
         _at("kernel", "test_the_noise_has_the_scale_that_was_charged"),
     ),
     Mutant(
         "noise is drawn once for all thresholds",
-        "kernel.py",
+        "kernel/measure.py",
         "k: add_noise(values, draw_noise(measurement.law, measurement.scale, len(values), progress))\n"
         "            for k, values in encoded.items()",
         "k: add_noise(values, encoded.setdefault(-1, draw_noise(measurement.law, measurement.scale, len(values))))\n"
@@ -502,217 +514,217 @@ MUTANTS = [
     ),
     Mutant(
         "noise is remembered from call to call",
-        "kernel.py",
+        "kernel/measure.py",
         "def draw_noise(",
         "@cache\ndef draw_noise(",
         _at("kernel", "test_no_noise_is_used_twice"),
     ),
     Mutant(
         "floating-point noise is added to the integers",
-        "kernel.py",
+        "kernel/measure.py",
         "np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)",
         "np.clip(held + np.clip(noise, -furthest, furthest) * 1.0, -_RELEASED, _RELEASED)",
         _at("kernel", "test_the_noise_is_of_integers_and_symmetric"),
     ),
     Mutant(
         "saturated noise is added as it is",
-        "kernel.py",
+        "kernel/measure.py",
         "np.clip(held + np.clip(noise, -furthest, furthest), -_RELEASED, _RELEASED)",
         "held + noise",
         _at("kernel", "test_saturated_noise_does_not_reveal_the_exact_value"),
     ),
     Mutant(
         "integers wrap",
-        "integer_maps.py",
+        "kernel/maps/integer_maps.py",
         "return exact.astype(np.int64 if largest * growth < _SAFE else object)",
         "return exact.astype(np.int64)",
         _at("kernel", "test_large_counts_do_not_wrap"),
     ),
     Mutant(
         "the lattice term is forgotten",
-        "accounting.py",
+        "kernel/accounting.py",
         "total = delta + (1 + growth) * _ball(eta)",
         "total = delta",
         _at("accounting", "test_the_lattice_term_is_charged"),
     ),
     Mutant(
         "the lattice term is added without the growth",
-        "accounting.py",
+        "kernel/accounting.py",
         "total = delta + (1 + growth) * _ball(eta)",
         "total = delta + _ball(eta)",
         _at("accounting", "test_the_lattice_term_is_charged"),
     ),
     Mutant(
         "thresholds measured together are taken to have gaps between their runs",
-        "sensitivity.py",
+        "kernel/bounds/sensitivity.py",
         "runs_bound(norms, sum(thresholds), reach, gaps=len(thresholds) == 1)",
         "runs_bound(norms, sum(thresholds), reach, gaps=True)",
         CELLS,
     ),
     Mutant(
         "exactly k is measured under the bound of at least k",
-        "sensitivity.py",
+        "kernel/bounds/sensitivity.py",
         "runs_bound(norms, sum(thresholds), reach, gaps=len(thresholds) == 1)",
         "runs_bound(norms, thresholds[0], reach, gaps=True)",
         CELLS,
     ),
     Mutant(
         "runs are split into equal whole parts",
-        "sensitivity.py",
+        "kernel/bounds/sensitivity.py",
         "longer * norms[size + 1] + (count - longer) * norms[size] if longer else count * norms[size]",
         "count * norms[size]",
         CELLS,
     ),
     Mutant(
         "the band of bounded windows is measured under the bound of one block",
-        "rectangles.py",
+        "kernel/bounds/rectangles.py",
         "for offset in range(first, extent + 1, block)]",
         "for offset in range(first, first + 1)]",
         _at("sensitivity", "test_tensor_filters_with_any_taps_widths_and_extents"),
     ),
     Mutant(
         "cross terms of rectangles that touch are dropped",
-        "rectangles.py",
+        "kernel/bounds/rectangles.py",
         "+ 2 * weight * touching**2",
         "+ 0 * touching**2",
         _at("sensitivity", "test_tensor_filters_with_any_taps_widths_and_extents"),
     ),
     Mutant(
         "rectangles that do not touch are taken to be independent",
-        "rectangles.py",
+        "kernel/bounds/rectangles.py",
         "found += 2 * weight * beyond**2",
         "found += 0 * beyond**2",
         _at("rectangles", "test_no_chain_costs_more_than_the_bound"),
     ),
     Mutant(
         "a block's edge is taken to cut no rectangle",
-        "rectangles.py",
+        "kernel/bounds/rectangles.py",
         "for one, other in zip(best, reversed(last), strict=True)",
         "for one, other in zip(best, reversed([0, *last[:-1]]), strict=True)",
         _at("rectangles", "test_no_log_exceeds_the_bound"),
     ),
     Mutant(
         "thresholds that share their intervals are charged as one",
-        "rectangles.py",
+        "kernel/bounds/rectangles.py",
         "weights = [sum(k > i for k in thresholds) for i in range(min(most, places))]",
         "weights = [1 for i in range(min(most, places))]",
         _at("rectangles", "test_no_log_exceeds_the_bound"),
     ),
     Mutant(
         "rectangles are charged for norms rounded down",
-        "rectangles.py",
+        "kernel/bounds/rectangles.py",
         "np.array([-(-norm >> shift) for norm in norms], dtype=np.int64)",
         "np.array([norm >> shift for norm in norms], dtype=np.int64)",
         _at("rectangles", "test_norms_too_long_for_the_tables_are_rounded_against_us"),
     ),
     Mutant(
         "an item changed is charged like an item added",
-        "strategies/series_filter.py",
-        "if isinstance(problem.unit, (ItemPerPeriod, ItemLevel)):\n            return _certified_signed",
-        "if isinstance(problem.unit, ItemPerPeriod):\n            return _certified_signed",
+        "kernel/certify.py",
+        "add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds)",
+        "add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds)",
         CELLS,
     ),
     Mutant(
         "pairs of unlike signs are not charged",
-        "signed_patterns.py",
+        "kernel/bounds/signed_patterns.py",
         "tuple(2 * sum(max(0, d - zeros)",
         "tuple(0 * sum(max(0, d - zeros)",
         _at("signed_patterns", "test_no_item_counted_once_exceeds_the_bound"),
     ),
     Mutant(
         "far pairs are not charged",
-        "signed_patterns.py",
+        "kernel/bounds/signed_patterns.py",
         "symbol_maximum(far) - 2 * sum(weights.values())",
         "-2 * sum(weights.values())",
         _at("signed_patterns", "test_no_vector_of_signs_exceeds_the_bound"),
     ),
     Mutant(
         "of the starts and stops of two counts one kind is taken to be free",
-        "signed_patterns.py",
+        "kernel/bounds/signed_patterns.py",
         "4 * prices.start * (known.k - 1) * known.places",
         "3 * prices.start * (known.k - 1) * known.places",
         _at("signed_patterns", "test_starts_and_stops_are_charged_for_all_k_minus_one_occurrences"),
     ),
     Mutant(
         "an item counted once is held for one tick too long",
-        "held_patterns.py",
+        "kernel/bounds/held_patterns.py",
         "self.ticks = (known.length - 1) // self.every",
         "self.ticks = known.length // self.every",
         _at("signed_patterns", "test_no_item_counted_once_exceeds_the_bound"),
     ),
     Mutant(
         "two runs are taken to have one sign",
-        "held_patterns.py",
+        "kernel/bounds/held_patterns.py",
         "int((apart - pairs).max(initial=0))",
         "int((apart + pairs).max(initial=0))",
         _at("signed_patterns", "test_no_item_counted_once_exceeds_the_bound"),
     ),
     Mutant(
         "a change within a period is taken to have one sign",
-        "period_sensitivity.py",
+        "kernel/bounds/period_sensitivity.py",
         "total += every + min(every, 2 * few)",
         "total += every",
         _at("period_sensitivity", "test_every_strategy_in_every_cell"),
     ),
     Mutant(
         "a period is taken to be one step",
-        "period_sensitivity.py",
+        "kernel/bounds/period_sensitivity.py",
         "return 2 * k * blocks + min(k + rest, 2 * k)",
         "return k",
         _at("period_sensitivity", "test_every_strategy_in_every_cell"),
     ),
     Mutant(
         "a period is as many groups of steps as it is steps long, cut down",
-        "strategies/compressed.py",
+        "kernel/shapes/grouped.py",
         "-(-(unit.steps - 1) // size) + 1",
         "-(-unit.steps // size)",
         _at("period_sensitivity", "test_compressed_designs"),
     ),
     Mutant(
         "an item is taken to start being counted once a window, cut down",
-        "sensitivity.py",
+        "kernel/bounds/sensitivity.py",
         "return k * -(-steps // (length + 1))",
         "return k * (steps // (length + 1))",
         CELLS,
     ),
     Mutant(
         "the runs of a higher threshold are ignored in L1",
-        "sensitivity.py",
+        "kernel/bounds/sensitivity.py",
         "return 2 * runs * step_weight + anchors * anchor_weight",
         "return 2 * step_weight + anchors * anchor_weight",
         _at("sensitivity", "test_anchored_differences_with_any_spacing_and_weights"),
     ),
     Mutant(
         "one anchor is charged however many are met",
-        "sensitivity.py",
+        "kernel/bounds/sensitivity.py",
         "return 2 * runs * step_weight + anchors * anchor_weight",
         "return 2 * runs * step_weight + anchor_weight",
         _at("sensitivity", "test_anchored_differences_with_any_spacing_and_weights"),
     ),
     Mutant(
         "an interval has one end",
-        "strategies/tree.py",
-        "moved_ends = 1 if isinstance(problem.unit, ItemAddRemove) else 2",
-        "moved_ends = 1",
+        "kernel/certify.py",
+        "ends, thresholds = 1 if present else 2, problem.thresholds",
+        "ends, thresholds = 1, problem.thresholds",
         CELLS,
     ),
     Mutant(
         "an increment has weights in tents and its whole weight besides",
-        "tent_tree.py",
+        "kernel/maps/tent_tree.py",
         "self.column_total - self._tents.sum(axis=0)",
         "self.column_total - 0 * self._tents.sum(axis=0)",
         _at("sensitivity", "test_trees_of_any_kind"),
     ),
     Mutant(
         "a rectangle has two corners",
-        "sensitivity.py",
+        "kernel/bounds/sensitivity.py",
         "return 4 * sum(thresholds) * blocks_met * start_total * end_total",
         "return 2 * sum(thresholds) * blocks_met * start_total * end_total",
         _at("sensitivity", "test_tensor_trees_of_any_kind_with_any_widths_and_extents"),
     ),
     Mutant(
         "an added item touches what an event touches",
-        "sensitivity.py",
+        "kernel/bounds/sensitivity.py",
         "return windows_touched if event else windows * len(thresholds)",
         "return windows_touched",
         CELLS,
@@ -746,7 +758,9 @@ def test_the_copy_is_what_is_tested_and_passes_untouched(copied: Path) -> None:
     every = sorted({test for mutant in MUTANTS for test in mutant.tests})
     found = _run(copied, every)
     assert found.returncode == 0, found.stdout
-    (copied / "dpwindows" / "kernel.py").write_text("raise ImportError('the copy was imported')\n", encoding="utf-8")
+    (copied / "dpwindows" / "kernel/measure.py").write_text(
+        "raise ImportError('the copy was imported')\n", encoding="utf-8"
+    )
     assert "the copy was imported" in _run(copied, every[:1]).stdout
 
 

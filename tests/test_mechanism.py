@@ -15,7 +15,7 @@ from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import BudgetExceededError
 from dpwindows.kernel.maps.integer_maps import Filter
-from dpwindows.kernel.step_shapes import SeriesShape
+from dpwindows.kernel.shapes.causal import SeriesShape
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
 from dpwindows.stream.mechanism import Mechanism, StepAnswers
 

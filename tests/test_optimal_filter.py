@@ -13,8 +13,11 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, unit_scale
 from dpwindows.kernel.bounds.sensitivity import autocorrelation
 from dpwindows.kernel.maps.dense import TriangularCounter
 from dpwindows.kernel.maps.integer_maps import Filter, FloatArray
-from dpwindows.kernel.shapes import Criterion, Design, Problem, SeriesDesign, score
+from dpwindows.kernel.problem import Criterion, Problem
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import STRATEGIES, dense_counter, optimal_filter
+from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.descent import minimise
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum

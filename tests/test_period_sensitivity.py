@@ -24,9 +24,12 @@ from dpwindows.kernel.bounds.staircases import (
 )
 from dpwindows.kernel.maps.integer_maps import AnchoredDifferences, Filter
 from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.shapes import CountersDesign, Design, Problem, SeriesDesign
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.counters import CountersDesign
+from dpwindows.kernel.shapes.crossed import CrossedDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import STRATEGIES, candidates, compressed, paper
-from dpwindows.strategies.crossed_counters import CrossedDesign
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.single_item import Ints, all_logs, differences
 from tests.test_sensitivity import (
@@ -144,7 +147,7 @@ def test_the_paper_has_no_such_unit() -> None:
 
 
 def _series(steps: int, window: WindowFamily, ks: tuple[int, ...], span: int, law: Law, found: Any) -> Design:
-    return SeriesDesign(Problem(window, steps, ks, ItemPerPeriod(span), law, 1.0), "test", 0, "test", map=found)
+    return SeriesDesign(Problem(window, steps, ks, ItemPerPeriod(span), law, 1.0), "test", map=found)
 
 
 def random_cases(rng: np.random.Generator, count: int) -> Iterator[tuple[int, int, int, tuple[int, ...], int]]:
@@ -177,13 +180,13 @@ def test_counters_and_trees_for_every_start_with_any_parameters() -> None:
         unit, taps = ItemPerPeriod(span), any_taps(rng, longest)
         problem = Problem(AnyWindow(longest), steps, ks, unit, GAUSSIAN, 1.0)
         bound = period_sensitivity.any_counters_period_l2(taps, longest, span, steps, ks)
-        filtered = CountersDesign(problem, "test", bound, "test", map=Filter(longest, taps), causal=True)
+        filtered = CountersDesign(problem, "test", map=Filter(longest, taps), causal=True)
         assert truth(filtered, most) <= bound
         assert bound <= period_sensitivity.any_counters_period_l2(taps, longest, span, None, ks)
         tree = TentTree(longest, (longest // 2, longest // 3), 10)
         bound = period_sensitivity.any_counters_period_l1(tree.column_total, longest, span, steps, ks)
         problem = Problem(AnyWindow(longest), steps, ks, unit, LAPLACE, 1.0)
-        assert truth(CountersDesign(problem, "test", bound, "test", map=tree, causal=False), most) <= bound
+        assert truth(CountersDesign(problem, "test", map=tree, causal=False), most) <= bound
         assert bound <= period_sensitivity.any_counters_period_l1(tree.column_total, longest, span, None, ks)
 
 

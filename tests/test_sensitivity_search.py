@@ -21,7 +21,11 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.maps.integer_maps import Filter
-from dpwindows.kernel.shapes import BlocksDesign, CountersDesign, Design, Problem, SeriesDesign, blocks_of
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.blocks import BlocksDesign, blocks_of
+from dpwindows.kernel.shapes.counters import CountersDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import STRATEGIES
 from tests.single_item import Ints, TableAnswers, squares
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import itertools
 from collections.abc import Iterator
 
@@ -26,9 +25,12 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import count_windows, window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, certify
-from dpwindows.kernel.shapes import Design, Problem, noise_factor, score
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.proofs import PROOFS
+from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.plan import Plan
 from dpwindows.strategies import STRATEGIES, candidates, compressed
+from dpwindows.strategies.scoring import noise_factor, score
 from tests.single_item import Ints, TableAnswers, random_square, squares
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()
@@ -218,10 +220,7 @@ MEASURES = (Measure("at_least", 1), Measure("at_least", 3), Measure("exactly", 1
 
 
 def proof_of(name: str) -> str:
-    module, _, function = name.rpartition(".")
-    found = getattr(importlib.import_module(module), function)
-    assert callable(found)
-    return found.__doc__ or ""
+    return PROOFS[name].__doc__ or ""
 
 
 @pytest.mark.parametrize("window", [Cumulative(), Rolling(3), AnyWindow(), AnyWindow(3)], ids=str)

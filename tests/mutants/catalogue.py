@@ -49,15 +49,15 @@ MUTANTS = [
     Mutant(
         "off-by-one sensitivity",
         "A rolling window of W steps holds an occurrence at W ends; it is charged for one less.",
-        "strategies/direct.py",
-        "if isinstance(problem.window, AnyWindow) else longest\n    cells",
-        "if isinstance(problem.window, AnyWindow) else max(1, longest - 1)\n    cells",
+        "kernel/certify.py",
+        "return length if steps is None else min(length, steps)\n        case Cumulative()",
+        "return max(1, length - 1)\n        case Cumulative()",
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
         "group factor dropped",
         "A neighbour moves m points of a range tree; the noise is that of one.",
-        "strategies/paper/bounds.py",
+        "kernel/paper/bounds.py",
         "return touched.trees * sum(touched.points) * touched.nodes_per_point * weight",
         "return touched.trees * len(touched.points) * touched.nodes_per_point * weight",
         f"{PAPER}test_no_neighbour_exceeds_the_certified_bounds[cumulative-event-(2,)]",
@@ -65,7 +65,7 @@ MUTANTS = [
     Mutant(
         "noise reused",
         "Long vectors are drawn in pieces, and every piece carries the noise of the first.",
-        "kernel.py",
+        "kernel/measure.py",
         "        piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)\n",
         "        piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)\n"
         "        piece = pieces[0][: len(piece)] if pieces else piece\n",
@@ -74,7 +74,7 @@ MUTANTS = [
     Mutant(
         "seedable generator",
         "Noise comes from a generator whose state can be recovered from what it has drawn.",
-        "kernel.py",
+        "kernel/measure.py",
         "piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)",
         "piece = np.rint(np.random.default_rng().laplace(0, scale, min(_PIECE, count - start))).astype(np.int64)",
         f"{KERNEL}test_noise_is_drawn_by_opendp_alone[discrete Laplace]",
@@ -82,7 +82,7 @@ MUTANTS = [
     Mutant(
         "float noise",
         "Noise is drawn as floating-point numbers and cut to integers: not the law that was charged for.",
-        "kernel.py",
+        "kernel/measure.py",
         "piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)",
         "import secrets\n"
         "        source = secrets.SystemRandom()\n"
@@ -93,7 +93,7 @@ MUTANTS = [
     Mutant(
         "wrong unit",
         "Whatever unit is asked for, noise is calibrated to one event.",
-        "plan.py",
+        "plan/plan.py",
         "            unit=self.unit,\n            law=law,",
         "            unit=__import__('dpwindows.ask.privacy').privacy.EventLevel(),\n            law=law,",
         f"{PLAN}test_units_cost_what_they_promise",
@@ -101,7 +101,7 @@ MUTANTS = [
     Mutant(
         "k ignored",
         "One occurrence changes at least k on k rectangles; it is charged for one.",
-        "sensitivity.py",
+        "kernel/bounds/sensitivity.py",
         "return 4 * sum(thresholds) * blocks_met * start_total * end_total",
         "return 4 * len(thresholds) * blocks_met * start_total * end_total",
         f"{CELLS}[3-(2,)]",
@@ -109,7 +109,7 @@ MUTANTS = [
     Mutant(
         "budget split twice",
         "The check asks for the dearest query only, so that each may spend the whole budget.",
-        "accounting.py",
+        "kernel/accounting.py",
         "epsilon = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), Fraction(0))",
         "epsilon = max((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), default=Fraction(0))",
         f"{KERNEL}test_the_same_measurement_twice_in_one_call_is_refused[epsilon = 1 (pure)]",
@@ -117,7 +117,7 @@ MUTANTS = [
     Mutant(
         "shares forgotten",
         "Every one of several queries gets the scale that spends the whole budget on it.",
-        "accounting.py",
+        "kernel/accounting.py",
         "_positive(sensitivity / epsilon / share * (1 + _HEADROOM))",
         "_positive(sensitivity / epsilon * (1 + _HEADROOM))",
         f"{ACCOUNTING}test_shares_are_of_one_budget[epsilon = 0.7 (pure)]",
@@ -125,7 +125,7 @@ MUTANTS = [
     Mutant(
         "range read from the data",
         "A release ends with the last step in which something happened.",
-        "release.py",
+        "release/release.py",
         "return Release(pa.concat_tables(tables), described | paid)",
         "last = max((int(change.step.max(initial=0)) for change in answers._changes.values()), default=0)\n"
         "        return Release(pa.concat_tables(tables).filter(pc.field('last_step') <= last), described | paid)",
@@ -134,7 +134,7 @@ MUTANTS = [
     Mutant(
         "counts in the metadata",
         "A release says how often anything changed in the log.",
-        "release.py",
+        "release/release.py",
         "return Release(pa.concat_tables(tables), described | paid)",
         "paid = paid | {'changes': sum(len(change.step) for change in answers._changes.values())}\n"
         "        return Release(pa.concat_tables(tables), described | paid)",
@@ -151,7 +151,7 @@ MUTANTS = [
     Mutant(
         "the paper's cumulative factor 2",
         "An occurrence moves an item's point: two changes, of which the printed proof counts one.",
-        "strategies/paper/bounds.py",
+        "kernel/paper/bounds.py",
         "return 1 if isinstance(unit, ItemAddRemove) else 2",
         "return 1",
         f"{PAPER}test_error_4_a_moved_point_is_two_changes",
@@ -159,7 +159,7 @@ MUTANTS = [
     Mutant(
         "exactly k under an at-least bound",
         "Exactly k measures two thresholds; it is charged for one.",
-        "pattern_sensitivity.py",
+        "kernel/bounds/pattern_sensitivity.py",
         "    if len(thresholds) == 1:\n        bounds = [recent_bound(lags, thresholds[0]",
         "    if thresholds:\n        bounds = [recent_bound(lags, thresholds[0]",
         f"{CELLS}[3-(1, 2)]",
@@ -167,7 +167,7 @@ MUTANTS = [
     Mutant(
         "a clipped band under the rectangle bound",
         "Windows that are too long are cut out of the block: what one event changes is no rectangle any more.",
-        "strategies/design.py",
+        "kernel/shapes/blocks.py",
         "exact = answers.windows(k, block.first, block.starts, block.first, block.ends)[:, ::-1]",
         "exact = np.tril(answers.windows(k, block.first, block.starts, block.first, block.ends), "
         "longest_window(self.problem.window, self.problem.steps) - 1)[:, ::-1]",
@@ -176,7 +176,7 @@ MUTANTS = [
     Mutant(
         "mixed signs under a one-sign bound",
         "An item changed within any span is charged like one event: few runs of one sign.",
-        "pattern_sensitivity.py",
+        "kernel/bounds/pattern_sensitivity.py",
         "    if span == 1:\n        return sum(rolling_patterns_event_l2(",
         "    if span >= 1:\n        return sum(rolling_patterns_event_l2(",
         f"{CELLS}[3-(1,)]",
@@ -184,15 +184,15 @@ MUTANTS = [
     Mutant(
         "a changed item under the bound of an added one",
         "Two staircases are charged as one.",
-        "strategies/crossed_counters.py",
-        "        formal = isinstance(self.problem.unit, ItemLevel)\n        return bound(",
-        "        formal = False\n        return bound(",
+        "kernel/certify.py",
+        "lines, formal = staircases.lines_of(blocks), isinstance(problem.unit, ItemLevel)",
+        "lines, formal = staircases.lines_of(blocks), False",
         f"{CELLS}[4-(1,)]",
     ),
     Mutant(
         "a forgiving check",
         "Costs up to a hundredth beyond the budget are let through.",
-        "accounting.py",
+        "kernel/accounting.py",
         "isinstance(budget, (PureDP, ApproxDP)) and epsilon <= exact(budget.epsilon)",
         "isinstance(budget, (PureDP, ApproxDP)) and epsilon <= exact(budget.epsilon) * Fraction(101, 100)",
         f"{KERNEL}test_a_scale_a_thousandth_too_small_is_refused[epsilon = 1 (pure)]",
@@ -200,7 +200,7 @@ MUTANTS = [
     Mutant(
         "rho halved",
         "The concentrated cost of a Gaussian is taken to be half of what it is.",
-        "accounting.py",
+        "kernel/accounting.py",
         "return squared / 2 <= exact(budget.rho)",
         "return squared / 4 <= exact(budget.rho)",
         f"{ACCOUNTING}test_zcdp_is_exact[0.5]",
@@ -208,7 +208,7 @@ MUTANTS = [
     Mutant(
         "lattice rows forgotten",
         "The discrete Gaussian differs from the continuous one in every number measured; one is charged.",
-        "accounting.py",
+        "kernel/accounting.py",
         "eta = sum((Fraction(cost.rows, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))",
         "eta = sum((Fraction(1, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))",
         f"{ACCOUNTING}test_the_lattice_term_is_charged",
@@ -216,7 +216,7 @@ MUTANTS = [
     Mutant(
         "replay with fresh noise",
         "The same request on the same data is drawn again: two releases average out what one hides.",
-        "ledger_release.py",
+        "release/once.py",
         "found = ledger.stored(request, fingerprint)",
         "found = None",
         f"{LEDGER}test_the_same_request_on_the_same_data_returns_the_stored_release",
@@ -224,7 +224,7 @@ MUTANTS = [
     Mutant(
         "a copied state goes on",
         "A stream restored from a backup publishes a step again, with fresh noise.",
-        "ledger.py",
+        "ledger/ledger.py",
         "            if found != known:\n                raise StateBehindLedgerError(",
         "            if found.step > known.step + 1_000_000:\n                raise StateBehindLedgerError(",
         f"{LEDGER}test_a_stream_advances_by_its_tokens_and_nothing_else",
@@ -232,7 +232,7 @@ MUTANTS = [
     Mutant(
         "spending without a check",
         "The ledger records whatever is asked, beyond its total too.",
-        "ledger.py",
+        "ledger/ledger.py",
         "            book.require_room(request)\n            number = record(",
         "            number = record(",
         f"{LEDGER}test_a_refusal_names_total_spent_asked_and_left",
@@ -240,7 +240,7 @@ MUTANTS = [
     Mutant(
         "items in disjoint ranges taken to be disjoint",
         "One item's occurrences lie in any number of ranges, so releases about it add up wherever they are.",
-        "ledger_request.py",
+        "ledger/request.py",
         '        return span.widened(periods * place["longest"] + slack)\n    return Span()',
         '        return span.widened(periods * place["longest"] + slack)\n    return span',
         f"{PARALLEL}test_items_count_everywhere_and_streams_for_ever",
@@ -248,7 +248,7 @@ MUTANTS = [
     Mutant(
         "a closed step with other events",
         "A step handed over again with other events is taken for the same, and its stored rows pass for theirs.",
-        "continual/calls.py",
+        "stream/calls.py",
         "        if handed.of(step) != recorded(step):\n            raise _different(name(step))\n",
         "        pass\n",
         "tests/test_stream_repeats.py::test_a_step_is_released_once",
@@ -256,7 +256,7 @@ MUTANTS = [
     Mutant(
         "a step drawn again",
         "A call that is repeated closes its steps anew, with fresh noise.",
-        "continual/stream.py",
+        "stream/stream.py",
         "        if task.finished:\n            return\n",
         "        task = task._replace(closed=task.first - 1)\n",
         "tests/test_stream_repeats.py::test_a_step_is_released_once",
@@ -264,7 +264,7 @@ MUTANTS = [
     Mutant(
         "rows handed out before they are on record",
         "Two copies of a state both publish the next step, each with its own noise.",
-        "continual/stream.py",
+        "stream/stream.py",
         "            forget(self._state)\n        self._record()\n",
         "            forget(self._state)\n",
         f"{FAULTS}test_of_two_copies_one_goes_on",
@@ -272,7 +272,7 @@ MUTANTS = [
     Mutant(
         "a step in several transactions",
         "After a crash counts, noise and rows are of different steps.",
-        "continual/closing.py",
+        "stream/close_step.py",
         "with state.transaction() as connection:\n        counts",
         "with state.guarded() as connection:\n        counts",
         f"{FAULTS}test_a_failed_commit_is_found_out_afterwards",
@@ -280,7 +280,7 @@ MUTANTS = [
     Mutant(
         "late events moved out of their period",
         "Occurrences of an item in L consecutive steps are counted further apart than L steps.",
-        "continual/calls.py",
+        "stream/calls.py",
         'if known == "move" and isinstance(unit, ItemPerPeriod):',
         'if known == "move" and unit is ItemPerPeriod:',
         f"{STREAM}test_moving_is_refused_within_a_period",
@@ -288,7 +288,7 @@ MUTANTS = [
     Mutant(
         "a collation that is handed on",
         "Texts that differ in case are one item in one step and two in another: one event moves the answers of both.",
-        "engines/duckdb_sources.py",
+        "count/engines/duckdb_sources.py",
         """AS VARCHAR) COLLATE "binary"'""",
         "AS VARCHAR)'",
         f"{STREAM}test_items_of_a_column_with_a_collation_are_told_apart[NOCASE]",

@@ -20,7 +20,7 @@ from dpwindows.ask.windows import window_steps
 from dpwindows.count.events import EventColumns
 from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
-from dpwindows.strategies.compressed import CompressedDesign
+from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.strategies.paper import design
 from dpwindows.theory.constructions import (
     as_rolling,

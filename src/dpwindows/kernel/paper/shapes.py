@@ -6,7 +6,6 @@ and the square of starts and ends are read through their point sets (`bounds` de
 
 from __future__ import annotations
 
-from abc import ABC
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -19,13 +18,13 @@ from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, widen
 from dpwindows.kernel.paper import bounds
 from dpwindows.kernel.paper.range_tree import RangeTree
 from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.design import NamedDesign
+from dpwindows.kernel.shapes.design import NamedDesign, PrescribedScale
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
 
 
 @dataclass(frozen=True)
-class Prescribed(NamedDesign, ABC):
+class Prescribed(NamedDesign, PrescribedScale):
     """A design whose noise scale is fixed by the paper's accounting."""
 
     scale: float = field(kw_only=True)
@@ -219,13 +218,13 @@ def _mixed_differences(square: IntArray) -> IntArray:
 
 
 @dataclass(frozen=True)
-class CompressedTrees(CompressedDesign):
+class CompressedTrees(CompressedDesign, PrescribedScale):
     """Time compression: a cell of the paper on groups of steps, for streams of at most one event a step."""
 
     inner: Prescribed
 
     @property
-    def scale(self) -> float:
+    def scale(self) -> float:  # type: ignore[override]
         """That of the inner design."""
         return self.inner.scale
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.certify import Certificate
@@ -86,19 +86,18 @@ class NamedDesign(Design):
     parameters: Mapping[str, Any] = field(default_factory=dict)
 
 
-@runtime_checkable
-class PrescribedScale(Protocol):
+class PrescribedScale(Design):
     """A design that fixes its own noise scale instead of taking the least one its sensitivity needs.
 
     The kernel proves the cost of that scale like any other.
+
+    Attributes:
+        scale: the noise scale, in lattice units.
     """
 
-    @property
-    def scale(self) -> float:
-        """The noise scale, in lattice units."""
-        ...
+    scale: float
 
     @property
+    @abstractmethod
     def counted(self) -> tuple[int, ...]:
         """The thresholds whose exact answers `encode` reads."""
-        ...

@@ -33,12 +33,12 @@ class EventColumns:
 class EngineSettings:
     """Which engine counts, and how it may use the machine.
 
-    `engine` is a name of `dpwindows.count.engines.ENGINES` (by default the source tells). `memory_limit` is text such as
-    "2GB" (by default the engine takes most of the memory), `spill_directory` an existing directory for what does not
+    `engine` is a name of `dpwindows.count.engines.ENGINES` (by default the source tells). `memory_limit` is text such
+    as "2GB" (by default the engine takes most of the memory), `spill_directory` an existing directory for what does not
     fit (by default the system's temporary one; a private directory is made in it and removed afterwards), `threads` a
-    number of at least 1, and `progress` allows a progress bar on a terminal. `password_file` is a file whose first
-    line is the password for a database, and `spark_master` the address of a Spark cluster, such as
-    "spark://host:7077", "yarn" or "local[4]". An engine refuses the settings that mean nothing to it.
+    number of at least 1, and `progress` allows a progress bar on a terminal. `password_file` is a file whose first line
+    is the password for a database, and `spark_master` the address of a Spark cluster, such as "spark://host:7077",
+    "yarn" or "local[4]". An engine refuses the settings that mean nothing to it.
     """
 
     memory_limit: str | None = None

@@ -73,7 +73,8 @@ class NotCertifiedError(ValueError):
     def __init__(self, problem: Problem, *maps: object) -> None:
         kinds = " and ".join(type(one).__name__ for one in maps)
         super().__init__(
-            f"no proof covers {problem.window} windows through {kinds} for unit {problem.unit.name!r} with {problem.law} noise"
+            f"no proof covers {problem.window} windows through {kinds} for unit {problem.unit.name!r} "
+            f"with {problem.law} noise"
         )
 
 
@@ -365,7 +366,7 @@ def start_counters(problem: Problem, measured: CausalMap, longest: int, horizon:
 
 
 def crossed(problem: Problem, taps: Sequence[int], blocks: Sequence[staircases.CrossedBlock]) -> tuple[int, str]:
-    """Any windows at item level: in each block a filtered counter for every start and one for every end; as `blocks`."""
+    """Any windows at item level: in each block a filtered counter for every start and every end; as `blocks`."""
     if not isinstance(problem.window, AnyWindow) or not _is_item(problem):
         raise NotCertifiedError(problem, Filter(1, tuple(taps)))
     gaussian, thresholds = problem.law == GAUSSIAN, problem.thresholds

@@ -1,11 +1,12 @@
 """`dense-counter`: the optimal dense factorisation of prefix sums, for cumulative counts under item add/remove.
 
 Noise of covariance C on d answers has error `tr C / d` (rms) or `max C_tt` (max); the changes are the suffixes
-`1_[x,T]`. Up to a factor the best C is `V^(-1/2) (V^(1/2) X V^(1/2))^(1/2) V^(-1/2)`, with
-`X = sum w_x 1_[x,T] 1_[x,T]'`, for weights w on changes and v on answers (v = 1 for rms) at which no change costs more,
-and no answer errs more, than those with weight do. Both are found by multiplicative updates (for rms, the dual of
-`dpwindows.strategies.search.limits`). A few suffice: all columns of the factor are then scaled to one length, which costs nothing.
-The factor `E` of `C^-1 = (E D)' (E D)`, D the first differences, is lower-triangular: a continual mechanism.
+`1_[x,T]`. Up to a factor the best C is `V^(-1/2) (V^(1/2) X V^(1/2))^(1/2) V^(-1/2)`, with `X = sum w_x 1_[x,T]
+1_[x,T]'`, for weights w on changes and v on answers (v = 1 for rms) at which no change costs more, and no answer errs
+more, than those with weight do. Both are found by multiplicative updates (for rms, the dual of
+`dpwindows.strategies.search.limits`). A few suffice: all columns of the factor are then scaled to one length, which
+costs nothing. The factor `E` of `C^-1 = (E D)' (E D)`, D the first differences, is lower-triangular: a continual
+mechanism.
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
 """`optimal-filter`: the stationary filter of least error for the very patterns it is charged for, Gaussian noise.
 
 For rolling counts at event level (and for items within one step) and under item add/remove, and for cumulative counts
-but for item add/remove. Its spectrum comes from
-`dpwindows.strategies.search.spectrum`: for single intervals the optimum over all stationary noise; for several runs the optimum for the
-bound that certifies it (`run_patterns`), which keeps the cross terms between runs. Its minimum-phase causal filter is
-rounded to integers and charged for what these cost, whatever their signs. Causal, so batch and continual release
-share it.
+but for item add/remove. Its spectrum comes from `dpwindows.strategies.search.spectrum`: for single intervals the
+optimum over all stationary noise; for several runs the optimum for the bound that certifies it (`run_patterns`), which
+keeps the cross terms between runs. Its minimum-phase causal filter is rounded to integers and charged for what these
+cost, whatever their signs. Causal, so batch and continual release share it.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ def block_variance(along_starts: FloatArray, along_ends: FloatArray, longest: in
 
 
 def event_cost(norms: FloatArray, width: int, extent: int, thresholds: tuple[int, ...]) -> float:
-    """About `dpwindows.kernel.bounds.rectangles.any_tensor_event_l2`, for interval norms in floating point; for searches only.
+    """About `rectangles.any_tensor_event_l2`, for interval norms in floating point; for searches only.
 
     At a few offsets of the event, for chains of one or two lengths in place of the costliest ones (`_chain_costs`), and
     for intervals shared evenly or not at all where it meets two blocks of starts.

@@ -1,6 +1,7 @@
 """Continual release: window counts one step at a time, for as long as a stream runs.
 
-- `causal_maps`, `causal_counters`: the integer maps of `dpwindows.kernel.maps.integer_maps`, evaluated one position at a time;
+- `causal_maps`, `causal_counters`: the integer maps of `dpwindows.kernel.maps.integer_maps`, evaluated one position at
+  a time;
 - `step_design`: what is measured and decoded at each step, and how exact it will be;
 - `candidates`: the causal strategies and their certified sensitivities;
 - `stream_plan`: the plan of a stream, with its forecast;

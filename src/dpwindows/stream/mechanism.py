@@ -156,8 +156,9 @@ class Mechanism:
     def release_step(self, answers: StepAnswers, memory: Memory) -> tuple[pa.Table, Memory]:
         """Measure one step under fresh noise: the rows of every window that ends at it, and the memory after it.
 
-        Guarantee: the rows of all steps together satisfy the budget (`dpwindows.kernel.measure.measure_step`) if this is
-        called once for each step, and no rows of a step are seen by anyone if it has to be called again for the step.
+        Guarantee: the rows of all steps together satisfy the budget (`dpwindows.kernel.measure.measure_step`) if this
+        is called once for each step, and no rows of a step are seen by anyone if it has to be called again for the
+        step.
 
         Args:
             answers: the exact counts at the end of the step; steps come in order, from 1.

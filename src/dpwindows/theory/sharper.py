@@ -1,8 +1,8 @@
 r"""Sharper bounds than the paper's, with all constants, proved from the definitions alone; Gaussian noise but for one.
 
 Each is a multiplier: the standard error of every answer per unit of Gaussian noise, that is, in units of the noise
-scale that the budget buys for a sensitivity of 1 (`dpwindows.kernel.accounting.unit_scale`). The planner's own strategies are
-better still by constant factors; what is shown here is how errors grow.
+scale that the budget buys for a sensitivity of 1 (`dpwindows.kernel.accounting.unit_scale`). The planner's own
+strategies are better still by constant factors; what is shown here is how errors grow.
 
 | function | says | the paper |
 |---|---|---|
@@ -15,7 +15,8 @@ better still by constant factors; what is shown here is how errors grow.
 | `cube_limit` | what no Gaussian noise can beat | |
 
 Notation: `g` is the difference of the exact answers of two neighbours; noise of covariance C has the guarantee of noise
-of unit scale at unit sensitivity if `g' C^-1 g <= 1` for every g. What g can be is proved in `dpwindows.kernel.bounds.sensitivity`.
+of unit scale at unit sensitivity if `g' C^-1 g <= 1` for every g. What g can be is proved in
+`dpwindows.kernel.bounds.sensitivity`.
 """
 
 from __future__ import annotations
@@ -86,10 +87,10 @@ def rolling_event_histogram(length: int, largest: int) -> float:
     runs, and never more than `sqrt(W)`, where K separate releases would cost sqrt(K) times their own.
 
     Proof. An added event changes, in each window that holds it, at most one of the K counts: the old count tells which
-    (`dpwindows.kernel.bounds.sensitivity`). So the changes g_1, ..., g_K have disjoint supports, `1 + ... + K` runs over all and
-    total length at most W. Measured apart through one filter their squared norms add, and the bound of `rolling_event`
-    is for any R = min(K(K+1)/2, W) runs of total length W, wherever they are. With noise on every answer the squared
-    norms add up to at most W. QED.
+    (`dpwindows.kernel.bounds.sensitivity`). So the changes g_1, ..., g_K have disjoint supports, `1 + ... + K` runs
+    over all and total length at most W. Measured apart through one filter their squared norms add, and the bound of
+    `rolling_event` is for any R = min(K(K+1)/2, W) runs of total length W, wherever they are. With noise on every
+    answer the squared norms add up to at most W. QED.
     """
     at_least("largest", largest, 1)
     return rolling_event(length, largest * (largest + 1) // 2)
@@ -123,9 +124,9 @@ def rolling_item(steps: int, length: int, k: int, *, formal: bool = True) -> flo
     `sqrt(v (T/W + R q(ceil(T/R))))` with `R = min(T, k ceil(T/(W+1)))`, twice that for the formal relation.
 
     Proof. As `rolling_event`. One item's counts f are at most R runs of one sign, of total length at most T
-    (`dpwindows.kernel.bounds.sensitivity`), which cost at most `T/W + R q(ceil(T/R))`; `g = f` if the item is added or removed, and
-    `g = f - f'` if it changes, where norms add. On every answer g is at most 1, so noise on every answer costs
-    `sqrt(T)` for either relation. QED.
+    (`dpwindows.kernel.bounds.sensitivity`), which cost at most `T/W + R q(ceil(T/R))`; `g = f` if the item is added or
+    removed, and `g = f - f'` if it changes, where norms add. On every answer g is at most 1, so noise on every answer
+    costs `sqrt(T)` for either relation. QED.
     """
     at_least("k", k, 1)
     at_least("length", length, 1)
@@ -145,16 +146,14 @@ def any_item(steps: int, *, formal: bool = True) -> float:
     a > T. For j = 1..J cut it into blocks of side 2^j; for every block that meets starts and ends 1..T measure what the
     mean of each of its four quarters is above the block's own, with noise of variance v_j; and measure the mean of all,
     with noise of variance v_0. An answer is the mean of all plus, scale by scale, the number of the quarter it is in:
-    its variance is `v_0 + v_1 + ... + v_J`.
-    *What an item changes*: `f(a, b) = 1(a <= tau(b))`, tau not decreasing (`dpwindows.kernel.bounds.staircases`), and its
-    continuation is of that form. A block of side s in block row p and block column q is constant unless
-    `floor(u_q/s) <= p < ceil(w_q/s)`, where u_q <= w_q are the least and largest tau in the column; as
-    `w_q <= u_(q+1)`, over the m = ceil(T/s) columns these are at most
-    `m + sum_{q<m} (ceil(w_q/s) - floor(w_q/s)) <= 2m - 1` blocks. A constant block has no differences; in another four
-    means within [0, 1] differ from their mean by at most 4 * 1/4 = 1 in squares. So
-    `g' C^-1 g <= 1/v_0 + sum_j (2 ceil(T/2^j) - 1)/v_j` for an item added or removed. With N_j the numerators (N_0 = 1)
-    and `v_j = sqrt(N_j) sum_i sqrt(N_i)` this is 1, and the variance is `(sum_i sqrt(N_i))^2`. A changed item is the
-    difference of two; norms add. QED.
+    its variance is `v_0 + v_1 + ... + v_J`. *What an item changes*: `f(a, b) = 1(a <= tau(b))`, tau not decreasing
+    (`dpwindows.kernel.bounds.staircases`), and its continuation is of that form. A block of side s in block row p and
+    block column q is constant unless `floor(u_q/s) <= p < ceil(w_q/s)`, where u_q <= w_q are the least and largest tau
+    in the column; as `w_q <= u_(q+1)`, over the m = ceil(T/s) columns these are at most `m + sum_{q<m} (ceil(w_q/s) -
+    floor(w_q/s)) <= 2m - 1` blocks. A constant block has no differences; in another four means within [0, 1] differ
+    from their mean by at most 4 * 1/4 = 1 in squares. So `g' C^-1 g <= 1/v_0 + sum_j (2 ceil(T/2^j) - 1)/v_j` for an
+    item added or removed. With N_j the numerators (N_0 = 1) and `v_j = sqrt(N_j) sum_i sqrt(N_i)` this is 1, and the
+    variance is `(sum_i sqrt(N_i))^2`. A changed item is the difference of two; norms add. QED.
     """
     at_least("steps", steps, 1)
     scales = (steps - 1).bit_length()
@@ -171,9 +170,9 @@ def cube_limit(answers: int) -> float:
     `constructions`, d = min(2k - 3, W - 1) windows for rolling counts at event level (`linear_queries`),
     `packing.marginals_in_rolling` at item level, and T for any windows at item level.
 
-    Proof. The duality of `dpwindows.strategies.search.limits` with equal weights on all 2^d changes: their second moment is
-    `X = (I + 1 1')/4`, with eigenvalues (1 + d)/4 once and 1/4 otherwise, and
-    `sqrt(tr C / d) >= tr X^(1/2) / sqrt(d)`. QED.
+    Proof. The duality of `dpwindows.strategies.search.limits` with equal weights on all 2^d changes: their second
+    moment is `X = (I + 1 1')/4`, with eigenvalues (1 + d)/4 once and 1/4 otherwise, and `sqrt(tr C / d) >= tr X^(1/2) /
+    sqrt(d)`. QED.
     """
     at_least("answers", answers, 1)
     return (answers - 1 + math.sqrt(answers + 1)) / (2 * math.sqrt(answers))

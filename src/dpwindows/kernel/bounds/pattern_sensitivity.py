@@ -1,8 +1,9 @@
 r"""Certified sensitivities of rolling counts through any causal filter, and of cumulative ones through any matrix.
 
 As in `dpwindows.kernel.bounds.sensitivity`, where it is shown what one neighbour can change, but with the bounds of
-`dpwindows.kernel.bounds.run_patterns`, which keep the cross terms between runs and ask for no sign pattern. Every function returns
-an integer bound on the squared L2 norm of the change of everything measured, over all thresholds together.
+`dpwindows.kernel.bounds.run_patterns`, which keep the cross terms between runs and ask for no sign pattern. Every
+function returns an integer bound on the squared L2 norm of the change of everything measured, over all thresholds
+together.
 """
 
 from __future__ import annotations

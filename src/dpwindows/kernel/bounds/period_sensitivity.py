@@ -1,11 +1,12 @@
 r"""Certified sensitivities when one item changes arbitrarily within `L` consecutive steps (`ItemPerPeriod`).
 
-Notation as in `dpwindows.kernel.bounds.sensitivity`. The **span** is the steps p..p+L-1; the two logs of the one item are equal
-outside it and arbitrary inside; f and f' are their answers, `g = f - f'`. Every bound holds for every p, and none needs
-a horizon: `steps` may be None (a stream without an end); a horizon of T steps only drops what lies beyond it.
+Notation as in `dpwindows.kernel.bounds.sensitivity`. The **span** is the steps p..p+L-1; the two logs of the one item
+are equal outside it and arbitrary inside; f and f' are their answers, `g = f - f'`. Every bound holds for every p, and
+none needs a horizon: `steps` may be None (a stream without an end); a horizon of T steps only drops what lies beyond
+it.
 
-**Cumulative.** As at item level: for each threshold f - f' is an interval of one sign, which begins in the span and
-may last to the end (the bounds of `dpwindows.kernel.bounds.sensitivity` for an item changed arbitrarily serve both units).
+**Cumulative.** As at item level: for each threshold f - f' is an interval of one sign, which begins in the span and may
+last to the end (the bounds of `dpwindows.kernel.bounds.sensitivity` for an item changed arbitrarily serve both units).
 
 **Rolling.** Only the ends t = p..p+L+W-2 see the span: **g lies in W+L-1 consecutive places**. Write `right(t)` for the
 occurrences after the span up to t, `left(t)` for those in t-W+1..p-1: the two logs share them. Where g(t) is not 0 one
@@ -21,12 +22,12 @@ of the two counts is below k, so `left(t), right(t) <= k-1`; along t, left does 
   *Where left(t) = i >= 1 is constant*, the window begins before the span, nothing leaves it, both counts do not
   decrease: at most one run again, k-1 together.
 - *Where right(t) = 0* (a stretch that begins at p) f can start being counted in the span only, at most k times in any
-  W+1 consecutive steps (`dpwindows.kernel.bounds.sensitivity`). The first r-1 places have at most r-1 runs. In the n(W+1)+1 steps of
-  the span from there on, cut f and f' before the first of them: there are at most kn starts after that first step, for
-  each. If both are 1 at that step, f and f' change at most 2kn+1 times each from there on, 4kn+2 in all, and a run of g
-  has two ends, but the last may lack one: 2kn+1 runs. Otherwise f and f' have together at most 2kn+1 runs, and so has g
-  (each run begins where one of the runs of f or f' begins or ends; counted by both ends, 2(2kn+1)). With the k-1 for
-  right >= 1: `2kn + k+r-1`.
+  W+1 consecutive steps (`dpwindows.kernel.bounds.sensitivity`). The first r-1 places have at most r-1 runs. In the
+  n(W+1)+1 steps of the span from there on, cut f and f' before the first of them: there are at most kn starts after
+  that first step, for each. If both are 1 at that step, f and f' change at most 2kn+1 times each from there on, 4kn+2
+  in all, and a run of g has two ends, but the last may lack one: 2kn+1 runs. Otherwise f and f' have together at most
+  2kn+1 runs, and so has g (each run begins where one of the runs of f or f' begins or ends; counted by both ends,
+  2(2kn+1)). With the k-1 for right >= 1: `2kn + k+r-1`.
 - *Where left(t) = right(t) = 0* only occurrences in the span count. Up to step p+W-1 nothing leaves, so f starts at
   most once in p..p+W-1; at p+W it starts only if it had not before; so it starts at most once in the first W+1 steps of
   the span, and in the others at most k times for every W+1 of them begun. So f has at most 1+kn runs there, f' as many,

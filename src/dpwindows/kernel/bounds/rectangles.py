@@ -1,7 +1,7 @@
 r"""Certified sensitivity of any windows at event level, through one contracting filter on starts and on ends.
 
-Notation as in `dpwindows.kernel.bounds.sensitivity`: `r_m` and q are the autocorrelation and the interval norms of the filter, G its
-Gram matrix on an unbounded horizon. Off the diagonal G is <= 0 and q is concave (signs lemma).
+Notation as in `dpwindows.kernel.bounds.sensitivity`: `r_m` and q are the autocorrelation and the interval norms of the
+filter, G its Gram matrix on an unbounded horizon. Off the diagonal G is <= 0 and q is concave (signs lemma).
 
 **One block of starts, one threshold k.** An occurrence at step s changes g on the rectangles `I_i x J_{k-1-i}`, i =
 0..k-1. I_0 lies next to s, I_1 before it, and so on without gaps; J likewise, from s on. Any may be empty. Finite

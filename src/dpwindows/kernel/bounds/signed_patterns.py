@@ -1,9 +1,10 @@
 r"""How far the difference of two items' rolling counts, a vector of -1, 0 and 1, can move a filtered series.
 
-As in `dpwindows.kernel.bounds.run_patterns`, `r_d` is the autocorrelation of a causal filter with integer taps, G its Gram matrix on
-an unbounded horizon, and g costs `g'Gg = r_0 n + 2 sum_{d>=1} r_d c_d`, with n the number of places where g is not 0
-and `c_d = sum_t g_t g_{t-d}`. Here g = f - f' for two 0/1 vectors in N consecutive places; g is 0 elsewhere. Pairs of
-unlike signs add to the cost where `r_d < 0`, so what serves patterns of one sign does not serve here.
+As in `dpwindows.kernel.bounds.run_patterns`, `r_d` is the autocorrelation of a causal filter with integer taps, G its
+Gram matrix on an unbounded horizon, and g costs `g'Gg = r_0 n + 2 sum_{d>=1} r_d c_d`, with n the number of places
+where g is not 0 and `c_d = sum_t g_t g_{t-d}`. Here g = f - f' for two 0/1 vectors in N consecutive places; g is 0
+elsewhere. Pairs of unlike signs add to the cost where `r_d < 0`, so what serves patterns of one sign does not serve
+here.
 
 **Distances.** Pairs up to a few places apart (`memory` m) are counted as they are. Beyond, with `w_d = -r_d`:
 
@@ -198,10 +199,10 @@ def priced_bound(lags: SignedLags, charged: Charges, known: TwoCounts, prices: P
 
     Proof. *Starts.* Where f starts being counted, something occurs. The window of W steps that ends at place t holds an
     occurrence for each of the starts in `t-W+1..t`: these are at most k-1 if f(t) = 0, and at most k if f(t) = 1, since
-    W+1 steps hold at most k starts (`dpwindows.kernel.bounds.sensitivity`). Summed over t = 1..N, where a start at s counts
-    `min(W, N-s+1)` times: `sum over starts <= (k-1) N + sum f`. *Stops.* Read backwards in time, a stop at s (1 at s-1,
-    0 at s) is a start, counted `min(W, s-1)` times: the same bound. Both hold for f'. *Runs.* g begins and ends at 0,
-    so `sum |g_t - g_{t-1}|` is twice the number of runs, at most `2 runs`.
+    W+1 steps hold at most k starts (`dpwindows.kernel.bounds.sensitivity`). Summed over t = 1..N, where a start at s
+    counts `min(W, N-s+1)` times: `sum over starts <= (k-1) N + sum f`. *Stops.* Read backwards in time, a stop at s (1
+    at s-1, 0 at s) is a start, counted `min(W, s-1)` times: the same bound. Both hold for f'. *Runs.* g begins and ends
+    at 0, so `sum |g_t - g_{t-1}|` is twice the number of runs, at most `2 runs`.
 
     The inequalities, multiplied by the prices and added to what is charged, only raise it. The total is then a sum over
     places of terms that depend on (f, f') there and at the place before, on the last m values of g, and on the sign of

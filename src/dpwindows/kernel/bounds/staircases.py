@@ -1,7 +1,7 @@
 r"""Certified sensitivities at item level, any windows: what one item changes lies below staircases.
 
-Notation: as in `dpwindows.kernel.bounds.sensitivity`; `a` is a window's first step, `b` its last, `tau(b)` the step of the item's
-k-th most recent occurrence at the end of step b (0 where it has fewer than k).
+Notation: as in `dpwindows.kernel.bounds.sensitivity`; `a` is a window's first step, `b` its last, `tau(b)` the step of
+the item's k-th most recent occurrence at the end of step b (0 where it has fewer than k).
 
 **One item is a staircase.** The log that holds one item alone has `f(a, b) = 1(tau(b) >= a)`. `tau` never decreases
 and `tau(b) <= b`, so f is 0 where a > b, and

@@ -1,4 +1,4 @@
-"""Changes that every noise finds costly: what `dpwindows.strategies.search.limits` puts its weights on. Any of them gives a valid bound.
+"""Changes that every noise finds costly: what `limits` puts its weights on. Any of them gives a valid bound.
 
 *Runs* (k > 1, event level): patterns are proposed by the tables of `run_patterns` and improved by local search on
 their true cost `g'Gg` under the best noise so far; weights by multiplicative updates.

@@ -1,0 +1,102 @@
+"""The house: which room may import which, held against the imports as they are, lazy and type-only ones included."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "dpwindows"
+
+# From the ground up: a room imports only what stands before it.
+ORDER = (
+    *("errors", "progress", "durable"),
+    *("ask", "count", "kernel", "strategies", "ledger", "plan", "report", "release", "stream", "audit", "theory"),
+    *("demo", "cli"),
+)
+# Plan.run makes a release: the one arrow that runs back up.
+UP = {("plan/plan.py", "release")}
+
+
+def rooms() -> set[str]:
+    return {path.stem if path.is_file() else path.name for path in SOURCE.iterdir() if _is_room(path)}
+
+
+def _is_room(path: Path) -> bool:
+    return path.name not in ("__init__.py", "__pycache__") and (path.suffix == ".py" or path.is_dir())
+
+
+def modules() -> dict[str, Path]:
+    found = {}
+    for path in sorted(SOURCE.rglob("*.py")):
+        parts = path.relative_to(SOURCE).with_suffix("").parts
+        found[".".join(part for part in parts if part != "__init__")] = path
+    return found
+
+
+def imports(path: Path, known: dict[str, Path]) -> Iterator[str]:
+    """Every module of the package that a file imports anywhere."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "dpwindows":
+            home = node.module.removeprefix("dpwindows").removeprefix(".")
+            for alias in node.names:
+                full = f"{home}.{alias.name}" if home else alias.name
+                target = full if full in known else home
+                if target:
+                    yield target
+
+
+def test_every_room_has_a_floor() -> None:
+    assert rooms() == set(ORDER)
+    assert len(ORDER) <= 16
+
+
+def test_no_arrow_runs_up() -> None:
+    known = modules()
+    up = set()
+    for name, path in known.items():
+        room = name.split(".")[0]
+        if not room:
+            continue
+        for target in imports(path, known):
+            other = target.split(".")[0]
+            if other != room and ORDER.index(other) > ORDER.index(room):
+                up.add((str(path.relative_to(SOURCE)), other))
+    assert up == UP
+
+
+def test_no_files_import_each_other_in_a_circle() -> None:
+    known = modules()
+    allowed = {(SOURCE / file, room) for file, room in UP}
+    graph = {
+        name: {
+            target for target in imports(path, known) if (path, target.split(".")[0]) not in allowed and target != name
+        }
+        for name, path in known.items()
+        if name
+    }
+    standing = set(graph)
+    while bottom := {name for name in standing if not graph[name] & standing}:
+        standing -= bottom
+    assert standing == set()
+
+
+def test_the_kernel_trusts_nothing_but_what_is_asked() -> None:
+    known = modules()
+    reached = {
+        target.split(".")[0]
+        for name, path in known.items()
+        if name.split(".")[0] == "kernel"
+        for target in imports(path, known)
+    }
+    assert reached <= {"kernel", "ask", "errors"}
+
+
+def test_the_picture_in_the_documentation_shows_the_rooms_in_their_order() -> None:
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    picture = re.search(r"```text\n(.*?dpwindows/.*?)```", page, re.S)
+    assert picture is not None
+    drawn = re.findall(r"^    (\w+)(?:/|\.py)", picture.group(1), re.M)
+    assert drawn == [room for room in ORDER if room not in ("errors", "progress", "durable")]

@@ -47,6 +47,14 @@ class Mutant:
 
 MUTANTS = [
     Mutant(
+        "period cut at the forecast",
+        "The bound of a stream for items within a period is for the forecast's steps, however long the period is.",
+        "continual/stream_plan.py",
+        "return max(FORECAST_STEPS, 4 * longest, longest + period)",
+        "return max(FORECAST_STEPS, 4 * longest)",
+        "tests/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
+    ),
+    Mutant(
         "off-by-one sensitivity",
         "A rolling window of W steps holds an occurrence at W ends; it is charged for one less.",
         "strategies/direct.py",

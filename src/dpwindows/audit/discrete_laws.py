@@ -1,16 +1,16 @@
 r"""The two noise laws as the audit knows them: exact probabilities on the integers, from the formulas and nothing else.
 
 Both are exponential families in one statistic, `|z|` (Laplace, `P(z) ~ e^{-|z|/b}`) and `z^2` (Gaussian,
-`P(z) ~ e^{-z^2/2s^2}`). So for n independent draws whose statistic has the mean t, with `KL` the relative entropy of the
-family's member of that mean to the stated one, Chernoff's bound is
+`P(z) ~ e^{-z^2/2s^2}`). So for n independent draws whose statistic has the mean t, with `KL` the relative entropy of
+the family's member of that mean to the stated one, Chernoff's bound is
 
     P(mean at least t, or at most t where t is below its expectation) <= e^{-n KL},
 
 for every n and scale, small ones included: no approximation by a normal law.
 
 Sums over integers are summed up to a scale of `_SUMMED`. Beyond, `sum e^{-z^2/2s^2} = s sqrt(2 pi)` up to a factor of
-`1 + 2 e^{-2 pi^2 s^2}` (Poisson summation), and a distribution function is, by Euler's and Maclaurin's midpoint formula,
-`Phi(x/s) + x phi(x/s) / (24 s^3)` at x = m + 1/2, off by less than `1 / s^4`.
+`1 + 2 e^{-2 pi^2 s^2}` (Poisson summation), and a distribution function is, by the midpoint formula of Euler and
+Maclaurin, `Phi(x/s) + x phi(x/s) / (24 s^3)` at x = m + 1/2, off by less than `1 / s^4`.
 """
 
 from __future__ import annotations
@@ -149,7 +149,9 @@ class NoiseLaw:
 def _gaussian_log_sum(scale: float) -> float:
     if scale >= 3:
         return math.log(scale * math.sqrt(2 * math.pi))
-    return math.log1p(2 * math.fsum(math.exp(-((z / scale) ** 2) / 2) for z in range(1, 200))) if scale > _SILENT else 0.0
+    if scale < _SILENT:
+        return 0.0
+    return math.log1p(2 * math.fsum(math.exp(-((z / scale) ** 2) / 2) for z in range(1, 200)))
 
 
 def _gaussian_scale(mean: float) -> float:

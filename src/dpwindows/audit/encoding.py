@@ -6,7 +6,8 @@ up to 2^40 items, and in exact arithmetic
 
 - what it encodes is the matrix times the answers, twice over (it is linear there, and the same each time);
 - two logs encoded together are the sum of both encoded by themselves;
-- neighbours on top of a large log are no further apart than the certified sensitivity allows.
+- neighbours on top of a large log are no further apart than the certified sensitivity allows;
+- the engine counts a log of thousands of items, with large multiplicities, as the definition does.
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 # Neighbours that are put on top of each large log.
 _NEIGHBOURS = 2
+# Items of the log that the engine counts, and the most occurrences of one in a step.
+_ITEMS, _OCCURRENCES = 5_000, 10**6
 _MOST_REPORTED = 20
 
 
@@ -93,6 +96,7 @@ def audit_encoding(plan: Plan, *, seed: int = 0) -> EncodingAudit:
         before = log.table
         if len(faults) >= _MOST_REPORTED:
             break
+    faults += _is_counted(plan, mechanism, rng)
     return EncodingAudit(logs, max(large_logs.SIZES), pairs, tuple(faults[:_MOST_REPORTED]))
 
 
@@ -157,3 +161,23 @@ def _is_near(
                 f"{_named(measurement)}: neighbours on top of {log.name} are {norm:,} apart, beyond the certified "
                 f"{measurement.design.sensitivity:,}"
             )
+
+
+def _is_counted(plan: Plan, mechanism: Mechanism, rng: np.random.Generator) -> Iterator[str]:
+    """The exact counts of a log of many items, by the engine of a batch release."""
+    from dpwindows.events import EngineSettings, EventColumns
+    from dpwindows.recency import count_events
+
+    histories = large_logs.random_histories(_ITEMS, mechanism.steps, _OCCURRENCES, rng)
+    log = large_logs.events_table(
+        plan.timeline.boundaries(), {f"item {number}": history for number, history in enumerate(histories)}
+    )
+    known = large_logs.crowd(histories, np.ones(_ITEMS, dtype=np.int64), _thresholds(mechanism))
+    columns, settings = EventColumns("item", "time", "count"), EngineSettings(progress=False)
+    counted = count_events(log, columns, plan.timeline, _thresholds(mechanism), settings=settings)
+    wrong = sum(
+        int(counted.windows(k, first, 1, last, 1)[0, 0] != known.windows(k, first, 1, last, 1)[0, 0])
+        for k, first, last in mechanism.sources
+    )
+    if wrong:
+        yield f"of a log of {_ITEMS:,} items, {wrong:,} of {len(mechanism.sources):,} windows are counted wrongly"

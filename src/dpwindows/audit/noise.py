@@ -119,8 +119,8 @@ def audit_noise(
 ) -> NoiseAudit:
     """Test the noise of a plan: of a batch release, or of a stream (`StreamPlan`).
 
-    It takes some 2.25 times `draws` noise values of every measurement; with 10,000, a scale that is 10 % too small is found
-    with probability 0.99, and with a few hundred one that is half as large (`NoiseUnderTest` has the figures).
+    With 10,000 draws a scale that is 10 % too small is found with probability 0.99, with a few hundred one that is half
+    as large (`NoiseUnderTest` has the figures).
 
     Args:
         plan: what to audit.
@@ -193,7 +193,7 @@ def _ways(
     from dpwindows.continual.stream_plan import StreamPlan
 
     def in_one(table: Table) -> list[dict[int, Any]]:
-        return kernel.measure(measurements, plan.budget, table)  # type: ignore[arg-type]
+        return kernel.measure(measurements, plan.budget, table)
 
     def in_steps(table: Table) -> list[dict[int, Any]]:
         return _measure_in_steps(measurements, plan.budget, table, min(_STEPS, plan.timeline.steps))
@@ -237,14 +237,10 @@ def _measure_in_steps(
         kernel.measure_step(measurements, budget, [{k: parts[step] for k, parts in one.items()} for one in exact])
         for step in range(steps)
     ]
-    return [
-        {k: np.concatenate([noisy[index][k] for noisy in by_step]) for k in one} for index, one in enumerate(exact)
-    ]
+    return [{k: np.concatenate([noisy[index][k] for noisy in by_step]) for k in one} for index, one in enumerate(exact)]
 
 
-def _sample(
-    mechanism: Mechanism, call: Call, table: Table, calls: int, progress: Callable[[int], None]
-) -> list[Ints]:
+def _sample(mechanism: Mechanism, call: Call, table: Table, calls: int, progress: Callable[[int], None]) -> list[Ints]:
     """The noise of each measurement, shape (calls, thresholds, rows): what was measured less `M x`."""
     answers = np.array([table.windows(k, first, 1, last, 1)[0, 0] for k, first, last in mechanism.sources])
     exact = [part.apply(answers[None])[0] for part in mechanism.parts]

@@ -1,10 +1,11 @@
 r"""Tests of integers against the law that they are said to be drawn from, each with a bound on its false alarms.
 
 Every function returns a bound on the probability with which honest noise (independent draws of the stated law) gives a
-result as bad as the one at hand or worse. The bounds hold for every number of draws and every scale; none is asymptotic:
+result as bad as the one at hand or worse. The bounds hold for every number of draws and every scale, and none is
+asymptotic:
 
-- `scale_chance`: Chernoff's bound for the family's own statistic (`dpwindows.audit.discrete_laws`), which of all tests of
-  the scale has the most power;
+- `scale_chance`: Chernoff's bound for the family's own statistic (`dpwindows.audit.discrete_laws`), which of all tests
+  of the scale has the most power;
 - `shape_chance`: the relative entropy of the frequencies of k ranges to their exact probabilities. Its moment
   generating function is at most that of a gamma law of shape k - 1 and rate n (Agrawal 2020, arXiv 1904.02291), so
   `P(n KL >= t) <= e^{-t} (e t / (k-1))^{k-1}` for t > k - 1;
@@ -14,7 +15,7 @@ result as bad as the one at hand or worse. The bounds hold for every number of d
 - `repeat_chance`: how many draws have the absolute value of an earlier one. Whatever came before, the t-th has it with
   probability at most (t - 1) p, p that of the commonest value, so with `m = p n (n-1) / 2` at least x of them do with
   probability at most `e^{-m} (e m / x)^x`;
-- `recurrence_chance`: whether any stretch of draws comes again as a whole, by the expected number of pairs of them.
+- `recurrence_chance`: the same of whole stretches of draws.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ _CUTS = (0.001, 0.01, *(share / 16 for share in range(1, 16)), 0.99, 0.999)
 _IN_TAILS = 50
 # The least number of pairs worth a test.
 FEWEST_PAIRS = 40
-# How much honest chance a stretch of draws may have of coming again.
+# The chance that an honest stretch of draws comes again, where calls are long enough for several of them.
 _RARE = 1e-12
 _SURE = 0.99
 
@@ -94,32 +95,30 @@ def joint_sign_chance(one: Ints, other: Ints) -> float:
 
 def repeat_chance(law: NoiseLaw, noise: Ints) -> float:
     """Of so many draws that have the absolute value of an earlier one."""
-    repeated = noise.size - len(np.unique(abs(noise)))
-    expected = law.commonest * noise.size * (noise.size - 1) / 2
-    if repeated <= expected or expected == 0:
-        return 1.0 if repeated <= expected else 0.0
-    return math.exp(repeated - expected + repeated * math.log(expected / repeated))
+    return _repeated(noise.size - len(np.unique(abs(noise))), noise.size, law.commonest)
 
 
 def recurrence_chance(law: NoiseLaw, calls: Ints) -> float:
-    """Of any stretch of draws that comes again: `calls` of shape (calls, draws), stretches within calls or of whole ones.
+    """Of so many stretches of draws that come again.
 
-    Stretches are so long that honest ones all but never agree.
+    Args:
+        law: of the draws.
+        calls: draws, shape (calls, draws of one call). Stretches are whole calls, and parts of long ones.
     """
-    pairs = calls.size**2 / 2
-    if law.alike >= 1:
-        return 1.0
-    length = max(1, math.ceil(math.log(_RARE / pairs) / math.log(law.alike)))
-    per_call = calls.shape[1]
-    if per_call >= length:
-        stretches = calls[:, : per_call // length * length].reshape(-1, length)
-    else:
-        together = -(-length // per_call)
-        stretches = calls[: len(calls) // together * together].reshape(-1, together * per_call)
-    if len(stretches) < 2:
-        return 1.0
+    length, per_call = calls.shape[1], calls.shape[1]
+    if law.commonest < 1:
+        enough = max(1, math.ceil(math.log(_RARE / calls.size**2) / math.log(law.commonest)))
+        length = enough if per_call >= 2 * enough else per_call
+    stretches = calls[:, : per_call // length * length].reshape(-1, length)
     distinct = len(np.unique(stretches, axis=0))
-    return 1.0 if distinct == len(stretches) else min(1.0, len(stretches) ** 2 / 2 * law.alike ** stretches.shape[1])
+    return _repeated(len(stretches) - distinct, len(stretches), law.commonest**length)
+
+
+def _repeated(repeated: int, of: int, commonest: float) -> float:
+    expected = commonest * of * (of - 1) / 2
+    if repeated <= expected or expected == 0:
+        return 1.0 if repeated <= expected else 0.0
+    return math.exp(repeated - expected + repeated * math.log(expected / repeated))
 
 
 def found_surely(law: Law, draws: int, least_chance: float) -> tuple[float, float]:

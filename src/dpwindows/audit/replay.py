@@ -28,7 +28,7 @@ import pyarrow as pa
 from dpwindows.accounting import LAPLACE
 from dpwindows.audit import large_logs
 from dpwindows.audit.neighbours import Ints, Pair, changes
-from dpwindows.audit.tape import Diverged, Tape, taped
+from dpwindows.audit.tape import DivergedError, Tape, taped
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel import Measurement
 
@@ -94,13 +94,12 @@ def audit_replay(plan: Plan, pairs: Sequence[Pair] = (), *, seed: int = 0) -> Re
     histories = large_logs.random_histories(_CROWD, steps, most, rng)
     crowd = {f"item {number}": history for number, history in enumerate(histories)}
     asked = [(np.array(pair.log), np.array(pair.neighbour)) for pair in pairs if len(pair.log) == steps]
+    measurements = [one.measurement for one in plan.allotments]
     found = []
     for low, high in (*asked, *_made_up(plan, steps, most, rng)):
         for others in ({}, crowd):
             low_log, high_log = (_table(plan, steps, {"changed": history} | others) for history in (low, high))
-            found.append(
-                replay([one.measurement for one in plan.allotments], _releases(plan, low_log), _releases(plan, high_log))
-            )
+            found.append(replay(measurements, _releases(plan, low_log), _releases(plan, high_log)))
     return ReplayAudit(
         pairs=len(found),
         draws=sum(one.draws for one in found),
@@ -130,7 +129,7 @@ def replay(
     with taped(Tape(recorded=tuple(record.additions))) as played:
         try:
             again = second()
-        except Diverged as error:
+        except DivergedError as error:
             return ReplayAudit(1, draws, 0.0, (f"the neighbour asks for other noise: {error}",))
         except (InputError, EngineError) as error:
             return ReplayAudit(1, draws, 0.0, (f"the neighbour cannot be released where the log can: {error}",))
@@ -138,7 +137,7 @@ def replay(
     if len(played.additions) != len(record.additions):
         faults.append(f"the neighbour draws {len(played.additions):,} times, the log {len(record.additions):,} times")
     reached, far = _moved(measurements, record, played)
-    return ReplayAudit(1, draws, reached, tuple([*faults, *far, *_different(published, again)]))
+    return ReplayAudit(1, draws, reached, (*faults, *far, *_different(published, again)))
 
 
 def published_bytes(release: Release) -> dict[str, bytes]:
@@ -259,8 +258,9 @@ def _releases(plan: Plan, log: pa.Table) -> Callable[[], list[Release]]:
         times = np.asarray(log["time"].combine_chunks().to_numpy(zero_copy_only=False))
         with TemporaryDirectory(prefix="dpwindows-audit-") as folder:
             state = Path(folder) / "audited.state"
-            columns = {"item": "item", "time": "time", "count": "count"}
-            with Stream.create(state, plan, start=0, step=1, settings=settings, **columns) as opened:
+            with Stream.create(
+                state, plan, item="item", time="time", count="count", start=0, step=1, settings=settings
+            ) as opened:
                 found, low = [], 0
                 for high in sorted({max(1, steps // 2), steps}):
                     part = log.filter(pa.array((times >= low) & (times < high)))

@@ -5,8 +5,8 @@ streams goes. `taped` puts a tape between the kernel and them, in this thread of
 releases made meanwhile in other threads draw their own fresh noise. A tape lives in memory, knows no file and no seed,
 and nothing but an audit of made-up logs has a use for it: **a real release must never be run under one**.
 
-While a tape *records*, noise is drawn and added as always. While it *plays*, nothing is drawn: every sum is the one that
-was recorded at its place, whatever the exact integers are now.
+While a tape *records*, noise is drawn and added as always. While it *plays*, nothing is drawn: every sum is the one
+that was recorded at its place, whatever the exact integers are now.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Addition:
     noisy: NDArray[np.int64]
 
 
-class Diverged(Exception):
+class DivergedError(Exception):
     """A run asked for other noise than the one that was recorded."""
 
 
@@ -75,7 +75,7 @@ class Tape:
             place = len(self.additions) + len(self.unused)
             known = self.recorded[place].draw if place < len(self.recorded) else None
             if asked != known:
-                raise Diverged(f"draw {place + 1} is of {_said(asked)}, and was of {_said(known)}")
+                raise DivergedError(f"draw {place + 1} is of {_said(asked)}, and was of {_said(known)}")
             noise = np.zeros(count, dtype=np.int64)
         self.unused.append((asked, noise))
         return noise
@@ -116,9 +116,13 @@ def taped(tape: Tape) -> Iterator[Tape]:
             return add(exact, noise) if current is None else current.add(add, exact, noise)
 
         token = _TAPE.set(tape)
-        kernel.draw_noise, kernel.add_noise = drawing, adding
+        _put(drawing, adding)
         try:
             yield tape
         finally:
-            kernel.draw_noise, kernel.add_noise = draw, add
+            _put(draw, add)
             _TAPE.reset(token)
+
+
+def _put(draw: Drawing, add: Adding) -> None:
+    vars(kernel).update(draw_noise=draw, add_noise=add)

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 # What of a release's metadata is random or the time, and nothing else may be.
 FRESH = ("release_id", "released_at")
-# Items beside the one that differs, steps of a stream without a horizon, and pairs that are made up.
-_CROWD, _STEPS, _PAIRS = 300, 12, 4
+# Items beside the one that differs, and steps of a stream without a horizon.
+_CROWD, _STEPS = 300, 12
 _MOST_REPORTED = 20
 
 
@@ -76,17 +76,18 @@ class ReplayAudit:
         }
 
 
-def audit_replay(plan: Plan, pairs: Sequence[Pair] = (), *, seed: int = 0) -> ReplayAudit:
+def audit_replay(plan: Plan, pairs: Sequence[Pair] = (), *, made_up: int = 4, seed: int = 0) -> ReplayAudit:
     """Release neighbours under one noise: the pairs given and some made-up ones, alone and among other items.
 
     Args:
         plan: what to audit; a `StreamPlan` is released as a stream, in two calls.
         pairs: neighbours of one item, such as the worst ones that `audit_exactly` found.
+        made_up: how many further pairs to make up.
         seed: of the made-up logs.
 
     Raises:
         InputError: the audit does not know the plan's unit.
-        EngineError: no noise went through the kernel, or a log cannot be counted.
+        EngineError: a log cannot be counted.
     """
     rng = np.random.default_rng(seed)
     steps = _steps(plan)
@@ -96,7 +97,7 @@ def audit_replay(plan: Plan, pairs: Sequence[Pair] = (), *, seed: int = 0) -> Re
     asked = [(np.array(pair.log), np.array(pair.neighbour)) for pair in pairs if len(pair.log) == steps]
     measurements = [one.measurement for one in plan.allotments]
     found = []
-    for low, high in (*asked, *_made_up(plan, steps, most, rng)):
+    for low, high in (*asked, *_made_up(plan, steps, most, made_up, rng)):
         for others in ({}, crowd):
             low_log, high_log = (_table(plan, steps, {"changed": history} | others) for history in (low, high))
             found.append(replay(measurements, _releases(plan, low_log), _releases(plan, high_log)))
@@ -117,27 +118,26 @@ def replay(
         measurements: what both claim to measure; sensitivities, laws and scales are theirs.
         first: releases the log; everything that it publishes, in order.
         second: the same of the neighbour.
-
-    Raises:
-        EngineError: no noise went through the kernel in the first run.
     """
     with taped(Tape()) as record:
         published = first()
     if not record.additions:
-        raise EngineError("no noise was drawn through the kernel: there is nothing to replay")
-    draws = sum(addition.draw.count for addition in record.additions)
-    with taped(Tape(recorded=tuple(record.additions))) as played:
+        faults = tuple(record.faults) or ("nothing that was released had noise added to it by the kernel",)
+        return ReplayAudit(1, 0, 0.0, faults)
+    draws = sum(draw.count for draw in record.draws)
+    with taped(Tape(recorded=record)) as played:
         try:
             again = second()
         except DivergedError as error:
-            return ReplayAudit(1, draws, 0.0, (f"the neighbour asks for other noise: {error}",))
+            faults = (*_tape_faults(record), *_stated(measurements, record))
+            return ReplayAudit(1, draws, 0.0, (*faults, f"the neighbour asks for other noise: {error}"))
         except (InputError, EngineError) as error:
             return ReplayAudit(1, draws, 0.0, (f"the neighbour cannot be released where the log can: {error}",))
-    faults = [*_tape_faults(record), *_tape_faults(played), *_stated(measurements, record)]
-    if len(played.additions) != len(record.additions):
-        faults.append(f"the neighbour draws {len(played.additions):,} times, the log {len(record.additions):,} times")
+    found = [*_tape_faults(record), *_tape_faults(played), *_stated(measurements, record)]
+    if len(played.draws) != len(record.draws):
+        found.append(f"the neighbour draws {len(played.draws):,} times, the log {len(record.draws):,} times")
     reached, far = _moved(measurements, record, played)
-    return ReplayAudit(1, draws, reached, (*faults, *far, *_different(published, again)))
+    return ReplayAudit(1, draws, reached, (*found, *far, *_different(published, again)))
 
 
 def published_bytes(release: Release) -> dict[str, bytes]:
@@ -166,7 +166,7 @@ def _column_bytes(table: pa.Table, name: str) -> bytes:
 def _tape_faults(tape: Tape) -> Iterator[str]:
     yield from tape.faults
     if tape.unused:
-        yield f"noise was drawn {len(tape.unused):,} times and added to nothing"
+        yield f"noise was drawn {tape.unused:,} times and added to nothing"
 
 
 def _owners(measurements: Sequence[Measurement], tape: Tape) -> list[Measurement]:
@@ -229,9 +229,9 @@ def _steps(plan: Plan) -> int:
     return plan.horizon or _STEPS if isinstance(plan, StreamPlan) else plan.timeline.steps
 
 
-def _made_up(plan: Plan, steps: int, most: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
+def _made_up(plan: Plan, steps: int, most: int, pairs: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
     ways = changes(plan.unit, steps)
-    for _ in range(_PAIRS):
+    for _ in range(pairs):
         low, high = large_logs.random_histories(2, steps, most, rng)
         yield ways[int(rng.integers(len(ways)))].realise(low, high)
 

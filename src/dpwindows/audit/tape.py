@@ -55,39 +55,54 @@ class Tape:
     """The noise of one run, in order; with `recorded`, that of an earlier run is played.
 
     Attributes:
-        recorded: the additions to be played.
-        additions: those of this run.
-        unused: noise that was drawn and is not added yet.
+        recorded: the tape to be played; None to record.
+        draws: what this run drew.
+        additions: what it added noise to.
         faults: noise that was added to something else than it was drawn for, one sentence each.
     """
 
-    recorded: tuple[Addition, ...] | None = None
+    recorded: Tape | None = None
+    draws: list[Draw] = field(default_factory=list)
     additions: list[Addition] = field(default_factory=list)
-    unused: list[tuple[Draw, NDArray[np.int64]]] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    _unused: list[tuple[Draw, NDArray[np.int64]]] = field(default_factory=list)
+
+    @property
+    def unused(self) -> int:
+        """How many draws were added to nothing."""
+        return len(self._unused)
 
     def draw(self, draw: Drawing, law: Law, scale: float, count: int, *more: Any) -> NDArray[np.int64]:
-        """Fresh noise where the tape records; zeros for what is to be played."""
+        """Fresh noise where the tape records; zeros for what is to be played.
+
+        Raises:
+            DivergedError: other noise was drawn at this place of the tape that is played.
+        """
         asked = Draw(law, scale, count)
         if self.recorded is None:
             noise = draw(law, scale, count, *more)
         else:
-            place = len(self.additions) + len(self.unused)
-            known = self.recorded[place].draw if place < len(self.recorded) else None
+            place, before = len(self.draws), self.recorded.draws
+            known = before[place] if place < len(before) else None
             if asked != known:
                 raise DivergedError(f"draw {place + 1} is of {_said(asked)}, and was of {_said(known)}")
             noise = np.zeros(count, dtype=np.int64)
-        self.unused.append((asked, noise))
+        self.draws.append(asked)
+        self._unused.append((asked, noise))
         return noise
 
     def add(self, add: Adding, exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64]:
         """The sum, or the one that was recorded here."""
         place = len(self.additions)
-        if not self.unused or self.unused[0][1] is not noise:
-            self.faults.append(f"what is added to the {place + 1}. vector is not the noise that was drawn for it")
+        found = [index for index, (_, drawn) in enumerate(self._unused) if drawn is noise]
+        if not found:
+            self.faults.append(f"what is added to vector {place + 1} is not the noise that was drawn for it")
             return add(exact, noise)
-        asked, _ = self.unused.pop(0)
-        noisy = add(exact, noise) if self.recorded is None else self.recorded[place].noisy.copy()
+        asked, _ = self._unused.pop(found[0])
+        before = None if self.recorded is None else self.recorded.additions
+        if before is not None and place >= len(before):
+            raise DivergedError(f"noise is added to {place + 1:,} vectors, and was added to {len(before):,}")
+        noisy = add(exact, noise) if before is None else before[place].noisy.copy()
         self.additions.append(Addition(asked, np.array(exact, dtype=object), noisy.copy()))
         return noisy
 

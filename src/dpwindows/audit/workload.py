@@ -69,7 +69,7 @@ def require_affordable(workload: Workload, minutes: float) -> None:
 
 
 def _said(seconds: float) -> str:
-    for name, length in (("years", 365 * 86_400), ("days", 86_400), ("hours", 3600)):
+    for name, length in (("years", 365 * 86_400), ("days", 86_400), ("hours", 3600), ("minutes", 60)):
         if seconds >= 2 * length:
             return f"{seconds / length:,.3g} {name}"
-    return f"{max(1, round(seconds / 60)):,} minutes"
+    return f"{seconds:,.3g} seconds"

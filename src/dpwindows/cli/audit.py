@@ -92,6 +92,7 @@ def audit(
     """
     from dpwindows.audit.black_box import require_usable
     from dpwindows.audit.noise import require_usable_draws
+    from dpwindows.audit.probe import require_readable
     from dpwindows.audit.workload import Workload, black_box_workload, noise_workload, require_affordable
     from dpwindows.timeline import Timeline
 
@@ -105,6 +106,7 @@ def audit(
     if "noise" in checks:
         require_usable_draws(draws, _ERROR)
     planned = build_plan(Timeline.of_steps(steps), options)
+    require_readable([allotment.measurement for allotment in planned.allotments])
     work = Workload(0, 0.0, 0)
     work += black_box_workload(planned, runs, whole=whole) if "black-box" in checks else work
     work += noise_workload(planned, draws) if "noise" in checks else work

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,6 +29,7 @@ from dpwindows.queries import Cumulative, Query, Rolling, WindowFamily
 Ints = NDArray[np.int64]
 Draw = Callable[..., Ints]
 
+DOCUMENT = Path(__file__).parent.parent / "docs" / "audit.md"
 # The documented example, Gaussian noise on a fine lattice, and several measurements with several thresholds.
 PLANS: dict[str, tuple[list[Query | WindowFamily], Budget]] = {
     "laplace": ([Rolling(7).at_least(3)], PureDP(1.0)),
@@ -316,6 +319,15 @@ def test_scales_at_the_stated_power_are_found(law: Law, draws: int) -> None:
             for _ in range(300)
         )
         assert found >= stats.binom.isf(1 - 1e-6, 300, 0.985)
+
+
+def test_the_documentation_states_the_power_that_there_is() -> None:
+    tests = audited("laplace", 300).tests
+    stated = re.findall(r"^\| ([\d,]+)(?: \(default\))? \| (\d+)% \| (\d+)% \|$", DOCUMENT.read_text(), re.MULTILINE)
+    assert len(stated) == 4
+    for draws, low, high in stated:
+        below, above = noise_tests.found_surely(LAPLACE, int(draws.replace(",", "")), 1e-6 / tests)
+        assert (int(low), int(high)) == pytest.approx((100 * below, 100 * above), abs=1)
 
 
 def test_the_bounds_are_above_the_true_probabilities() -> None:

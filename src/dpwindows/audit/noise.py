@@ -317,11 +317,9 @@ def _between_logs(names: list[str], laws: list[NoiseLaw], samples: dict[str, lis
 
 
 def _between_processes(names: list[str], laws: list[NoiseLaw]) -> Iterator[Chance]:
-    """What two new processes draw first."""
-    for name, law in zip(names, laws, strict=True):
-        one, other = draws_of_processes(law.law, law.scale, _IN_OTHER_PROCESS, processes=2)
-        yield from _of_pairs(f"two processes ({name})", law, one, other)
-        break  # One sampler serves all measurements, and processes take seconds.
+    """What two new processes draw first; for one measurement, as one sampler serves all and a process takes seconds."""
+    one, other = draws_of_processes(laws[0].law, laws[0].scale, _IN_OTHER_PROCESS, processes=2)
+    yield from _of_pairs(f"two processes ({names[0]})", laws[0], one, other)
 
 
 def _under_test(name: str, law: NoiseLaw, parts: list[Ints], limit: float) -> NoiseUnderTest:

@@ -10,7 +10,7 @@ import click
 from rich.console import Console
 
 from dpwindows.cli.audit_page import Findings, show
-from dpwindows.cli.options import build_plan, privacy_options, query_options
+from dpwindows.cli.options import build_plan, build_stream_plan, privacy_options, query_options
 from dpwindows.errors import InputError
 from dpwindows.forecasts import say_notes
 
@@ -55,6 +55,11 @@ _ERROR = 1e-6
     type=click.Choice(CHECKS),
     help="Run this check only. Repeatable. Default: all of them.",
 )
+@click.option(
+    "--stream",
+    is_flag=True,
+    help="Audit a continual release over N steps, step by step; all checks but black-box.",
+)
 @click.option("--exact/--black-box", "exact", default=None, help="The same as --check exact or --check black-box.")
 @click.option("--whole", is_flag=True, help="Read and count the log anew for every release: slow, and changes nothing.")
 @click.option(
@@ -71,6 +76,7 @@ def audit(
     runs: int,
     draws: int,
     only: tuple[Check, ...],
+    stream: bool,
     exact: bool | None,
     whole: bool,
     max_minutes: float,
@@ -98,14 +104,14 @@ def audit(
 
     if steps < 1:
         raise InputError(f"--steps must be at least 1, got {steps}")
-    checks = _checks(only, exact)
+    checks = _checks(only, exact, stream=stream)
     if not max_minutes > 0:
         raise InputError(f"--max-minutes must be greater than 0, got {max_minutes}")
     if "black-box" in checks:
         require_usable(runs, _ERROR)
     if "noise" in checks:
         require_usable_draws(draws, _ERROR)
-    planned = build_plan(Timeline.of_steps(steps), options)
+    planned = build_stream_plan(steps, options) if stream else build_plan(Timeline.of_steps(steps), options)
     require_readable([allotment.measurement for allotment in planned.allotments])
     work = Workload(0, 0.0, 0)
     work += black_box_workload(planned, runs, whole=whole) if "black-box" in checks else work
@@ -121,17 +127,19 @@ def audit(
         sys.exit(1)
 
 
-def _checks(only: tuple[Check, ...], exact: bool | None) -> tuple[Check, ...]:
+def _checks(only: tuple[Check, ...], exact: bool | None, *, stream: bool) -> tuple[Check, ...]:
     """The checks asked for.
 
     Raises:
-        InputError: both ways of asking were used.
+        InputError: both ways of asking were used, or a stream was to be released thousands of times.
     """
     if only and exact is not None:
         raise InputError("give --check, or one of --exact and --black-box")
     if exact is not None:
-        return ("exact",) if exact else ("black-box",)
-    return only or CHECKS
+        only = ("exact",) if exact else ("black-box",)
+    if stream and "black-box" in only:
+        raise InputError("the black-box audit is for batch releases: leave out --stream, or choose other checks")
+    return only or tuple(check for check in CHECKS if not (stream and check == "black-box"))
 
 
 def _run(planned: Plan, checks: tuple[Check, ...], *, runs: int, draws: int, whole: bool) -> Findings:

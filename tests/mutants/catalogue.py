@@ -17,6 +17,9 @@ LEDGER = "tests/test_ledger.py::"
 PARALLEL = "tests/test_parallel.py::"
 STREAM = "tests/test_stream.py::"
 FAULTS = "tests/test_stream_faults.py::"
+AUDIT_NOISE = "tests/test_audit_noise.py::"
+AUDIT_ENCODING = "tests/test_audit_encoding.py::"
+AUDIT_REPLAY = "tests/test_audit_replay.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 
@@ -53,6 +56,38 @@ MUTANTS = [
         "return max(FORECAST_STEPS, 4 * longest, longest + period)",
         "return max(FORECAST_STEPS, 4 * longest)",
         "tests/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
+        "half the noise",
+        "Noise is drawn at half the scale that is stated and paid for.",
+        "kernel.py",
+        "    sampler = _sampler(law, scale)\n",
+        "    sampler = _sampler(law, scale / 2)\n",
+        f"{AUDIT_NOISE}test_honest_noise_is_as_stated[laplace]",
+    ),
+    Mutant(
+        "generator seeded at the start",
+        "Every process draws the same noise: within one it looks as it should.",
+        "kernel.py",
+        "    sampler = _sampler(law, scale)\n",
+        '    seeded = globals().setdefault("_SEEDED", np.random.default_rng(7))\n'
+        "    sampler = lambda zeros: np.rint(seeded.normal(0, scale, len(zeros)))\n",
+        f"{AUDIT_NOISE}test_what_two_new_processes_draw_differs",
+    ),
+    Mutant(
+        "large counts rounded",
+        "Counts above 2,000 are rounded to tens before they are measured: a neighbour moves them by ten.",
+        "strategies/design.py",
+        "        return self.map.encode(series(self.problem.window, answers, k))\n",
+        "        exact = series(self.problem.window, answers, k)\n"
+        "        return self.map.encode(exact - (exact > 2000) * (exact % 10))\n",
+        f"{AUDIT_ENCODING}test_every_cell_applies_one_matrix[pure-event]",
+    ),
+    Mutant(
+        "estimates held to what is possible",
+        "No estimate may exceed the items that there are, which are counted exactly and without noise.",
+        "release.py",
+        "        _estimate(asked, estimates)\n",
+        "        np.minimum(_estimate(asked, estimates), answers.cumulative(asked.k)[-1])\n",
+        f"{AUDIT_REPLAY}test_neighbours_in_every_cell_differ_in_nothing_but_noise[pure-item-add-remove]",
     ),
     Mutant(
         "off-by-one sensitivity",

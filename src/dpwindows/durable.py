@@ -299,5 +299,6 @@ def require_private(path: str | Path, what: str) -> None:
     if rights & stat.S_IWOTH and not rights & stat.S_ISVTX:
         raise InputError(
             f"everybody may replace the {what} {str(path)!r}, since everybody may write its folder (mode "
-            f"{rights:04o}): use chmod o-w {folder}, or chmod +t, which leaves files to their owners"
+            f"{rights:04o}): keep it in a folder of your own, or use chmod o-w {folder}, or chmod +t, which leaves "
+            "files to their owners"
         )

@@ -57,8 +57,9 @@ def require_not_read(output: Path | None, **read: str | Path | None) -> None:
 
     Args:
         output: the file to be written; None writes none.
-        read: what is read, by what it is called in the message (`ledger`, `state`, `events`, ...): a path with what
-            databases keep beside it, or for `events` anything that stands for files. None is not read.
+        read: what is read, by what it is called in the message (`ledger_file`, `state`, ...): a path, and what
+            databases keep beside it. For `events` it is anything that stands for files, and for `release` a release
+            with its metadata. None is not read.
 
     Raises:
         InputError: it is one of them, however it is spelled and whatever links lead to it.
@@ -68,7 +69,12 @@ def require_not_read(output: Path | None, **read: str | Path | None) -> None:
     for what, source in read.items():
         if source is None:
             continue
-        files = files_behind(str(source)) if what == "events" else with_companions(Path(source))
+        if what == "events":
+            files = files_behind(str(source))
+        elif what == "release":
+            files = list(parts_of(Path(source)))
+        else:
+            files = with_companions(Path(source))
         for part in parts_of(output):
             for file in files:
                 if same_file(part, file):

@@ -59,6 +59,8 @@ MUTANTS = [
         "return max(FORECAST_STEPS, 4 * longest, longest + period)",
         "return max(FORECAST_STEPS, 4 * longest)",
         "tests/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
+    ),
+    Mutant(
         "half the noise",
         "Noise is drawn at half the scale that is stated and paid for.",
         "kernel.py",

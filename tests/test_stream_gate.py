@@ -398,8 +398,10 @@ def test_a_step_is_on_disk_before_the_ledger_and_the_mark_know_it(
     before, after = watch.seen[: watch.seen.index("ledger")], watch.after("ledger")
     assert {"sync state", "sync folder"} <= set(before)
     assert "mark" not in before
-    assert after[0] == "mark"
-    assert "sync folder" in after
+    assert "mark" in after
+    written = watch.after("mark")
+    assert any(event.startswith("sync .state.mark.") for event in written)
+    assert written[-1] == "sync folder", "and only then does a row leave"
 
 
 # --- What was written before ------------------------------------------------------------------------------------------

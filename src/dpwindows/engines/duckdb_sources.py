@@ -22,6 +22,7 @@ from dpwindows.engines.csv_files import CsvHeader, read_header
 from dpwindows.engines.dialect import quote_name, quote_text
 from dpwindows.engines.files import files_of, kind_of
 from dpwindows.engines.names import chosen_table, require_columns, require_told_apart
+from dpwindows.engines.typed_columns import typed_table
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EventColumns
 
@@ -233,10 +234,10 @@ def _frame_table(source: object, columns: EventColumns) -> pa.Table:
         frame = nw.from_native(source, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
             require_columns(columns, frame.collect_schema().names(), "the data frame")
-            return frame.select(*dict.fromkeys(name for _, name in columns.roles)).collect().to_arrow()
+            return typed_table(frame.select(*dict.fromkeys(name for _, name in columns.roles)).collect(), columns)
         if isinstance(frame, nw.DataFrame):
             require_columns(columns, frame.columns, "the data frame")
-            return frame.select(*dict.fromkeys(name for _, name in columns.roles)).to_arrow()
+            return typed_table(frame, columns)
         if hasattr(source, "__arrow_c_stream__"):
             table = pa.table(source)
             require_columns(columns, table.column_names, "the data frame")

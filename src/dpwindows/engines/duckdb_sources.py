@@ -38,10 +38,15 @@ INT96 = "int96"
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one shape: a query with the columns item, time[, count], and the type identifiers of these columns."""
+    """Rows of one shape: a query with the columns item, time[, count], and the type identifiers of these columns.
+
+    Parts go together if their items are `of` one type: equal values are the same item, and no other ones are. Decimals
+    of different scales are not, as what has room for both may have to round one.
+    """
 
     sql: str
     types: dict[str, str]
+    of: str
 
 
 @contextmanager
@@ -53,6 +58,8 @@ def reading(what: str) -> Iterator[None]:
         raise out_of_memory() from None
     except duckdb.Error as error:
         text = str(error)
+        if reaches_out(error):
+            raise outside(what) from None
         if "already attached" in text or "file handle conflict" in text:
             raise EngineError(
                 f"{what} is open in this process; close that connection or pass a relation made from it"
@@ -60,6 +67,20 @@ def reading(what: str) -> Iterator[None]:
         if "lock on file" in text:
             raise EngineError(f"{what} is locked by another process that writes to it; try again later") from None
         raise InputError(f"{what} cannot be read: {_first_line(error)}") from None
+
+
+def reaches_out(error: duckdb.Error) -> bool:
+    """Whether the engine refused to read what is outside of the database that it was given."""
+    return isinstance(error, duckdb.PermissionException) and "disabled by configuration" in str(error)
+
+
+def outside(what: str) -> InputError:
+    """The error for a view that reads other files than that of its database."""
+    return InputError(
+        f"{what} cannot be read: it is a view that reads files outside of its database, such as read_csv('...') or an "
+        f"attached database, and a database that is handed over reads nothing else on this machine; make it a table, "
+        f"or give the files themselves"
+    )
 
 
 def out_of_memory() -> EngineError:
@@ -105,13 +126,15 @@ def _path_parts(
 
 
 def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
-    groups: dict[tuple[str, ...], list[Path]] = {}
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Path]] = {}
     for file in files:
         groups.setdefault(_parquet_signature(connection, file, columns), []).append(file)
     parts = []
     places = {role: place for place, (role, _) in enumerate(columns.roles)}
-    for signature, members in groups.items():
-        relation = f"read_parquet({_file_list(members)}, hive_types_autocast=false)"
+    for (signature, keys), members in groups.items():
+        # Said outright: left to itself the engine decides by the names of all files together.
+        in_folders = "true, hive_types_autocast=false" if keys else "false"
+        relation = f"read_parquet({_file_list(members)}, hive_partitioning={in_folders})"
         with reading(_named(members)):
             part = _part(connection, relation, columns, _named(members))
         if signature[places["time"]].startswith("INT96"):
@@ -120,19 +143,33 @@ def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
     return parts
 
 
-def _parquet_signature(connection: duckdb.DuckDBPyConnection, file: Path, columns: EventColumns) -> tuple[str, ...]:
-    """The types of our columns in one file; a column that the file itself lacks may come from its directory."""
+def _parquet_signature(
+    connection: duckdb.DuckDBPyConnection, file: Path, columns: EventColumns
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The types of our columns in one file; and, if one comes from names of folders, the keys of all that have one.
+
+    Raises:
+        InputError: a column stands in the file and in the name of a folder, which may say different things.
+    """
     with reading(str(file)):
         described = connection.sql(
             f"SELECT column_id, name, num_children, concat_ws(' ', type, converted_type, logical_type, precision, "
-            f"scale, num_children) FROM parquet_schema({_file_list([file])})"
+            f"scale, num_children, CASE repetition_type WHEN 'REPEATED' THEN 'REPEATED' END) "
+            f"FROM parquet_schema({_file_list([file])})"
         ).fetchall()
     # Sorted here: the engine takes more memory for it than it may have been given.
     own = _columns_of([field[1:] for field in sorted(described)])
-    keys = {part.partition("=")[0] for part in file.parts[:-1] if "=" in part}
+    keys = [part.partition("=")[0] for part in file.parts[:-1] if "=" in part]
     types = dict(own)
-    require_told_apart(columns, [name for name, _ in own] + sorted(keys - set(types)), str(file))
-    return tuple(types.get(name, "") for _, name in columns.roles)
+    require_told_apart(columns, [name for name, _ in own] + sorted(set(keys) - set(types)), str(file))
+    for role, name in columns.roles:
+        if name in types and name in keys:
+            raise InputError(
+                f"{file} has a column {name!r} for the {role}, and a folder that it is in is called {name}=... too: "
+                f"rename one of them, or write the files without that column"
+            )
+    in_folders = any(name in keys for _, name in columns.roles)
+    return tuple(types.get(name, "") for _, name in columns.roles), tuple(keys) if in_folders else ()
 
 
 def _columns_of(schema: Sequence[tuple[str, int | None, str]]) -> list[tuple[str, str]]:
@@ -168,7 +205,7 @@ def _csv_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -
     )
     chosen = {role: f"c{place}" for role, place in header.places(columns).items()}
     repeated = " AND ".join(f"{chosen[role]} = {quote_text(name)}" for role, name in columns.roles)
-    return Part(f"{_select(chosen, relation)} WHERE NOT ({repeated})", dict.fromkeys(chosen, "varchar"))
+    return Part(f"{_select(chosen, relation)} WHERE NOT ({repeated})", dict.fromkeys(chosen, "varchar"), "varchar")
 
 
 def _file_list(files: Sequence[Path]) -> str:
@@ -188,6 +225,9 @@ def _database_parts(
 ) -> list[Part]:
     with reading(str(path)):
         connection.execute(f"ATTACH {quote_text(str(path))} AS {_DATABASE} (TYPE duckdb, READ_ONLY)")
+        # From here on nothing but this file, and what spills, can be opened: a view may name any file of this machine,
+        # and whoever made the database is not always who may read that file. It cannot be taken back.
+        connection.execute("SET enable_external_access = false")
         tables: list[tuple[str, str]] = connection.execute(
             "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY ALL",
             [_DATABASE],
@@ -262,9 +302,11 @@ def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventCo
     require_columns(columns, connection.sql(f"SELECT * FROM {relation}").columns, what)
     chosen = {role: quote_name(name) for role, name in columns.roles}
     selected = connection.sql(_select(chosen, relation))
-    types: dict[str, str] = dict(zip(selected.columns, (kind.id for kind in selected.types), strict=True))
+    shown = dict(zip(selected.columns, selected.types, strict=True))
+    types: dict[str, str] = {role: kind.id for role, kind in shown.items()}
     compared = {role: _by_bytes(name) if types[role] == "varchar" else name for role, name in chosen.items()}
-    return Part(_select(compared, relation), types)
+    item = str(shown["item"]).lower() if types["item"] == "decimal" else types["item"]
+    return Part(_select(compared, relation), types, item)
 
 
 def _by_bytes(text: str) -> str:

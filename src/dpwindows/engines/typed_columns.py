@@ -135,7 +135,7 @@ def _mixed(values: Objects, missing: NDArray[np.bool_], role: str, name: str) ->
         found = f"another type called {found}"
     return InputError(
         f"the {role} column {name!r} holds {found} in row {row} and {first[0]} in row {rows[0]} (counted from 0); "
-        f"one row must not say what the others mean, so give the column one type{_MENDS[role]}"
+        f"one row must not say what the others mean, so give each column one type{_MENDS[role]}"
     )
 
 

@@ -178,7 +178,7 @@ _MENDS = {
 }
 
 
-# --- one type, one reader: a function of the type alone, and of one value at a time ------------------------------------
+# --- one type, one reader: a function of the type alone, and of one value at a time -----------------------------------
 
 
 def _of(type_: pa.DataType) -> Callable[[Objects], pa.Array]:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from dpwindows.engines.csv_files import CsvHeader, read_header
 from dpwindows.engines.dialect import quote_name, quote_text
-from dpwindows.engines.files import files_of, kind_of
+from dpwindows.engines.files import files_of, folder_keys, kind_of, require_one_place
 from dpwindows.engines.names import chosen_table, require_columns, require_told_apart
 from dpwindows.engines.typed_columns import typed_table
 from dpwindows.errors import EngineError, InputError
@@ -159,17 +159,12 @@ def _parquet_signature(
         ).fetchall()
     # Sorted here: the engine takes more memory for it than it may have been given.
     own = _columns_of([field[1:] for field in sorted(described)])
-    keys = [part.partition("=")[0] for part in file.parts[:-1] if "=" in part]
+    keys = folder_keys(file.parts[:-1])
     types = dict(own)
     require_told_apart(columns, [name for name, _ in own] + sorted(set(keys) - set(types)), str(file))
-    for role, name in columns.roles:
-        if name in types and name in keys:
-            raise InputError(
-                f"{file} has a column {name!r} for the {role}, and a folder that it is in is called {name}=... too: "
-                f"rename one of them, or write the files without that column"
-            )
+    require_one_place(columns, types, keys, str(file))
     in_folders = any(name in keys for _, name in columns.roles)
-    return tuple(types.get(name, "") for _, name in columns.roles), tuple(keys) if in_folders else ()
+    return tuple(types.get(name, "") for _, name in columns.roles), keys if in_folders else ()
 
 
 def _columns_of(schema: Sequence[tuple[str, int | None, str]]) -> list[tuple[str, str]]:

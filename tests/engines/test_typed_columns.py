@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
+from dpwindows.continual.handed import ItemKind
 from dpwindows.continual.stream import Stream
 from dpwindows.engines.duckdb import open_events
 from dpwindows.errors import InputError
@@ -137,6 +138,18 @@ def test_the_kind_of_a_streams_items_is_that_of_each_item(first: list[Any], then
         stream = Stream.create(tmp_path / name, plan, item="id", time="at", start=0, step=1)
         for step, items in enumerate(calls):
             stream.advance(log(items, [step] * len(items)), through=step + 1)
+
+
+def test_streams_of_whole_decimals_go_on(tmp_path: Path) -> None:
+    """As a stream recorded them whose first items were read as decimals of one digit: the same texts, the same items."""
+    plan = dw.StreamPlan([dw.Cumulative()], unit=dw.EventLevel(), budget=dw.PureDP(1.0))
+    stream = Stream.create(tmp_path / "state", plan, item="id", time="at", start=0, step=1)
+    narrow = pa.table({"id": pa.array([Decimal(7)], pa.decimal128(1, 0)), "at": [0]})
+    stream.advance(narrow, through=1)
+    # The same step again, now from a frame: the same events, or it would be refused.
+    stream.advance(log([Decimal("7.0")], [0]), through=1)
+    stream.advance(log([Decimal(7), Decimal(10) ** 37], [1, 1]), through=2)
+    assert ItemKind.named("DECIMAL(1,0)") == ItemKind.of("decimal", "DECIMAL(38,0)") != ItemKind.named("DECIMAL(2,1)")
 
 
 # --- each type by itself ----------------------------------------------------------------------------------------------

@@ -17,6 +17,8 @@ LEDGER = "tests/test_ledger.py::"
 PARALLEL = "tests/test_parallel.py::"
 STREAM = "tests/test_stream.py::"
 FAULTS = "tests/test_stream_faults.py::"
+TYPED = "tests/engines/test_typed_columns.py::test_one_event_more_moves_counts_by_one_or_is_refused"
+LOCALITY = "tests/engines/test_row_locality.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 
@@ -292,5 +294,29 @@ MUTANTS = [
         """AS VARCHAR) COLLATE "binary"'""",
         "AS VARCHAR)'",
         f"{STREAM}test_items_of_a_column_with_a_collation_are_told_apart[NOCASE]",
+    ),
+    Mutant(
+        "the first value gives a column its type",
+        "A column of a data frame may hold several types, and all values become what the first one is.",
+        "engines/typed_columns.py",
+        "    if len(set(map(type, present))) > 1 or len(set(map(_sort, _with_sorts(present)))) > 1:\n",
+        "    if len(present) < 0:\n",
+        f"{TYPED}[a date among items-first-category]",
+    ),
+    Mutant(
+        "one zone is the zone of all",
+        "One time with a zone makes instants of all times without one.",
+        "engines/typed_columns.py",
+        "if isinstance(present[0], dt.datetime | dt.time | np.datetime64)",
+        "if isinstance(present[0], np.datetime64)",
+        f"{TYPED}[a zone among times without-first-object]",
+    ),
+    Mutant(
+        "decimals of several scales",
+        "One file with large decimals rounds those of all other files, and items become one.",
+        "engines/duckdb_sources.py",
+        'if types["item"] == "decimal"',
+        'if types["item"] == "no decimal"',
+        f"{LOCALITY}test_parquet_files",
     ),
 ]

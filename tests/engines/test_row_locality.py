@@ -24,6 +24,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dpwindows.engines import sqlite
+from dpwindows.engines.database import run, translated
 from dpwindows.engines.duckdb import open_events
 from dpwindows.engines.relation import EventQueries
 from dpwindows.errors import InputError
@@ -343,13 +344,13 @@ def sqlite_events(rows: Iterable[Row], affinity: str, timeline: Timeline) -> Eve
         said: list[str] = []
         with (
             sqlite._engine(path, EngineSettings()) as engine,
-            sqlite.translated(lambda error: sqlite._explain(error, said, COLUMNS)),
+            translated(lambda error: sqlite._explain(error, said, COLUMNS)),
             sqlite._snapshot(engine, said) as connection,
         ):
             relation, types = sqlite._relation(connection, COLUMNS, "log")
             query = EventQueries(sqlite._SQLite(), COLUMNS, timeline, cap=1 << 40).sql(relation, types)
-            found = sqlite.run(connection, f"SELECT item, step, count, typeof(item) FROM ({query}) AS found").all()
-    return sorted((f"{kind} {item!r}", step, count) for item, step, count, kind in found)
+            found = run(connection, f"SELECT item, step, count, typeof(item) FROM ({query}) AS found").all()
+    return sorted((f"{row[3]} {row[0]!r}", row[1], row[2]) for row in found)
 
 
 @settings(max_examples=100, deadline=None)

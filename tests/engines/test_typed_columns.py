@@ -141,7 +141,7 @@ def test_the_kind_of_a_streams_items_is_that_of_each_item(first: list[Any], then
 
 
 def test_streams_of_whole_decimals_go_on(tmp_path: Path) -> None:
-    """As a stream recorded them whose first items were read as decimals of one digit: the same texts, the same items."""
+    """As a stream recorded them whose first items were decimals of one digit: the same texts, the same items."""
     plan = dw.StreamPlan([dw.Cumulative()], unit=dw.EventLevel(), budget=dw.PureDP(1.0))
     stream = Stream.create(tmp_path / "state", plan, item="id", time="at", start=0, step=1)
     narrow = pa.table({"id": pa.array([Decimal(7)], pa.decimal128(1, 0)), "at": [0]})

@@ -151,7 +151,7 @@ def _beyond(
             return False
         return True
 
-    row = next((row for row in np.flatnonzero(~missing) if not fits(row)), 0)
+    row = next((row for row in np.flatnonzero(~missing).tolist() if not fits(row)), 0)
     return InputError(
         f"the {role} column {name!r} holds a value in row {row} (counted from 0), of type {_sort(values[row])}, that "
         f"cannot be read: integers must fit into 64 bits, decimals be whole numbers of at most {_DIGITS} digits, text "

@@ -62,6 +62,7 @@ def require_local(read: Callable[[Sequence[Any]], Events], rows: Sequence[Any]) 
 # --- data frames of columns without types ----------------------------------------------------------------------------
 
 NOTHING = st.sampled_from([None, float("nan"), pd.NaT, pd.NA])
+NOTHING_RARELY = st.sampled_from([None])
 ITEMS: list[st.SearchStrategy[Any]] = [
     st.sampled_from(["7", "07", "a", "A", "a ", "2013-01-02", "", "True"]),
     st.sampled_from([b"7", b"a", b"\xff"]),
@@ -86,13 +87,32 @@ column_kinds = st.one_of(
 )
 
 
+# Columns that are read, beside those above, most of which are not.
+READ_ITEMS: list[st.SearchStrategy[Any]] = [
+    st.sampled_from(["7", "07", "a", "A", "2013-01-02"]),
+    st.sampled_from([7, 0, 1, 2**53, 2**53 + 1, 2**63 - 1]),
+    st.sampled_from([Decimal("7"), Decimal("7.0"), Decimal("1E+30")]),
+    st.sampled_from([date(2013, 1, 2), date(2013, 1, 3)]),
+    st.sampled_from([NAIVE, NAIVE + timedelta(hours=5), datetime(2013, 1, 2)]),
+]
+NAIVE_TIMES = st.sampled_from([NAIVE, NAIVE + timedelta(hours=5), datetime(2013, 1, 2)])
+ZONED_TIMES = st.sampled_from([NAIVE.replace(tzinfo=zone) for zone in (UTC, timezone(timedelta(hours=-5)))])
+READ_TIMES = {
+    TIMES: [NAIVE_TIMES, ZONED_TIMES, st.sampled_from([date(2013, 1, 2)])],
+    NUMBERS: [st.sampled_from([0, 7, 199])],
+}
+
+
 @st.composite
-def logs(draw: st.DrawFn, times: st.SearchStrategy[Any] | None = None) -> list[Row]:
-    """Rows of three columns, each of which may be mixed."""
-    items = draw(column_kinds)
-    at = draw(column_kinds) if times is None else times
-    counts = draw(st.sampled_from([st.integers(0, 3), NOTHING | st.just(1), st.sampled_from([1, 2**62, True, 1.0])]))
-    return draw(st.lists(st.tuples(items, at, counts), min_size=1, max_size=5))
+def logs(draw: st.DrawFn, timeline: Timeline) -> list[Row]:
+    """Rows of three columns; each column is of one type that is read, or, one time in three, of anything."""
+
+    def column_of(read: list[st.SearchStrategy[Any]]) -> st.SearchStrategy[Any]:
+        return draw(column_kinds) if draw(st.integers(0, 2)) == 2 else draw(st.sampled_from(read)) | NOTHING_RARELY
+
+    counts = column_of([st.integers(0, 3), st.integers(0, 3), st.sampled_from([1, 2**62])])
+    rows = st.tuples(column_of(READ_ITEMS), column_of(READ_TIMES[timeline]), counts)
+    return draw(st.lists(rows, min_size=1, max_size=5))
 
 
 def object_frame(rows: Sequence[Row]) -> pd.DataFrame:
@@ -117,18 +137,19 @@ def categorical_frame(rows: Sequence[Row]) -> pd.DataFrame:
 
 
 @settings(max_examples=100, deadline=None)
-@given(rows=logs(), timeline=st.sampled_from([TIMES, NUMBERS]))
-@example(rows=[("x", NAIVE.replace(tzinfo=UTC), 1), ("a", NAIVE, 1)], timeline=TIMES)
-@example(rows=[("x", date(2013, 1, 2), 1), ("a", NAIVE, 1)], timeline=TIMES)
-@example(rows=[(date(2013, 1, 2), NAIVE, 1), (NAIVE, NAIVE, 1)], timeline=TIMES)
-@example(rows=[(1.0, 0, 1), (2**53 + 1, 0, 1)], timeline=NUMBERS)
-@example(rows=[("a", True, 1), ("a", 7, 1)], timeline=NUMBERS)
-def test_frames_without_types(rows: list[Row], timeline: Timeline) -> None:
+@given(case=st.sampled_from([TIMES, NUMBERS]).flatmap(lambda timeline: st.tuples(logs(timeline), st.just(timeline))))
+@example(case=([("x", NAIVE.replace(tzinfo=UTC), 1), ("a", NAIVE, 1)], TIMES))
+@example(case=([("x", date(2013, 1, 2), 1), ("a", NAIVE, 1)], TIMES))
+@example(case=([(date(2013, 1, 2), NAIVE, 1), (NAIVE, NAIVE, 1)], TIMES))
+@example(case=([(1.0, 0, 1), (2**53 + 1, 0, 1)], NUMBERS))
+@example(case=([("a", True, 1), ("a", 7, 1)], NUMBERS))
+def test_frames_without_types(case: tuple[list[Row], Timeline]) -> None:
+    rows, timeline = case
     require_local(lambda some: duckdb_events(object_frame(some), timeline), rows)
 
 
 @settings(max_examples=60, deadline=None)
-@given(rows=logs(st.sampled_from([NAIVE, NAIVE, NAIVE.replace(tzinfo=UTC), date(2013, 1, 2), None])))
+@given(rows=logs(TIMES))
 @example(rows=[(date(2013, 1, 2), NAIVE, 1), (datetime(2013, 1, 2, 5), NAIVE, 1)])
 def test_categories_without_types(rows: list[Row]) -> None:
     rows = [row for row in rows if not isinstance(row[0], tuple)]
@@ -199,25 +220,28 @@ def test_arrow(kind: str, texts: list[str | None], streamed: bool) -> None:
 # --- CSV -------------------------------------------------------------------------------------------------------------
 
 CSV_TEXT = st.lists(st.sampled_from([*"a7;\t|,'\"\\# \n\r\0ä", "\r\n", "id", "\ufeff"]), max_size=6).map("".join)
-CSV_TIMES = st.sampled_from(
-    [
+CSV_TIMES = {
+    TIMES: [
         "2013-01-02",
         "2013-01-02T02:30",
         "2013-01-02 02:30:00.1234567",
         "2013-01-02T02:30Z",
         "2013-01-02T02:30+05:30",
-        "01/02/2013",
-        "",
-        "7",
-        " 7 ",
-        "7.0",
-        "at",
-        "1e3",
-        "00007",
-        "9" * 30,
-    ]
-)
-CSV_COUNTS = st.sampled_from(["1", "2", "", "0", "-1", " 3", "x", "1.0", "n", "9" * 25])
+    ],
+    NUMBERS: ["7", " 7 ", "00007", "0", "199", "9" * 30],
+}
+CSV_UNREADABLE = ["01/02/2013", "7.0", "at", "1e3", "13/02/2013"]
+CSV_COUNTS = ["1", "2", "", "0", "-1", " 3", "9" * 25]
+
+
+@st.composite
+def csv_rows(draw: st.DrawFn, timeline: Timeline) -> list[tuple[Row, int]]:
+    """Rows and how each is quoted; in one log of three, some cannot be read."""
+    wrong = draw(st.integers(0, 2)) == 2
+    times = st.sampled_from(CSV_TIMES[timeline] + CSV_UNREADABLE * wrong)
+    counts = st.sampled_from(CSV_COUNTS + ["x", "1.0", "n"] * wrong)
+    rows = st.tuples(st.tuples(CSV_TEXT, times, counts), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL]))
+    return draw(st.lists(rows, min_size=1, max_size=5))
 
 
 def csv_line(row: Row, delimiter: str, quoting: Any) -> str:
@@ -228,19 +252,15 @@ def csv_line(row: Row, delimiter: str, quoting: Any) -> str:
 
 @settings(max_examples=100, deadline=None)
 @given(
-    rows=st.lists(
-        st.tuples(st.tuples(CSV_TEXT, CSV_TIMES, CSV_COUNTS), st.sampled_from([csv.QUOTE_MINIMAL, csv.QUOTE_ALL])),
-        min_size=1,
-        max_size=5,
-    ),
+    case=st.sampled_from([TIMES, NUMBERS]).flatmap(lambda timeline: st.tuples(csv_rows(timeline), st.just(timeline))),
     delimiter=st.sampled_from(",;\t|"),
     end=st.sampled_from(["\n", "\r\n"]),
-    timeline=st.sampled_from([TIMES, NUMBERS]),
 )
-@example(rows=[(("007", "7", "1"), 0), (("x", "7", "1"), 0)], delimiter=",", end="\n", timeline=NUMBERS)
-@example(rows=[(("a", "01/02/2013", "1"), 0), (("b", "13/02/2013", "1"), 0)], delimiter=",", end="\n", timeline=TIMES)
-@example(rows=[(("a;b", "7", "1"), 0), (("c", "7", "1"), 1)], delimiter=",", end="\r\n", timeline=NUMBERS)
-def test_csv(rows: list[tuple[Row, int]], delimiter: str, end: str, timeline: Timeline) -> None:
+@example(case=([(("007", "7", "1"), 0), (("x", "7", "1"), 0)], NUMBERS), delimiter=",", end="\n")
+@example(case=([(("a", "01/02/2013", "1"), 0), (("b", "13/02/2013", "1"), 0)], TIMES), delimiter=",", end="\n")
+@example(case=([(("a;b", "7", "1"), 0), (("c", "7", "1"), 1)], NUMBERS), delimiter=",", end="\r\n")
+def test_csv(case: tuple[list[tuple[Row, int]], Timeline], delimiter: str, end: str) -> None:
+    rows, timeline = case
     lines = [csv_line(row, delimiter, quoting) for row, quoting in rows]
 
     def read(some: Sequence[str]) -> Events:
@@ -301,10 +321,20 @@ FOLDERS = st.sampled_from(["", "", "part=1", "id=7", "id=07", "id=a", "id=a/part
 
 @settings(max_examples=100, deadline=None)
 @given(
-    files=st.lists(
-        st.tuples(st.sampled_from(ITEM_TYPES), st.sampled_from(TIME_TYPES), st.booleans(), FOLDERS),
-        min_size=1,
-        max_size=4,
+    # Items mostly of one type, as other files are refused.
+    files=st.lists(st.sampled_from(ITEM_TYPES), min_size=1, max_size=2).flatmap(
+        lambda items: (
+            st.lists(
+                st.tuples(st.sampled_from(items), st.sampled_from(TIME_TYPES), st.just(True), FOLDERS),
+                min_size=1,
+                max_size=4,
+            )
+            | st.lists(
+                st.tuples(st.just(items[0]), st.sampled_from(TIME_TYPES), st.booleans(), FOLDERS),
+                min_size=1,
+                max_size=4,
+            )
+        )
     )
 )
 @example(files=[(decimal, TIME_TYPES[0], True, "") for decimal in ITEM_TYPES if pa.types.is_decimal(decimal.type)])
@@ -350,15 +380,22 @@ def sqlite_events(rows: Iterable[Row], affinity: str, timeline: Timeline) -> Eve
             relation, types = sqlite._relation(connection, COLUMNS, "log")
             query = EventQueries(sqlite._SQLite(), COLUMNS, timeline, cap=1 << 40).sql(relation, types)
             found = run(connection, f"SELECT item, step, count, typeof(item) FROM ({query}) AS found").all()
-    return sorted((f"{row[3]} {row[0]!r}", row[1], row[2]) for row in found)
+    rows_: list[Any] = list(found)
+    return sorted((f"{kind} {item!r}", step, count) for item, step, count, kind in rows_)
 
 
 @settings(max_examples=100, deadline=None)
 @given(
-    rows=st.lists(
-        st.tuples(SQLITE_VALUES, SQLITE_TIMES, st.sampled_from([None, 1, 2, 0, "1", 1.0, "x", b"1", 2**62])),
-        min_size=1,
-        max_size=4,
+    rows=st.one_of(
+        *(
+            st.lists(st.tuples(items, times, counts), min_size=1, max_size=4)
+            for items in (SQLITE_VALUES, st.sampled_from(["7", "07", "a", "A", "", None]), st.integers(-3, 3))
+            for times, counts in (
+                (SQLITE_TIMES, st.sampled_from([None, 1, 2, 0, "1", 1.0, "x", b"1", 2**62])),
+                (st.sampled_from([0, 7, 2**60, None]), st.sampled_from([1, 2, 0, None, 2**62])),
+                (st.sampled_from(["2013-01-02", "2013-01-02T02:30Z", None]), st.sampled_from(["1", " 2"])),
+            )
+        )
     ),
     affinity=st.sampled_from(["", "BLOB", "TEXT", "INTEGER", "NUMERIC"]),
     timeline=st.sampled_from([TIMES, NUMBERS]),

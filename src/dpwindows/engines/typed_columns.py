@@ -45,8 +45,10 @@ def typed_table(frame: nw.DataFrame[Any], columns: EventColumns) -> pa.Table:
     Raises:
         InputError: the values of a column are of several types, or of one that does not serve.
     """
+    # A column with two roles is read for the first of them, in which it is an item.
     roles = {name: role for role, name in reversed(columns.roles)}
-    return pa.table({name: _typed(frame, role, name) for name, role in roles.items()})
+    names = list(dict.fromkeys(name for _, name in columns.roles))
+    return pa.table({name: _typed(frame, roles[name], name) for name in names})
 
 
 def _typed(frame: nw.DataFrame[Any], role: str, name: str) -> pa.Array | pa.ChunkedArray:

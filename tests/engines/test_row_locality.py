@@ -97,7 +97,7 @@ READ_ITEMS: list[st.SearchStrategy[Any]] = [
 ]
 NAIVE_TIMES = st.sampled_from([NAIVE, NAIVE + timedelta(hours=5), datetime(2013, 1, 2)])
 ZONED_TIMES = st.sampled_from([NAIVE.replace(tzinfo=zone) for zone in (UTC, timezone(timedelta(hours=-5)))])
-READ_TIMES = {
+READ_TIMES: dict[Timeline, list[st.SearchStrategy[Any]]] = {
     TIMES: [NAIVE_TIMES, ZONED_TIMES, st.sampled_from([date(2013, 1, 2)])],
     NUMBERS: [st.sampled_from([0, 7, 199])],
 }
@@ -316,26 +316,22 @@ TIME_TYPES: list[pa.Array] = [
     pa.array(["2013-01-02T02:30:00Z"]),
     pa.nulls(1),
 ]
+File = tuple[pa.Array, pa.Array, bool, str]
 FOLDERS = st.sampled_from(["", "", "part=1", "id=7", "id=07", "id=a", "id=a/part=1", "at=2013-01-02", "n=2", "sub"])
+
+
+def files_of(items: list[pa.Array], *, has: bool = False) -> st.SearchStrategy[list[File]]:
+    """Files with one event each: its item, its time, whether the item is in the file, and the folder."""
+    own = st.just(True) if has else st.booleans()
+    one = st.tuples(st.sampled_from(items), st.sampled_from(TIME_TYPES), own, FOLDERS)
+    return st.lists(one, min_size=1, max_size=4)
 
 
 @settings(max_examples=100, deadline=None)
 @given(
     # Items mostly of one type, as other files are refused.
-    files=st.lists(st.sampled_from(ITEM_TYPES), min_size=1, max_size=2).flatmap(
-        lambda items: (
-            st.lists(
-                st.tuples(st.sampled_from(items), st.sampled_from(TIME_TYPES), st.just(True), FOLDERS),
-                min_size=1,
-                max_size=4,
-            )
-            | st.lists(
-                st.tuples(st.just(items[0]), st.sampled_from(TIME_TYPES), st.booleans(), FOLDERS),
-                min_size=1,
-                max_size=4,
-            )
-        )
-    )
+    files=st.lists(st.sampled_from(ITEM_TYPES), min_size=1, max_size=2).flatmap(lambda items: files_of(items, has=True))
+    | st.sampled_from(ITEM_TYPES).flatmap(lambda item: files_of([item]))
 )
 @example(files=[(decimal, TIME_TYPES[0], True, "") for decimal in ITEM_TYPES if pa.types.is_decimal(decimal.type)])
 @example(files=[(pa.array(["x"]), TIME_TYPES[0], True, "id=a"), (pa.array(["y"]), TIME_TYPES[0], True, "")])
@@ -343,10 +339,10 @@ FOLDERS = st.sampled_from(["", "", "part=1", "id=7", "id=07", "id=a", "id=a/part
     files=[(pa.array(["x"]), TIME_TYPES[0], False, "id=a"), (pa.array(["y"]), TIME_TYPES[0], False, "id=a/part=1")]
 )
 @example(files=[(pa.array(["x"]), kind, True, "") for kind in TIME_TYPES])
-def test_parquet_files(files: list[tuple[pa.Array, pa.Array, bool, str]]) -> None:
+def test_parquet_files(files: list[File]) -> None:
     """Each row in a file of its own, whose schema and folder say what it means; `has` says if it has its own item."""
 
-    def read(some: Sequence[tuple[int, tuple[pa.Array, pa.Array, bool, str]]]) -> Events:
+    def read(some: Sequence[tuple[int, File]]) -> Events:
         with tempfile.TemporaryDirectory() as folder:
             for place, (item, at, has, within) in some:
                 (Path(folder) / within).mkdir(parents=True, exist_ok=True)

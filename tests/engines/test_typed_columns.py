@@ -98,7 +98,10 @@ def test_one_event_more_moves_counts_by_one_or_is_refused(case: str, place: str,
         assert moved(log(items, times, kind), more, HOURS) <= 1
     except InputError as refusal:
         said = str(refusal)
-    # All of these are refused, with the row; were they not, the counts above would have to agree.
+    if not said:
+        # For pandas True is the category 1, if that is there before: the column it makes holds no True.
+        assert (case, place, kind) == ("True among integers", "last", "category")
+        return
     assert "one row must not say what the others mean" in said
     assert f"in row {1 if front else 500} and" in said
 

@@ -25,6 +25,8 @@ CREATE = "tests/test_stream_create.py::"
 DURABLE = "tests/test_durable.py::"
 RELEASE_FILES = "tests/test_release_files.py::"
 OUTPUTS = "tests/end_to_end/test_outputs.py::"
+TYPED = "tests/engines/test_typed_columns.py::test_one_event_more_moves_counts_by_one_or_is_refused"
+LOCALITY = "tests/engines/test_row_locality.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 
@@ -462,5 +464,29 @@ MUTANTS = [
         "        except (InputError, EngineError) as error:\n",
         "        except EngineError as error:\n",
         f"{OUTPUTS}test_a_failure_between_spending_and_storing_exits_1",
+    ),
+    Mutant(
+        "the first value gives a column its type",
+        "A column of a data frame may hold several types, and all values become what the first one is.",
+        "engines/typed_columns.py",
+        "    if len(set(map(type, present))) > 1 or len(set(map(_sort, _with_sorts(present)))) > 1:\n",
+        "    if len(present) < 0:\n",
+        f"{TYPED}[a date among items-first-category]",
+    ),
+    Mutant(
+        "one zone is the zone of all",
+        "One time with a zone makes instants of all times without one.",
+        "engines/typed_columns.py",
+        "if isinstance(present[0], dt.datetime | dt.time | np.datetime64)",
+        "if isinstance(present[0], np.datetime64)",
+        f"{TYPED}[a zone among times without-first-object]",
+    ),
+    Mutant(
+        "decimals of several scales",
+        "One file with large decimals rounds those of all other files, and items become one.",
+        "engines/duckdb_sources.py",
+        'if types["item"] == "decimal"',
+        'if types["item"] == "no decimal"',
+        f"{LOCALITY}test_parquet_files",
     ),
 ]

@@ -213,6 +213,8 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        # Some tests act as another user, who must get to their files.
+        folder.chmod(0o755)
         (folder / "tmp").mkdir()
         shutil.copytree(PACKAGE, folder / "dpwindows", ignore=shutil.ignore_patterns("__pycache__"))
 

@@ -1,8 +1,8 @@
 """Streams, their copies, backups, crashes and ledger, against a model of a page.
 
-The model is what the public may have seen: for each step one set of rows, for good. A state file is the line of draws it
-holds, each with a number of its own; what is on record (in the ledger, or without one beside the state) is such a line
-too. A file may go on if and only if the line on record is the beginning of its own, and then the record follows it.
+The model is what the public may have seen: for each step one set of rows, for good. A state file is the line of draws
+it holds, each with a number of its own; what is on record (in the ledger, or without one beside the state) is such a
+line too. A file may go on if and only if the line on record is the beginning of its own, and then the record follows it.
 Whatever the file was copied from, restored from or robbed of, everything else follows from that one rule.
 
 What is released is compared with the counts by `test_stream_property`; here only who may release it matters.
@@ -126,7 +126,7 @@ class PageMachine(RuleBasedStateMachine):
         return EngineError if self.ledger is None else StateBehindLedgerError
 
     def leaves(self, file: File, released: dw.Release) -> None:
-        """Rows have left: only on record, only from the file whose line that is, and each step as it was seen before."""
+        """Rows have left: only what is on record, and each step as it was seen before."""
         self.record = list(file.line)
         table = released.to_arrow()
         rows: dict[int, list[tuple[Any, ...]]] = {}
@@ -233,7 +233,12 @@ class PageMachine(RuleBasedStateMachine):
         tardy = [event for event in made.events if event[1] < made.first]
         if how == "less" and not own:
             how = "more"
-        handed = {"none": None, "same": [*tardy, *own], "less": [*own[1:], *tardy], "more": [*own, ("z", last, 1), *tardy]}
+        handed = {
+            "none": None,
+            "same": [*tardy, *own],
+            "less": [*own[1:], *tardy],
+            "more": [*own, ("z", last, 1), *tardy],
+        }
         given = handed[how]
         table = None if given is None else table_of(given)
         if not self.may_go_on(file):
@@ -308,7 +313,11 @@ class PageMachine(RuleBasedStateMachine):
 
     def beside(self, path: Path) -> list[Path]:
         """A state and what belongs to it."""
-        return [found for found in path.parent.iterdir() if found.name == path.name or found.name.startswith(path.name + ".")]
+        return [
+            found
+            for found in path.parent.iterdir()
+            if found.name == path.name or found.name.startswith(path.name + ".")
+        ]
 
     @rule(which=pick)
     def back_up(self, which: int) -> None:

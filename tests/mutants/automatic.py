@@ -3,6 +3,7 @@
     make mutate                            all files of targets.toml
     make mutate ARGS="kernel.py"           some of them
     make mutate ARGS="kernel.py --all"     every change of it, where a sample is the default
+    make mutate ARGS="--survivors"         where tests were only added: what was killed before is not tried again
 
 Each change is tried on a copy of the package, in a process that is forked from one that has loaded the libraries and
 nothing of ours. It runs first the tests that execute the changed line, the quickest first, then the other tests of the
@@ -37,7 +38,17 @@ PACKAGE = ROOT / "src" / "dpwindows"
 KEPT = ROOT / "build" / "mutants"
 HERE = Path(__file__).parent
 # Loaded once, before anything is forked. None of them starts a thread when it is imported.
-LIBRARIES = ("duckdb", "flint", "hypothesis", "numpy", "opendp.prelude", "pandas", "polars", "pyarrow", "scipy.optimize")
+LIBRARIES = (
+    "duckdb",
+    "flint",
+    "hypothesis",
+    "numpy",
+    "opendp.prelude",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "scipy.optimize",
+)
 # Seconds that the tests of a change may take beyond a multiple of what they take without it, and their memory.
 PATIENCE, MULTIPLE, MEMORY = 20.0, 3.0, 8 << 30
 
@@ -254,13 +265,17 @@ def _kept(target: Target) -> Path:
     return KEPT / (target.file.replace("/", "--") + ".jsonl")
 
 
-def _try(target: Target, chosen: Sequence[Change]) -> dict[str, str]:
+def _try(target: Target, chosen: Sequence[Change], *, survivors: bool) -> dict[str, str]:
     """The outcome of each change, by its source; those on record are not tried again."""
     record, stamp = _kept(target), target.stamp
     known: dict[str, str] = {}
     if record.exists():
         lines = [json.loads(line) for line in record.read_text().splitlines()]
-        known = {line["key"]: line["outcome"] for line in lines if line["stamp"] == stamp}
+        known = {
+            line["key"]: line["outcome"]
+            for line in lines
+            if line["stamp"] == stamp or (survivors and line["outcome"] != "survived")
+        }
     keys = {change.source: hashlib.sha256(change.source.encode()).hexdigest() for change in chosen}
     todo = [change for change in chosen if keys[change.source] not in known]
     if todo:
@@ -278,7 +293,7 @@ def _try(target: Target, chosen: Sequence[Change]) -> dict[str, str]:
     return {change.source: known[keys[change.source]] for change in chosen}
 
 
-def examine(target: Target, equivalents: Sequence[Equivalent], *, everything: bool) -> bool:
+def examine(target: Target, equivalents: Sequence[Equivalent], *, everything: bool, survivors: bool) -> bool:
     """Try the changes of one file and report; True if none survives that is not listed."""
     found = changes(target.source)
     listed = [change for change in found if any(one.fits(target.file, change) for one in equivalents)]
@@ -287,19 +302,20 @@ def examine(target: Target, equivalents: Sequence[Equivalent], *, everything: bo
     if len(rest) > target.sample and not everything:
         rest = random.Random(0).sample(rest, target.sample)
         rest.sort(key=lambda change: change.first_line)
-    outcomes = _try(target, rest)
-    survivors = [change for change in rest if outcomes[change.source] == "survived"]
-    killed = len(rest) - len(survivors)
+    outcomes = _try(target, rest, survivors=survivors)
+    left = [change for change in rest if outcomes[change.source] == "survived"]
+    killed = len(rest) - len(left)
     share = 100 * killed / len(rest) if rest else 100.0
     _say(
         f"{target.file}: {len(found)} changes, {len(listed)} of them equivalent; of {len(rest)} tried {killed} killed "
         f"({share:.1f} %)"
     )
-    for change in survivors:
-        _say(f"  survived: line {change.first_line}, {change.within or 'module'}\n    - {change.before}\n    + {change.after}")
+    for change in left:
+        _say(f"  survived: line {change.first_line}, {change.within or 'module'}")
+        _say(f"    - {change.before}\n    + {change.after}")
     for one in stale:
         _say(f"  equivalent.toml lists a change that is none any more: {one.within}: {one.before} -> {one.after}")
-    return not survivors and not stale
+    return not left and not stale
 
 
 def _say(text: str) -> None:
@@ -328,6 +344,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make mutate")
     parser.add_argument("files", nargs="*", help="files of targets.toml; none: all")
     parser.add_argument("--all", action="store_true", help="every change, and no sample")
+    parser.add_argument("--survivors", action="store_true", help="of those tried before, only what survived")
     chosen = parser.parse_args(arguments)
     targets = {target.file: target for target in read_targets()}
     if unknown := [file for file in chosen.files if file not in targets]:
@@ -342,7 +359,7 @@ def main(arguments: Sequence[str]) -> int:
     whole = True
     for file in chosen.files or targets:
         listed = [one for one in equivalents if one.file == file]
-        whole &= examine(targets[file], listed, everything=chosen.all)
+        whole &= examine(targets[file], listed, everything=chosen.all, survivors=chosen.survivors)
     return 0 if whole else 1
 
 

@@ -2,8 +2,8 @@
 
 Whatever order the processes came in, some order must explain what they were told: entries are numbered in it, so every
 one of them must have fitted when its turn came, and since nothing is given back, whoever was refused must not fit
-at the end either. Where a charge counts is worked out here from what a neighbour can do, span by span, and not as the ledger
-does it, by edges.
+at the end either. Where a charge counts is worked out here from what a neighbour can do, span by span, and
+not as the ledger does it, by edges.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class SharedLedger(RuleBasedStateMachine):
 
     def explain(self, outcomes: list[tuple[dict[str, Any], dict[str, Any]]]) -> None:
         """Bring the model to where the ledger is, and check that it could get there."""
-        fresh = {}
+        fresh: dict[int, dict[str, Any]] = {}
         for job, said in outcomes:
             if "number" not in said:
                 continue

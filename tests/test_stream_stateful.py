@@ -2,7 +2,7 @@
 
 The model is what the public may have seen: for each step one set of rows, for good. A state file is the line of draws
 it holds, each with a number of its own; what is on record (in the ledger, or without one beside the state) is such a
-line too. A file may go on if and only if the line on record is the beginning of its own, and then the record follows it.
+line too. A file may go on if and only if the line on record is the beginning of its own, and then the record follows.
 Whatever the file was copied from, restored from or robbed of, everything else follows from that one rule.
 
 What is released is compared with the counts by `test_stream_property`; here only who may release it matters.

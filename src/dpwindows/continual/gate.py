@@ -14,7 +14,7 @@ from dpwindows.continual.state_file import StateFile
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
-    from dpwindows.ledger import Ledger
+    from dpwindows.ledger import Ledger, Position
 
 
 class Gate:
@@ -60,7 +60,7 @@ class Gate:
         if marked != reached:
             self._raise_mark(reached)
 
-    def _position(self, closed: int) -> stream_ledger.Position | None:
+    def _position(self, closed: int) -> Position | None:
         if self._ledger is None:
             return None
         return stream_ledger.require_ours(self._ledger, self._creation.state_id, closed, self._token)

@@ -166,7 +166,7 @@ def test_a_widened_span_holds_where_something_as_long_begins_and_reaches_in(
     for first in range(30):
         reaches_in = any(span.holds(first + at) for at in range(reach))
         assert span.widened(reach).holds(first) == reaches_in
-    assert EVERYWHERE == Span(None, None)
+    assert Span(None, None) == EVERYWHERE
     assert EVERYWHERE.holds(None)
 
 
@@ -176,7 +176,10 @@ def test_the_slack_covers_every_change_of_every_zone() -> None:
     for name in sorted(available_timezones()):
         zone = ZoneInfo(name)
         # Before all rules, and then summers and winters of two centuries.
-        moments = [datetime(1800, 1, 1), *(datetime(year, month, 1) for year in range(1840, 2040, 4) for month in (1, 7))]
+        moments = [
+            datetime(1800, 1, 1),
+            *(datetime(year, month, 1) for year in range(1840, 2040, 4) for month in (1, 7)),
+        ]
         offsets = [moment.replace(tzinfo=zone).utcoffset() for moment in moments]
         seconds = [offset.total_seconds() for offset in offsets if offset is not None]
         widest = max(widest, max(seconds) - min(seconds))

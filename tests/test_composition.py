@@ -293,3 +293,9 @@ def test_budgets_beyond_all_use_have_an_order_too() -> None:
     order = conversion_order(epsilon, delta)
     assert 10**30 < order < 10**33
     assert renyi_cap(epsilon, delta, order) > 0
+
+
+def test_budgets_that_nobody_proved_anything_of_are_refused() -> None:
+    for ask in (Charge.of, account_for):
+        with pytest.raises(ValueError, match="unknown budget"):
+            ask(Budget())

@@ -28,6 +28,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.grouped import grouped_unit
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import STRATEGIES, candidates, compressed, paper
 from dpwindows.strategies.search.fractional import integer_taps
@@ -268,8 +269,8 @@ def test_windows_that_meet_a_span_are_counted_one_by_one() -> None:
 def test_a_span_meets_so_many_groups(span: int, size: int, groups: int) -> None:
     met = max(len({step // size for step in range(first, first + span)}) for first in range(size))
     assert met == groups
-    assert compressed.grouped_unit(ItemPerPeriod(span), size) == ItemPerPeriod(groups)
-    assert compressed.grouped_unit(EventLevel(), size) == EventLevel()
+    assert grouped_unit(ItemPerPeriod(span), size) == ItemPerPeriod(groups)
+    assert grouped_unit(EventLevel(), size) == EventLevel()
 
 
 @pytest.mark.parametrize(("thresholds", "most"), [((1,), 1), ((1, 2), 1)])

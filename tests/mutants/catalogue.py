@@ -17,6 +17,16 @@ LEDGER = "tests/test_ledger.py::"
 PARALLEL = "tests/test_parallel.py::"
 STREAM = "tests/test_stream.py::"
 FAULTS = "tests/test_stream_faults.py::"
+AUDIT_NOISE = "tests/test_audit_noise.py::"
+AUDIT_ENCODING = "tests/test_audit_encoding.py::"
+AUDIT_REPLAY = "tests/test_audit_replay.py::"
+GATE = "tests/test_stream_gate.py::"
+CREATE = "tests/test_stream_create.py::"
+DURABLE = "tests/test_durable.py::"
+RELEASE_FILES = "tests/test_release_files.py::"
+OUTPUTS = "tests/end_to_end/test_outputs.py::"
+TYPED = "tests/engines/test_typed_columns.py::test_one_event_more_moves_counts_by_one_or_is_refused"
+LOCALITY = "tests/engines/test_row_locality.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 
@@ -46,6 +56,48 @@ class Mutant:
 
 
 MUTANTS = [
+    Mutant(
+        "period cut at the forecast",
+        "The bound of a stream for items within a period is for the forecast's steps, however long the period is.",
+        "plan/stream_plan.py",
+        "return max(FORECAST_STEPS, 4 * longest, longest + period)",
+        "return max(FORECAST_STEPS, 4 * longest)",
+        "tests/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
+    ),
+    Mutant(
+        "half the noise",
+        "Noise is drawn at half the scale that is stated and paid for.",
+        "kernel/measure.py",
+        "    sampler = _sampler(law, scale)\n",
+        "    sampler = _sampler(law, scale / 2)\n",
+        f"{AUDIT_NOISE}test_honest_noise_is_as_stated[laplace]",
+    ),
+    Mutant(
+        "generator seeded at the start",
+        "Every process draws the same noise: within one it looks as it should.",
+        "kernel/measure.py",
+        "    sampler = _sampler(law, scale)\n",
+        '    seeded = globals().setdefault("_SEEDED", np.random.default_rng(7))\n'
+        "    sampler = lambda zeros: np.rint(seeded.normal(0, scale, len(zeros)))\n",
+        f"{AUDIT_NOISE}test_what_two_new_processes_draw_differs",
+    ),
+    Mutant(
+        "large counts rounded",
+        "Counts above 2,000 are rounded to tens before they are measured: a neighbour moves them by ten.",
+        "kernel/shapes.py",
+        "        return self.map.encode(series(self.problem.window, answers, k))\n",
+        "        exact = series(self.problem.window, answers, k)\n"
+        "        return self.map.encode(exact - (exact > 2000) * (exact % 10))\n",
+        f"{AUDIT_ENCODING}test_every_cell_applies_one_matrix[pure-event]",
+    ),
+    Mutant(
+        "estimates held to what is possible",
+        "No estimate may exceed the items that there are, which are counted exactly and without noise.",
+        "release/release.py",
+        "        _estimate(asked, estimates)\n",
+        "        np.minimum(_estimate(asked, estimates), answers.cumulative(asked.k)[-1])\n",
+        f"{AUDIT_REPLAY}test_neighbours_in_every_cell_differ_in_nothing_but_noise[pure-item-add-remove]",
+    ),
     Mutant(
         "off-by-one sensitivity",
         "A rolling window of W steps holds an occurrence at W ends; it is charged for one less.",
@@ -263,11 +315,75 @@ MUTANTS = [
     ),
     Mutant(
         "rows handed out before they are on record",
-        "Two copies of a state both publish the next step, each with its own noise.",
-        "stream/stream.py",
-        "            forget(self._state)\n        self._record()\n",
-        "            forget(self._state)\n",
-        f"{FAULTS}test_of_two_copies_one_goes_on",
+        "Copies of a state all publish the next step, each with its own noise: the noise averages out.",
+        "stream/gate.py",
+        "        self.clear()\n        return records.read_released(",
+        "        return records.read_released(",
+        f"{GATE}test_twelve_copies_of_a_state_give_one_noise",
+    ),
+    Mutant(
+        "rows handed out that only the log holds",
+        "A log that is cut or deleted takes a published step with it, which is drawn again.",
+        "stream/gate.py",
+        "        self._state.settle()\n        closed",
+        "        closed",
+        f"{GATE}test_no_step_that_was_published_is_lost_with_the_log",
+    ),
+    Mutant(
+        "a mark that nobody looks at",
+        "A state that was put back to an earlier one draws published steps again.",
+        "stream/gate.py",
+        "        if not covers(self._state, self._creation, marked):",
+        "        if marked is not None and marked.step < 0:",
+        f"{GATE}test_a_state_that_was_rolled_back_where_it_lies_is_refused",
+    ),
+    Mutant(
+        "a mark that is never raised",
+        "Nothing tells that a state was put back.",
+        "stream/gate.py",
+        "        if marked != reached:",
+        "        if marked is None:",
+        f"{GATE}test_a_state_that_was_rolled_back_where_it_lies_is_refused",
+    ),
+    Mutant(
+        "recovery from what is not on disk",
+        "What a killed process left in the system's memory is published, and lost when the power fails.",
+        "stream/state_file.py",
+        "            _require_database(self.path)\n            self._sync()\n",
+        "            _require_database(self.path)\n",
+        f"{GATE}test_what_recovery_reads_is_on_disk_before_it_is_read",
+    ),
+    Mutant(
+        "a torn log given up unseen",
+        "A log that may hold a published step is removed, and the step is drawn again.",
+        "stream/recovery.py",
+        "    if marked is None:\n        raise torn\n",
+        "    if marked is None:\n        logs_left(path)[0].unlink()\n        return\n",
+        f"{GATE}test_a_torn_log_is_not_given_up_where_it_may_hold_a_published_step",
+    ),
+    Mutant(
+        "one id for two noises",
+        "A step drawn again passes for the one that was published.",
+        "stream/records.py",
+        "    if not rows or len(rows[-1][1]) < 2 * TOKEN_BYTES:",
+        "    if not rows or rows[-1][1]:",
+        f"{GATE}test_another_noise_has_another_release_id",
+    ),
+    Mutant(
+        "a stream paid for by two",
+        "Two processes that make one stream both spend its budget, and one of them says that nothing was spent.",
+        "stream/creating.py",
+        "    with claimed(path):",
+        "    if path:",
+        f"{CREATE}test_whoever_comes_while_a_stream_is_paid_for_pays_nothing",
+    ),
+    Mutant(
+        "a stream paid for twice",
+        "A creation that failed after it was paid for is paid for again when it is repeated.",
+        "stream/creating.py",
+        "        draft = _paid_draft(path, creation, arrays, is_paid)",
+        "        draft = None",
+        f"{CREATE}test_what_was_paid_for_and_not_named_is_named_by_the_next_call",
     ),
     Mutant(
         "a step in several transactions",
@@ -292,5 +408,85 @@ MUTANTS = [
         """AS VARCHAR) COLLATE "binary"'""",
         "AS VARCHAR)'",
         f"{STREAM}test_items_of_a_column_with_a_collation_are_told_apart[NOCASE]",
+    ),
+    Mutant(
+        "a checksum of the rows alone",
+        "An epsilon edited in the file is rendered as the guarantee.",
+        "release/checks.py",
+        "stated = json.dumps(metadata, ",
+        "stated = json.dumps({}, ",
+        f"{RELEASE_FILES}test_an_edited_guarantee_is_noticed",
+    ),
+    Mutant(
+        "a name before its content",
+        "After a loss of power a file stands there without the content that was reported as written.",
+        "durable.py",
+        "            sync_file(draft)\n            _put_in_place",
+        "            _put_in_place",
+        f"{DURABLE}test_content_is_on_disk_before_the_name_and_the_name_before_it_returns",
+    ),
+    Mutant(
+        "a folder that is not synced",
+        "After a loss of power a file that was reported as written is gone.",
+        "durable.py",
+        "        sync_folder(path.parent)\n",
+        "        pass\n",
+        f"{DURABLE}test_content_is_on_disk_before_the_name_and_the_name_before_it_returns",
+    ),
+    Mutant(
+        "a record acted upon before it is on disk",
+        "A stored release, or a stream's position, is relied upon, and a loss of power takes it back.",
+        "ledger/store.py",
+        "        if to_act:\n            _settle(path)\n",
+        "",
+        f"{LEDGER}test_what_is_acted_upon_is_on_disk_first",
+    ),
+    Mutant(
+        "records that a dataset's seal leaves out",
+        "A stored release vanishes from the ledger, or a stream's position is put back, and nobody notices.",
+        "ledger/rows.py",
+        "    return [len(releases), len(positions), *(value for row in (*releases, *positions) for value in row)]",
+        "    return []",
+        f"{LEDGER}test_a_record_put_back_to_what_it_was_is_noticed",
+    ),
+    Mutant(
+        "an output that is not claimed",
+        "Of several processes that write one output all spend, and one writes.",
+        "cli/options.py",
+        "    with claimed(output):\n",
+        "    if claimed is not None:\n",
+        f"{OUTPUTS}test_an_output_that_another_process_prepares_is_refused",
+    ),
+    Mutant(
+        "exit 2 after spending",
+        "A failure after the budget was recorded is reported as a mistake that changed nothing.",
+        "release/once.py",
+        "        except (InputError, EngineError) as error:\n",
+        "        except EngineError as error:\n",
+        f"{OUTPUTS}test_a_failure_between_spending_and_storing_exits_1",
+    ),
+    Mutant(
+        "the first value gives a column its type",
+        "A column of a data frame may hold several types, and all values become what the first one is.",
+        "count/engines/typed_columns.py",
+        "    if len(set(map(type, present))) > 1 or len(set(map(_sort, _with_sorts(present)))) > 1:\n",
+        "    if len(present) < 0:\n",
+        f"{TYPED}[a date among items-first-category]",
+    ),
+    Mutant(
+        "one zone is the zone of all",
+        "One time with a zone makes instants of all times without one.",
+        "count/engines/typed_columns.py",
+        "if isinstance(present[0], dt.datetime | dt.time | np.datetime64)",
+        "if isinstance(present[0], np.datetime64)",
+        f"{TYPED}[a zone among times without-first-object]",
+    ),
+    Mutant(
+        "decimals of several scales",
+        "One file with large decimals rounds those of all other files, and items become one.",
+        "count/engines/duckdb_sources.py",
+        'if types["item"] == "decimal"',
+        'if types["item"] == "no decimal"',
+        f"{LOCALITY}test_parquet_files",
     ),
 ]

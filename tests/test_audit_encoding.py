@@ -13,7 +13,7 @@ import dpwindows as dw
 from dpwindows.ask.privacy import ZCDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import audit_encoding, audit_exactly, large_logs
-from dpwindows.kernel.measure import shapes as designs
+from dpwindows.kernel.shapes import series as designs
 
 UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
 BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ZCDP(0.5))

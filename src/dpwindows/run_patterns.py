@@ -149,19 +149,27 @@ def _fill(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tuple[Tabl
 
 def recent_pattern(lags: Lags, runs: int, memory: int, price: int = 0) -> list[int]:
     """A pattern that attains the table behind `recent_bound`: for designing filters, not for certifying them."""
+    return recent_patterns(lags, [runs], memory, price)[0]
+
+
+def recent_patterns(lags: Lags, runs: Sequence[int], memory: int, price: int = 0) -> list[list[int]]:
+    """The same for several numbers of runs, from one table."""
     memory = min(memory, lags.length - 1)
     if memory < 1:
-        return [1]
+        return [[1] for _ in runs]
+    tables = list(_fill(lags, max(runs), memory, price))
+    return [_read_back(lags, tables, count, memory) for count in runs]
+
+
+def _read_back(lags: Lags, tables: Sequence[tuple[Table, Table]], runs: int, memory: int) -> list[int]:
     size, half = 1 << memory, 1 << (memory - 1)
-    tables = list(_fill(lags, runs, memory, price))
-    recent, long = tables.pop()
+    recent, long = (table[: runs + 1] for table in tables[-1])
     in_long = int(long.max()) > int(recent.max())
     count, state = (
         int(i) for i in np.unravel_index((long if in_long else recent).argmax(), (long if in_long else recent).shape)
     )
     pattern = []
-    while tables:
-        recent, long = tables.pop()
+    for recent, long in tables[-2::-1]:
         pattern.append(1 if in_long else state & 1)
         if in_long:
             in_long, state = (False, size - 1) if state == 0 else (True, state - 1)
@@ -271,12 +279,12 @@ def _links(
 def counted_by_memory(pattern: Sequence[int], memory: int) -> NDArray[np.float64]:
     """How many pairs at each distance `recent_bound` counts in a pattern (ones at distance 0)."""
     ones = np.array(pattern, dtype=np.int64)
-    begins = ones * (1 - np.concatenate([[0], ones[:-1]]))
-    run = np.cumsum(begins) * ones
-    pairs = np.zeros(len(ones))
-    for d in range(len(ones)):
-        both = ones[d:] * ones[: len(ones) - d]
-        pairs[d] = (both * (run[d:] == run[: len(ones) - d])).sum() if d > memory else both.sum()
+    ends = np.flatnonzero(np.diff(ones, prepend=0, append=0))
+    # Within runs: n - d for each run of n > d ones.
+    longer = np.cumsum(np.bincount(ends[1::2] - ends[0::2], minlength=len(ones) + 1)[::-1])[::-1]
+    pairs = np.cumsum(longer[:0:-1])[::-1].astype(np.float64)
+    near = min(memory + 1, len(ones))
+    pairs[:near] = [ones[d:] @ ones[: len(ones) - d] for d in range(near)]
     return pairs
 
 

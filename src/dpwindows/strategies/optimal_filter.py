@@ -26,7 +26,7 @@ from dpwindows.run_patterns import (
     counted_by_memory,
     counted_by_neighbours,
     memory_for,
-    recent_pattern,
+    recent_patterns,
 )
 from dpwindows.sensitivity import cumulative_filter_item_l2, most_runs
 from dpwindows.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
@@ -138,12 +138,12 @@ def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Ora
     def oracle(lags: FloatArray) -> FloatArray:
         whole = _whole(lags)
         low, high = 0, whole.values[0]
-        found = [recent_pattern(whole, count, memory) for count in runs]
+        found = recent_patterns(whole, runs, memory)
         if sum(map(sum, found)) > reach:
             # A price for every one, at which the patterns together have no more ones than places.
             for _ in range(9):
                 middle = (low + high) // 2
-                tried = [recent_pattern(whole, count, memory, middle) for count in runs]
+                tried = recent_patterns(whole, runs, memory, middle)
                 if sum(map(sum, tried)) > reach:
                     low = middle
                 else:

@@ -618,16 +618,16 @@ MUTANTS = [
     ),
     Mutant(
         "of the starts and stops of two counts one kind is taken to be free",
-        "signed_patterns.py",
+        "changes_of_two_counts.py",
         "4 * prices.start * (known.k - 1) * known.places",
         "3 * prices.start * (known.k - 1) * known.places",
         _at("signed_patterns", "test_starts_and_stops_are_charged_for_all_k_minus_one_occurrences"),
     ),
     Mutant(
         "an item counted once is held for one tick too long",
-        "held_patterns.py",
-        "self.ticks = (known.length - 1) // self.every",
-        "self.ticks = known.length // self.every",
+        "changes_of_two_counts.py",
+        "ticks = (known.length - 1) // every",
+        "ticks = known.length // every",
         _at("signed_patterns", "test_no_item_counted_once_exceeds_the_bound"),
     ),
     Mutant(

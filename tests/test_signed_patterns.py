@@ -9,18 +9,21 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows.held_patterns import Held, held_bound, two_runs_bound
-from dpwindows.pattern_sensitivity import rolling_patterns_add_remove_l2, rolling_patterns_period_l2
+from dpwindows import pattern_search
+from dpwindows.held_patterns import Held, two_runs_bound
+from dpwindows.pattern_sensitivity import (
+    held_bound,
+    priced_bound,
+    rolling_patterns_add_remove_l2,
+    rolling_patterns_period_l2,
+)
 from dpwindows.period_sensitivity import affected_ends, most_signed_runs, rolling_filter_period_l2
 from dpwindows.sensitivity import autocorrelation
 from dpwindows.signed_patterns import (
-    NEVER,
     Prices,
     SignedLags,
     TwoCounts,
-    carried_on,
     charges,
-    priced_bound,
     symbol_maximum,
 )
 from dpwindows.strategies.fractional import integer_taps
@@ -225,8 +228,7 @@ def plain(lags: SignedLags, known: TwoCounts | Held, monkeypatch: pytest.MonkeyP
     """The bound with every place run through, and with most of them carried on."""
     for period in (10**9, 2):
         with monkeypatch.context() as patched:
-            for module in ("signed_patterns", "held_patterns"):
-                patched.setattr(f"dpwindows.{module}.PERIOD", period)
+            patched.setattr(pattern_search, "CYCLE", period)
             charged = charges(lags, 3, 6)
             if isinstance(known, Held):
                 yield held_bound(lags, charged, known)
@@ -247,15 +249,6 @@ def test_carrying_on_bounds_what_every_place_would_add(length: int, monkeypatch:
         assert exact <= carried <= 1.6 * exact
     exact, carried = plain(lags, Held(places - length + 1, length, places), monkeypatch)
     assert exact <= carried <= 1.6 * exact
-
-
-def test_carrying_on_is_refused_before_all_states_are_reached() -> None:
-    before, after = np.array([NEVER, 0], dtype=np.int64), np.array([1, 1], dtype=np.int64)
-    with pytest.raises(ValueError, match="reached for the first time"):
-        carried_on(before, after, 3)
-    assert carried_on(after, after + 2, 3).tolist() == [9, 9]
-    assert carried_on(after, after + 2, 3, least=5).tolist() == [18, 18]
-    assert carried_on(before, np.array([NEVER, 4], dtype=np.int64), 2).tolist() == [NEVER, 12]
 
 
 # --- Against the bounds they replace ----------------------------------------------------------------------------------

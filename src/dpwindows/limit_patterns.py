@@ -91,7 +91,7 @@ def _cost(pattern: tuple[int, ...], lags: FloatArray) -> float:
 
 
 def _climbed(starts: FloatArray, lags: FloatArray, runs: int) -> list[tuple[int, ...]]:
-    """From patterns of shape (patterns, places): the best flip of one place or two, again and again, within the runs."""
+    """Patterns of shape (patterns, places), improved by the best flip of one place or two as long as there is one."""
     index = np.arange(starts.shape[1])
     gram = lags[np.abs(index[:, None] - index[None, :])]
     together = max(1, _FLIPS // len(index) ** 2)

@@ -8,22 +8,19 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows.pattern_sensitivity import (
+from dpwindows.pattern_search import (
+    counted_by_memory,
+    counted_by_neighbours,
+    memory_for,
     place_price,
+    recent_pattern,
+)
+from dpwindows.pattern_sensitivity import (
     rolling_patterns_add_remove_l2,
     rolling_patterns_event_l2,
     rolling_patterns_period_l2,
 )
-from dpwindows.run_patterns import (
-    Lags,
-    best_chain,
-    counted_by_memory,
-    counted_by_neighbours,
-    memory_for,
-    neighbour_bound,
-    recent_bound,
-    recent_pattern,
-)
+from dpwindows.run_patterns import Lags, best_chain, neighbour_bound, recent_bound
 from dpwindows.sensitivity import rolling_filter_event_l2
 from dpwindows.strategies.fractional import integer_taps
 

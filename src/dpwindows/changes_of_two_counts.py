@@ -131,7 +131,7 @@ class CountsAutomaton:
         """The moves of the states before, and of the others, into a place."""
         kind = self.kind(place)
         if kind not in self._known:
-            before, others = self._free[kind[3]]
+            before, others = self._unpaid(kind[3])
             paid = self._paid(kind)
             repeated = np.repeat(paid, 2, axis=0) if self.masked else paid
             grid = (len(paid), len(self._signs), self._pairs, self._recent.count)
@@ -143,11 +143,6 @@ class CountsAutomaton:
     def _known(self) -> dict[Kind, tuple[Moves, Moves]]:
         return {}
 
-    @cached_property
-    def _free(self) -> tuple[tuple[Moves, Moves], tuple[Moves, Moves]]:
-        """The moves without what `_paid` adds, where the clock does not tick and where it does."""
-        return self._unpaid(False), self._unpaid(True)
-
     def _choices(self, tick: bool) -> Iterator[tuple[Indices, Indices]]:
         """What becomes of f and f', for every two counts, where neither changes, f' does, f does, and both do."""
         counts = np.arange(self._counts)
@@ -157,23 +152,35 @@ class CountsAutomaton:
 
     def _paid(self, kind: Kind) -> Table:
         """Prices, shape (choices, two counts): of starts and stops, of a place where g = -1, of a count held longer."""
-        start, stop, minus, tick = kind
+        start, stop, minus, _ = kind
+        starts, stops, minuses, held = self._events
+        return np.maximum(2 * NEVER * held - start * starts - stop * stops - minus * minuses, 3 * NEVER)
+
+    @cached_property
+    def _events(self) -> tuple[Table, Table, Table, Table]:
+        """How many of f and f' start, stop, and change though they are held, and whether g = -1 then; as `_paid`."""
         counts = np.arange(self._counts)
-        change = np.where(counts == 0, -start, np.where(counts == 1, -stop, 2 * NEVER))
-        each = np.zeros_like(change), change
-        paid = [
-            np.add.outer(of_f, of_other).ravel() - minus * ((f == 0) & (other > 0))
-            for (of_f, of_other), (f, other) in zip(product(each, each), self._choices(tick), strict=True)
-        ]
-        return np.maximum(np.stack(paid), 3 * NEVER)
+        changes = (counts == 0, counts == 1, counts > 1)
+        each = [(np.zeros_like(counts), changed.astype(np.int64)) for changed in changes]
+        starts, stops, held = (np.stack([np.add.outer(f, g).ravel() for f, g in product(one, one)]) for one in each)
+        minuses = np.stack([(f == 0) & (other > 0) for f, other in self._choices(tick=False)]).astype(np.int64)
+        return starts, stops, minuses, held
 
     def _unpaid(self, tick: bool) -> tuple[Moves, Moves]:
-        before, others = [], []
-        for f, other in self._choices(tick):
-            pair = f * self._counts + other
-            before += self._from_before(pair)
-            others.append(self._from_others(pair))
-        return _together(slice(0, self._pairs), before), _together(slice(self._pairs, None), others)
+        """The moves without what `_paid` adds, where the clock ticks or does not."""
+        if tick not in self._unpaid_known:
+            before, others = [], []
+            for f, other in self._choices(tick):
+                pair = f * self._counts + other
+                before += self._from_before(pair)
+                others.append(self._from_others(pair))
+            both = _together(slice(0, self._pairs), before), _together(slice(self._pairs, None), others)
+            self._unpaid_known[tick] = both
+        return self._unpaid_known[tick]
+
+    @cached_property
+    def _unpaid_known(self) -> dict[bool, tuple[Moves, Moves]]:
+        return {}
 
     def _counted(self, pair: Indices) -> Table:
         """Twice the price of starts for each of f and f' that is 1 (`priced_changes`)."""

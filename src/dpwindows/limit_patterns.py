@@ -12,7 +12,8 @@ from functools import lru_cache
 import numpy as np
 
 from dpwindows.integer_maps import FloatArray
-from dpwindows.run_patterns import Lags, memory_for, recent_pattern
+from dpwindows.pattern_search import memory_for, recent_pattern
+from dpwindows.run_patterns import Lags
 from dpwindows.spectrum import circle_mean, grid_size, power_of
 
 _POWER = 1.8

@@ -14,17 +14,15 @@ from numpy.typing import NDArray
 
 from dpwindows.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.held_patterns import Held, two_runs_bound
-from dpwindows.pattern_search import good_charges, good_prices, least, walk
+from dpwindows.pattern_search import good_charges, good_prices, least, memory_for, place_price, walk
 from dpwindows.period_sensitivity import affected_ends, most_signed_runs
 from dpwindows.potentials import Check
-from dpwindows.run_patterns import Lags, best_chain, memory_for, neighbour_bound, recent_bound
+from dpwindows.run_patterns import Lags, neighbour_bound, recent_bound
 from dpwindows.sensitivity import Thresholds, interval_norms, most_runs
 from dpwindows.signed_patterns import Charges, Prices, SignedLags, TwoCounts
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
-# How many lengths of runs and gaps are tried while a price is sought.
-_TRIED = 96
 # Cells of the tables filled while a price is sought.
 _SEARCH_CELLS = 1_000_000
 # The longest span for which all pairs of runs are tried for k = 1.
@@ -144,37 +142,6 @@ def priced_bound(lags: SignedLags, charged: Charges, known: TwoCounts, prices: P
     check = Check(automaton)
     walk(automaton, period=known.length, check=check)
     return check.bound() + price_of_all(known, prices)
-
-
-def some_lengths(places: int) -> NDArray[np.int64]:
-    """All lengths 1..places, or for many places a selection that thins out."""
-    if places <= _TRIED:
-        return np.arange(1, places + 1)
-    few = _TRIED // 4
-    grown = np.rint(np.geomspace(few, places, _TRIED - few + 1)).astype(np.int64)
-    return np.unique(np.concatenate([np.arange(1, few), grown]))
-
-
-def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> tuple[int, list[int]]:
-    """A price at which the best chain of some lengths just fits into the places, and a chain that does fit.
-
-    A bisection: the higher the price, the shorter the chain. It chooses among valid bounds, so it need not be exact.
-    """
-    some = some_lengths(lags.length)
-    sizes = np.unique(np.append(some, min(shortest, lags.length)))
-    low, high = 0, lags.values[0]
-    _, fitting = best_chain(lags, sizes, some, runs, 0, shortest=shortest)
-    if sum(fitting) <= lags.length:
-        return 0, fitting
-    _, fitting = best_chain(lags, sizes, some, 1, 0)
-    for _ in range(rounds):
-        middle = (low + high) // 2
-        _, chain = best_chain(lags, sizes, some, runs, middle, shortest=shortest)
-        if sum(chain) > lags.length:
-            low = middle
-        else:
-            high, fitting = middle, chain
-    return high, fitting
 
 
 def _least_over_places(lags: Lags, runs: int, *, shortest: int) -> int:

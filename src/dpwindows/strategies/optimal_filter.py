@@ -18,16 +18,18 @@ import numpy as np
 from dpwindows import pattern_sensitivity
 from dpwindows.accounting import GAUSSIAN
 from dpwindows.integer_maps import Filter, FloatArray
-from dpwindows.pattern_sensitivity import LONGEST_CHAIN, place_price, some_lengths
-from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
-from dpwindows.queries import Cumulative, Rolling
-from dpwindows.run_patterns import (
-    Lags,
+from dpwindows.pattern_search import (
     counted_by_memory,
     counted_by_neighbours,
     memory_for,
+    place_price,
     recent_patterns,
+    some_lengths,
 )
+from dpwindows.pattern_sensitivity import LONGEST_CHAIN
+from dpwindows.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
+from dpwindows.queries import Cumulative, Rolling
+from dpwindows.run_patterns import Lags
 from dpwindows.sensitivity import cumulative_filter_item_l2, most_runs
 from dpwindows.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
 from dpwindows.strategies.design import BOUNDED_UNITS, Design, Problem, SeriesDesign

@@ -266,7 +266,7 @@ def test_prices_are_not_negative() -> None:
         priced_changes(lags, charges(lags, 2, 2), known, Prices(-1, 0))
 
 
-# --- Bounds found before there were tables -----------------------------------------------------------------------------
+# --- Bounds found before there were tables ----------------------------------------------------------------------------
 
 FOUND = json.loads((Path(__file__).parent / "data" / "rolling-period-bounds.json").read_text())
 

@@ -154,7 +154,8 @@ class CountsAutomaton:
         """Prices, shape (choices, two counts): of starts and stops, of a place where g = -1, of a count held longer."""
         start, stop, minus, _ = kind
         starts, stops, minuses, held = self._events
-        return np.maximum(2 * NEVER * held - start * starts - stop * stops - minus * minuses, 3 * NEVER)
+        paid: Table = np.maximum(2 * NEVER * held - start * starts - stop * stops - minus * minuses, 3 * NEVER)
+        return paid
 
     @cached_property
     def _events(self) -> tuple[Table, Table, Table, Table]:
@@ -169,7 +170,8 @@ class CountsAutomaton:
     def _unpaid(self, tick: bool) -> tuple[Moves, Moves]:
         """The moves without what `_paid` adds, where the clock ticks or does not."""
         if tick not in self._unpaid_known:
-            before, others = [], []
+            before: list[tuple[Indices, Table]] = []
+            others: list[tuple[Indices, Table]] = []
             for f, other in self._choices(tick):
                 pair = f * self._counts + other
                 before += self._from_before(pair)

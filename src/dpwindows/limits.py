@@ -201,8 +201,8 @@ class Shifts:
             pairs = places[:, None] * size + places[None]
             signed = signs[:, None, None] * signs[None, :, None] * row
             corners += np.bincount(pairs.ravel(), signed.ravel(), minlength=size**2)
-        corners = corners.reshape(size, size)
-        beyond = np.cumsum(np.cumsum(corners[::-1, ::-1], axis=0), axis=1)[::-1, ::-1]
+        square = corners.reshape(size, size)
+        beyond = np.cumsum(np.cumsum(square[::-1, ::-1], axis=0), axis=1)[::-1, ::-1]
         return np.asarray(beyond[1:, 1:])
 
     def costs(self, inverse_root: FloatArray) -> FloatArray:

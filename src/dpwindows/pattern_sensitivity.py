@@ -17,7 +17,7 @@ from dpwindows.held_patterns import Held, two_runs_bound
 from dpwindows.pattern_search import good_charges, good_prices, least, memory_for, place_price, walk
 from dpwindows.period_sensitivity import affected_ends, most_signed_runs
 from dpwindows.potentials import Check
-from dpwindows.run_patterns import Lags, neighbour_bound, recent_bound
+from dpwindows.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
 from dpwindows.sensitivity import Thresholds, interval_norms, most_runs
 from dpwindows.signed_patterns import Charges, Prices, SignedLags, TwoCounts
 
@@ -51,7 +51,12 @@ def rolling_patterns_event_l2(taps: tuple[int, ...], length: int, steps: int, th
         return min(bounds) << lags.shift
 
     def priced(price: int, cells: int) -> int:
-        return price * reach + sum(recent_bound(lags, k, memory_for(reach, k, cells), price=price) for k in thresholds)
+        memories = {k: memory_for(reach, k, cells) for k in thresholds}
+        total = price * reach
+        for memory in set(memories.values()):
+            alike = [k for k in thresholds if memories[k] == memory]
+            total += sum(recent_bounds(lags, alike, memory, price))
+        return total
 
     price = least(lambda price: priced(price, _SEARCH_CELLS), lags.values[0])
     return priced(price, 20 * _SEARCH_CELLS) << lags.shift

@@ -95,13 +95,19 @@ def recent_bound(lags: Lags, runs: int, memory: int, price: int = 0) -> int:
     all patterns with at most k runs of what is counted is the largest entry, after the last place, of the table over
     (runs so far, last m places) and (runs so far, run length > m) that `recent_tables` computes place by place. QED.
     """
+    return recent_bounds(lags, [runs], memory, price)[0]
+
+
+def recent_bounds(lags: Lags, runs: Sequence[int], memory: int, price: int = 0) -> list[int]:
+    """`recent_bound` for several numbers of runs, from one table: its rows for fewer runs do not see those for more."""
     lags.require_price(price)
     memory = min(memory, lags.length - 1)
     if memory < 1:
-        return max(0, lags.values[0] - price)
-    for recent, long in recent_tables(lags, runs, memory, price):
-        last = max(int(recent.max()), int(long.max()))
-    return max(0, last) + lags.positive_pairs(memory)
+        return [max(0, lags.values[0] - price) for _ in runs]
+    for last in recent_tables(lags, max(runs), memory, price):
+        tables = last
+    most = (max(int(table[: count + 1].max()) for table in tables) for count in runs)
+    return [max(0, value) + lags.positive_pairs(memory) for value in most]
 
 
 def recent_tables(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tuple[Table, Table]]:

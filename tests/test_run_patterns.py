@@ -9,22 +9,19 @@ import pytest
 from numpy.typing import NDArray
 
 from dpwindows.kernel.bounds.pattern_sensitivity import (
-    place_price,
     rolling_patterns_add_remove_l2,
     rolling_patterns_event_l2,
     rolling_patterns_period_l2,
 )
-from dpwindows.kernel.bounds.run_patterns import (
-    Lags,
-    best_chain,
+from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, neighbour_bound, recent_bound
+from dpwindows.kernel.bounds.sensitivity import rolling_filter_event_l2
+from dpwindows.kernel.untrusted.pattern_search import (
     counted_by_memory,
     counted_by_neighbours,
     memory_for,
-    neighbour_bound,
-    recent_bound,
+    place_price,
     recent_pattern,
 )
-from dpwindows.kernel.bounds.sensitivity import rolling_filter_event_l2
 from dpwindows.strategies.search.fractional import integer_taps
 
 

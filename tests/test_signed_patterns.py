@@ -9,20 +9,17 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows.kernel.bounds.held_patterns import Held, held_bound, two_runs_bound
-from dpwindows.kernel.bounds.pattern_sensitivity import rolling_patterns_add_remove_l2, rolling_patterns_period_l2
+from dpwindows.kernel.bounds.held_patterns import Held, two_runs_bound
+from dpwindows.kernel.bounds.pattern_sensitivity import (
+    held_bound,
+    priced_bound,
+    rolling_patterns_add_remove_l2,
+    rolling_patterns_period_l2,
+)
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs, rolling_filter_period_l2
 from dpwindows.kernel.bounds.sensitivity import autocorrelation
-from dpwindows.kernel.bounds.signed_patterns import (
-    NEVER,
-    Prices,
-    SignedLags,
-    TwoCounts,
-    carried_on,
-    charges,
-    priced_bound,
-    symbol_maximum,
-)
+from dpwindows.kernel.bounds.signed_patterns import Prices, SignedLags, TwoCounts, charges, symbol_maximum
+from dpwindows.kernel.untrusted import pattern_search
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.single_item import Ints
 from tests.test_period_sensitivity import rolling_changes
@@ -225,8 +222,7 @@ def plain(lags: SignedLags, known: TwoCounts | Held, monkeypatch: pytest.MonkeyP
     """The bound with every place run through, and with most of them carried on."""
     for period in (10**9, 2):
         with monkeypatch.context() as patched:
-            for module in ("signed_patterns", "held_patterns"):
-                patched.setattr(f"dpwindows.{module}.PERIOD", period)
+            patched.setattr(pattern_search, "CYCLE", period)
             charged = charges(lags, 3, 6)
             if isinstance(known, Held):
                 yield held_bound(lags, charged, known)
@@ -247,15 +243,6 @@ def test_carrying_on_bounds_what_every_place_would_add(length: int, monkeypatch:
         assert exact <= carried <= 1.6 * exact
     exact, carried = plain(lags, Held(places - length + 1, length, places), monkeypatch)
     assert exact <= carried <= 1.6 * exact
-
-
-def test_carrying_on_is_refused_before_all_states_are_reached() -> None:
-    before, after = np.array([NEVER, 0], dtype=np.int64), np.array([1, 1], dtype=np.int64)
-    with pytest.raises(ValueError, match="reached for the first time"):
-        carried_on(before, after, 3)
-    assert carried_on(after, after + 2, 3).tolist() == [9, 9]
-    assert carried_on(after, after + 2, 3, least=5).tolist() == [18, 18]
-    assert carried_on(before, np.array([NEVER, 4], dtype=np.int64), 2).tolist() == [NEVER, 12]
 
 
 # --- Against the bounds they replace ----------------------------------------------------------------------------------

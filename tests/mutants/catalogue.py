@@ -84,7 +84,7 @@ MUTANTS = [
     Mutant(
         "large counts rounded",
         "Counts above 2,000 are rounded to tens before they are measured: a neighbour moves them by ten.",
-        "kernel/shapes.py",
+        "kernel/shapes/series.py",
         "        return self.map.encode(series(self.problem.window, answers, k))\n",
         "        exact = series(self.problem.window, answers, k)\n"
         "        return self.map.encode(exact - (exact > 2000) * (exact % 10))\n",

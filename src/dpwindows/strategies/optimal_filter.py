@@ -17,19 +17,21 @@ import numpy as np
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN, place_price, some_lengths
-from dpwindows.kernel.bounds.run_patterns import (
-    Lags,
-    counted_by_memory,
-    counted_by_neighbours,
-    memory_for,
-    recent_pattern,
-)
+from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN
+from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.maps.integer_maps import Filter, FloatArray
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.untrusted.pattern_search import (
+    counted_by_memory,
+    counted_by_neighbours,
+    memory_for,
+    place_price,
+    recent_patterns,
+    some_lengths,
+)
 from dpwindows.strategies.search.fractional import LONGEST
 from dpwindows.strategies.search.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
 
@@ -121,12 +123,12 @@ def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Ora
     def oracle(lags: FloatArray) -> FloatArray:
         whole = _whole(lags)
         low, high = 0, whole.values[0]
-        found = [recent_pattern(whole, count, memory) for count in runs]
+        found = recent_patterns(whole, runs, memory)
         if sum(map(sum, found)) > reach:
             # A price for every one, at which the patterns together have no more ones than places.
             for _ in range(9):
                 middle = (low + high) // 2
-                tried = [recent_pattern(whole, count, memory, middle) for count in runs]
+                tried = recent_patterns(whole, runs, memory, middle)
                 if sum(map(sum, tried)) > reach:
                     low = middle
                 else:

@@ -8,33 +8,27 @@ together.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.bounds.held_patterns import Held, held_bound, two_runs_bound
+from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
+from dpwindows.kernel.bounds.held_patterns import Held, two_runs_bound
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs
-from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, memory_for, neighbour_bound, recent_bound
+from dpwindows.kernel.bounds.potentials import Check
+from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
 from dpwindows.kernel.bounds.sensitivity import Thresholds, interval_norms, most_runs
-from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges, priced_bound
+from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts
 from dpwindows.kernel.proofs import proves
+from dpwindows.kernel.untrusted.pattern_search import good_charges, good_prices, least, memory_for, place_price, walk
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
-# How many lengths of runs and gaps are tried while a price is sought.
-_TRIED = 96
 # Cells of the tables filled while a price is sought.
 _SEARCH_CELLS = 1_000_000
-# Places remembered of signed patterns: while near distances are sought, and in the bound; for k = 1, and for larger k.
-_LEAST_MEMORY, _HELD_MEMORY, _SOUGHT_MEMORY, _PRICED_MEMORY = 3, 4, 4, 6
-# Near distances that are tried: parts of the windows' length for k = 1, and of the mean length of runs for larger k.
-_HELD_NEAR, _PRICED_NEAR = (0.0, 0.15, 0.25, 0.4, 0.6), (0.4, 0.6, 0.9)
 # The longest span for which all pairs of runs are tried for k = 1.
 _PAIRED = 128
-# Steps between two prices.
-_PARTS = 1024
 
 
 @proves("rolling-patterns-event")
@@ -60,9 +54,14 @@ def rolling_patterns_event_l2(taps: tuple[int, ...], length: int, steps: int, th
         return min(bounds) << lags.shift
 
     def priced(price: int, cells: int) -> int:
-        return price * reach + sum(recent_bound(lags, k, memory_for(reach, k, cells), price=price) for k in thresholds)
+        memories = {k: memory_for(reach, k, cells) for k in thresholds}
+        total = price * reach
+        for memory in set(memories.values()):
+            alike = [k for k in thresholds if memories[k] == memory]
+            total += sum(recent_bounds(lags, alike, memory, price))
+        return total
 
-    price = _least(lambda price: priced(price, _SEARCH_CELLS), lags.values[0])
+    price = least(lambda price: priced(price, _SEARCH_CELLS), lags.values[0])
     return priced(price, 20 * _SEARCH_CELLS) << lags.shift
 
 
@@ -102,10 +101,10 @@ def rolling_patterns_period_l2(
     g is 0 at other ends (`period_sensitivity`). Where the horizon cuts the places off earlier, the same change on a
     longer horizon costs no less: M is causal, so rows up to a step do not see what comes later. On the unbounded
     horizon there are more rows still. One threshold: for L = 1 g has one sign and at most k runs in W consecutive
-    places, the change of `rolling_patterns_event_l2` for one threshold. For k = 1 `held_bound`. Otherwise
-    `priced_bound`, with the most runs and the places of one sign from `period_sensitivity`; if the span is all of the
-    horizon, nothing is counted before. Each bound holds whatever the memory, the near distances and the prices are.
-    Thresholds are measured apart and change independently; squared norms add. QED.
+    places, the change of `rolling_patterns_event_l2` for one threshold. For k = 1 `two_runs_bound` or `held_bound`.
+    Otherwise `priced_bound`, with the most runs and the places of one sign from `period_sensitivity`; if the span is
+    all of the horizon, nothing is counted before. Each bound holds whatever the memory, the near distances and the
+    prices are. Thresholds are measured apart and change independently; squared norms add. QED.
     """
     span = span if steps is None else min(span, steps)
     places = affected_ends(length, span, steps)
@@ -115,11 +114,16 @@ def rolling_patterns_period_l2(
     total = 0
     for k in thresholds:
         if k == 1:
-            total += _least_held(lags, Held(span, length, places))
+            held = Held(span, length, places)
+            # Where there are few places, all pairs of runs are tried.
+            paired = span <= min(length + 1, _PAIRED)
+            total += two_runs_bound(lags, held) if paired else held_bound(lags, good_charges(lags, held), held)
         else:
             single = (span, min(length, places)) if span <= length else (1, 0)
             runs = min(most_signed_runs(k, length, span), places)
-            total += _least_priced(lags, TwoCounts(k, length, places, runs, single, span == steps))
+            counts = TwoCounts(k, length, places, runs, single, span == steps)
+            charged, prices = good_prices(lags, counts)
+            total += priced_bound(lags, charged, counts, prices)
     return total << lags.shift
 
 
@@ -135,97 +139,23 @@ def cumulative_triangular_add_remove_l2(weights: NDArray[np.int64], thresholds: 
     return len(thresholds) * max(int(norm) for norm in (wide * wide).sum(axis=0))
 
 
-def _least_held(lags: SignedLags, known: Held) -> int:
-    """The bound for k = 1, by counting pairs of runs or at good near distances; every choice gives a bound."""
-    if known.starts <= min(known.length + 1, _PAIRED):
-        return two_runs_bound(lags, known)
-    tried = sorted({min(lags.longest, max(_LEAST_MEMORY, round(known.length * share))) for share in _HELD_NEAR})
-    found = {near: held_bound(lags, charges(lags, _LEAST_MEMORY, near), known) for near in tried}
-    near = min(found, key=lambda near: found[near])
-    return min(found[near], held_bound(lags, charges(lags, _HELD_MEMORY, near), known))
+def held_bound(lags: SignedLags, charged: Charges, known: Held) -> int:
+    """Bound on `g'Gg / 2^shift` over all changes for k = 1, and a table that proves it (`held_changes`)."""
+    automaton = held_changes(lags, charged, known)
+    check = Check(automaton)
+    walk(automaton, period=known.length, tick=automaton.every, check=check)
+    return check.bound()
 
 
-def _least_priced(lags: SignedLags, known: TwoCounts) -> int:
-    """The bound for larger k at good near distances and prices; every choice of them gives a bound."""
-    run = known.places / known.runs
-    tried = sorted({min(lags.longest, max(_SOUGHT_MEMORY, round(run * share))) for share in _PRICED_NEAR})
-    found = {near: _best_prices(lags, charges(lags, _SOUGHT_MEMORY, near), known) for near in tried}
-    near = min(found, key=lambda near: found[near][0])
-    value, prices = found[near]
-    return min(value, priced_bound(lags, charges(lags, _PRICED_MEMORY, near), known, prices))
-
-
-def _best_prices(lags: SignedLags, charged: Charges, known: TwoCounts) -> tuple[int, Prices]:
-    """Where the bound, a convex function of two prices, is nearly least, and its value there.
-
-    One of the two inequalities is usually of little use: each price is sought alone, then both between the two points.
-    """
-    most = 4 * (lags.values[0] + charged.change)
-    highest = Prices(2 * most // known.length, most)
-    seen: dict[Prices, int] = {}
-
-    def at(prices: Prices) -> int:
-        if prices not in seen:
-            seen[prices] = priced_bound(lags, charged, known, prices)
-        return seen[prices]
-
-    start = _least(lambda price: at(Prices(price, 0)), highest.start, 8)
-    change = _least(lambda price: at(Prices(0, price)), highest.change, 8)
-    _least(lambda part: at(Prices(start * part // _PARTS, change * (_PARTS - part) // _PARTS)), _PARTS, 6)
-    best = min(seen, key=lambda prices: seen[prices])
-    return seen[best], best
-
-
-def some_lengths(places: int) -> NDArray[np.int64]:
-    """All lengths 1..places, or for many places a selection that thins out."""
-    if places <= _TRIED:
-        return np.arange(1, places + 1)
-    few = _TRIED // 4
-    grown = np.rint(np.geomspace(few, places, _TRIED - few + 1)).astype(np.int64)
-    return np.unique(np.concatenate([np.arange(1, few), grown]))
-
-
-def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> tuple[int, list[int]]:
-    """A price at which the best chain of some lengths just fits into the places, and a chain that does fit.
-
-    A bisection: the higher the price, the shorter the chain. It chooses among valid bounds, so it need not be exact.
-    """
-    some = some_lengths(lags.length)
-    sizes = np.unique(np.append(some, min(shortest, lags.length)))
-    low, high = 0, lags.values[0]
-    _, fitting = best_chain(lags, sizes, some, runs, 0, shortest=shortest)
-    if sum(fitting) <= lags.length:
-        return 0, fitting
-    _, fitting = best_chain(lags, sizes, some, 1, 0)
-    for _ in range(rounds):
-        middle = (low + high) // 2
-        _, chain = best_chain(lags, sizes, some, runs, middle, shortest=shortest)
-        if sum(chain) > lags.length:
-            low = middle
-        else:
-            high, fitting = middle, chain
-    return high, fitting
+def priced_bound(lags: SignedLags, charged: Charges, known: TwoCounts, prices: Prices) -> int:
+    """Bound on `g'Gg / 2^shift` over all changes, for any prices, and a table that proves it (`priced_changes`)."""
+    automaton = priced_changes(lags, charged, known, prices)
+    check = Check(automaton)
+    walk(automaton, period=known.length, check=check)
+    return check.bound() + price_of_all(known, prices)
 
 
 def _least_over_places(lags: Lags, runs: int, *, shortest: int) -> int:
     """The neighbour bound at a good price for places; every price gives a bound."""
     price, _ = place_price(lags, runs, shortest=shortest, rounds=16)
     return neighbour_bound(lags, runs, price, shortest=shortest)
-
-
-def _least(bound: Callable[[int], int], highest: int, rounds: int = 14) -> int:
-    """Where a convex function of a price in 0..highest is nearly least, by golden section."""
-    ratio = (5**0.5 - 1) / 2
-    low, high = 0.0, float(highest)
-    inner, outer = high - ratio * (high - low), low + ratio * (high - low)
-    at_inner, at_outer = bound(int(inner)), bound(int(outer))
-    for _ in range(rounds):
-        if at_inner <= at_outer:
-            high, outer, at_outer = outer, inner, at_inner
-            inner = high - ratio * (high - low)
-            at_inner = bound(int(inner))
-        else:
-            low, inner, at_inner = inner, outer, at_outer
-            outer = low + ratio * (high - low)
-            at_outer = bound(int(outer))
-    return int(inner if at_inner <= at_outer else outer)

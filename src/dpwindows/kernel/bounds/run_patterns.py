@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,6 @@ Table = NDArray[np.int64]
 # Every value that can be reached lies within +-2^60; this is below any of them, and stays so whatever is added.
 _NEVER = -(1 << 61)
 _BITS = 58
-# Work allowed in the table of recent places (cells filled), and the most places it may remember.
-_CELLS = 20_000_000
-_MOST_MEMORY = 16
 
 
 @dataclass(frozen=True)
@@ -86,13 +83,6 @@ class Lags:
 # --- All pairs of recent places -------------------------------------------------------------------------------------
 
 
-def memory_for(length: int, runs: int, cells: int = _CELLS) -> int:
-    """How many recent places `recent_bound` can remember within an allowance of work."""
-    runs = min(runs, (length + 1) // 2)
-    affordable = (cells // (length * (runs + 1))).bit_length() - 1
-    return max(1, min(length - 1, affordable, _MOST_MEMORY))
-
-
 def recent_bound(lags: Lags, runs: int, memory: int, price: int = 0) -> int:
     """Bound on `g'Gg - price * ones` that keeps all pairs within a run, and pairs of runs at most `memory` apart.
 
@@ -103,18 +93,24 @@ def recent_bound(lags: Lags, runs: int, memory: int, price: int = 0) -> int:
     of a place depends on the last m places, or on the length of the current run where that exceeds m (the last m
     places are all ones then, and no other run is within m); a one after a zero begins a new run. So the maximum over
     all patterns with at most k runs of what is counted is the largest entry, after the last place, of the table over
-    (runs so far, last m places) and (runs so far, run length > m) that `_fill` computes place by place. QED.
+    (runs so far, last m places) and (runs so far, run length > m) that `recent_tables` computes place by place. QED.
     """
+    return recent_bounds(lags, [runs], memory, price)[0]
+
+
+def recent_bounds(lags: Lags, runs: Sequence[int], memory: int, price: int = 0) -> list[int]:
+    """`recent_bound` for several numbers of runs, from one table: its rows for fewer runs do not see those for more."""
     lags.require_price(price)
     memory = min(memory, lags.length - 1)
     if memory < 1:
-        return max(0, lags.values[0] - price)
-    for recent, long in _fill(lags, runs, memory, price):
-        last = max(int(recent.max()), int(long.max()))
-    return max(0, last) + lags.positive_pairs(memory)
+        return [max(0, lags.values[0] - price) for _ in runs]
+    for last in recent_tables(lags, max(runs), memory, price):
+        tables = last
+    most = (max(int(table[: count + 1].max()) for table in tables) for count in runs)
+    return [max(0, value) + lags.positive_pairs(memory) for value in most]
 
 
-def _fill(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tuple[Table, Table]]:
+def recent_tables(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tuple[Table, Table]]:
     """The tables after 0, 1, ..., N places.
 
     `recent[c, b]`: the best with c runs so far, where bit j of b is the place j+1 back. `long[c, i]`: the best with c
@@ -145,43 +141,6 @@ def _fill(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tuple[Tabl
         recent[:, 0::2] = zero
         recent[:, 1::2] = one.reshape(runs + 1, 2, half).max(axis=1)
         yield recent, long
-
-
-def recent_pattern(lags: Lags, runs: int, memory: int, price: int = 0) -> list[int]:
-    """A pattern that attains the table behind `recent_bound`: for designing filters, not for certifying them."""
-    memory = min(memory, lags.length - 1)
-    if memory < 1:
-        return [1]
-    size, half = 1 << memory, 1 << (memory - 1)
-    tables = list(_fill(lags, runs, memory, price))
-    recent, long = tables.pop()
-    in_long = int(long.max()) > int(recent.max())
-    count, state = (
-        int(i) for i in np.unravel_index((long if in_long else recent).argmax(), (long if in_long else recent).shape)
-    )
-    pattern = []
-    while tables:
-        recent, long = tables.pop()
-        pattern.append(1 if in_long else state & 1)
-        if in_long:
-            in_long, state = (False, size - 1) if state == 0 else (True, state - 1)
-            continue
-        low, high = state >> 1, (state >> 1) | half
-        if state & 1:
-            count -= 1 - (low & 1)
-            # All ones followed by a one is a long run, never a predecessor here.
-            options = [low] if high == size - 1 else [low, high]
-            gains = {b: int(recent[count, b]) + _gain(lags, b) for b in options}
-            state = max(options, key=lambda b: gains[b])
-            continue
-        state = max((low, high), key=lambda b: int(recent[count, b]))
-        if (low | half) == size - 1 and int(long[count].max()) > int(recent[count, state]):
-            in_long, state = True, int(long[count].argmax())
-    return pattern[::-1]
-
-
-def _gain(lags: Lags, places: int) -> int:
-    return sum(2 * lags.values[j + 1] for j in range(places.bit_length()) if places >> j & 1)
 
 
 # --- Runs and their nearest neighbours ------------------------------------------------------------------------------
@@ -263,32 +222,3 @@ def _links(
         better = fits & (link > best)
         best[better], gaps[better] = link[better], gap
     return best, gaps
-
-
-# --- Columns: what a bound counts, as a linear function of the autocorrelation --------------------------------------
-
-
-def counted_by_memory(pattern: Sequence[int], memory: int) -> NDArray[np.float64]:
-    """How many pairs at each distance `recent_bound` counts in a pattern (ones at distance 0)."""
-    ones = np.array(pattern, dtype=np.int64)
-    begins = ones * (1 - np.concatenate([[0], ones[:-1]]))
-    run = np.cumsum(begins) * ones
-    pairs = np.zeros(len(ones))
-    for d in range(len(ones)):
-        both = ones[d:] * ones[: len(ones) - d]
-        pairs[d] = (both * (run[d:] == run[: len(ones) - d])).sum() if d > memory else both.sum()
-    return pairs
-
-
-def counted_by_neighbours(chain: Sequence[int], length: int) -> NDArray[np.float64]:
-    """How many pairs at each distance `neighbour_bound` counts in a chain `n_1, g_1, n_2, ...`."""
-    distances = np.arange(length)
-
-    def span(n: int) -> NDArray[np.float64]:
-        return np.asarray(np.maximum(float(n) - distances, 0.0), dtype=np.float64)
-
-    runs, gaps = list(chain[0::2]), list(chain[1::2])
-    pairs = sum((span(n) for n in runs), np.zeros(length))
-    for gap, (n, after) in zip(gaps, pairwise(runs), strict=True):
-        pairs += span(n + gap + after) - span(n + gap) - span(gap + after) + span(gap)
-    return np.asarray(pairs, dtype=np.float64)

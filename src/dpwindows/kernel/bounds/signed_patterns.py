@@ -17,9 +17,9 @@ here.
 - *far* distances, all others: `sum 2 r_d c_d <= n max_omega sum 2 r_d cos(d omega)`, the largest value of the symbol
   of a Toeplitz form.
 
-Either is a charge for places, for unit changes and for alternations (`Charges`), so the maximum of what is charged is
-found by dynamic programming over the places, with the last m values of g for a state. It may be any filter: nothing is
-asked of the signs of `r_d`.
+Either is a charge for places, for unit changes and for alternations (`Charges`), so what is charged adds up place by
+place, with the last m values of g for a state (`dpwindows.kernel.bounds.changes_of_two_counts`). It may be any filter:
+nothing is asked of the signs of `r_d`.
 
 All arithmetic but the symbol's maximum is in 64-bit integers that cannot wrap (`SignedLags`).
 """
@@ -37,11 +37,7 @@ from dpwindows.kernel.bounds.sensitivity import autocorrelation
 
 Table = NDArray[np.int64]
 
-# No value that can be reached comes near it, and no sum with it wraps.
-NEVER = -(1 << 61)
 _BITS = 57
-# Windows' lengths after which what places add is taken for settled, and over which it is taken to be the same again.
-SETTLING, PERIOD = 4, 16
 # Points of the grid on which the symbol is evaluated, for each distance.
 _FINENESS = 64
 
@@ -157,10 +153,6 @@ class Recent:
         """How many zeros in a row there are before the last place."""
         return np.asarray(np.cumprod(self._digits == 0, axis=0, dtype=np.int64).sum(axis=0), dtype=np.int64)
 
-    def best(self, values: Table) -> Table:
-        """The best over the place that is forgotten, shape (..., count) to (..., count / 3)."""
-        return np.asarray(values.reshape(*values.shape[:-1], 3, -1).max(axis=-2))
-
 
 # --- Two counts with thresholds of any size ---------------------------------------------------------------------------
 
@@ -192,120 +184,3 @@ class TwoCounts:
     runs: int
     single: tuple[int, int]
     apart: bool
-
-
-def priced_bound(lags: SignedLags, charged: Charges, known: TwoCounts, prices: Prices) -> int:
-    """Bound on `g'Gg / 2^shift` over all changes, for any prices >= 0.
-
-    Proof. *Starts.* Where f starts being counted, something occurs. The window of W steps that ends at place t holds an
-    occurrence for each of the starts in `t-W+1..t`: these are at most k-1 if f(t) = 0, and at most k if f(t) = 1, since
-    W+1 steps hold at most k starts (`dpwindows.kernel.bounds.sensitivity`). Summed over t = 1..N, where a start at s
-    counts `min(W, N-s+1)` times: `sum over starts <= (k-1) N + sum f`. *Stops.* Read backwards in time, a stop at s (1
-    at s-1, 0 at s) is a start, counted `min(W, s-1)` times: the same bound. Both hold for f'. *Runs.* g begins and ends
-    at 0, so `sum |g_t - g_{t-1}|` is twice the number of runs, at most `2 runs`.
-
-    The inequalities, multiplied by the prices and added to what is charged, only raise it. The total is then a sum over
-    places of terms that depend on (f, f') there and at the place before, on the last m values of g, and on the sign of
-    the last place where g was not 0. Its maximum over all sequences, whether they satisfy the inequalities or not, is
-    found place by place; each is entered at the first place where g is not 0, with the best that f = f' makes before.
-    After the last place g is 0. Where g has one sign, that may be taken to be +: the form is the same for -g, with f
-    and f' exchanged. A change g = 0 costs nothing. QED.
-    """
-    table = PricedTable(lags, charged, known, prices)
-    values, earlier, place = table.first, table.first, 0
-    # Up to the last W places each is like the one before, from some place on.
-    settled, last = SETTLING * known.length + 2 * charged.memory, known.places - known.length
-    period = PERIOD * known.length
-    while place < known.places:
-        place += 1
-        values = table.next(values, place)
-        if place == settled:
-            earlier = values
-        if place == settled + period and place + period <= last:
-            times = (last - place) // period
-            values = carried_on(earlier, values, times, 4 * prices.start * period)
-            place += times * period
-    values[:, 2] += charged.change - prices.change
-    return max(0, int(values.max())) + 2 * prices.change * known.runs + 4 * prices.start * (known.k - 1) * known.places
-
-
-def carried_on(before: Table, after: Table, times: int, least: int = 0) -> Table:
-    """Upper bounds on the values so many equal steps later, from those before and after such a step (of many places).
-
-    Proof. A step F takes maxima of values plus constants, and of entries of its own that from one step to the next rise
-    by at most `least` >= 0. So if `after <= before + e` everywhere, e >= `least`, the next step adds at most e once
-    more, and so on. States that cannot be reached are left out: if the last step reached no state for the first time,
-    the next, which depends on the states reached only, will not either. QED.
-
-    Raises:
-        ValueError: a state was reached for the first time (a bug: more steps should have been taken).
-    """
-    reached = after > NEVER // 2
-    if (reached & (before <= NEVER // 2)).any():
-        raise ValueError("a state was reached for the first time")
-    return np.where(reached, after + times * max(least, int((after - before)[reached].max())), NEVER)
-
-
-class PricedTable:
-    """One place after another of the dynamic programme.
-
-    Values have the shape (2, 3, numbers): the sign of the last place that was not 0, + or -; what the last place is,
-    (0, 0), (1, 1) or of that sign; and the places before.
-    """
-
-    def __init__(self, lags: SignedLags, charged: Charges, known: TwoCounts, prices: Prices) -> None:
-        self.recent = Recent(lags, charged.memory)
-        self.known, self.price = known, prices.start
-        self.change = charged.change - prices.change
-        alternation = np.array(charged.alternation, dtype=np.int64)
-        after_zeros = alternation[np.minimum(1 + self.recent.zeros, charged.memory)]
-        # What a place of either sign gains after each kind of place, but for starts and stops.
-        self.gains = np.empty((2, 2, 3, self.recent.count), dtype=np.int64)
-        for i, sign in enumerate((1, -1)):
-            for j, before in enumerate((1, -1)):
-                other = alternation[0] if sign != before else 0
-                self.gains[i, j, :2] = sign * self.recent.pairs + self.change
-                self.gains[i, j, :2] += after_zeros if sign != before else 0
-                self.gains[i, j, 2] = sign * (self.recent.pairs + 2 * before * lags.values[1]) + other
-                self.gains[i, j, 2] += self.change * abs(sign - before)
-        self.gains += lags.values[0] + charged.place + 2 * prices.start
-
-        self.first = np.full((2, 3, self.recent.count), NEVER, dtype=np.int64)
-        self._entered = self._entries(lags.values[0] + charged.place + 2 * prices.start + self.change)
-
-    def _entries(self, gain: int) -> list[int]:
-        """The best value at each place where g is not 0 for the first time."""
-        neither, both, found = 0, NEVER if self.known.apart else 0, [NEVER]
-        for place in range(1, self.known.places + 1):
-            start, stop = self._paid(place)
-            found.append(max(neither - start, both - stop) + gain)
-            neither, both = max(neither, both - 2 * stop), max(both, neither - 2 * start) + 4 * self.price
-        return found
-
-    def _paid(self, place: int) -> tuple[int, int]:
-        """The prices of a start and of a stop."""
-        length, places = self.known.length, self.known.places
-        return self.price * min(length, places - place + 1), self.price * min(length, place - 1)
-
-    def next(self, values: Table, place: int) -> Table:
-        """The values one place later."""
-        best, third = self.recent.best, self.recent.count // 3
-        start, stop = self._paid(place)
-        after = np.full((2, 3, third, 3), NEVER, dtype=np.int64)
-        # To a place of either sign: f or f' starts after (0, 0), stops after (1, 1), both change after the other sign.
-        turn = start + stop
-        paid = np.array([[[start, stop, 0], [start, stop, turn]], [[start, stop, turn], [start, stop, 0]]])
-        found = best(values + self.gains - paid[..., None])
-        after[:, 2, :, 1] = found[:, :, :2].max(axis=(1, 2))
-        after[:, 2, :, 2], after[:, 2, :, 0] = found[:, 0, 2], found[:, 1, 2]
-        entered = after.reshape(values.shape)[:, 2, self.recent.silent]
-        np.maximum(entered, self._entered[place], out=entered)
-        if self.known.single[0] <= place <= self.known.single[1]:
-            after[1, 2] = NEVER
-        # To (0, 0) or (1, 1).
-        paid = np.array([[0, 2 * stop, stop - self.change], [2 * start, 0, start - self.change]])
-        paid[1] -= 4 * self.price
-        found = best(values[:, None] - paid[:, :, None])
-        after[:, :2, :, 1] = found[:, :, :2].max(axis=2)
-        after[0, :2, :, 2], after[1, :2, :, 0] = found[0, :, 2], found[1, :, 2]
-        return after.reshape(values.shape)

@@ -277,11 +277,11 @@ class AnchoredDifferences:
 
     def variance(self) -> FloatArray:
         """The diagonal of `(M'M)^-1`, by the two-sided elimination of a tridiagonal matrix."""
-        diagonal, coupling = self._normal_matrix[1], float(self.step_weight**2) ** 2
-        forward, backward = diagonal.copy(), diagonal.copy()
-        for i in range(1, self.length):
-            forward[i] -= coupling / forward[i - 1]
-            backward[-1 - i] -= coupling / backward[-i]
+        diagonal, beside = self._normal_matrix[1], self._normal_matrix[0, 1:]
+        if self.length == 1:  # has no neighbour, which LAPACK insists on
+            return np.asarray(1.0 / diagonal)
+        forward, _, _ = linalg.lapack.dpttrf(diagonal, beside)
+        backward = linalg.lapack.dpttrf(diagonal[::-1], beside)[0][::-1]
         return np.asarray(1.0 / (forward + backward - diagonal), dtype=np.float64)
 
     def fourth_moment(self) -> FloatArray | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.kernel.certify import Certificate
@@ -89,9 +90,16 @@ class BlocksDesign(NamedDesign):
 
     def _asked(self, block: Block, square: FloatArray) -> FloatArray:
         """The released windows of a block, whose ends come reversed, in canonical order."""
+        return square[self._places(block)]
+
+    def _places(self, block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where the released windows of a block are in it, its ends reversed: by start, and by end."""
         longest = longest_window(self.problem.window, self.problem.steps)
-        spans = np.arange(block.ends)[None, :] - np.arange(block.starts)[:, None]
-        return square[:, ::-1][(spans >= 0) & (spans < longest)]
+        starts = np.arange(block.starts)
+        lengths = np.minimum(longest, block.ends - starts)
+        begun = np.cumsum(lengths) - lengths
+        start = np.repeat(starts, lengths)
+        return start, block.ends - 1 - (np.arange(len(start)) - np.repeat(begun - starts, lengths))
 
     def _moment(self, of: Callable[[IntegerMap], FloatArray | None]) -> FloatArray | None:
         known: dict[tuple[int, int], FloatArray] = {}
@@ -100,7 +108,8 @@ class BlocksDesign(NamedDesign):
                 along_starts, along_ends = of(starts), of(ends)
                 if along_starts is None or along_ends is None:
                     return None
-                known[block.starts, block.ends] = self._asked(block, np.outer(along_starts, along_ends))
+                start, end = self._places(block)
+                known[block.starts, block.ends] = along_starts[start] * along_ends[end]
         return np.concatenate([known[block.starts, block.ends] for block, _, _ in self._blocks])
 
     def variance(self) -> FloatArray:

@@ -11,14 +11,17 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpwindows.kernel.bounds.run_patterns import Lags, memory_for, recent_pattern
+from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.untrusted.pattern_search import memory_for, recent_pattern
 from dpwindows.strategies.search.spectrum import circle_mean, grid_size, power_of
 
 _POWER = 1.8
 _CELLS = 1_000_000
 # Places up to which the tables propose patterns; beyond, even splits and local search do.
 _TABLED = 128
+# Pairs of flips, over several patterns, that are weighed at a time.
+_FLIPS = 1 << 20
 
 
 @lru_cache(maxsize=32)
@@ -42,7 +45,7 @@ def run_weights(reach: int, runs: int, rounds: int = 12) -> tuple[list[tuple[int
         if reach <= _TABLED:
             whole = Lags(tuple(int(np.ceil(lag / lags[0] * 2.0**40)) for lag in lags), 0)
             starts.append(tuple(recent_pattern(whole, runs, memory)))
-        climbed = {_climbed(start, lags, runs) for start in starts}
+        climbed = _climbed(np.array(starts, dtype=np.float64), lags, runs)
         new = [p for p in climbed if p not in patterns and _cost(p, lags) > mean * (1 + 1e-4)]
         for found in sorted(new, key=lambda pattern: -_cost(pattern, lags))[:4]:
             patterns, pairs = [*patterns, found], np.vstack([pairs, pair_counts(found)])
@@ -88,27 +91,41 @@ def _cost(pattern: tuple[int, ...], lags: FloatArray) -> float:
     return float(pairs[0] * lags[0] + 2 * pairs[1:] @ lags[1:])
 
 
-def _climbed(start: tuple[int, ...], lags: FloatArray, runs: int) -> tuple[int, ...]:
-    """Flips of one place, and of two, as long as they raise the cost and keep the number of runs."""
-    index = np.arange(len(start))
+def _climbed(starts: FloatArray, lags: FloatArray, runs: int) -> list[tuple[int, ...]]:
+    """Patterns of shape (patterns, places), improved by the best flip of one place or two as long as there is one."""
+    index = np.arange(starts.shape[1])
     gram = lags[np.abs(index[:, None] - index[None, :])]
-    pattern = np.array(start, dtype=np.float64)
-    while True:
-        sign = 1 - 2 * pattern
-        single = 2 * sign * (gram @ pattern) + lags[0]
-        double = single[:, None] + single[None, :] + 2 * np.outer(sign, sign) * gram
-        np.fill_diagonal(double, single)
-        for flat in np.argsort(-double, axis=None)[:400]:
-            if double.flat[flat] <= 1e-9 * lags[0]:
-                return tuple(int(place) for place in pattern)
-            i, j = divmod(int(flat), len(start))
-            tried = pattern.copy()
-            tried[[i, j]] = 1 - tried[[i, j]]
-            if (np.diff(tried, prepend=0.0) > 0).sum() <= runs:
-                pattern = tried
-                break
-        else:
-            return tuple(int(place) for place in pattern)
+    together = max(1, _FLIPS // len(index) ** 2)
+    pieces = [starts[first : first + together] for first in range(0, len(starts), together)]
+    found = np.concatenate([_climbed_together(piece, gram, runs) for piece in pieces])
+    return list(dict.fromkeys(tuple(row) for row in found.astype(int).tolist()))
+
+
+def _climbed_together(patterns: FloatArray, gram: FloatArray, runs: int) -> FloatArray:
+    patterns, rising = patterns.copy(), np.arange(len(patterns))
+    places = np.arange(len(gram))
+    while len(rising):
+        now = patterns[rising]
+        sign = 1 - 2 * now
+        both = sign[:, :, None] * sign[:, None, :]
+        single = 2 * sign * (now @ gram) + gram[0, 0]
+        gain = single[:, :, None] + single[:, None, :] + 2 * both * gram
+        # A flip between two ones joins two runs, one between two zeros begins a run; neighbours see each other's.
+        beside = np.pad(now, ((0, 0), (1, 1)))
+        begun = sign * (1 - beside[:, :-2] - beside[:, 2:])
+        more = begun[:, :, None] + begun[:, None, :]
+        more[:, places[:-1], places[1:]] -= sign[:, :-1] * sign[:, 1:]
+        more[:, places[1:], places[:-1]] -= sign[:, :-1] * sign[:, 1:]
+        gain[:, places, places], more[:, places, places] = single, begun
+        count = np.maximum(np.diff(now, axis=1, prepend=0.0), 0).sum(axis=1)
+        gain[count[:, None, None] + more > runs] = -np.inf
+        best = gain.reshape(len(now), -1).argmax(axis=1)
+        better = gain.reshape(len(now), -1)[np.arange(len(now)), best] > 1e-9 * gram[0, 0]
+        rising, first, second = rising[better], *np.divmod(best[better], len(gram))
+        patterns[rising, first] = 1 - patterns[rising, first]
+        twice = first != second
+        patterns[rising[twice], second[twice]] = 1 - patterns[rising[twice], second[twice]]
+    return patterns
 
 
 def renewal_pairs(length: int, staying: float, returning: float, distances: int) -> FloatArray:

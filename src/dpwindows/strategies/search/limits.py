@@ -185,34 +185,41 @@ class Shifts:
         inside = (first >= 0) & (first + length <= self.steps)
         return np.asarray(by_pattern[:, None] * np.where(inside, 1.0, 0.5))
 
-    def _corners(self, pattern: tuple[int, ...]) -> Iterator[tuple[float, NDArray[np.int64], NDArray[np.int64]]]:
-        """For every two boundaries of a pattern the product of their signs, and their places in all shifts."""
+    def _corners(self, pattern: tuple[int, ...]) -> tuple[FloatArray, NDArray[np.int64]]:
+        """For every boundary of a pattern its sign, and its places in all shifts: shapes (b,) and (b, shifts)."""
         turns = np.diff(pattern, prepend=0, append=0)
+        boundaries = np.flatnonzero(turns)
         first = np.arange(1 - len(pattern), self.steps)
-        places = [(float(-turns[b]), np.clip(first + b, 0, self.steps)) for b in np.flatnonzero(turns)]
-        for (sign, place), (other_sign, other) in product(places, repeat=2):
-            yield sign * other_sign, place, other
+        return -turns[boundaries].astype(np.float64), np.clip(boundaries[:, None] + first, 0, self.steps)
 
     def moment(self, weights: FloatArray) -> FloatArray:
         """Sums over boundaries beyond s and beyond t."""
-        corners = np.zeros((self.steps + 1, self.steps + 1))
+        size = self.steps + 1
+        corners = np.zeros(size**2)
         for pattern, row in zip(self.patterns, weights, strict=True):
-            for sign, place, other in self._corners(pattern):
-                np.add.at(corners, (place, other), sign * row)
-        beyond = np.cumsum(np.cumsum(corners[::-1, ::-1], axis=0), axis=1)[::-1, ::-1]
+            signs, places = self._corners(pattern)
+            pairs = places[:, None] * size + places[None]
+            signed = signs[:, None, None] * signs[None, :, None] * row
+            corners += np.bincount(pairs.ravel(), signed.ravel(), minlength=size**2)
+        square = corners.reshape(size, size)
+        beyond = np.cumsum(np.cumsum(square[::-1, ::-1], axis=0), axis=1)[::-1, ::-1]
         return np.asarray(beyond[1:, 1:])
 
     def costs(self, inverse_root: FloatArray) -> FloatArray:
         """Sums of K up to boundaries."""
         sums = np.zeros((self.steps + 1, self.steps + 1))
         sums[1:, 1:] = np.cumsum(np.cumsum(inverse_root, axis=0), axis=1)
-        rows = [sum(sign * sums[a, b] for sign, a, b in self._corners(pattern)) for pattern in self.patterns]
+        rows = []
+        for pattern in self.patterns:
+            signs, places = self._corners(pattern)
+            rows.append(np.einsum("a,b,abs->s", signs, signs, sums[places[:, None], places[None]]))
         return np.array(rows)
 
 
 # --- Sets of changes ------------------------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)
 def _interval_limit(steps: int, reach: int) -> float:
     """One event, or a cumulative count of an item that changes: every interval of at most `reach` steps occurs."""
     weights, _ = interval_weights(reach, grid_size(reach))

@@ -18,6 +18,7 @@ All of this is design, in floating point. What a filter costs is certified after
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +32,8 @@ _POWER = 0.9
 _SOFTNESS = 2.0
 # Frequencies are this many times as fine as the longest pattern asks for.
 _FINENESS = 16
+# Intervals of more places than this begin from those of so many times fewer.
+_STRETCHED, _STRETCH = 4096, 10
 
 Column = FloatArray
 Oracle = Callable[[FloatArray], Column]
@@ -54,9 +57,18 @@ def power_of(pairs: FloatArray, size: int) -> FloatArray:
     return np.asarray(np.fft.rfft(even).real)
 
 
+@lru_cache(maxsize=64)
 def interval_weights(reach: int, size: int, rounds: int = 400) -> tuple[FloatArray, FloatArray]:
-    """Weights on the lengths 1..reach that nearly maximise `mean(sqrt P)`, and P on half a circle of `size` points."""
+    """Weights on the lengths 1..reach that nearly maximise `mean(sqrt P)`, and P on half a circle of `size` points.
+
+    For long intervals those of a few hundred places are stretched, and improved from there.
+    """
     weights = np.full(reach, 1.0 / reach)
+    if reach > _STRETCHED:
+        shorter = -(-reach // _STRETCH)
+        few, _ = interval_weights(shorter, grid_size(shorter), rounds)
+        weights = np.interp(np.linspace(0, shorter, reach + 1), np.arange(shorter + 1), np.cumsum([0.0, *few]))
+        weights, rounds = np.diff(weights), rounds // _STRETCH
     for step in range(rounds + 1):
         # Pairs at distance d: sum_{n > d} w_n (n - d).
         tails = np.cumsum(weights[::-1])[::-1]
@@ -67,6 +79,7 @@ def interval_weights(reach: int, size: int, rounds: int = 400) -> tuple[FloatArr
         norms = np.cumsum(np.cumsum(np.concatenate([lags[:1], 2 * lags[1:]])))
         weights *= (norms / circle_mean(np.sqrt(power))) ** _POWER
         weights /= weights.sum()
+    weights.flags.writeable = power.flags.writeable = False
     return weights, power
 
 

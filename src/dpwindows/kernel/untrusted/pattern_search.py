@@ -1,0 +1,284 @@
+"""Good tables, charges and prices for `kernel.bounds.pattern_sensitivity`: searches that no proof rests on.
+
+Whatever is found here is checked there: a bound holds for every choice of what is remembered, of near distances and of
+prices, and only with a table that `dpwindows.kernel.bounds.potentials` accepts. What is found decides how good the
+bound is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
+from dpwindows.kernel.bounds.held_patterns import Held
+from dpwindows.kernel.bounds.potentials import NEVER, Automaton, Check, Table
+from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, recent_tables
+from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
+
+# Periods after which what places add is taken for settled, and over which it is taken to be the same again.
+SETTLING, CYCLE = 4, 16
+# Periods are taken several at a time up to so many places.
+_SHORT = 8
+# Places remembered of signed patterns: while near distances are sought, and in the bound; for k = 1, and for larger k.
+_LEAST_MEMORY, _HELD_MEMORY, _SOUGHT_MEMORY, _PRICED_MEMORY = 3, 4, 4, 6
+# Near distances that are tried: parts of the windows' length for k = 1, and of the mean length of runs for larger k.
+_HELD_NEAR, _PRICED_NEAR = (0.0, 0.15, 0.25, 0.4, 0.6), (0.4, 0.6, 0.9)
+# Steps between two prices.
+_PARTS = 1024
+# Work allowed in the table of recent places (cells filled), and the most places it may remember.
+_CELLS = 20_000_000
+_MOST_MEMORY = 16
+# How many lengths of runs and gaps are tried while a price is sought.
+_TRIED = 96
+
+
+# --- Tables -----------------------------------------------------------------------------------------------------------
+
+
+def walk(automaton: Automaton, *, period: int, tick: int = 1, check: Check | None = None) -> int:
+    """The least table from the last place to the first, handed to a check place by place; its bound.
+
+    Where many places are alike, what one cycle of `CYCLE` periods adds is taken for all of them.
+
+    Args:
+        automaton: whose table.
+        period: places of one length of windows.
+        tick: how many places apart places of one kind are, where they are alike.
+        check: what the table is handed to.
+    """
+    # Whole periods, for what is worst often comes again after one or two.
+    whole = period * -(-_SHORT // period)
+    settling, cycle = (rounded * whole // tick * tick for rounded in (SETTLING, CYCLE))
+    place, values, marked = automaton.places, automaton.ends(automaton.places), None
+    alike = _alike(automaton, tick)
+    mark_at = 0
+    while place:
+        if not mark_at and alike[place] >= settling + 2 * cycle:
+            mark_at = place - settling
+        if place == mark_at:
+            marked = values
+            if check:
+                check.mark()
+        if marked is not None and place == mark_at - cycle:
+            times = int(alike[place]) // cycle
+            reached = marked > NEVER // 2
+            rise = max(0, int((values - marked)[reached].max()))
+            values, place, marked = np.where(reached, values + times * rise, values), place - times * cycle, None
+            if check:
+                check.repeated(times, rise)
+            continue
+        values = _earlier(automaton, values, place)
+        place -= 1
+        if check:
+            check.earlier(values)
+    return max(0, int(values[automaton.entries].max()))
+
+
+def _alike(automaton: Automaton, tick: int) -> list[int]:
+    """For each place, how many places from it towards the first are like those a tick later."""
+    found = [0] * (automaton.places + 1)
+    kinds = [automaton.kind(place) for place in range(1, automaton.places + 1)]
+    for place in range(1, automaton.places + 1 - tick):
+        found[place] = found[place - 1] + 1 if kinds[place - 1] == kinds[place - 1 + tick] else 0
+    return found
+
+
+def _earlier(automaton: Automaton, values: Table, place: int) -> Table:
+    """The least values before a place, from those after it."""
+    found = automaton.ends(place - 1).copy()
+    for moves in automaton.moves(place):
+        best = (values[moves.targets] + moves.charges).max(axis=0)
+        np.maximum(found[moves.states], best, out=found[moves.states])
+    return found
+
+
+# --- Charges and prices -----------------------------------------------------------------------------------------------
+
+
+def good_charges(lags: SignedLags, known: Held) -> Charges:
+    """Charges of the changes for k = 1, with good near distances."""
+
+    def cost(charged: Charges) -> int:
+        changes = held_changes(lags, charged, known)
+        return walk(changes, period=known.length, tick=changes.every)
+
+    tried = sorted({min(lags.longest, max(_LEAST_MEMORY, round(known.length * share))) for share in _HELD_NEAR})
+    found = {near: cost(charges(lags, _LEAST_MEMORY, near)) for near in tried}
+    near = min(found, key=lambda near: found[near])
+    finer = charges(lags, _HELD_MEMORY, near)
+    return finer if cost(finer) <= found[near] else charges(lags, _LEAST_MEMORY, near)
+
+
+def good_prices(lags: SignedLags, known: TwoCounts) -> tuple[Charges, Prices]:
+    """Charges of the changes for larger k, with good near distances, and good prices."""
+    run = known.places / known.runs
+    tried = sorted({min(lags.longest, max(_SOUGHT_MEMORY, round(run * share))) for share in _PRICED_NEAR})
+    found = {near: _best_prices(lags, charges(lags, _SOUGHT_MEMORY, near), known) for near in tried}
+    near = min(found, key=lambda near: found[near][0])
+    value, prices = found[near]
+    finer = charges(lags, _PRICED_MEMORY, near)
+    better = _priced(lags, finer, known, prices) <= value
+    return finer if better else charges(lags, _SOUGHT_MEMORY, near), prices
+
+
+def _priced(lags: SignedLags, charged: Charges, known: TwoCounts, prices: Prices) -> int:
+    changes = priced_changes(lags, charged, known, prices)
+    return walk(changes, period=known.length) + price_of_all(known, prices)
+
+
+def _best_prices(lags: SignedLags, charged: Charges, known: TwoCounts) -> tuple[int, Prices]:
+    """Where the bound, a convex function of two prices, is nearly least, and its value there.
+
+    One of the two inequalities is usually of little use: each price is sought alone, then both between the two points.
+    """
+    most = 4 * (lags.values[0] + charged.change)
+    highest = Prices(2 * most // known.length, most)
+    seen: dict[Prices, int] = {}
+
+    def at(prices: Prices) -> int:
+        if prices not in seen:
+            seen[prices] = _priced(lags, charged, known, prices)
+        return seen[prices]
+
+    start = least(lambda price: at(Prices(price, 0)), highest.start, 8)
+    change = least(lambda price: at(Prices(0, price)), highest.change, 8)
+    least(lambda part: at(Prices(start * part // _PARTS, change * (_PARTS - part) // _PARTS)), _PARTS, 6)
+    best = min(seen, key=lambda prices: seen[prices])
+    return seen[best], best
+
+
+def least(bound: Callable[[int], int], highest: int, rounds: int = 14) -> int:
+    """Where a convex function of a price in 0..highest is nearly least, by golden section."""
+    ratio = (5**0.5 - 1) / 2
+    low, high = 0.0, float(highest)
+    inner, outer = high - ratio * (high - low), low + ratio * (high - low)
+    at_inner, at_outer = bound(int(inner)), bound(int(outer))
+    for _ in range(rounds):
+        if at_inner <= at_outer:
+            high, outer, at_outer = outer, inner, at_inner
+            inner = high - ratio * (high - low)
+            at_inner = bound(int(inner))
+        else:
+            low, inner, at_inner = inner, outer, at_outer
+            outer = low + ratio * (high - low)
+            at_outer = bound(int(outer))
+    return int(inner if at_inner <= at_outer else outer)
+
+
+# --- Runs of one sign ------------------------------------------------------------------------------------------------
+
+
+def memory_for(length: int, runs: int, cells: int = _CELLS) -> int:
+    """How many recent places `recent_bound` can remember within an allowance of work."""
+    runs = min(runs, (length + 1) // 2)
+    affordable = (cells // (length * (runs + 1))).bit_length() - 1
+    return max(1, min(length - 1, affordable, _MOST_MEMORY))
+
+
+def some_lengths(places: int) -> NDArray[np.int64]:
+    """All lengths 1..places, or for many places a selection that thins out."""
+    if places <= _TRIED:
+        return np.arange(1, places + 1)
+    few = _TRIED // 4
+    grown = np.rint(np.geomspace(few, places, _TRIED - few + 1)).astype(np.int64)
+    return np.unique(np.concatenate([np.arange(1, few), grown]))
+
+
+def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> tuple[int, list[int]]:
+    """A price at which the best chain of some lengths just fits into the places, and a chain that does fit.
+
+    A bisection: the higher the price, the shorter the chain. It chooses among valid bounds, so it need not be exact.
+    """
+    some = some_lengths(lags.length)
+    sizes = np.unique(np.append(some, min(shortest, lags.length)))
+    low, high = 0, lags.values[0]
+    _, fitting = best_chain(lags, sizes, some, runs, 0, shortest=shortest)
+    if sum(fitting) <= lags.length:
+        return 0, fitting
+    _, fitting = best_chain(lags, sizes, some, 1, 0)
+    for _ in range(rounds):
+        middle = (low + high) // 2
+        _, chain = best_chain(lags, sizes, some, runs, middle, shortest=shortest)
+        if sum(chain) > lags.length:
+            low = middle
+        else:
+            high, fitting = middle, chain
+    return high, fitting
+
+
+def recent_pattern(lags: Lags, runs: int, memory: int, price: int = 0) -> list[int]:
+    """A pattern that attains the table behind `recent_bound`: for designing filters, not for certifying them."""
+    return recent_patterns(lags, [runs], memory, price)[0]
+
+
+def recent_patterns(lags: Lags, runs: Sequence[int], memory: int, price: int = 0) -> list[list[int]]:
+    """The same for several numbers of runs, from one table."""
+    memory = min(memory, lags.length - 1)
+    if memory < 1:
+        return [[1] for _ in runs]
+    tables = list(recent_tables(lags, max(runs), memory, price))
+    return [_read_back(lags, tables, count, memory) for count in runs]
+
+
+def _read_back(lags: Lags, tables: Sequence[tuple[Table, Table]], runs: int, memory: int) -> list[int]:
+    size, half = 1 << memory, 1 << (memory - 1)
+    recent, long = (table[: runs + 1] for table in tables[-1])
+    in_long = int(long.max()) > int(recent.max())
+    count, state = (
+        int(i) for i in np.unravel_index((long if in_long else recent).argmax(), (long if in_long else recent).shape)
+    )
+    pattern = []
+    for recent, long in tables[-2::-1]:
+        pattern.append(1 if in_long else state & 1)
+        if in_long:
+            in_long, state = (False, size - 1) if state == 0 else (True, state - 1)
+            continue
+        low, high = state >> 1, (state >> 1) | half
+        if state & 1:
+            count -= 1 - (low & 1)
+            # All ones followed by a one is a long run, never a predecessor here.
+            options = [low] if high == size - 1 else [low, high]
+            gains = {b: int(recent[count, b]) + _gain(lags, b) for b in options}
+            state = max(options, key=lambda b: gains[b])
+            continue
+        state = max((low, high), key=lambda b: int(recent[count, b]))
+        if (low | half) == size - 1 and int(long[count].max()) > int(recent[count, state]):
+            in_long, state = True, int(long[count].argmax())
+    return pattern[::-1]
+
+
+def _gain(lags: Lags, places: int) -> int:
+    return sum(2 * lags.values[j + 1] for j in range(places.bit_length()) if places >> j & 1)
+
+
+# --- Columns: what a bound counts, as a linear function of the autocorrelation --------------------------------------
+
+
+def counted_by_memory(pattern: Sequence[int], memory: int) -> NDArray[np.float64]:
+    """How many pairs at each distance `recent_bound` counts in a pattern (ones at distance 0)."""
+    ones = np.array(pattern, dtype=np.int64)
+    ends = np.flatnonzero(np.diff(ones, prepend=0, append=0))
+    # Within runs: n - d for each run of n > d ones.
+    longer = np.cumsum(np.bincount(ends[1::2] - ends[0::2], minlength=len(ones) + 1)[::-1])[::-1]
+    pairs = np.cumsum(longer[:0:-1])[::-1].astype(np.float64)
+    near = min(memory + 1, len(ones))
+    pairs[:near] = [ones[d:] @ ones[: len(ones) - d] for d in range(near)]
+    return pairs
+
+
+def counted_by_neighbours(chain: Sequence[int], length: int) -> NDArray[np.float64]:
+    """How many pairs at each distance `neighbour_bound` counts in a chain `n_1, g_1, n_2, ...`."""
+    distances = np.arange(length)
+
+    def span(n: int) -> NDArray[np.float64]:
+        return np.asarray(np.maximum(float(n) - distances, 0.0), dtype=np.float64)
+
+    runs, gaps = list(chain[0::2]), list(chain[1::2])
+    pairs = sum((span(n) for n in runs), np.zeros(length))
+    for gap, (n, after) in zip(gaps, pairwise(runs), strict=True):
+        pairs += span(n + gap + after) - span(n + gap) - span(gap + after) + span(gap)
+    return np.asarray(pairs, dtype=np.float64)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from rich.console import Console
 
-from dpwindows.cli.options import build_plan, privacy_options, query_options
+from dpwindows.cli.options import build_plan, max_draws_option, privacy_options, query_options
 from dpwindows.errors import InputError
 from dpwindows.forecasts import say_notes
 
@@ -23,6 +23,7 @@ _ERROR = 1e-6
 @click.command(short_help="Check a plan's privacy claim on worst-case neighbours.")
 @query_options
 @privacy_options
+@max_draws_option
 @click.option(
     "--steps",
     type=int,

@@ -10,6 +10,7 @@ import click
 
 from dpwindows.engines import ENGINES
 from dpwindows.errors import InputError
+from dpwindows.whole_numbers import MAX_DRAWS
 
 if TYPE_CHECKING:
     from dpwindows.continual.stream_plan import StreamPlan
@@ -101,6 +102,15 @@ privacy_options = stack(
     ]
 )
 
+max_draws_option = click.option(
+    "--max-draws",
+    type=int,
+    default=MAX_DRAWS,
+    show_default=True,
+    metavar="N",
+    help="Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
+)
+
 ledger_options = stack(
     [
         click.option(
@@ -175,7 +185,7 @@ def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
     if options.get("solve") is not None:
         raise InputError("--solve says which budget to find for --target-std: give --target-std too")
     budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
-    return Plan(budget=budget, timeline=timeline, **asked(options))
+    return Plan(budget=budget, timeline=timeline, max_draws=options["max_draws"], **asked(options))
 
 
 def build_stream_plan(horizon: int | None, options: dict[str, Any]) -> StreamPlan:

@@ -6,19 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from dpwindows.cli.options import (
     build_plan,
     engine_options,
     engine_settings_of,
     ledger_options,
+    max_draws_option,
     open_ledger,
     privacy_options,
     query_options,
     step_option,
     zone_option,
 )
+from dpwindows.cli.screen import screen
 from dpwindows.errors import EngineError, InputError
 from dpwindows.forecasts import say_notes, show_forecast
 
@@ -36,6 +37,7 @@ from dpwindows.forecasts import say_notes, show_forecast
 @engine_options
 @query_options
 @privacy_options
+@max_draws_option
 @ledger_options
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=".parquet, .csv or .json")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
@@ -80,9 +82,9 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
         released.save(output, force=force)
     except (InputError, EngineError) as error:
         raise type(error)(f"{error}. {again}") from error
-    console = Console(stderr=True)
+    console = screen(stderr=True)
     show_forecast(planned, console)
-    console.print(f"{released.metadata['guarantee']}", style="dim", highlight=False)
+    console.print(f"{released.metadata['guarantee']}", style="dim")
     what = f"{released.table.num_rows:,} numbers to {output} (release {released.metadata['release_id']})"
     if ledger is None:
         said = f"Released {what}. Running this again draws fresh noise and spends the budget again."
@@ -93,4 +95,4 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
             f"Released {what}, spent from dataset {ledger.dataset!r}. Running this again on the same data returns "
             "this release."
         )
-    console.print(said, highlight=False, soft_wrap=True)
+    console.print(said, soft_wrap=True)

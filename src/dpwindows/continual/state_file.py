@@ -161,6 +161,8 @@ def require_new(path: Path) -> None:
         InputError: something is there already, or there is no such folder.
         EngineError: the folder cannot be written to.
     """
+    if not path.name:
+        raise InputError(f"{path} is a folder; the state of a stream is a file")
     if not path.parent.is_dir():
         raise InputError(f"the folder of the state does not exist: {path.parent}")
     for existing in (path, _log_of(path)):

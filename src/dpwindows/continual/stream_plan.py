@@ -17,6 +17,7 @@ from dpwindows.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamil
 from dpwindows.release import describe, guarantee
 from dpwindows.strategies.design import Criterion, Design, Problem
 from dpwindows.timeline import Timeline
+from dpwindows.workload import Workload
 
 # Steps over which families without a horizon are planned, and an unlimited stream is forecast.
 FORECAST_STEPS = 4096
@@ -97,6 +98,9 @@ class StreamPlan(Plan):
             InputError: always; `Stream.create` runs a stream, `Plan` a batch release.
         """
         raise InputError("a stream is created and advanced (Stream.create), not run: for one batch release use Plan")
+
+    def _require_bearable(self, work: Workload, max_draws: int, *, at_least: bool = False) -> None:
+        """Streams draw their noise step by step; `_require_room` holds what one step may draw."""
 
     def _require_room(self) -> None:
         rows = sum(

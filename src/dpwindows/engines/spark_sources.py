@@ -17,6 +17,7 @@ from dpwindows.engines.files import (
     CSV_SUFFIXES,
     PARQUET_SUFFIXES,
     TABLE_FORMAT_MARKS,
+    at_home,
     files_of,
     kind_of,
     table_format,
@@ -80,7 +81,7 @@ def _named(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
         )
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
         return _at_address(session, text, columns)
-    path = Path(text).expanduser()
+    path = at_home(text)
     if path.exists() or glob.has_magic(text) or "/" in text or text.lower().endswith(PARQUET_SUFFIXES + CSV_SUFFIXES):
         return _local(session, text, columns)
     return session.table(text)
@@ -120,8 +121,8 @@ def _local(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
         )
     _require_same_types(files, columns)
     reader = session.read
-    if Path(text).expanduser().is_dir():
-        reader = reader.option("basePath", f"file://{Path(text).expanduser().absolute()}")
+    if at_home(text).is_dir():
+        reader = reader.option("basePath", f"file://{at_home(text).absolute()}")
     return reader.parquet(*map(_uri, files))
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dpwindows.engines.database import engine_at, fetch, own_engine, parse_address, run, translated
 from dpwindows.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind, quote_name, quote_text
-from dpwindows.engines.files import absent
+from dpwindows.engines.files import absent, at_home
 from dpwindows.engines.names import chosen_table, require_columns
 from dpwindows.engines.relation import EventQueries, unreadable
 from dpwindows.engines.sqlite_files import as_it_lies
@@ -144,7 +144,7 @@ def _file(source: str | Path) -> tuple[URL, Path]:
     """The address that a source is or stands for, and the file there."""
     text = str(source)
     address = parse_address(text if "://" in text else "sqlite://", "SQLite")
-    path = Path((address.database or "") if "://" in text else text).expanduser()
+    path = at_home((address.database or "") if "://" in text else text)
     if not path.is_file():
         raise absent("SQLite file", str(path))
     return address, path

@@ -26,6 +26,9 @@ bound, approximate: on the standard error of any Gaussian noise, rms or largest
 (*). Laplace noise may be below it.
 x bound: our standard error over it, rms over rms or largest over (*)."""
 
+# Beyond these the formulas of the table leave the range of floating-point numbers.
+_LEAST_EPSILON, _MOST_EPSILON = 1e-9, 1e9
+
 
 @click.group()
 def theory() -> None:
@@ -61,6 +64,8 @@ def table(
 
     lengths = [_parse_length(text) for text in windows]
     _require_steps(steps)
+    if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
+        raise InputError(f"--epsilon must lie between {_LEAST_EPSILON:g} and {_MOST_EPSILON:g} here, got {epsilon:g}")
     if len(families(steps, lengths)) < len(lengths) + 2:
         click.echo(
             f"Note: window families of too many windows for one release of {steps:,} steps are left out", err=True

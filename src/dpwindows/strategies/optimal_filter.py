@@ -138,12 +138,12 @@ def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Ora
     def oracle(lags: FloatArray) -> FloatArray:
         whole = _whole(lags)
         low, high = 0, whole.values[0]
-        found = [recent_pattern(whole, count, memory) for count in runs]
+        found = _patterns(whole, runs, memory, 0)
         if sum(map(sum, found)) > reach:
             # A price for every one, at which the patterns together have no more ones than places.
             for _ in range(9):
                 middle = (low + high) // 2
-                tried = [recent_pattern(whole, count, memory, middle) for count in runs]
+                tried = _patterns(whole, runs, memory, middle)
                 if sum(map(sum, tried)) > reach:
                     low = middle
                 else:
@@ -155,6 +155,12 @@ def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Ora
         pattern = [1 - place % 2 for place, count in enumerate(chain) for _ in range(count)]
         columns.append(counted_by_memory(pattern + [0] * (reach - len(pattern)), memory))
     return columns, oracle, memory
+
+
+def _patterns(lags: Lags, runs: tuple[int, ...], memory: int, price: int) -> list[list[int]]:
+    """The costliest pattern for each number of runs, found once for numbers that come more than once."""
+    known = {count: list(recent_pattern(lags, count, memory, price)) for count in set(runs)}
+    return [known[count] for count in runs]
 
 
 def _even_chains(reach: int, runs: int, shortest: int) -> Iterator[list[int]]:

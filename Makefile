@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers demo test lint format bench lock clean
+.PHONY: help setup servers demo test fuzz lint format bench lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ demo: $(READY) ## the main job on real data: a private release of the New York f
 
 test: $(READY) servers ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+fuzz: $(READY) ## feed 5,000 changed inputs to every reader (FUZZ_INPUTS=N for more or fewer)
+	FUZZ_INPUTS=$${FUZZ_INPUTS:-5000} $(BIN)/python -m pytest -s tests/fuzz $(ARGS)
 
 lint: $(READY) ## check style, format and types
 	$(BIN)/ruff check

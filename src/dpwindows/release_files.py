@@ -148,7 +148,13 @@ def read(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{str(path)!r} is not a release written by dpwindows: {error}") from error
+    except OverflowError as error:
+        raise InputError(
+            f"{str(path)!r} is not a release written by dpwindows: a time or number in it is absurd"
+        ) from error
     except OSError as error:
+        if error.errno is None:  # what Arrow raises for damaged content
+            raise InputError(f"{str(path)!r} is not a release written by dpwindows: {error}") from error
         raise EngineError(f"{str(path)!r} cannot be read: {error}") from error
 
 

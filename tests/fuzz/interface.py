@@ -26,7 +26,7 @@ def load(path: str) -> None:
     repr(release)
     Console(markup=False).print(preview(release.to_arrow(), release.metadata))
     boundaries = release.timeline.boundaries().to_pylist()
-    release.count(boundaries[0], boundaries[-1])
+    release.count(boundaries[0], boundaries[2])
 
 
 @interface.command("@frame")
@@ -36,11 +36,6 @@ def frame(kind: str, count: str | None) -> None:
     """Count a data frame."""
     with pa.memory_map("frame") as source:
         table = pa.ipc.open_file(source).read_all()
-    frames = {
-        "arrow": lambda: table,
-        "pandas": table.to_pandas,
-        "polars": lambda: __import__("polars").from_arrow(table),
-    }
     plan = dw.Plan(
         [dw.Cumulative()],
         timeline=dw.Timeline("2013-01-01", "2013-01-08"),

@@ -18,6 +18,7 @@ import time
 import traceback
 from pathlib import Path
 
+import dpwindows
 from tests.fuzz.case import LONGEST, Case, Outcome
 
 # Private memory, which the threads of the engine and of the numerics ask for far more of than they use. (Not address
@@ -38,8 +39,13 @@ class Worker:
         """The outcome of a case, the death of the process included."""
         if self._process is None or self._done >= _CASES:
             self.close()
+            # The package that the tests import, wherever it is.
+            paths = os.pathsep.join((str(Path(dpwindows.__file__).parents[1]), str(Path(__file__).parents[2])))
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.fuzz.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+                [sys.executable, "-m", "tests.fuzz.worker"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                env={**os.environ, "PYTHONPATH": paths},
             )
             self._done = 0
         process, self._done = self._process, self._done + 1

@@ -49,7 +49,7 @@ _ROWS = st.lists(
 def event_tables(draw: st.DrawFn) -> tuple[pa.Table, tuple[str, ...]]:
     """A log as a table, most often a valid one, and what was changed."""
     rows = draw(_ROWS)
-    who, at, times = ([row[i] for row in rows] for i in range(3))
+    who, at, times = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
     kind = draw(st.sampled_from(("us", "s", "date", "text", "zone")))
     if kind == "date":
         when = pa.array([moment.date() for moment in at], pa.date32())
@@ -93,7 +93,7 @@ def csv_events(draw: st.DrawFn) -> Case:
         elif how == "name":
             lines[0].append(draw(st.sampled_from(NAMES)))
     text = io.StringIO()
-    quoting = draw(st.sampled_from((csv.QUOTE_MINIMAL, csv.QUOTE_ALL)))
+    quoting = csv.QUOTE_ALL if draw(st.booleans()) else csv.QUOTE_MINIMAL
     csv.writer(text, quoting=quoting, lineterminator=draw(st.sampled_from(("\n", "\r\n")))).writerows(lines)
     content = text.getvalue().encode(draw(st.sampled_from(("utf-8",) * 6 + ("utf-8-sig", "utf-16"))))
     if draw(st.integers(0, 9)) == 5:

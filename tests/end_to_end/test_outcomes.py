@@ -42,7 +42,7 @@ def _start(*arguments: str | bytes | Path, env: dict[str, str] | None = None) ->
         text=True,
         encoding="utf-8",
         errors="surrogateescape",
-        env={**os.environ, "PYTHONPATH": str(Path(dw.__file__).parents[1]), **(env or {})},
+        env={**os.environ, "PYTHONPATH": str(Path(dw.__file__).resolve().parents[1]), **(env or {})},
     )
 
 

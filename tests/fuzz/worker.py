@@ -40,7 +40,7 @@ class Worker:
         if self._process is None or self._done >= _CASES:
             self.close()
             # The package that the tests import, wherever it is.
-            paths = os.pathsep.join((str(Path(dpwindows.__file__).parents[1]), str(Path(__file__).parents[2])))
+            paths = os.pathsep.join((str(Path(dpwindows.__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])))
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.fuzz.worker"],
                 stdin=subprocess.PIPE,

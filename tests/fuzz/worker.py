@@ -40,12 +40,12 @@ class Worker:
         if self._process is None or self._done >= _CASES:
             self.close()
             # The package that the tests import, wherever it is.
-            paths = os.pathsep.join((str(Path(dpwindows.__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[2])))
+            homes = Path(dpwindows.__file__).resolve().parents[1], Path(__file__).resolve().parents[2]
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.fuzz.worker"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
-                env={**os.environ, "PYTHONPATH": paths},
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, homes))},
             )
             self._done = 0
         process, self._done = self._process, self._done + 1

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from dpwindows.errors import InputError
-from dpwindows.whole_numbers import MOST, read_whole
+from dpwindows.whole_numbers import LONGEST, read_whole
 
 
 @dataclass(frozen=True)
@@ -86,8 +86,8 @@ class ItemPerPeriod(Unit):
     def __post_init__(self) -> None:
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
             raise InputError(f"the period of item-per must be a whole number of at least 1 step, got {self.steps!r}")
-        if self.steps > MOST:
-            raise InputError("the period of item-per must have at most 10^18 steps")
+        if self.steps > LONGEST:
+            raise InputError("the period of item-per must have at most 10^100 steps")
 
     @property
     def name(self) -> str:
@@ -121,7 +121,7 @@ def parse_unit(text: str) -> Unit:
         number = read_whole(steps)
         if number is None:
             raise InputError(
-                f"unit {text!r} needs a whole number of steps, at most 10^18, after the colon, for example item-per:30"
+                f"unit {text!r} needs a whole number of steps, at most 10^100, after the colon, for example item-per:30"
             )
         return ItemPerPeriod(number)
     if colon or name not in _UNITS:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dpwindows.errors import InputError
-from dpwindows.whole_numbers import MOST, read_whole
+from dpwindows.whole_numbers import LARGEST_COUNT, LONGEST, read_whole
 
 MeasureKind = Literal["at_least", "exactly"]
 
@@ -34,7 +34,7 @@ class Measure:
             raise InputError(f"a measure is 'at_least' or 'exactly', got {self.kind!r}")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
-        if self.k > MOST:
+        if self.k > LARGEST_COUNT:
             raise InputError("k must be at most 10^18")
 
     @property
@@ -175,7 +175,7 @@ def _parse_steps(text: str, size: str) -> int:
     steps = read_whole(size)
     if steps is None:
         raise InputError(
-            f"window {text!r} needs a whole number of steps, at most 10^18, after the colon, for example rolling:28"
+            f"window {text!r} needs a whole number of steps, at most 10^100, after the colon, for example rolling:28"
         )
     return steps
 
@@ -183,5 +183,5 @@ def _parse_steps(text: str, size: str) -> int:
 def _require_steps(what: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{what} must be a whole number of at least 1 step, got {value!r}")
-    if value > MOST:
-        raise InputError(f"{what} must have at most 10^18 steps")
+    if value > LONGEST:
+        raise InputError(f"{what} must have at most 10^100 steps")

@@ -21,7 +21,7 @@ import numpy as np
 import pyarrow as pa
 
 from dpwindows.errors import InputError
-from dpwindows.whole_numbers import read_whole
+from dpwindows.whole_numbers import LONGEST, read_whole
 from dpwindows.zones import (
     DAY_US,
     EPOCH,
@@ -262,7 +262,7 @@ def _parse_step(step: object) -> tuple[int, str]:
             raise InputError(f'step must be text such as "1d" or "15m", or a plain integer, got {step!r}')
         count, unit = read_whole(match[1]), match[2]
         if count is None:
-            raise InputError(f"step must be at most 10^18, got {step!r}")
+            raise InputError(f"step must be at most 10^100, got {step!r}")
         number = count
         if unit and unit not in (*_ELAPSED_US, *_CALENDAR_DAYS, "mo"):
             raise InputError(f"step has the unknown unit {unit!r} in {step!r}; known units are {_UNITS}")
@@ -285,7 +285,7 @@ def _read_integer(value: object, name: str) -> int:
         sign = -1 if value.strip().startswith("-") else 1
         digits = read_whole(value.strip().lstrip("+-"))
         if digits is None:
-            raise InputError(f"{name} must lie between -10^18 and 10^18, got {value}")
+            raise InputError(f"{name} must lie between -2**62 and 2**62, got {value}")
         number = sign * digits
     elif isinstance(value, bool | str | date) or not hasattr(value, "__index__"):
         raise InputError(
@@ -295,7 +295,8 @@ def _read_integer(value: object, name: str) -> int:
     else:
         number = operator.index(value)
     if not _INT64.min // 2 <= number <= _INT64.max // 2:
-        raise InputError(f"{name} must lie between -2**62 and 2**62")
+        shown = str(number) if abs(number) < LONGEST else "a number of more than 100 digits"
+        raise InputError(f"{name} must lie between -2**62 and 2**62, got {shown}")
     return number
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpwindows.errors import InputError
-from dpwindows.whole_numbers import MOST
+from dpwindows.whole_numbers import LARGEST_COUNT
 from dpwindows.windows import count_windows
 
 if TYPE_CHECKING:
@@ -89,7 +89,7 @@ def require_within(work: Workload, max_draws: int, *, at_least: bool = False) ->
 
 def require_limit(max_draws: object) -> None:
     """Check a limit on draws. Raises `InputError` if it is not a whole number of at least 1."""
-    if isinstance(max_draws, bool) or not isinstance(max_draws, int) or not 1 <= max_draws <= MOST:
+    if isinstance(max_draws, bool) or not isinstance(max_draws, int) or not 1 <= max_draws <= LARGEST_COUNT:
         raise InputError(f"max_draws must be a whole number from 1 to 10^18, got {max_draws!r}")
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
-from dpwindows.accounting import BudgetExceededError
+from dpwindows.accounting import LAPLACE, BudgetExceededError
 from dpwindows.continual.mechanism import Mechanism, StepAnswers
 from dpwindows.continual.step_design import SeriesShape
 from dpwindows.continual.stream_plan import FORECAST_STEPS, StreamPlan
@@ -183,6 +183,26 @@ def test_bounded_windows_are_planned_alike_with_and_without_a_horizon(unit: Unit
         )
     assert unlimited.timeline.steps == FORECAST_STEPS
     assert limited.timeline.steps == 40
+
+
+@pytest.mark.parametrize("horizon", [None, 3 * FORECAST_STEPS], ids=["unlimited", "limited"])
+@pytest.mark.parametrize("budget", [dw.PureDP(1.0), APPROX], ids=["pure", "approximate"])
+def test_a_period_longer_than_the_forecast_is_charged_whole(budget: Budget, horizon: int | None) -> None:
+    # An item that is there in each step of its period and in no other changes W + L - 1 windows by one.
+    window, period = 7, 2 * FORECAST_STEPS
+    plan = StreamPlan(dw.Rolling(window), unit=dw.ItemPerPeriod(period), budget=budget, horizon=horizon)
+    design = plan.designs[0]
+    shape = design.shape
+    assert isinstance(shape, SeriesShape)
+    steps = window + period + 50
+    recent = np.concatenate([np.ones(window + period - 1, dtype=np.int64), np.zeros(51, dtype=np.int64)])
+    memory, change = shape.fresh(), 0
+    for step in range(1, steps + 1):
+        answers = StepAnswers(step, {1: np.repeat(recent[step - 1], window)}, {1: 1})
+        encoded = shape.encode(answers, 1, memory)
+        change += sum(abs(int(value)) if design.problem.law == LAPLACE else int(value) ** 2 for value in encoded)
+        _, memory = shape.decode(answers, 1, np.zeros(len(encoded)), memory)
+    assert change <= design.sensitivity
 
 
 def test_a_stream_ends_at_its_horizon() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from dpwindows import kernel
@@ -14,7 +15,16 @@ EVENT = ("--unit", "event", "--epsilon", "1")
 
 
 def test_it_prints_claim_neighbours_loss_bound_and_verdict() -> None:
-    outcome = run("audit", "--window", "rolling:3", "--at-least", "2", *EVENT, "--steps", "5", "--runs", "400")
+    outcome = run(
+        *("audit", "--window", "rolling:3", "--at-least", "2"),
+        *EVENT,
+        "--steps",
+        "5",
+        "--runs",
+        "400",
+        "--draws",
+        "600",
+    )
     assert outcome.code == 0, outcome.err
     for words in (
         "Claim: epsilon = 1 (pure) for unit 'event', 5 steps",
@@ -24,6 +34,14 @@ def test_it_prints_claim_neighbours_loss_bound_and_verdict() -> None:
         "epsilon = 1, claimed 1",
         "100.0% of what the certificates allow for",
         "within the claim",
+        "Noise: what is measured less what is exact",
+        "1,200 draws, discrete Laplace of scale 3 stated",
+        "of that scale (probability 0.99)",
+        "false alarm: probability 1e-06 over all tests",
+        "Encoding: 56 made-up logs of up to 1,099,511,627,776 items",
+        "one matrix",
+        "Replay: 10 pairs of neighbours",
+        "nothing but noise",
         "Black-box audit: 400 releases of each log",
         "99.9999% confidence",
         "not contradicted",
@@ -34,7 +52,7 @@ def test_it_prints_claim_neighbours_loss_bound_and_verdict() -> None:
 @pytest.mark.parametrize("privacy", [EVENT, (*EVENT, "--delta", "0.1"), ("--unit", "item", "--rho", "0.5")], ids=str)
 def test_findings_as_json(privacy: tuple[str, ...]) -> None:
     asked = ("--window", "rolling:2", "--window", "any", "--exactly", "1", *privacy, "--steps", "4")
-    outcome = run("audit", *asked, "--runs", "200", "--json")
+    outcome = run("audit", *asked, "--runs", "200", "--draws", "300", "--json")
     assert outcome.code == 0, outcome.err
     found = json.loads(outcome.out)
     assert found["within_the_claim"] is True
@@ -45,6 +63,11 @@ def test_findings_as_json(privacy: tuple[str, ...]) -> None:
     assert seen["log"] == exact["worst"]["log"]
     assert seen["releases_of_each"] == 200
     assert 0 <= seen["epsilon_at_least"] <= seen["claim"]["epsilon"]
+    assert found["noise"]["verdict"] == "as stated"
+    assert [one["window"] for one in found["noise"]["measurements"]] == ["rolling:2", "any"]
+    assert found["encoding"]["verdict"] == "one matrix"
+    assert found["replay"]["verdict"] == "nothing but noise"
+    assert 0 < found["replay"]["of_certified"] <= 1
 
 
 def test_either_audit_can_be_left_out() -> None:
@@ -77,10 +100,75 @@ def test_a_window_longer_than_the_audited_horizon_is_told() -> None:
 def test_a_violation_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = kernel.draw_noise
     monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 3, *more))
-    outcome = run("audit", "--window", "rolling:2", *EVENT, "--steps", "3", "--runs", "600")
+    outcome = run("audit", "--window", "rolling:2", *EVENT, "--steps", "3", "--runs", "600", "--draws", "300")
     assert outcome.code == 1
     assert "beyond the claim" in outcome.out
     assert "Traceback" not in outcome.err
+
+
+def test_half_the_noise_of_the_documented_example_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What thousands of releases do not show: the noise by itself does, in a few hundred draws."""
+    asked = ("--window", "rolling:7", "--at-least", "3", "--unit", "item-per:3", "--epsilon", "1", "--steps", "8")
+    wanted = (*asked, "--check", "noise", "--draws", "400")
+    assert run("audit", *wanted).code == 0
+    draw = kernel.draw_noise
+    monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 2, *more))
+    outcome = run("audit", *wanted)
+    assert outcome.code == 1
+    assert "FAULT: scale (rolling:7, an empty log)" in outcome.out
+    assert "not as stated" in outcome.out
+
+
+def test_an_encoding_that_heeds_the_data_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpwindows.strategies.design import SeriesDesign
+
+    encode = SeriesDesign.encode
+    monkeypatch.setattr(
+        SeriesDesign,
+        "encode",
+        lambda self, answers, k: encode(self, answers, k) * (2 if answers.cumulative(k).max() > 2000 else 1),
+    )
+    asked = ("--window", "rolling:2", *EVENT, "--steps", "4")
+    assert run("audit", *asked, "--check", "exact").code == 0
+    outcome = run("audit", *asked, "--check", "encoding", "--json")
+    assert outcome.code == 1
+    found = json.loads(outcome.out)
+    assert found["encoding"]["verdict"] == "depends on the data"
+    assert found["exact"] is found["noise"] is found["replay"] is found["black_box"] is None
+
+
+def test_metadata_that_heed_the_data_exit_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpwindows import release
+
+    made = release.draw_estimates
+
+    def clamped(plan: Any, answers: Any, *more: Any) -> Any:
+        return [np.minimum(values, answers.cumulative(1)[-1]) for values in made(plan, answers, *more)]
+
+    monkeypatch.setattr(release, "draw_estimates", clamped)
+    asked = ("--window", "rolling:2", "--unit", "item-add-remove", "--epsilon", "0.01", "--steps", "4")
+    outcome = run("audit", *asked, "--check", "replay")
+    assert outcome.code == 1
+    assert "column 'estimate' of the release differs between neighbours" in outcome.out
+    assert "Traceback" not in outcome.err
+
+
+def test_a_stream_is_audited_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("--window", "rolling:2", "--unit", "event", "--rho", "0.5", "--steps", "5", "--stream", "--json")
+    outcome = run("audit", *asked, "--check", "noise", "--check", "replay", "--draws", "300")
+    assert outcome.code == 0, outcome.err
+    found = json.loads(outcome.out)
+    assert found["noise"]["verdict"] == "as stated"
+    assert found["replay"]["verdict"] == "nothing but noise"
+    assert found["black_box"] is None
+    step = kernel.measure_step
+
+    def halved(measurements: Any, budget: Any, exact: Any) -> Any:
+        noisy = step(measurements, budget, exact)
+        return [{k: (values + exact[i][k]) // 2 for k, values in one.items()} for i, one in enumerate(noisy)]
+
+    monkeypatch.setattr(kernel, "measure_step", halved)
+    assert run("audit", *asked, "--check", "noise", "--draws", "300").code == 1
 
 
 def test_a_wrong_sensitivity_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,6 +192,17 @@ def test_a_wrong_sensitivity_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> 
         (("--steps", "5", "--unit", "person"), "person"),
         (("--steps", "5", "--window", "daily"), "daily"),
         (("--steps", "150", "--window", "any"), "fewer steps"),
+        (("--steps", "5", "--draws", "10"), "at least 300"),
+        (("--steps", "5", "--exactly", "9223372036854775807"), "below 2**31"),
+        (("--steps", "5", "--runs", "1000000000000000000"), "--max-minutes"),
+        (("--steps", "5", "--draws", "1000000000000000000"), "--max-minutes"),
+        (("--steps", "5", "--runs", "1e18"), "--runs"),
+        (("--steps", "5", "--runs", "1000000000", "--max-minutes", "1e9"), "GiB"),
+        (("--steps", "5", "--max-minutes", "0"), "--max-minutes"),
+        (("--steps", "5", "--max-minutes", "nan"), "--max-minutes"),
+        (("--steps", "5", "--check", "noise", "--exact"), "--check"),
+        (("--steps", "5", "--check", "everything"), "--check"),
+        (("--steps", "5", "--stream", "--black-box"), "--stream"),
         ((), "--steps"),
     ],
 )
@@ -111,4 +210,14 @@ def test_bad_requests_are_refused(changed: tuple[str, ...], word: str) -> None:
     outcome = run("audit", "--window", "rolling:2", *EVENT, *changed)
     assert outcome.code == 2
     assert word in outcome.err
+    assert outcome.err.count("Error") == 1
     assert "Traceback" not in outcome.err
+
+
+def test_what_an_audit_will_take_is_said_and_can_be_allowed() -> None:
+    asked = ("--window", "rolling:2", *EVENT, "--steps", "3", "--check", "black-box", "--runs", "3000")
+    refused = run("audit", *asked, "--max-minutes", "0.01")
+    assert refused.code == 2
+    assert "noise values, which takes about" in refused.err
+    assert "allowed 0.01 minutes" in refused.err
+    assert run("audit", *asked, "--max-minutes", "1").code == 0

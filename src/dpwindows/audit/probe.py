@@ -23,6 +23,8 @@ from dpwindows.kernel import Measurement
 Source = tuple[int, int, int]
 # Largest matrix, in entries, that is read off.
 _LARGEST = 1 << 24
+# Thresholds are audited below this: logs that reach them are made, with so many occurrences in a step.
+_HIGHEST = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -127,10 +129,30 @@ def probe(measurements: Sequence[Measurement]) -> Mechanism:
     """Read the integers that measurements apply off their designs.
 
     Raises:
-        InputError: the matrix is too large to be read off.
+        InputError: the matrix is too large to be read off, or a threshold is.
         EngineError: what is measured is no linear map of the answers, so that no privacy proof here speaks of it.
     """
+    sources = require_readable(measurements)
     steps = measurements[0].design.problem.steps
+    parts = tuple(Part(_matrix(one, sources, steps), one.law, one.scale) for one in measurements)
+    found = Mechanism(steps, sources, parts)
+    _require_linear(measurements, found)
+    return found
+
+
+def require_readable(measurements: Sequence[Measurement]) -> tuple[Source, ...]:
+    """Refuse measurements that are too large to be read off; returns the answers that they read.
+
+    Raises:
+        InputError: the matrix is too large to be read off, or a threshold is.
+    """
+    steps = measurements[0].design.problem.steps
+    highest = max(k for one in measurements for k in one.design.problem.thresholds)
+    if highest >= _HIGHEST:
+        raise InputError(
+            f"an audit makes logs that reach every threshold, here up to {highest:,}: audit thresholds below 2**31 "
+            "(--at-least, --exactly)"
+        )
     sources = _read(measurements, steps)
     rows = sum(one.design.rows * len(one.design.problem.thresholds) for one in measurements)
     if rows * len(sources) > _LARGEST:
@@ -138,10 +160,7 @@ def probe(measurements: Sequence[Measurement]) -> Mechanism:
             f"an audit reads every weight on every window, and here are {rows:,} x {len(sources):,} of them: audit the "
             "plan with fewer steps (--steps), or bound the windows (any:MAX)"
         )
-    parts = tuple(Part(_matrix(one, sources, steps), one.law, one.scale) for one in measurements)
-    found = Mechanism(steps, sources, parts)
-    _require_linear(measurements, found)
-    return found
+    return sources
 
 
 def _read(measurements: Sequence[Measurement], steps: int) -> tuple[Source, ...]:

@@ -4,26 +4,27 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 from rich.console import Console
 
-from dpwindows.cli.options import build_plan, max_draws_option, privacy_options, query_options
+from dpwindows.cli.audit_page import Findings, show
+from dpwindows.cli.options import build_plan, build_stream_plan, privacy_options, query_options
 from dpwindows.errors import InputError
 from dpwindows.forecasts import say_notes
 
 if TYPE_CHECKING:
-    from dpwindows.audit import BlackBoxAudit, ExactAudit
     from dpwindows.plan import Plan
 
+Check = Literal["exact", "noise", "encoding", "replay", "black-box"]
+CHECKS: tuple[Check, ...] = ("exact", "noise", "encoding", "replay", "black-box")
 _ERROR = 1e-6
 
 
 @click.command(short_help="Check a plan's privacy claim on worst-case neighbours.")
 @query_options
 @privacy_options
-@max_draws_option
 @click.option(
     "--steps",
     type=int,
@@ -40,92 +41,122 @@ _ERROR = 1e-6
     help="Releases of each of the two logs in the black-box audit.",
 )
 @click.option(
-    "--exact/--black-box", "exact", default=None, help="Run one of the two audits only (both need the worst neighbour)."
+    "--draws",
+    type=int,
+    default=10_000,
+    show_default=True,
+    metavar="N",
+    help="Noise values of each measurement, on each kind of log, in the audit of the noise.",
 )
+@click.option(
+    "--check",
+    "only",
+    multiple=True,
+    type=click.Choice(CHECKS),
+    help="Run this check only. Repeatable. Default: all of them.",
+)
+@click.option(
+    "--stream",
+    is_flag=True,
+    help="Audit a continual release over N steps, step by step; all checks but black-box.",
+)
+@click.option("--exact/--black-box", "exact", default=None, help="The same as --check exact or --check black-box.")
 @click.option("--whole", is_flag=True, help="Read and count the log anew for every release: slow, and changes nothing.")
+@click.option(
+    "--max-minutes",
+    type=float,
+    default=60.0,
+    show_default=True,
+    metavar="M",
+    help="Refuse to begin an audit that would take longer than this.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
-def audit(steps: int, runs: int, exact: bool | None, whole: bool, as_json: bool, **options: Any) -> None:
-    """Check a plan's privacy claim on worst-case neighbours; no data is read.
+def audit(
+    steps: int,
+    runs: int,
+    draws: int,
+    only: tuple[Check, ...],
+    stream: bool,
+    exact: bool | None,
+    whole: bool,
+    max_minutes: float,
+    as_json: bool,
+    **options: Any,
+) -> None:
+    r"""Check a plan's privacy claim on made-up logs; no data is read.
 
-    The exact audit reads the integers that would be applied off the mechanism itself, finds the worst neighbouring logs
-    and works out their privacy loss in exact arithmetic. The black-box audit releases these two logs many times and
-    bounds epsilon from below by how well they can be told apart.
+    \b
+    exact      the privacy loss of the integers applied, on the worst neighbours, in exact arithmetic
+    noise      what is measured less what is exact, against the stated law and scale
+    encoding   that large logs are measured by the same integers
+    replay     that neighbours released under one noise differ in nothing else
+    black-box  a lower bound on epsilon, from many releases of the worst neighbours
+
+    docs/audit.md says what each can see, and what none of them can.
 
     Exits with 0 if everything found is within the claim, with 1 if not.
     """
-    from dpwindows.audit import audit_exactly
     from dpwindows.audit.black_box import require_usable
+    from dpwindows.audit.noise import require_usable_draws
+    from dpwindows.audit.probe import require_readable
+    from dpwindows.audit.workload import Workload, black_box_workload, noise_workload, require_affordable
     from dpwindows.timeline import Timeline
 
     if steps < 1:
         raise InputError(f"--steps must be at least 1, got {steps}")
-    if exact is not True:
+    checks = _checks(only, exact, stream=stream)
+    if not max_minutes > 0:
+        raise InputError(f"--max-minutes must be greater than 0, got {max_minutes}")
+    if "black-box" in checks:
         require_usable(runs, _ERROR)
-    planned = build_plan(Timeline.of_steps(steps), options)
+    if "noise" in checks:
+        require_usable_draws(draws, _ERROR)
+    planned = build_stream_plan(steps, options) if stream else build_plan(Timeline.of_steps(steps), options)
+    require_readable([allotment.measurement for allotment in planned.allotments])
+    work = Workload(0, 0.0, 0)
+    work += black_box_workload(planned, runs, whole=whole) if "black-box" in checks else work
+    work += noise_workload(planned, draws) if "noise" in checks else work
+    require_affordable(work, max_minutes)
     say_notes(planned)
-    exactly = audit_exactly(planned)
-    seen = None if exact is True else _released(planned, exactly, runs, whole)
-    within = exactly.verdict == "within the claim" and (seen is None or seen.verdict == "not contradicted")
+    found = _run(planned, checks, runs=runs, draws=draws, whole=whole)
     if as_json:
-        found = {"exact": exactly.to_dict(), "black_box": seen and seen.to_dict(), "within_the_claim": within}
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps({**found.to_dict(), "within_the_claim": found.within}, indent=2))
     else:
-        _show(planned, exactly, seen, Console(highlight=False, soft_wrap=True), whole_story=exact is not False)
-    if not within:
+        show(planned, found, Console(highlight=False, soft_wrap=True), told="exact" in checks)
+    if not found.within:
         sys.exit(1)
 
 
-def _released(planned: Plan, exactly: ExactAudit, runs: int, whole: bool) -> BlackBoxAudit:
-    from dpwindows.audit import audit_black_box
-    from dpwindows.progress import release_progress
+def _checks(only: tuple[Check, ...], exact: bool | None, *, stream: bool) -> tuple[Check, ...]:
+    """The checks asked for.
 
-    with release_progress(2 * runs) as progress:
-        return audit_black_box(planned, exactly.worst, runs=runs, error=_ERROR, whole=whole, progress=progress)
-
-
-def _show(
-    planned: Plan, exactly: ExactAudit, seen: BlackBoxAudit | None, console: Console, *, whole_story: bool
-) -> None:
-    console.print(f"Claim: {planned.budget} for unit {planned.unit.name!r}, {planned.timeline.steps} steps")
-    for allotment in planned.allotments:
-        measurement = allotment.measurement
-        console.print(f"  {allotment.query.window}: {measurement.design.strategy}, {measurement.law} noise")
-    console.print("\nWorst neighbours found: one item's occurrences in each step")
-    for line in exactly.worst.picture(console.width - 2).splitlines():
-        console.print(f"  {line}", markup=False)
-    if whole_story:
-        _show_exact(exactly, console)
-    if seen is not None:
-        _show_black_box(seen, console)
+    Raises:
+        InputError: both ways of asking were used, or a stream was to be released thousands of times.
+    """
+    if only and exact is not None:
+        raise InputError("give --check, or one of --exact and --black-box")
+    if exact is not None:
+        only = ("exact",) if exact else ("black-box",)
+    if stream and "black-box" in only:
+        raise InputError("the black-box audit is for batch releases: leave out --stream, or choose other checks")
+    return only or tuple(check for check in CHECKS if not (stream and check == "black-box"))
 
 
-def _show_exact(exactly: ExactAudit, console: Console) -> None:
-    how = "every neighbouring pair" if exactly.exhaustive else "the worst of the pairs that a search tried"
-    console.print(f"\nExact audit: {how}, {exactly.pairs:,} compared")
-    loss = exactly.loss
-    console.print(f"  {loss.name} = {_between(loss.bounds.low, loss.bounds.high)}, claimed {loss.claimed:.6g}")
-    if loss.epsilon is not None:
-        console.print(f"  epsilon = {loss.epsilon:.6g} at the claimed delta")
-    console.print(f"  {exactly.of_certified:.1%} of what the certificates allow for")
-    console.print(f"  [bold]{exactly.verdict}[/bold]")
-    if not exactly.exhaustive and exactly.verdict == "within the claim":
-        console.print("  (a search is no proof: with fewer steps every pair is compared)", style="dim")
+def _run(planned: Plan, checks: tuple[Check, ...], *, runs: int, draws: int, whole: bool) -> Findings:
+    from dpwindows.audit import audit_black_box, audit_encoding, audit_exactly, audit_noise, audit_replay
+    from dpwindows.audit.noise import draws_needed
+    from dpwindows.progress import noise_progress, release_progress
 
-
-def _between(low: float, high: float) -> str:
-    shown = f"{low:.6g}", f"{high:.6g}"
-    return shown[1] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]}"
-
-
-def _show_black_box(seen: BlackBoxAudit, console: Console) -> None:
-    at = f" at delta = {seen.claim.delta:g}" if seen.claim.delta else ""
-    console.print(f"\nBlack-box audit: {seen.runs:,} releases of each log")
-    console.print(
-        f"  an event chosen on {seen.runs - seen.tested:,} of them occurred in {seen.seen[0]:,} "
-        f"and in {seen.seen[1]:,} of the other {seen.tested:,}"
-    )
-    console.print(
-        f"  epsilon >= {seen.bound:.3g}{at} ({1 - seen.error:.4%} confidence), {seen.share:.0%} of the "
-        f"{seen.claim.epsilon:.3g} claimed there"
-    )
-    console.print(f"  [bold]{seen.verdict}[/bold]")
+    worst = {"exact", "black-box", "replay"} & set(checks)
+    exactly = audit_exactly(planned) if worst else None
+    pairs = [exactly.worst] if exactly else []
+    encoding = audit_encoding(planned) if "encoding" in checks else None
+    replayed = audit_replay(planned, pairs) if "replay" in checks else None
+    noise = seen = None
+    if "noise" in checks:
+        with noise_progress(draws_needed(planned, draws), shown=True) as progress:
+            noise = audit_noise(planned, draws=draws, error=_ERROR, progress=progress)
+    if "black-box" in checks and exactly:
+        with release_progress(2 * runs) as progress:
+            seen = audit_black_box(planned, exactly.worst, runs=runs, error=_ERROR, whole=whole, progress=progress)
+    return Findings(exactly, noise, encoding, replayed, seen)

@@ -14,6 +14,7 @@ from dpwindows.cli.options import (
     open_ledger,
     privacy_options,
     query_options,
+    refuse_inputs,
     stack,
     step_option,
     zone_option,
@@ -110,6 +111,7 @@ def advance(state: Path, events: str | None, through: str, output: Path | None, 
     from dpwindows.continual.stream import Stream
     from dpwindows.events import EngineSettings
 
+    refuse_inputs(output, options | {"state": state, "events": events})
     _require_writable(output, force)
     settings = EngineSettings(memory_limit=options["memory_limit"], spill_directory=options["spill_directory"])
     with Stream.open(state, open_ledger(options), settings=settings) as opened:
@@ -127,6 +129,7 @@ def show(state: Path, output: Path | None, force: bool, **options: Any) -> None:
     """Tell what the stream STATE releases and how far it is, and write everything released so far."""
     from dpwindows.continual.stream import Stream
 
+    refuse_inputs(output, options | {"state": state})
     _require_writable(output, force)
     with Stream.open(state, open_ledger(options), read_only=True) as opened:
         _describe(opened, screen())

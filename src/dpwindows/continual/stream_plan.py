@@ -141,8 +141,10 @@ class StreamPlan(Plan):
     def _planned_steps(self, window: WindowFamily) -> int:
         if (horizon := self._horizon_of(window)) is not None:
             return horizon
+        # Every end that one neighbour can change must lie within the steps that a bound is for: those of W + L - 1.
+        period = self.unit.steps if isinstance(self.unit, ItemPerPeriod) else 1
         longest = window.length if isinstance(window, Rolling) else getattr(window, "max_length", None) or 1
-        return max(FORECAST_STEPS, 4 * longest)
+        return max(FORECAST_STEPS, 4 * longest, longest + period)
 
     def describe(self) -> dict[str, Any]:
         """What a release of this stream says about how it is made: plain values, nothing of them from data."""

@@ -1,0 +1,183 @@
+"""The audit of what is measured: one and the same integer matrix on every log, whatever its size.
+
+`probe` reads the matrix off answers of 0 and 1. A mechanism that changes above some count, or with what it saw before,
+would show it the matrix of its proof and apply another. So here the mechanism encodes answers of many sizes and forms,
+up to 2^40 items, and in exact arithmetic
+
+- what it encodes is the matrix times the answers, twice over (it is linear there, and the same each time);
+- two logs encoded together are the sum of both encoded by themselves;
+- neighbours on top of a large log are no further apart than the certified sensitivity allows;
+- the engine counts a log of thousands of items, with large multiplicities, as the definition does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.accounting import LAPLACE
+from dpwindows.audit import large_logs
+from dpwindows.audit.neighbours import Ints, changes
+from dpwindows.audit.probe import Mechanism, Table, probe
+from dpwindows.kernel import Measurement
+
+if TYPE_CHECKING:
+    from dpwindows.plan import Plan
+    from dpwindows.privacy import Unit
+
+# Neighbours that are put on top of each large log.
+_NEIGHBOURS = 2
+# Items of the log that the engine counts, and the most occurrences of one in a step.
+_ITEMS, _OCCURRENCES = 5_000, 10**6
+_MOST_REPORTED = 20
+
+
+@dataclass(frozen=True)
+class EncodingAudit:
+    """What the mechanism encodes on large logs.
+
+    Attributes:
+        logs: how many large logs it encoded.
+        largest: the most items in one of them.
+        neighbours: how many pairs of neighbours were put on top of one.
+        faults: what was not as it must be, one sentence each, at most twenty.
+    """
+
+    logs: int
+    largest: int
+    neighbours: int
+    faults: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Literal["one matrix", "depends on the data"]:
+        """Whether one matrix was applied to every log."""
+        return "depends on the data" if self.faults else "one matrix"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "logs": self.logs,
+            "largest_count": self.largest,
+            "neighbours": self.neighbours,
+            "faults": list(self.faults),
+            "verdict": self.verdict,
+        }
+
+
+def audit_encoding(plan: Plan, *, seed: int = 0) -> EncodingAudit:
+    """Audit what a plan's mechanism measures, on large logs.
+
+    Args:
+        plan: what to audit; of a batch release or of a stream.
+        seed: of the made-up logs.
+
+    Raises:
+        InputError: the plan is too large to be read off.
+        EngineError: what is measured is no linear map even of small answers.
+    """
+    measurements = [allotment.measurement for allotment in plan.allotments]
+    mechanism = probe(measurements)
+    rng = np.random.default_rng(seed)
+    faults: list[str] = []
+    logs = pairs = 0
+    before: Table | None = None
+    for log in large_logs.large_answers(mechanism.steps, _thresholds(mechanism), rng):
+        logs += 1
+        faults += _is_matrix(mechanism, measurements, log)
+        if before is not None:
+            faults += _is_additive(measurements, before, log)
+        for one, other in _neighbours(mechanism, plan.unit, rng):
+            pairs += 1
+            faults += _is_near(measurements, log, one, other)
+        before = log.table
+        if len(faults) >= _MOST_REPORTED:
+            break
+    faults += _is_counted(plan, mechanism, rng)
+    return EncodingAudit(logs, max(large_logs.SIZES), pairs, tuple(faults[:_MOST_REPORTED]))
+
+
+def _thresholds(mechanism: Mechanism) -> list[int]:
+    return sorted({k for k, _, _ in mechanism.sources})
+
+
+def _encode(measurement: Measurement, answers: Table) -> NDArray[Any]:
+    """What is measured of all thresholds, as Python's integers."""
+    design = measurement.design
+    return np.concatenate([np.asarray(design.encode(answers, k)).astype(object) for k in design.problem.thresholds])
+
+
+def _named(measurement: Measurement) -> str:
+    return f"strategy {measurement.design.strategy!r} for {measurement.design.problem.window}"
+
+
+def _is_matrix(
+    mechanism: Mechanism, measurements: Sequence[Measurement], log: large_logs.LargeAnswers
+) -> Iterator[str]:
+    read = np.array([log.table.windows(k, first, 1, last, 1)[0, 0] for k, first, last in mechanism.sources])
+    for measurement, part in zip(measurements, mechanism.parts, strict=True):
+        once, again = _encode(measurement, log.table), _encode(measurement, log.table)
+        if not np.array_equal(once, again):
+            yield f"{_named(measurement)} encodes {log.name} differently the second time"
+        off = np.asarray(once != part.apply(read[None])[0].astype(object))
+        if off.any():
+            yield (
+                f"{_named(measurement)}: of {log.name}, {int(off.sum()):,} of {off.size:,} numbers are not the matrix "
+                "that it applies to small counts, times the answers"
+            )
+
+
+def _is_additive(measurements: Sequence[Measurement], before: Table, log: large_logs.LargeAnswers) -> Iterator[str]:
+    together = large_logs.added(before, log.table)
+    for measurement in measurements:
+        parts = _encode(measurement, before) + _encode(measurement, log.table)
+        if not np.array_equal(_encode(measurement, together), parts):
+            yield f"{_named(measurement)} encodes {log.name}, with another log added, not as the sum of both"
+
+
+def _neighbours(mechanism: Mechanism, unit: Unit, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
+    ways = changes(unit, mechanism.steps)
+    for _ in range(_NEIGHBOURS):
+        histories = large_logs.random_histories(2, mechanism.steps, min(3, mechanism.most), rng)
+        yield ways[int(rng.integers(len(ways)))].realise(*histories)
+
+
+def _is_near(
+    measurements: Sequence[Measurement], log: large_logs.LargeAnswers, one: Ints, other: Ints
+) -> Iterator[str]:
+    alone = np.ones(1, dtype=np.int64)
+    thresholds = sorted(log.table.squares)
+    low, high = (
+        large_logs.added(log.table, large_logs.crowd(history[None], alone, thresholds)) for history in (one, other)
+    )
+    for measurement in measurements:
+        moved = _encode(measurement, high) - _encode(measurement, low)
+        norm = sum(abs(moved)) if measurement.law == LAPLACE else sum(moved * moved)
+        if norm > measurement.design.sensitivity:
+            yield (
+                f"{_named(measurement)}: neighbours on top of {log.name} are {norm:,} apart, beyond the certified "
+                f"{measurement.design.sensitivity:,}"
+            )
+
+
+def _is_counted(plan: Plan, mechanism: Mechanism, rng: np.random.Generator) -> Iterator[str]:
+    """The exact counts of a log of many items, by the engine of a batch release."""
+    from dpwindows.events import EngineSettings, EventColumns
+    from dpwindows.recency import count_events
+
+    histories = large_logs.random_histories(_ITEMS, mechanism.steps, _OCCURRENCES, rng)
+    log = large_logs.events_table(
+        plan.timeline.boundaries(), {f"item {number}": history for number, history in enumerate(histories)}
+    )
+    known = large_logs.crowd(histories, np.ones(_ITEMS, dtype=np.int64), _thresholds(mechanism))
+    columns, settings = EventColumns("item", "time", "count"), EngineSettings(progress=False)
+    counted = count_events(log, columns, plan.timeline, _thresholds(mechanism), settings=settings)
+    wrong = sum(
+        int(counted.windows(k, first, 1, last, 1)[0, 0] != known.windows(k, first, 1, last, 1)[0, 0])
+        for k, first, last in mechanism.sources
+    )
+    if wrong:
+        yield f"of a log of {_ITEMS:,} items, {wrong:,} of {len(mechanism.sources):,} windows are counted wrongly"

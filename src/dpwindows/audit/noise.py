@@ -1,0 +1,328 @@
+"""The audit of the noise: what is measured less what is exact, against the law and scale that the plan states.
+
+The plan is measured again and again through `kernel.measure` and `kernel.measure_step`, the very functions that a
+release and a stream go through, on an empty log and on a large one. What the integers read off the mechanism (`probe`)
+say of these logs is taken away, and what is left must be independent draws of the stated law: of its scale, shape,
+tails and symmetry, whatever the log is, and with nothing in common between rows, thresholds, measurements, calls, logs
+and processes.
+
+The tests have bounds on their false alarms that hold for every number of draws (`noise_tests`). With m of them, each
+finds something only where its bound is below error / m: an honest mechanism is found fault with with probability at
+most `error`, over all tests together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from dpwindows import kernel
+from dpwindows.audit import large_logs, noise_tests
+from dpwindows.audit.discrete_laws import NoiseLaw
+from dpwindows.audit.neighbours import Ints
+from dpwindows.audit.probe import Mechanism, Table, probe
+from dpwindows.audit.processes import draws_of_processes
+from dpwindows.errors import InputError
+from dpwindows.kernel import Measurement
+from dpwindows.privacy import Budget
+
+if TYPE_CHECKING:
+    from dpwindows.plan import Plan
+
+FEWEST_DRAWS = 300
+# Every measurement is called at least so often, however many numbers it measures.
+_FEWEST_CALLS = 4
+# Exact integers of the large log stay below this, where the kernel does not clip them.
+_LARGEST = 1 << 58
+_MOST_ITEMS = 10**6
+_IN_OTHER_PROCESS = 64
+# The way for streams is one function with the same sampler: fewer calls, in few steps, since each proves the budget.
+_STEPS, _SHARE_IN_STEPS = 3, 4
+# Numbers of a call that are paired at a distance of one, of two and of half a call.
+_NEAR = (1, 2)
+
+# One call of the kernel on a log: `M x + z` by measurement and threshold.
+Call = Callable[[Table], list[dict[int, Any]]]
+
+
+@dataclass(frozen=True)
+class Chance:
+    """One test: what was looked at, and a bound on the probability of honest noise looking as bad."""
+
+    test: str
+    chance: float
+
+
+@dataclass(frozen=True)
+class NoiseUnderTest:
+    """One measurement: its stated noise, how many draws of it were tested, and which scales that surely finds.
+
+    `found_below` and `found_above` are shares of the stated scale: less noise than the first, or more than the second,
+    would have been found with probability 0.99. None where the scale is below 1.
+    """
+
+    window: str
+    law: str
+    scale: float
+    draws: int
+    found_below: float | None
+    found_above: float | None
+
+
+@dataclass(frozen=True)
+class NoiseAudit:
+    """What the noise looks like.
+
+    Attributes:
+        measurements: what was tested.
+        tests: how many tests there were.
+        error: the probability with which honest noise is found fault with, over all tests.
+        faults: the tests that found something.
+        least: the test with the smallest chance.
+    """
+
+    measurements: tuple[NoiseUnderTest, ...]
+    tests: int
+    error: float
+    faults: tuple[Chance, ...]
+    least: Chance
+
+    @property
+    def verdict(self) -> Literal["as stated", "not as stated"]:
+        """Whether the noise is what the plan states, as far as the draws show."""
+        return "not as stated" if self.faults else "as stated"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "measurements": [dict(one.__dict__) for one in self.measurements],
+            "tests": self.tests,
+            "false_alarm_probability": self.error,
+            "least_chance": {"test": self.least.test, "chance": self.least.chance},
+            "faults": [{"test": fault.test, "chance": fault.chance} for fault in self.faults],
+            "verdict": self.verdict,
+        }
+
+
+def audit_noise(
+    plan: Plan,
+    *,
+    draws: int = 10_000,
+    error: float = 1e-6,
+    seed: int = 0,
+    processes: bool = True,
+    progress: Callable[[int], None] = lambda drawn: None,
+) -> NoiseAudit:
+    """Test the noise of a plan: of a batch release, or of a stream (`StreamPlan`).
+
+    With 10,000 draws a scale that is 10 % too small is found with probability 0.99, with a few hundred one that is half
+    as large (`NoiseUnderTest` has the figures).
+
+    Args:
+        plan: what to audit.
+        draws: of each measurement on each kind of log, at least.
+        error: the probability of a false alarm.
+        seed: of the made-up log, not of the noise.
+        processes: compare the noise of two new processes as well.
+        progress: called with the count of noise values drawn since the last call.
+
+    Raises:
+        InputError: `draws` or `error` is not usable, or the plan is too large to be read off.
+        EngineError: a process could not be started.
+    """
+    require_usable_draws(draws, error)
+    measurements = [allotment.measurement for allotment in plan.allotments]
+    mechanism, names = probe(measurements), [allotment.query.window.text for allotment in plan.allotments]
+    laws = [NoiseLaw(one.law, one.scale) for one in measurements]
+    samples = {
+        name: _sample(mechanism, call, table, calls, progress)
+        for name, call, table, calls in _ways(plan, measurements, mechanism, draws, seed)
+    }
+    chances = [
+        chance
+        for name, sample in samples.items()
+        for chance in (*_each(names, laws, sample, name), *_between_measurements(names, sample, name))
+    ]
+    chances += list(_between_logs(names, laws, samples))
+    if processes:
+        chances += list(_between_processes(names, laws))
+    limit = error / len(chances)
+    least = min(chances, key=lambda one: one.chance)
+    return NoiseAudit(
+        measurements=tuple(
+            _under_test(name, law, [sample[i] for sample in samples.values()][:2], limit)
+            for i, (name, law) in enumerate(zip(names, laws, strict=True))
+        ),
+        tests=len(chances),
+        error=error,
+        faults=tuple(one for one in chances if one.chance < limit),
+        least=least,
+    )
+
+
+def require_usable_draws(draws: int, error: float) -> None:
+    """Refuse numbers of draws and probabilities that tell nothing.
+
+    Raises:
+        InputError: they are such.
+    """
+    if draws < FEWEST_DRAWS:
+        raise InputError(f"the audit of the noise needs at least {FEWEST_DRAWS} draws of each measurement, got {draws}")
+    if not 0 < error < 1:
+        raise InputError(f"the probability of error must lie strictly between 0 and 1, got {error!r}")
+
+
+def draws_needed(plan: Plan, draws: int) -> int:
+    """How many noise values `audit_noise` draws for so many of each measurement."""
+    rows = [one.measurement.design.rows * len(one.measurement.design.problem.thresholds) for one in plan.allotments]
+    calls = _calls(rows, draws)
+    return (2 * calls + max(_FEWEST_CALLS, calls // _SHARE_IN_STEPS)) * sum(rows)
+
+
+# --- Drawing through the kernel --------------------------------------------------------------------------------------
+
+
+def _ways(
+    plan: Plan, measurements: list[Measurement], mechanism: Mechanism, draws: int, seed: int
+) -> Iterator[tuple[str, Call, Table, int]]:
+    """What is measured how, and how often."""
+    from dpwindows.continual.stream_plan import StreamPlan
+
+    def in_one(table: Table) -> list[dict[int, Any]]:
+        return kernel.measure(measurements, plan.budget, table)
+
+    def in_steps(table: Table) -> list[dict[int, Any]]:
+        return _measure_in_steps(measurements, plan.budget, table, min(_STEPS, plan.timeline.steps))
+
+    calls = _calls([len(part.matrix) for part in mechanism.parts], draws)
+    empty, large = _logs(mechanism, seed)
+    if isinstance(plan, StreamPlan):
+        yield "an empty log", in_steps, empty, calls
+        yield "a large log", in_steps, large, calls
+        return
+    yield "an empty log", in_one, empty, calls
+    yield "a large log", in_one, large, calls
+    yield "a large log, step by step", in_steps, large, max(_FEWEST_CALLS, calls // _SHARE_IN_STEPS)
+
+
+def _calls(rows: list[int], draws: int) -> int:
+    """Calls that draw so many numbers of the measurement that has the fewest."""
+    return max(_FEWEST_CALLS, -(-draws // max(1, min(rows))))
+
+
+def _logs(mechanism: Mechanism, seed: int) -> tuple[Table, Table]:
+    """An empty log and one with as many items as the kernel measures without clipping, a million at most."""
+    thresholds = sorted({k for k, _, _ in mechanism.sources})
+    heaviest = max(int(abs(part.matrix).sum(axis=1).max(initial=1)) for part in mechanism.parts)
+    size = max(1, min(_MOST_ITEMS, _LARGEST // max(1, heaviest)))
+    return (
+        large_logs.flat(mechanism.steps, thresholds, 0),
+        large_logs.random(mechanism.steps, thresholds, size, np.random.default_rng(seed)),
+    )
+
+
+def _measure_in_steps(
+    measurements: list[Measurement], budget: Budget, table: Table, steps: int
+) -> list[dict[int, Any]]:
+    """Every number of the measurements through the kernel's way for streams, some in each step."""
+    exact = [
+        {k: np.array_split(one.design.encode(table, k), steps) for k in one.design.problem.thresholds}
+        for one in measurements
+    ]
+    by_step = [
+        kernel.measure_step(measurements, budget, [{k: parts[step] for k, parts in one.items()} for one in exact])
+        for step in range(steps)
+    ]
+    return [{k: np.concatenate([noisy[index][k] for noisy in by_step]) for k in one} for index, one in enumerate(exact)]
+
+
+def _sample(mechanism: Mechanism, call: Call, table: Table, calls: int, progress: Callable[[int], None]) -> list[Ints]:
+    """The noise of each measurement, shape (calls, thresholds, rows): what was measured less `M x`."""
+    answers = np.array([table.windows(k, first, 1, last, 1)[0, 0] for k, first, last in mechanism.sources])
+    exact = [part.apply(answers[None])[0] for part in mechanism.parts]
+    drawn: list[list[Ints]] = [[] for _ in exact]
+    for _ in range(calls):
+        for found, noisy, known in zip(drawn, call(table), exact, strict=True):
+            values = np.stack([np.asarray(noisy[k]) for k in sorted(noisy)])
+            found.append(np.asarray(values - known.reshape(values.shape), dtype=np.int64))
+            progress(values.size)
+    return [np.stack(found) for found in drawn]
+
+
+# --- Tests -----------------------------------------------------------------------------------------------------------
+
+
+def _each(names: list[str], laws: list[NoiseLaw], sample: list[Ints], log: str) -> Iterator[Chance]:
+    """Each measurement by itself."""
+    for name, law, noise in zip(names, laws, sample, strict=True):
+        about = f"{name}, {log}"
+        yield Chance(f"scale ({about})", noise_tests.scale_chance(law, noise))
+        yield Chance(f"shape ({about})", noise_tests.shape_chance(law, noise))
+        yield Chance(f"tails ({about})", noise_tests.tail_chance(law, noise))
+        yield Chance(f"signs ({about})", noise_tests.sign_chance(noise))
+        yield Chance(f"values that repeat ({about})", noise_tests.repeat_chance(law, noise))
+        stretches = noise_tests.recurrence_chance(law, noise.reshape(len(noise), -1))
+        yield Chance(f"stretches that come again ({about})", stretches)
+        for what, one, other in _pairs(noise):
+            yield from _of_pairs(f"{what} ({about})", law, one, other)
+
+
+def _pairs(noise: Ints) -> Iterator[tuple[str, Ints, Ints]]:
+    """Disjoint pairs of draws that must have nothing in common; `noise` of shape (calls, thresholds, rows)."""
+    calls, thresholds, rows = noise.shape
+    for distance in sorted({*_NEAR, rows // 2} - {0}):
+        one, other = _apart(noise, distance, axis=2)
+        yield f"numbers {distance} apart", one, other
+    for distance in range(1, thresholds):
+        one, other = _apart(noise, distance, axis=1)
+        yield f"thresholds {distance} apart", one, other
+    for distance in sorted({*_NEAR, calls // 2} - {0}):
+        one, other = _apart(noise, distance, axis=0)
+        yield f"calls {distance} apart", one, other
+
+
+def _apart(noise: Ints, distance: int, axis: int) -> tuple[Ints, Ints]:
+    """Disjoint pairs along an axis: in each run of twice the distance, the first half with the second."""
+    moved = np.moveaxis(noise, axis, 0)
+    places = np.arange(max(0, len(moved) - distance))
+    firsts = places[places // distance % 2 == 0]
+    return moved[firsts], moved[firsts + distance]
+
+
+def _of_pairs(about: str, law: NoiseLaw, one: Ints, other: Ints) -> Iterator[Chance]:
+    if one.size >= noise_tests.FEWEST_PAIRS:
+        for what, chance in noise_tests.pair_chances(law, one, other).items():
+            yield Chance(f"{what} shared by {about}", chance)
+
+
+def _between_measurements(names: list[str], sample: list[Ints], log: str) -> Iterator[Chance]:
+    """Numbers at the same place of one call."""
+    for (i, first), (j, second) in combinations(enumerate(sample), 2):
+        one, other = first.reshape(len(first), -1), second.reshape(len(second), -1)
+        width = min(one.shape[1], other.shape[1])
+        chance = noise_tests.joint_sign_chance(one[:, :width], other[:, :width])
+        yield Chance(f"sign shared by {names[i]} and {names[j]} ({log})", chance)
+
+
+def _between_logs(names: list[str], laws: list[NoiseLaw], samples: dict[str, list[Ints]]) -> Iterator[Chance]:
+    """The same number of the same call on different logs."""
+    for (log, one), (other_log, other) in combinations(samples.items(), 2):
+        for name, law, first, second in zip(names, laws, one, other, strict=True):
+            calls = min(len(first), len(second))
+            yield from _of_pairs(f"{log} and {other_log} ({name})", law, first[:calls], second[:calls])
+
+
+def _between_processes(names: list[str], laws: list[NoiseLaw]) -> Iterator[Chance]:
+    """What two new processes draw first; for one measurement, as one sampler serves all and a process takes seconds."""
+    one, other = draws_of_processes(laws[0].law, laws[0].scale, _IN_OTHER_PROCESS, processes=2)
+    yield from _of_pairs(f"two processes ({names[0]})", laws[0], one, other)
+
+
+def _under_test(name: str, law: NoiseLaw, parts: list[Ints], limit: float) -> NoiseUnderTest:
+    fewest = min(part.size for part in parts)
+    surely = noise_tests.found_surely(law.law, fewest, limit) if law.scale >= 1 else (None, None)
+    return NoiseUnderTest(name, law.law, law.scale, sum(part.size for part in parts), *surely)

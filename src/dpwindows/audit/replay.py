@@ -1,0 +1,271 @@
+"""Record and replay: two neighbouring logs released under one noise, which must leave no other difference.
+
+A release of a log is recorded on a tape (`dpwindows.audit.tape`), and its neighbour is released while the tape plays:
+each noisy number is then the recorded one, whatever the neighbour's exact counts are. If noise is all that hides the
+data, then
+
+1. the second run asks for the same noise: as many draws, of the same laws, scales and lengths, in the same order;
+2. what the noise is added to differs by no more than the certified sensitivity, in its norm and over the whole run;
+3. everything else that is published is the same to the byte: rows, times, errors, intervals, metadata. Only the random
+   ids and the time of the release may differ.
+
+The idea is that of Re:cord-play (Cebere, Erb, Desfontaines, Bellet, Fitzsimons 2026, arXiv 2602.17454). One pair that
+differs is proof of a fault; pairs that do not are no proof that there is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+
+from dpwindows.accounting import LAPLACE
+from dpwindows.audit import large_logs
+from dpwindows.audit.neighbours import Ints, Pair, changes
+from dpwindows.audit.tape import DivergedError, Tape, taped
+from dpwindows.errors import EngineError, InputError
+from dpwindows.kernel import Measurement
+
+if TYPE_CHECKING:
+    from dpwindows.plan import Plan
+    from dpwindows.release import Release
+
+# What of a release's metadata is random or the time, and nothing else may be.
+FRESH = ("release_id", "released_at")
+# Items beside the one that differs, and steps of a stream without a horizon.
+_CROWD, _STEPS = 300, 12
+_MOST_REPORTED = 20
+
+
+@dataclass(frozen=True)
+class ReplayAudit:
+    """What differed between neighbours under one noise.
+
+    Attributes:
+        pairs: how many pairs were released.
+        draws: how many numbers were drawn for them.
+        reached: the furthest that a neighbour moved a measurement, over what its certificate allows (the norm; for
+            Gaussian noise its square).
+        faults: what differed and must not, one sentence each, at most twenty.
+    """
+
+    pairs: int
+    draws: int
+    reached: float
+    faults: tuple[str, ...]
+
+    @property
+    def verdict(self) -> Literal["nothing but noise", "depends on the data"]:
+        """Whether noise is all that the log had a part in."""
+        return "depends on the data" if self.faults else "nothing but noise"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {
+            "pairs": self.pairs,
+            "numbers_drawn": self.draws,
+            "of_certified": self.reached,
+            "faults": list(self.faults),
+            "verdict": self.verdict,
+        }
+
+
+def audit_replay(plan: Plan, pairs: Sequence[Pair] = (), *, made_up: int = 4, seed: int = 0) -> ReplayAudit:
+    """Release neighbours under one noise: the pairs given and some made-up ones, alone and among other items.
+
+    Args:
+        plan: what to audit; a `StreamPlan` is released as a stream, in two calls.
+        pairs: neighbours of one item, such as the worst ones that `audit_exactly` found.
+        made_up: how many further pairs to make up.
+        seed: of the made-up logs.
+
+    Raises:
+        InputError: the audit does not know the plan's unit.
+        EngineError: a log cannot be counted.
+    """
+    rng = np.random.default_rng(seed)
+    steps = _steps(plan)
+    most = min(3, max(plan.thresholds))
+    histories = large_logs.random_histories(_CROWD, steps, most, rng)
+    crowd = {f"item {number}": history for number, history in enumerate(histories)}
+    asked = [(np.array(pair.log), np.array(pair.neighbour)) for pair in pairs if len(pair.log) == steps]
+    measurements = [one.measurement for one in plan.allotments]
+    found = []
+    for low, high in (*asked, *_made_up(plan, steps, most, made_up, rng)):
+        for others in ({}, crowd):
+            low_log, high_log = (_table(plan, steps, {"changed": history} | others) for history in (low, high))
+            found.append(replay(measurements, _releases(plan, low_log), _releases(plan, high_log)))
+    return ReplayAudit(
+        pairs=len(found),
+        draws=sum(one.draws for one in found),
+        reached=max(one.reached for one in found),
+        faults=tuple(dict.fromkeys(fault for one in found for fault in one.faults))[:_MOST_REPORTED],
+    )
+
+
+def replay(
+    measurements: Sequence[Measurement], first: Callable[[], Sequence[Release]], second: Callable[[], Sequence[Release]]
+) -> ReplayAudit:
+    """Compare two runs, of a log and of a neighbour, under the noise of the first.
+
+    Args:
+        measurements: what both claim to measure; sensitivities, laws and scales are theirs.
+        first: releases the log; everything that it publishes, in order.
+        second: the same of the neighbour.
+    """
+    with taped(Tape()) as record:
+        published = first()
+    if not record.additions:
+        faults = tuple(record.faults) or ("nothing that was released had noise added to it by the kernel",)
+        return ReplayAudit(1, 0, 0.0, faults)
+    draws = sum(draw.count for draw in record.draws)
+    with taped(Tape(recorded=record)) as played:
+        try:
+            again = second()
+        except DivergedError as error:
+            faults = (*_tape_faults(record), *_stated(measurements, record))
+            return ReplayAudit(1, draws, 0.0, (*faults, f"the neighbour asks for other noise: {error}"))
+        except (InputError, EngineError) as error:
+            return ReplayAudit(1, draws, 0.0, (f"the neighbour cannot be released where the log can: {error}",))
+    found = [*_tape_faults(record), *_tape_faults(played), *_stated(measurements, record)]
+    if len(played.draws) != len(record.draws):
+        found.append(f"the neighbour draws {len(played.draws):,} times, the log {len(record.draws):,} times")
+    reached, far = _moved(measurements, record, played)
+    return ReplayAudit(1, draws, reached, (*found, *far, *_different(published, again)))
+
+
+def published_bytes(release: Release) -> dict[str, bytes]:
+    """Everything that a release publishes but what is random and the time, piece by piece."""
+    table = release.table.combine_chunks()
+    pieces = {f"column {name!r}": _column_bytes(table, name) for name in table.column_names}
+    pieces["the names and types of columns"] = str(table.schema).encode()
+    for name, value in release.metadata.items():
+        if name not in FRESH:
+            value = {key: part for key, part in value.items() if key != "state_id"} if name == "stream" else value
+            pieces[f"metadata {name!r}"] = json.dumps(value).encode()
+    pieces["the names of metadata"] = json.dumps(list(release.metadata)).encode()
+    return pieces
+
+
+def _column_bytes(table: pa.Table, name: str) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, pa.schema([table.schema.field(name)])) as writer:
+        writer.write_table(table.select([name]))
+    return bytes(sink.getvalue())
+
+
+# --- The three checks ------------------------------------------------------------------------------------------------
+
+
+def _tape_faults(tape: Tape) -> Iterator[str]:
+    yield from tape.faults
+    if tape.unused:
+        yield f"noise was drawn {tape.unused:,} times and added to nothing"
+
+
+def _owners(measurements: Sequence[Measurement], tape: Tape) -> list[Measurement]:
+    """The measurement that each addition belongs to: they come in order, by threshold, in every call of the kernel."""
+    cycle = [one for one in measurements for _ in one.design.problem.thresholds]
+    return [cycle[place % len(cycle)] for place in range(len(tape.additions))]
+
+
+def _stated(measurements: Sequence[Measurement], tape: Tape) -> Iterator[str]:
+    vectors = sum(len(one.design.problem.thresholds) for one in measurements)
+    if len(tape.additions) % vectors:
+        yield f"{len(tape.additions):,} vectors were measured, which is no multiple of the plan's {vectors:,}"
+    for measurement, addition in zip(_owners(measurements, tape), tape.additions, strict=True):
+        if (addition.draw.law, addition.draw.scale) != (measurement.law, measurement.scale):
+            yield (
+                f"noise was drawn of {addition.draw.law} at scale {addition.draw.scale:g}, where the plan states "
+                f"{measurement.law} at {measurement.scale:g}"
+            )
+        if addition.exact.shape != (addition.draw.count,):
+            yield f"{addition.draw.count:,} noise values were drawn for numbers of shape {addition.exact.shape}"
+
+
+def _moved(measurements: Sequence[Measurement], one: Tape, other: Tape) -> tuple[float, list[str]]:
+    """How far the neighbour moved what was measured, over what is certified; and where it was too far."""
+    norms = dict.fromkeys(range(len(measurements)), 0)
+    index = {id(measurement): place for place, measurement in enumerate(measurements)}
+    for owner, first, second in zip(_owners(measurements, one), one.additions, other.additions, strict=False):
+        if first.exact.shape == second.exact.shape:
+            change = second.exact - first.exact
+            norms[index[id(owner)]] += int(sum(abs(change)) if owner.law == LAPLACE else sum(change * change))
+    reached, far = 0.0, []
+    for place, norm in norms.items():
+        allowed = measurements[place].design.sensitivity
+        reached = max(reached, norm / allowed if allowed else float(norm > 0))
+        if norm > allowed:
+            design = measurements[place].design
+            far.append(
+                f"strategy {design.strategy!r} for {design.problem.window}: what noise was added to is {norm:,} apart, "
+                f"beyond the certified {allowed:,}"
+            )
+    return reached, far
+
+
+def _different(published: Sequence[Release], again: Sequence[Release]) -> Iterator[str]:
+    if len(published) != len(again):
+        yield f"the log makes {len(published)} releases, the neighbour {len(again)}"
+    for one, other in zip(published, again, strict=False):
+        first, second = published_bytes(one), published_bytes(other)
+        for name in dict.fromkeys([*first, *second]):
+            if first.get(name) != second.get(name):
+                yield f"under the same noise, {name} of the release differs between neighbours"
+
+
+# --- Runs ------------------------------------------------------------------------------------------------------------
+
+
+def _steps(plan: Plan) -> int:
+    from dpwindows.continual.stream_plan import StreamPlan
+
+    return plan.horizon or _STEPS if isinstance(plan, StreamPlan) else plan.timeline.steps
+
+
+def _made_up(plan: Plan, steps: int, most: int, pairs: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
+    ways = changes(plan.unit, steps)
+    for _ in range(pairs):
+        low, high = large_logs.random_histories(2, steps, most, rng)
+        yield ways[int(rng.integers(len(ways)))].realise(low, high)
+
+
+def _table(plan: Plan, steps: int, histories: dict[str, Ints]) -> pa.Table:
+    return large_logs.events_table(plan.timeline.boundaries().slice(0, steps + 1), histories)
+
+
+def _releases(plan: Plan, log: pa.Table) -> Callable[[], list[Release]]:
+    """What releases a log by a plan: a batch release, or a stream in two calls."""
+    from dpwindows.continual.stream_plan import StreamPlan
+    from dpwindows.events import EngineSettings
+
+    settings = EngineSettings(progress=False)
+
+    def batch() -> list[Release]:
+        return [plan.run(log, item="item", time="time", count="count", settings=settings)]
+
+    def stream() -> list[Release]:
+        from dpwindows.continual.stream import Stream
+
+        assert isinstance(plan, StreamPlan)
+        steps = _steps(plan)
+        times = np.asarray(log["time"].combine_chunks().to_numpy(zero_copy_only=False))
+        with TemporaryDirectory(prefix="dpwindows-audit-") as folder:
+            state = Path(folder) / "audited.state"
+            with Stream.create(
+                state, plan, item="item", time="time", count="count", start=0, step=1, settings=settings
+            ) as opened:
+                found, low = [], 0
+                for high in sorted({max(1, steps // 2), steps}):
+                    part = log.filter(pa.array((times >= low) & (times < high)))
+                    found.append(opened.advance(part, through=high))
+                    low = high
+                return found
+
+    return stream if isinstance(plan, StreamPlan) else batch

@@ -1,0 +1,75 @@
+"""What an audit will take, worked out before it begins: noise values to draw, minutes, and memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpwindows.audit.noise import draws_needed
+from dpwindows.errors import InputError
+
+if TYPE_CHECKING:
+    from dpwindows.plan import Plan
+
+# Draws a second of the sampler on one slow core; seconds that a release takes beside, and one that reads the log anew.
+_A_SECOND, _A_RELEASE, _WHOLE = 50_000, 0.001, 0.04
+# The released numbers of a black-box audit are held together.
+_MOST_BYTES = 4 << 30
+
+
+@dataclass(frozen=True)
+class Workload:
+    """How much an audit draws and holds.
+
+    Attributes:
+        drawn: noise values, over all its releases.
+        seconds: about how long that takes.
+        held: bytes of released numbers held at once.
+    """
+
+    drawn: int
+    seconds: float
+    held: int
+
+    def __add__(self, other: Workload) -> Workload:
+        return Workload(self.drawn + other.drawn, self.seconds + other.seconds, max(self.held, other.held))
+
+
+def black_box_workload(plan: Plan, runs: int, *, whole: bool) -> Workload:
+    """Of `audit_black_box`."""
+    rows = sum(one.measurement.cost.rows for one in plan.allotments)
+    released = sum(len(one.measurement.design.variance()) * len(one.query.measures) for one in plan.allotments)
+    each = _WHOLE if whole else _A_RELEASE
+    return Workload(2 * runs * rows, 2 * runs * (rows / _A_SECOND + each), 2 * 8 * runs * released)
+
+
+def noise_workload(plan: Plan, draws: int) -> Workload:
+    """Of `audit_noise`."""
+    drawn = draws_needed(plan, draws)
+    rows = sum(one.measurement.design.rows * len(one.measurement.design.problem.thresholds) for one in plan.allotments)
+    return Workload(drawn, drawn / _A_SECOND + drawn / rows * _A_RELEASE, 8 * drawn)
+
+
+def require_affordable(workload: Workload, minutes: float) -> None:
+    """Refuse an audit that takes longer than its user allows, or more memory than any should.
+
+    Raises:
+        InputError: it does.
+    """
+    if workload.seconds > 60 * minutes:
+        raise InputError(
+            f"the audit would draw {workload.drawn:.3g} noise values, which takes about {_said(workload.seconds)}, and "
+            f"is allowed {minutes:g} minutes: ask for less (--runs, --draws, --steps), or allow more (--max-minutes)"
+        )
+    if workload.held > _MOST_BYTES:
+        raise InputError(
+            f"the audit would hold {workload.held / 2**30:,.1f} GiB of numbers at once, more than the "
+            f"{_MOST_BYTES >> 30} GiB it may: ask for less (--runs, --draws, --steps)"
+        )
+
+
+def _said(seconds: float) -> str:
+    for name, length in (("years", 365 * 86_400), ("days", 86_400), ("hours", 3600), ("minutes", 60)):
+        if seconds >= 2 * length:
+            return f"{seconds / length:,.3g} {name}"
+    return f"{seconds:,.3g} seconds"

@@ -1,0 +1,144 @@
+"""What `dpwindows audit` shows: each check, what it found, and what it would have found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+
+if TYPE_CHECKING:
+    from dpwindows.audit import BlackBoxAudit, EncodingAudit, ExactAudit, NoiseAudit, ReplayAudit
+    from dpwindows.plan import Plan
+
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What each check found; None where it was not asked for."""
+
+    exact: ExactAudit | None
+    noise: NoiseAudit | None
+    encoding: EncodingAudit | None
+    replay: ReplayAudit | None
+    black_box: BlackBoxAudit | None
+
+    @property
+    def within(self) -> bool:
+        """Whether nothing that was found contradicts the claim."""
+        judged = (self.noise, self.encoding, self.replay)
+        return (
+            (self.exact is None or self.exact.verdict == "within the claim")
+            and not any(one.faults for one in judged if one is not None)
+            and (self.black_box is None or self.black_box.verdict == "not contradicted")
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values."""
+        return {name: None if found is None else found.to_dict() for name, found in self.__dict__.items()}
+
+
+def show(planned: Plan, found: Findings, console: Console, *, told: bool) -> None:
+    """Print the findings; of the exact audit the worst neighbours alone where it was not asked for (`told`)."""
+    console.print(f"Claim: {planned.budget} for unit {planned.unit.name!r}, {planned.timeline.steps} steps")
+    for allotment in planned.allotments:
+        measurement = allotment.measurement
+        console.print(f"  {allotment.query.window}: {measurement.design.strategy}, {measurement.law} noise")
+    if found.exact is not None:
+        console.print("\nWorst neighbours found: one item's occurrences in each step")
+        for line in found.exact.worst.picture(console.width - 2).splitlines():
+            console.print(f"  {line}", markup=False)
+    if found.exact is not None and told:
+        _show_exact(found.exact, console)
+    if found.noise is not None:
+        _show_noise(found.noise, console)
+    if found.encoding is not None:
+        _show_encoding(found.encoding, console)
+    if found.replay is not None:
+        _show_replay(found.replay, console)
+    if found.black_box is not None:
+        _show_black_box(found.black_box, console)
+
+
+def _show_exact(exactly: ExactAudit, console: Console) -> None:
+    how = "every neighbouring pair" if exactly.exhaustive else "the worst of the pairs that a search tried"
+    console.print(f"\nExact audit: {how}, {exactly.pairs:,} compared")
+    loss = exactly.loss
+    console.print(f"  {loss.name} = {_between(loss.bounds.low, loss.bounds.high)}, claimed {loss.claimed:.6g}")
+    if loss.epsilon is not None:
+        console.print(f"  epsilon = {loss.epsilon:.6g} at the claimed delta")
+    console.print(f"  {exactly.of_certified:.1%} of what the certificates allow for")
+    console.print(f"  [bold]{exactly.verdict}[/bold]")
+    _finds(console, "a wrong sensitivity, stated scale or share of the budget; no noise is drawn here")
+    if not exactly.exhaustive and exactly.verdict == "within the claim":
+        console.print("  (a search is no proof: with fewer steps every pair is compared)", style="dim")
+
+
+def _between(low: float, high: float) -> str:
+    shown = f"{low:.6g}", f"{high:.6g}"
+    return shown[1] if shown[0] == shown[1] else f"{shown[0]} to {shown[1]}"
+
+
+def _show_noise(noise: NoiseAudit, console: Console) -> None:
+    console.print(f"\nNoise: what is measured less what is exact; {noise.tests:,} tests")
+    for one in noise.measurements:
+        console.print(f"  {one.window}: {one.draws:,} draws, {one.law} of scale {one.scale:.6g} stated", markup=False)
+        if one.found_below is not None and one.found_above is not None:
+            _finds(
+                console,
+                f"less than {one.found_below:.1%} or more than {one.found_above:.1%} of that scale (probability 0.99)",
+            )
+    _faults([f"{fault.test}: chance {fault.chance:.1g}" for fault in noise.faults], console)
+    console.print(f"  [bold]{noise.verdict}[/bold] (false alarm: probability {noise.error:g} over all tests)")
+    _finds(console, "another law; noise shared by numbers, thresholds, calls or processes; noise that heeds the log")
+
+
+def _show_encoding(encoding: EncodingAudit, console: Console) -> None:
+    console.print(
+        f"\nEncoding: {encoding.logs:,} made-up logs of up to {encoding.largest:,} items, "
+        f"{encoding.neighbours:,} pairs of neighbours on top of them"
+    )
+    _faults(encoding.faults, console)
+    console.print(f"  [bold]{encoding.verdict}[/bold]")
+    _finds(console, "integers that change with the size or form of these logs, or from one time to the next")
+
+
+def _show_replay(replay: ReplayAudit, console: Console) -> None:
+    console.print(
+        f"\nReplay: {replay.pairs:,} pairs of neighbours, each released under one noise, {replay.draws:,} draws"
+    )
+    console.print(f"  {replay.reached:.1%} of the certified sensitivity reached", markup=False)
+    _faults(replay.faults, console)
+    console.print(f"  [bold]{replay.verdict}[/bold]")
+    _finds(console, "rows, errors, metadata or noise that depend on these logs; a sensitivity they exceed")
+
+
+def _show_black_box(seen: BlackBoxAudit, console: Console) -> None:
+    at = f" at delta = {seen.claim.delta:g}" if seen.claim.delta else ""
+    console.print(f"\nBlack-box audit: {seen.runs:,} releases of each log")
+    console.print(
+        f"  an event chosen on {seen.runs - seen.tested:,} of them occurred in {seen.seen[0]:,} "
+        f"and in {seen.seen[1]:,} of the other {seen.tested:,}"
+    )
+    console.print(
+        f"  epsilon >= {seen.bound:.3g}{at} ({1 - seen.error:.4%} confidence), {seen.share:.0%} of the "
+        f"{seen.claim.epsilon:.3g} claimed there"
+    )
+    console.print(f"  [bold]{seen.verdict}[/bold]")
+    if seen.share > 0:
+        _finds(console, f"an epsilon of about {1 / seen.share:.2g} times the claim, whatever its cause")
+    else:
+        _finds(console, "with so few releases, nothing but a mechanism without any privacy")
+
+
+def _finds(console: Console, what: str) -> None:
+    console.print(f"  finds {what}", style="dim", markup=False)
+
+
+def _faults(faults: Sequence[str], console: Console) -> None:
+    for fault in faults[:_SHOWN]:
+        console.print(f"  FAULT: {fault}", style="red", markup=False)
+    if len(faults) > _SHOWN:
+        console.print(f"  FAULT: and {len(faults) - _SHOWN:,} more", style="red", markup=False)

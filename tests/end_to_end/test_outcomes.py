@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -220,3 +221,24 @@ def test_bounded_any_windows_over_many_steps_take_little_memory() -> None:
     command = [sys.executable, "-c", limited + call, *arguments]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("length", [240, 254, 300])
+def test_names_too_long_for_a_file_are_refused_before_anything_is_spent(log: Path, length: int) -> None:
+    outcome = run("release", log, *ASKED, "-o", "x" * (length - 5) + ".json")
+    assert outcome.code == 2
+    _one_message(outcome.err)
+    assert sorted(path.name for path in log.parent.iterdir()) == ["log.csv"]
+
+
+def test_a_ledger_whose_stored_release_is_no_bytes_is_damaged(log: Path) -> None:
+    run("ledger", "create", "ledger", "--dataset", "log", "--unit", "event", "--epsilon", "5")
+    spend = ("release", log, *ASKED, "--ledger", "ledger", "--dataset", "log")
+    assert run(*spend, "-o", "one.json").code == 0
+    with sqlite3.connect("ledger") as connection:
+        connection.execute("UPDATE releases SET content = 'x'")
+    connection.close()
+    outcome = run(*spend, "-o", "two.json")
+    assert outcome.code == 1
+    _one_message(outcome.err)
+    assert not Path("two.json").exists()

@@ -215,7 +215,7 @@ def releases(draw: st.DrawFn) -> Case:
     """Release files of every format whose metadata or rows were changed before they were written, or bytes after."""
     table, metadata = _valid_release()
     changed: list[str] = []
-    for _ in range(draw(st.sampled_from((0, 1, 1, 2)))):
+    for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
         if draw(st.integers(0, 2)):
             metadata, how = draw(tree_changes(metadata))
         else:
@@ -251,11 +251,15 @@ def json_releases(draw: st.DrawFn) -> Case:
         # As older versions wrote them, so that what is changed gets past the comparison.
         del tree["metadata"]["checksum"]
         changed.append("no checksum")
-    for _ in range(draw(st.sampled_from((0, 0, 1, 2)))):
+    for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
+        part = draw(st.sampled_from(("metadata",) * 5 + ("rows",) * 4 + (None,)))
+        if part is None or not (isinstance(tree, dict) and isinstance(tree.get(part), (dict, list)) and tree[part]):
+            break
+        tree[part], how = draw(tree_changes(tree[part]))
+        changed.append(f"{part}{how}")
+    if draw(st.integers(0, 15)) == 7:
         tree, how = draw(tree_changes(tree))
         changed.append(how)
-        if not isinstance(tree, (dict, list)) or not tree:
-            break
     return Case(("@load", "given.json"), {"given.json": as_json(tree)}, (0, 2), None, tuple(changed))
 
 
@@ -278,7 +282,7 @@ def _valid_state() -> bytes:
 def states(draw: st.DrawFn) -> Case:
     """Stream states with damaged bytes, or with values of their own tables changed."""
     content, changed = _valid_state(), []
-    how = draw(st.sampled_from(("none", "none", "none", "bytes", "rows", "rows", "rows")))
+    how = draw(st.sampled_from(("none",) * 5 + ("bytes", "rows", "rows", "rows")))
     if how == "bytes":
         content = draw(byte_changes(content, most=40))
     elif how == "rows":
@@ -342,7 +346,7 @@ def _valid_ledger() -> bytes:
 def ledgers(draw: st.DrawFn) -> Case:
     """Ledgers with damaged bytes, or with values of their own tables changed."""
     content, changed = _valid_ledger(), ""
-    how = draw(st.sampled_from(("none", "bytes", "rows", "rows")))
+    how = draw(st.sampled_from(("none",) * 4 + ("bytes", "rows", "rows", "rows")))
     if how == "bytes":
         content = draw(byte_changes(content, most=10))
     elif how == "rows":
@@ -353,6 +357,7 @@ def ledgers(draw: st.DrawFn) -> Case:
         ("ledger", "show", "ledger", "--json"),
         _release("log.csv", *spend),
         ("stream", "create", "state", *_STREAM, "--epsilon", "1", *spend),
+        ("ledger", "create", "ledger", "--dataset", draw(st.sampled_from(NAMES)), "--unit", "item", "--rho", "1"),
     )
     log = b"who,at\nann,2013-01-02\nbob,2013-01-03\n"
     files = {"ledger": content, "log.csv": log}
@@ -444,7 +449,7 @@ def lines(draw: st.DrawFn) -> Case:
     """Command lines with other values, without some words, with others twice."""
     words = list(draw(st.sampled_from(_LINES)))
     changed = []
-    for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
+    for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
         named = [i for i, word in enumerate(words[:-1]) if word in _OPTIONS]
         how = draw(st.sampled_from(("value", "value", "value", "value", "option", "drop", "place")))
         if how == "value" and named:

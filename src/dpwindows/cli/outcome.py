@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import _thread
 import codecs
+import errno
 import os
 import signal
 import sys
@@ -79,6 +80,8 @@ def _tell(error: BaseException) -> None:
         case BrokenPipeError():
             _close_output()
             _fail("what reads the output has gone away (broken pipe)", 1)
+        case OSError(errno=errno.ENAMETOOLONG):
+            _fail(f"the name of a file is too long: {error.filename or error}", 2)
         case EngineError() | OSError():
             _fail(str(error) or type(error).__name__, 1)
         case MemoryError():

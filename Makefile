@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers demo test coverage mutate lint format bench lock clean
+.PHONY: help setup servers demo test coverage mutate fuzz lint format bench lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,9 @@ coverage: $(READY) ## branch coverage of the files that a release is trusted for
 
 mutate: $(READY) ## change the trusted files in every small way, and see that their tests notice
 	$(BIN)/python -m tests.mutants.automatic $(ARGS)
+
+fuzz: $(READY) ## feed 5,000 changed inputs to every reader (FUZZ_INPUTS=N for more or fewer)
+	FUZZ_INPUTS=$${FUZZ_INPUTS:-5000} $(BIN)/python -m pytest -s tests/fuzz $(ARGS)
 
 lint: $(READY) ## check style, format and types
 	$(BIN)/ruff check

@@ -88,14 +88,14 @@ def run_demo(output: Path, report: Path, console: Console) -> None:
 
     for library in ("altair", "vl_convert"):
         require(library)
-    console.print(_ASKED)
+    console.print(_ASKED, markup=True)
     plan = dw.Plan(
         [dw.Rolling(7).at_least(1, 3), dw.Rolling(28).at_least(1, 3), dw.Cumulative(), dw.AnyWindow(90)],
         timeline=dw.Timeline("2013-01-01", "2014-01-01", step="1d", time_zone="America/New_York"),
         unit=dw.EventLevel(),
         budget=dw.ApproxDP(epsilon=1.0, delta=1e-6),
     )
-    console.print("\n[bold]Forecast of the errors[/], before any data is read")
+    console.print("\n[bold]Forecast of the errors[/], before any data is read", markup=True)
     show_forecast(plan, console)
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "flights.parquet"
@@ -103,7 +103,7 @@ def run_demo(output: Path, report: Path, console: Console) -> None:
         release = plan.run(log, item="tailnum", time="time")
     release.save(output, force=True)
     release.report(report, force=True)
-    console.print("\n[bold]Released[/]: every number is noisy, exact counts are shown nowhere")
+    console.print("\n[bold]Released[/]: every number is noisy, exact counts are shown nowhere", markup=True)
     console.print(preview(release.to_arrow(), release.metadata))
     console.print(f"\nRelease  {output}\nReport   {report}", markup=False, highlight=False)
 

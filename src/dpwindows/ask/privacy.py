@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar
 
+from dpwindows.ask.whole_numbers import LONGEST, read_whole
 from dpwindows.errors import InputError
 
 
@@ -85,6 +86,8 @@ class ItemPerPeriod(Unit):
     def __post_init__(self) -> None:
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 1:
             raise InputError(f"the period of item-per must be a whole number of at least 1 step, got {self.steps!r}")
+        if self.steps > LONGEST:
+            raise InputError("the period of item-per must have at most 10^100 steps")
 
     @property
     def name(self) -> str:
@@ -115,9 +118,12 @@ def parse_unit(text: str) -> Unit:
     """
     name, colon, steps = text.strip().partition(":")
     if name == _PER_PERIOD and colon:
-        if not (steps.isascii() and steps.isdigit()):
-            raise InputError(f"unit {text!r} needs a whole number of steps after the colon, for example item-per:30")
-        return ItemPerPeriod(int(steps))
+        number = read_whole(steps)
+        if number is None:
+            raise InputError(
+                f"unit {text!r} needs a whole number of steps, at most 10^100, after the colon, for example item-per:30"
+            )
+        return ItemPerPeriod(number)
     if colon or name not in _UNITS:
         raise InputError(f"unknown unit {text!r}: use one of {', '.join(_UNITS)}, {_PER_PERIOD}:STEPS")
     return _UNITS[name]

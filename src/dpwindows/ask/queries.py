@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
+from dpwindows.ask.whole_numbers import LARGEST_COUNT, LONGEST, read_whole
 from dpwindows.errors import InputError
 
 MeasureKind = Literal["at_least", "exactly"]
@@ -33,6 +34,8 @@ class Measure:
             raise InputError(f"a measure is 'at_least' or 'exactly', got {self.kind!r}")
         if isinstance(self.k, bool) or not isinstance(self.k, int) or self.k < 1:
             raise InputError(f"k must be a whole number of at least 1, got {self.k!r}")
+        if self.k > LARGEST_COUNT:
+            raise InputError("k must be at most 10^18")
 
     @property
     def thresholds(self) -> tuple[int, ...]:
@@ -169,11 +172,16 @@ def parse_window(text: str) -> WindowFamily:
 
 
 def _parse_steps(text: str, size: str) -> int:
-    if not (size.isascii() and size.isdigit()):
-        raise InputError(f"window {text!r} needs a whole number of steps after the colon, for example rolling:28")
-    return int(size)
+    steps = read_whole(size)
+    if steps is None:
+        raise InputError(
+            f"window {text!r} needs a whole number of steps, at most 10^100, after the colon, for example rolling:28"
+        )
+    return steps
 
 
 def _require_steps(what: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InputError(f"{what} must be a whole number of at least 1 step, got {value!r}")
+    if value > LONGEST:
+        raise InputError(f"{what} must have at most 10^100 steps")

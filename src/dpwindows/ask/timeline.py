@@ -20,6 +20,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask.whole_numbers import LONGEST, read_whole
 from dpwindows.ask.zones import DAY_US, EPOCH, Int64Array, OffsetTable, from_microseconds, offset_table, to_microseconds
 from dpwindows.errors import InputError
 
@@ -251,7 +252,10 @@ def _parse_step(step: object) -> tuple[int, str]:
         match = re.fullmatch(r"([0-9]+)\s*([A-Za-z]*)", step.strip())
         if match is None:
             raise InputError(f'step must be text such as "1d" or "15m", or a plain integer, got {step!r}')
-        number, unit = int(match[1]), match[2]
+        count, unit = read_whole(match[1]), match[2]
+        if count is None:
+            raise InputError(f"step must be at most 10^100, got {step!r}")
+        number = count
         if unit and unit not in (*_ELAPSED_US, *_CALENDAR_DAYS, "mo"):
             raise InputError(f"step has the unknown unit {unit!r} in {step!r}; known units are {_UNITS}")
     if number < 1:
@@ -270,7 +274,11 @@ def _parse_zone(name: object) -> ZoneInfo:
 
 def _read_integer(value: object, name: str) -> int:
     if isinstance(value, str) and re.fullmatch(r"\s*[+-]?[0-9]+\s*", value):
-        number = int(value)
+        sign = -1 if value.strip().startswith("-") else 1
+        digits = read_whole(value.strip().lstrip("+-"))
+        if digits is None:
+            raise InputError(f"{name} must lie between -2**62 and 2**62, got {value}")
+        number = sign * digits
     elif isinstance(value, bool | str | date) or not hasattr(value, "__index__"):
         raise InputError(
             f"{name} must be an integer where step is a plain integer, got {value!r}; "
@@ -279,7 +287,8 @@ def _read_integer(value: object, name: str) -> int:
     else:
         number = operator.index(value)
     if not _INT64.min // 2 <= number <= _INT64.max // 2:
-        raise InputError(f"{name} must lie between -2**62 and 2**62, got {number}")
+        shown = str(number) if abs(number) < LONGEST else "a number of more than 100 digits"
+        raise InputError(f"{name} must lie between -2**62 and 2**62, got {shown}")
     return number
 
 

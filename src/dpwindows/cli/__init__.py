@@ -1,12 +1,14 @@
 """The command line: one module a command, and the group that holds them.
 
-Exit codes: 0 success, 2 bad usage or bad input, 1 the surroundings failed. Every failure is one message on standard
-error. Nothing here knows more than how to read options and show results; the work is done by the library.
+Exit codes: 0 success, 2 bad usage or bad input, 1 the surroundings failed, 130 interrupted. Every failure is one
+message on standard error (`outcome`). Nothing here knows more than how to read options and show results; the work is
+done by the library.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import click
@@ -14,29 +16,26 @@ import click
 from dpwindows import __version__
 from dpwindows.cli.audit import audit
 from dpwindows.cli.ledger import ledger
+from dpwindows.cli.outcome import told, whole_run
 from dpwindows.cli.pages import demo, report
 from dpwindows.cli.plan import plan
 from dpwindows.cli.release import release
 from dpwindows.cli.stream import stream
 from dpwindows.cli.theory import theory
-from dpwindows.errors import EngineError, InputError
 
 
 class _Commands(click.Group):
-    """A group that turns the library's two kinds of failure into a message and an exit code."""
+    """A group whose commands end in one of the exit codes, with one message where they fail."""
+
+    def main(self, args: Sequence[str] | None = None, *more: Any, **extra: Any) -> Any:
+        arguments = sys.argv[1:] if args is None else args
+        with whole_run(arguments):
+            return super().main(arguments, *more, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:
-        try:
+        # Within click's own handling, which has other messages and codes for some of it.
+        with told():
             return super().invoke(ctx)
-        except InputError as error:
-            _fail(str(error), 2)
-        except (EngineError, OSError, MemoryError) as error:
-            _fail(str(error) or type(error).__name__, 1)
-
-
-def _fail(message: str, code: int) -> None:
-    click.echo(f"Error: {message}", err=True)
-    sys.exit(code)
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})

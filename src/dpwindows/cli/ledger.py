@@ -9,7 +9,9 @@ from typing import Any
 import click
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
+from dpwindows.cli.screen import screen
 from dpwindows.errors import InputError
 
 _FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
@@ -73,16 +75,18 @@ def show(file: Path, dataset: str | None, as_json: bool) -> None:
         return
     if not pages:
         raise InputError(f"the ledger {str(file)!r} has no datasets yet: add one with 'dpwindows ledger create'")
-    console = Console()
+    console = screen()
     for page in pages:
         _show_page(page, console)
 
 
 def _show_page(page: dict[str, Any], console: Console) -> None:
     singleton = ", under the promise of at most one event a step" if page["singleton"] else ""
-    console.print(f"[bold]{_plain(page['dataset'])}[/]: {page['unit']} level{singleton}, since {page['created']}")
+    console.print(
+        Text(page["dataset"], style="bold"), f"{page['unit']} level{singleton}, since {page['created']}", sep=": "
+    )
     for name in ("total", "spent", "left"):
-        console.print(f"  {name:<6}{_amount(page[name])}", highlight=False)
+        console.print(f"  {name:<6}{_amount(page[name])}")
     if page["entries"]:
         console.print(_entries(page["entries"]))
     if "by_time" in page:
@@ -92,13 +96,11 @@ def _show_page(page: dict[str, Any], console: Console) -> None:
     if "rho" in page["left"] and "epsilon" in page["left"]:
         console.print(
             "\nWhere a rho was spent, converting it took its part of epsilon, once, and all the delta that was left.",
-            highlight=False,
         )
     if any(entry["kind"] == "release" and entry["release_id"] is None for entry in page["entries"]):
         console.print(
             "\n'nothing stored': the budget is spent; the release is being drawn now, or it was lost in a crash before "
             "anybody saw it.",
-            highlight=False,
         )
     console.print()
 
@@ -111,7 +113,7 @@ def _entries(entries: list[dict[str, Any]]) -> Table:
         span = f"{entry['start']} to {entry['end'] or 'ever'}"
         when = entry["at"][:16].replace("T", " ")
         row = (str(entry["number"]), when, entry["asked"], span, _amount(entry["budget"]), _became(entry))
-        table.add_row(*map(_plain, row))
+        table.add_row(*row)
     return table
 
 
@@ -128,7 +130,7 @@ def _pieces(by_time: list[dict[str, Any]]) -> Table:
     for piece in by_time:
         first = "the beginning" if piece["start"] is None else str(piece["start"])
         last = "ever" if piece["end"] is None else str(piece["end"])
-        table.add_row(_plain(first), _plain(last), _amount(piece["spent"]), _amount(piece["left"]))
+        table.add_row(first, last, _amount(piece["spent"]), _amount(piece["left"]))
     return table
 
 
@@ -136,8 +138,3 @@ def _amount(values: dict[str, Any]) -> str:
     from dpwindows.ledger.book import amount_text
 
     return amount_text(values)
-
-
-def _plain(text: str) -> str:
-    """Text that the console prints as it is."""
-    return text.replace("[", r"\[")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.count.engines import ENGINES
 from dpwindows.errors import InputError
 
@@ -100,6 +101,15 @@ privacy_options = stack(
             help="Coverage of each interval, between 0 and 1.",
         ),
     ]
+)
+
+max_draws_option = click.option(
+    "--max-draws",
+    type=int,
+    default=MAX_DRAWS,
+    show_default=True,
+    metavar="N",
+    help="Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
 )
 
 ledger_options = stack(
@@ -213,7 +223,7 @@ def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
     if options.get("solve") is not None:
         raise InputError("--solve says which budget to find for --target-std: give --target-std too")
     budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
-    return Plan(budget=budget, timeline=timeline, **asked(options))
+    return Plan(budget=budget, timeline=timeline, max_draws=options.get("max_draws", MAX_DRAWS), **asked(options))
 
 
 def build_stream_plan(horizon: int | None, options: dict[str, Any]) -> StreamPlan:

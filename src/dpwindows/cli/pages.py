@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
+
+from dpwindows.cli.screen import screen
 
 _DEMO_OUTPUT = Path("out/flights.parquet")
 
@@ -48,4 +49,4 @@ def demo(output: Path, force: bool) -> None:
     page = output.with_suffix(".html")
     require_writable(output, force=force or own, endings=ENDINGS)
     require_writable(page, force=force or own, endings=(".html",))
-    run_demo(output, page, Console())
+    run_demo(output, page, screen())

@@ -7,17 +7,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
 
 from dpwindows.cli.options import (
     asked,
     build_plan,
     build_stream_plan,
+    max_draws_option,
     privacy_options,
     query_options,
     step_option,
     zone_option,
 )
+from dpwindows.cli.screen import screen
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 @click.command()
 @query_options
 @privacy_options
+@max_draws_option
 @click.option("--steps", type=int, metavar="N", help="Plan for N steps; or give --start and --end.")
 @click.option("--start", help="First moment of the range, inclusive, such as 2013-01-01 or 2013-01-01T06:00.")
 @click.option("--end", help="End of the range, exclusive.")
@@ -85,20 +87,24 @@ def plan(
         click.echo(f"Measurements written to {exported}", err=True)
     if as_json:
         queries = [entry.to_dict() for entry in planned.forecast()]
-        click.echo(json.dumps({"queries": queries, "budget": planned.budget.to_dict()}, indent=2))
+        answer = {"queries": queries, "budget": planned.budget.to_dict()}
+        if not options["stream"]:
+            answer["workload"] = planned.workload.to_dict()
+        click.echo(json.dumps(answer, indent=2))
     else:
-        console = Console()
+        console = screen()
         if options["target_std"] is not None:
             console.print(
                 f"{planned.budget} is the smallest budget, to three digits, for a standard error of "
                 f"{options['target_std']:g} in the worst query.\n",
-                highlight=False,
             )
         show_forecast(planned, console)
-        console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.", highlight=False)
+        console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.")
+        if not options["stream"]:
+            console.print(f"A release is {planned.workload}.")
         console.print("How far one neighbour can move what is measured is proved in the docstrings of:")
         for allotment in planned.allotments:
-            console.print(f"  {allotment.query.window}: {allotment.measurement.design.proof}", highlight=False)
+            console.print(f"  {allotment.query.window}: {allotment.measurement.design.proof}")
 
 
 def _planned_stream(
@@ -133,9 +139,11 @@ def _solved(timeline: Any, options: dict[str, Any]) -> Plan:
 
     if options["epsilon"] is not None or options["rho"] is not None:
         raise InputError("give either --target-std, to find a budget, or --epsilon or --rho, and not both")
-    target = options["target_std"]
+    wanted = {"timeline": timeline, "target_std": options["target_std"], "max_draws": options["max_draws"]}
+    wanted |= asked(options)
     if options["solve"] == "rho":
         if options["delta"] is not None:
             raise InputError("delta goes with epsilon; a rho budget has none")
-        return solve_rho(timeline=timeline, target_std=target, **asked(options))
-    return solve_epsilon(timeline=timeline, target_std=target, delta=options["delta"], **asked(options))
+        return solve_rho(**wanted)
+    wanted["delta"] = options["delta"]
+    return solve_epsilon(**wanted)

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from rich.console import Console
 
 from dpwindows.cli.options import (
     build_plan,
@@ -14,6 +13,7 @@ from dpwindows.cli.options import (
     engine_options,
     engine_settings_of,
     ledger_options,
+    max_draws_option,
     open_ledger,
     privacy_options,
     query_options,
@@ -21,6 +21,7 @@ from dpwindows.cli.options import (
     step_option,
     zone_option,
 )
+from dpwindows.cli.screen import screen
 from dpwindows.durable import UnsettledError
 from dpwindows.errors import EngineError, InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
@@ -39,6 +40,7 @@ from dpwindows.plan.forecast_table import say_notes, show_forecast
 @engine_options
 @query_options
 @privacy_options
+@max_draws_option
 @ledger_options
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=".parquet, .csv or .json")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
@@ -87,9 +89,9 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
         except (InputError, EngineError) as error:
             # Not the caller's mistake: it was looked at before anything was spent, and the budget is spent now.
             raise EngineError(f"{error}. {again}") from error
-    console = Console(stderr=True)
+    console = screen(stderr=True)
     show_forecast(planned, console)
-    console.print(f"{released.metadata['guarantee']}", style="dim", highlight=False)
+    console.print(f"{released.metadata['guarantee']}", style="dim")
     what = f"{released.table.num_rows:,} numbers to {output} (release {released.metadata['release_id']})"
     if ledger is None:
         said = f"Released {what}. Running this again draws fresh noise and spends the budget again."
@@ -100,4 +102,4 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
             f"Released {what}, spent from dataset {ledger.dataset!r}. Running this again on the same data returns "
             "this release."
         )
-    console.print(said, highlight=False, soft_wrap=True)
+    console.print(said, soft_wrap=True)

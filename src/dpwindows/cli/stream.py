@@ -19,6 +19,7 @@ from dpwindows.cli.options import (
     step_option,
     zone_option,
 )
+from dpwindows.cli.screen import screen
 from dpwindows.errors import EngineError, InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 from dpwindows.stream.limits import MOST_STEPS
@@ -83,12 +84,12 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
         time_zone=options["time_zone"],
         ledger=ledger,
     ).close()
-    console = Console(stderr=True)
+    console = screen(stderr=True)
     show_forecast(planned, console)
-    console.print(planned.describe()["guarantee"], style="dim", highlight=False)
+    console.print(planned.describe()["guarantee"], style="dim")
     if ledger is None:
-        console.print(_WITHOUT_LEDGER, highlight=False, markup=False, soft_wrap=True)
-    console.print(f"Created the stream {state}.", highlight=False, markup=False, soft_wrap=True)
+        console.print(_WITHOUT_LEDGER, soft_wrap=True)
+    console.print(f"Created the stream {state}.", soft_wrap=True)
 
 
 @stream.command()
@@ -152,7 +153,7 @@ def show(state: Path, output: Path | None, force: bool, **options: Any) -> None:
     refuse_inputs(output, options | {"state": state})
     _require_writable(output, force)
     with Stream.open(state, open_ledger(options), read_only=True) as opened:
-        _describe(opened, Console())
+        _describe(opened, screen())
         if opened.closed_steps or output is not None:
             _write(opened.show(), output, force)
 
@@ -168,7 +169,7 @@ def _write(released: Release, output: Path | None, force: bool) -> None:
     if output is None:
         from dpwindows.report import preview
 
-        Console().print(preview(released.to_arrow(), released.metadata))
+        screen().print(preview(released.to_arrow(), released.metadata))
         return
     try:
         released.save(output, force=force)
@@ -182,11 +183,9 @@ def _say_advanced(opened: Stream, released: Release, before: int, output: Path |
     closed, made = opened.closed_steps - before, released.metadata["stream"]
     did = f"Closed {closed} step{'s' if closed != 1 else ''}" if closed else "Nothing new to close; as stored"
     where = f" to {output}" if output is not None else ""
-    Console(stderr=True).print(
+    screen(stderr=True).print(
         f"{did}: {released.table.num_rows:,} numbers of steps {made['first_step']} to {made['last_step']}{where} "
         f"(release {released.metadata['release_id']}). The stream is closed up to {opened.through}.",
-        highlight=False,
-        markup=False,
         soft_wrap=True,
     )
 
@@ -207,7 +206,7 @@ def _describe(opened: Stream, console: Console) -> None:
         f"Promise   {about['guarantee']}",
     )
     for line in lines:
-        console.print(line, highlight=False, markup=False, soft_wrap=True)
+        console.print(line, soft_wrap=True)
 
 
 def _counted(measure: dict[str, Any]) -> str:

@@ -10,6 +10,8 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from dpwindows.ask.whole_numbers import read_whole
+from dpwindows.cli.screen import screen
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,6 +25,9 @@ bound, pure: on the largest error, with probability 1/2, of every mechanism (*);
 bound, approximate: on the standard error of any Gaussian noise, rms or largest
 (*). Laplace noise may be below it.
 x bound: our standard error over it, rms over rms or largest over (*)."""
+
+# Beyond these the formulas of the table leave the range of floating-point numbers.
+_LEAST_EPSILON, _MOST_EPSILON = 1e-9, 1e9
 
 
 @click.group()
@@ -59,6 +64,8 @@ def table(
 
     lengths = [_parse_length(text) for text in windows]
     _require_steps(steps)
+    if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
+        raise InputError(f"--epsilon must lie between {_LEAST_EPSILON:g} and {_MOST_EPSILON:g} here, got {epsilon:g}")
     if len(families(steps, lengths)) < len(lengths) + 2:
         click.echo(
             f"Note: window families of too many windows for one release of {steps:,} steps are left out", err=True
@@ -68,15 +75,16 @@ def table(
         parameters = {"steps": steps, "windows": lengths, "k": list(ks or (1,)), "epsilon": epsilon, "delta": delta}
         click.echo(json.dumps({**parameters, "cells": [row.to_dict() for row in rows]}, indent=2))
         return
-    _show(rows, Console())
+    _show(rows, screen())
 
 
 def _parse_length(text: str) -> int:
     """A number of steps, or the window as other commands take it: `rolling:28`."""
     size = text.removeprefix("rolling:").removeprefix("fixed:")
-    if not (size.isascii() and size.isdigit() and int(size) > 0):
+    length = read_whole(size)
+    if not length:
         raise InputError(f"--window must be the length of a rolling window in steps, for example 28, got {text!r}")
-    return int(size)
+    return length
 
 
 def _require_steps(steps: int) -> None:
@@ -87,11 +95,11 @@ def _require_steps(steps: int) -> None:
 def _show(rows: Sequence[Row], console: Console) -> None:
     """One table for each window family and k; strategies and growth laws where there is room."""
     for (window, k), group in groupby(rows, key=lambda row: (row.cell.window, row.cell.k)):
-        console.print(f"[bold]{window}, at least {k}[/]", highlight=False)
+        console.print(f"{window}, at least {k}", style="bold")
         console.print(_table(list(group), strategies=console.width >= 90, laws=console.width >= 160), "")
     if console.width < 160:
         console.print("Growth laws are shown on screens of 160 columns, and by --json.", style="dim")
-    console.print(_NOTES, style="dim", highlight=False)
+    console.print(_NOTES, style="dim")
 
 
 def _table(rows: Sequence[Row], *, strategies: bool, laws: bool) -> Table:

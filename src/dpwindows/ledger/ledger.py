@@ -238,7 +238,7 @@ class Ledger:
             if row is None:
                 return None
             digest, content = row
-            if digest_of(content) != digest:
+            if not isinstance(content, bytes) or digest_of(content) != digest:
                 raise damaged(self.path)
             return bytes(content)
 

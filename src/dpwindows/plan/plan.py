@@ -17,6 +17,7 @@ import numpy as np
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import count_windows
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, Law, laws_for, noise_variance, scales, unit_scale
@@ -25,6 +26,7 @@ from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.plan.intervals import half_width_factors, half_widths
+from dpwindows.plan.workload import NOTED, Workload, least, of_plan, require_limit, require_within
 from dpwindows.strategies import candidates
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.limits import limit
@@ -40,6 +42,8 @@ _BITS, _FEWEST_BITS = 24, 8
 _WIDEST_SCALE, _HIGHEST_SCALE = 2.0**50, 2.0**55
 # Noise, in counts, beyond which no lattice is coarse enough.
 _MOST_NOISE = 2.0**45
+# The least possible error is worked out for series of at most so many steps, and for so many k above 1.
+_LONGEST_LIMIT, _MOST_LIMITS = 1 << 15, 8
 
 
 @dataclass(frozen=True)
@@ -139,9 +143,11 @@ class Plan:
             alike). Shares of the budget are in proportion, which minimises the weighted geometric mean of the errors.
         singleton: a public promise that every step holds at most one event over all items.
         confidence: coverage of each interval by itself.
+        max_draws: the most noise values that one release may draw; `workload` tells how many this one does.
 
     Raises:
-        InputError: something asked for is not legal, or more than 5,000,000 numbers would be released.
+        InputError: something asked for is not legal, more than 5,000,000 numbers would be released, or more than
+            `max_draws` noise values drawn.
     """
 
     def __init__(
@@ -156,6 +162,7 @@ class Plan:
         weights: Mapping[str, float] | Sequence[float] | None = None,
         singleton: bool = False,
         confidence: float = 0.95,
+        max_draws: int = MAX_DRAWS,
     ) -> None:
         self.queries = normalise([queries] if isinstance(queries, (Query, WindowFamily)) else queries)
         _require_kind("timeline", timeline, Timeline, "a Timeline")
@@ -168,9 +175,12 @@ class Plan:
             raise InputError(f"criterion must be rms or max, got {criterion!r}")
         if not (isinstance(confidence, (int, float)) and 0 < confidence < 1):
             raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {confidence!r}")
+        require_limit(max_draws)
         self._require_room()
+        self._require_bearable(least(self.queries, self.timeline.steps), max_draws, at_least=True)
         shares = _shares(self.queries, weights)
         self.allotments = _least_error(self._possible(shares), shares)
+        self._require_bearable(self.workload, max_draws)
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in self.queries)
@@ -184,6 +194,11 @@ class Plan:
         return tuple(sorted(read.union(*(_thresholds(query) for query in self.queries))))
 
     @property
+    def workload(self) -> Workload:
+        """How many numbers one release has, how many noise values it draws, and about what that takes."""
+        return of_plan(self.allotments)
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """Remarks worth telling whoever asked, one sentence each."""
         long = f"is at least as long as the {self.timeline.steps} steps of the range, so it means"
@@ -194,6 +209,8 @@ class Plan:
         ]
         if isinstance(self.unit, ItemPerPeriod) and self.unit.steps >= self.timeline.steps:
             found.append(f"the period of {self.unit.name} {long} item here")
+        if self.workload.draws > NOTED:
+            found.append(f"a release of this is {self.workload}")
         return tuple(found)
 
     @cached_property
@@ -209,9 +226,11 @@ class Plan:
         if measure.kind != "at_least" or self.singleton or GAUSSIAN not in laws_for(self.budget):
             return None
         problem = allotment.measurement.design.problem
-        least = limit(problem.window, measure.k, self.unit, problem.steps)
+        if not self._limits_worth(problem.window, measure.k):
+            return None
+        bound = limit(problem.window, measure.k, self.unit, problem.steps)
         # The scale is the least one but for the head-room it was given.
-        return None if least is None else least * unit_scale(self.budget, GAUSSIAN, allotment.share) * (1 - 1e-9)
+        return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, allotment.share) * (1 - 1e-9)
 
     def forecast(self) -> list[Forecast]:
         """The error to expect of every measure asked for; computed without any data."""
@@ -266,6 +285,15 @@ class Plan:
             settings=engine_settings(settings, engine),
             ledger=ledger,
         ).release
+
+    def _limits_worth(self, window: WindowFamily, k: int) -> bool:
+        """True if finding the least possible error, a comparison that nobody's numbers depend on, is quick enough."""
+        reach = min(window.length, self.timeline.steps) if isinstance(window, Rolling) else self.timeline.steps
+        asked = sorted({measure.k for query in self.queries for measure in query.measures if measure.k > 1})
+        return reach <= _LONGEST_LIMIT and (k == 1 or k in asked[:_MOST_LIMITS])
+
+    def _require_bearable(self, work: Workload, max_draws: int, *, at_least: bool = False) -> None:
+        require_within(work, max_draws, at_least=at_least)
 
     def _require_room(self) -> None:
         rows = sum(count_windows(query.window, self.timeline.steps) * len(query.measures) for query in self.queries)

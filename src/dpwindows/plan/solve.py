@@ -118,7 +118,7 @@ class _Search:
             if position == edge:
                 return
             # A step beyond where the target should be; larger ones where the guess was no good.
-            ahead = math.log10(error / self._target) if math.isfinite(error) else 2.0
+            ahead = 2.0 if not math.isfinite(error) else math.log10(max(error / self._target, 1e-12))
             step = max(0.02, 1.05 * abs(ahead), 0.3 if len(self._errors) > 3 else 0.0)
             position += round(_DECADE * step) * (1 if self.enough is None else -1)
             position = min(max(position, _LOWEST), _HIGHEST)

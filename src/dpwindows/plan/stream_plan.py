@@ -16,6 +16,7 @@ from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.causal import StepDesign, horizon_of
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.plan import MAX_ROWS, Allotment, Plan
+from dpwindows.plan.workload import Workload
 from dpwindows.release.release import describe, guarantee
 from dpwindows.strategies.causal import causal_candidates
 
@@ -98,6 +99,9 @@ class StreamPlan(Plan):
             InputError: always; `Stream.create` runs a stream, `Plan` a batch release.
         """
         raise InputError("a stream is created and advanced (Stream.create), not run: for one batch release use Plan")
+
+    def _require_bearable(self, work: Workload, max_draws: int, *, at_least: bool = False) -> None:
+        """Streams draw their noise step by step; `_require_room` holds what one step may draw."""
 
     def _require_room(self) -> None:
         rows = sum(

@@ -58,6 +58,8 @@ _HASH = "table_sha256"
 # Beside the metadata of a CSV table that is not in place yet: those of the table before it, null if there is none.
 _BEFORE = "until_table_is_replaced"
 _READINGS = 5
+# Files have 255 bytes for their names; what is written aside at first has a longer one.
+_LONGEST_NAME = 200
 
 
 class Stored(NamedTuple):
@@ -77,6 +79,8 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
     """
     if "\0" in str(path):
         raise InputError(f"no file can have the name {str(path)!r}")
+    if any(len(part.encode("utf-8", "surrogateescape")) > _LONGEST_NAME for part in path.parts):
+        raise InputError(f"the output needs a name of at most {_LONGEST_NAME} bytes, got {str(path)!r}")
     if path.is_dir():
         raise InputError(f"the output is a folder: {path}")
     if path.suffix.lower() not in endings:

@@ -18,11 +18,18 @@ from dpwindows.kernel.problem import Criterion, Problem
 # Offsets of an event at which its cost is estimated, and lengths of short intervals as parts of the mean length.
 _OFFSETS, _PARTS = 9, (0.0, 0.1, 0.3)
 
+# Numbers in one block beyond which everything in one block is not tried.
+_LARGEST_SQUARE = 1 << 23
+
 
 def block_widths(problem: Problem) -> list[int]:
-    """Widths worth trying: one, two and four times the longest window, and everything in one block."""
-    longest = longest_window(problem.window, problem.steps)
-    return sorted({*(width for width in (longest, 2 * longest, 4 * longest) if width < problem.steps), problem.steps})
+    """Widths worth trying: one, two and four times the longest window, and everything in one block of moderate size.
+
+    A block is a square of numbers to measure, most of them beyond the longest window where it is much wider than that.
+    """
+    longest, steps = longest_window(problem.window, problem.steps), problem.steps
+    narrow = {width for width in (longest, 2 * longest, 4 * longest) if width < steps}
+    return sorted(narrow | {steps}) if not narrow or steps**2 <= _LARGEST_SQUARE else sorted(narrow)
 
 
 def block_variance(along_starts: FloatArray, along_ends: FloatArray, longest: int, criterion: Criterion) -> float:

@@ -28,7 +28,7 @@ def files_of(text: str) -> list[Path]:
             "events must be a local file, glob, directory or DuckDB database, got a network address; databases are "
             "reached at postgresql:// and sqlite://, and the files of a lake with --engine spark"
         )
-    path = Path(text).expanduser()
+    path = at_home(text)
     if path.is_dir():
         suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
         found = sorted(path.rglob("*"))
@@ -46,6 +46,14 @@ def files_of(text: str) -> list[Path]:
             raise InputError(f"no file matches {text}")
         return files
     raise absent("file or directory", text)
+
+
+def at_home(text: str) -> Path:
+    """The path, `~` and `~NAME` standing for a home folder where there is such a user."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
 
 
 def absent(what: str, text: str) -> InputError:

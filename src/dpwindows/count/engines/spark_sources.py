@@ -19,6 +19,7 @@ from dpwindows.count.engines.files import (
     CSV_SUFFIXES,
     PARQUET_SUFFIXES,
     TABLE_FORMAT_MARKS,
+    at_home,
     files_of,
     folder_keys,
     kind_of,
@@ -85,7 +86,7 @@ def _named(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
         )
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:/", text):
         return _at_address(session, text, columns)
-    path = Path(text).expanduser()
+    path = at_home(text)
     if path.exists() or glob.has_magic(text) or "/" in text or text.lower().endswith(PARQUET_SUFFIXES + CSV_SUFFIXES):
         return _local(session, text, columns)
     return session.table(text)
@@ -161,7 +162,7 @@ def _local(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
         raise InputError(
             f"the engine spark reads Parquet and CSV files, and {text} is {kind}; leave --engine out for DuckDB"
         )
-    base = Path(text).expanduser()
+    base = at_home(text)
     if not base.is_dir():
         _require_same_types(dict.fromkeys(files, ()), columns)
         return session.read.parquet(*map(_uri, files))

@@ -20,7 +20,7 @@ import pyarrow as pa
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.database import engine_at, fetch, own_engine, parse_address, run, translated
 from dpwindows.count.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind, quote_name, quote_text
-from dpwindows.count.engines.files import absent
+from dpwindows.count.engines.files import absent, at_home
 from dpwindows.count.engines.names import chosen_table, require_columns
 from dpwindows.count.engines.relation import EventQueries, unreadable
 from dpwindows.count.engines.sqlite_files import as_it_lies
@@ -144,7 +144,7 @@ def _file(source: str | Path) -> tuple[URL, Path]:
     """The address that a source is or stands for, and the file there."""
     text = str(source)
     address = parse_address(text if "://" in text else "sqlite://", "SQLite")
-    path = Path((address.database or "") if "://" in text else text).expanduser()
+    path = at_home((address.database or "") if "://" in text else text)
     if not path.is_file():
         raise absent("SQLite file", str(path))
     return address, path

@@ -97,6 +97,8 @@ def _per_point(problem: Problem, budget: PureDP | ApproxDP, touched: Touched) ->
 
 def _scale(problem: Problem, touched: Touched, epsilon: float, delta: float) -> float | None:
     """The least scale for which a change of one point of one tree is (epsilon, delta) private."""
+    if epsilon == 0:
+        return None
     if problem.law == LAPLACE:
         return scales(PureDP(epsilon), LAPLACE, [touched.nodes_per_point], [1.0], [touched.rows])[0]
     if not 0 < delta < 1:
@@ -116,6 +118,8 @@ def lattice_weight(problem: Problem) -> int:
 
 def group_delta(delta: float, epsilon: float, points: int) -> float:
     """The delta' for one point that makes `points` of them cost at most `delta`, each being `epsilon` private."""
+    if epsilon == 0:  # a share too small for a floating-point number
+        return 0.0
     return delta * math.exp(_log_expm1(epsilon) - _log_expm1(points * epsilon))
 
 
@@ -126,7 +130,8 @@ def advanced_epsilon(epsilon: float, slack: float, parts: int) -> float:
     def total(part: float) -> float:
         return root * part + parts * part * math.expm1(min(part, 700.0))
 
-    low, high = 0.0, epsilon / (2 * root)
+    # Beyond 720 a part costs more than any floating-point number.
+    low, high = 0.0, min(epsilon / (2 * root), 720.0)
     if total(high) <= epsilon:
         return high
     for _ in range(200):

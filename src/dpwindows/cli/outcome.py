@@ -1,0 +1,213 @@
+"""How a run of the command line ends: one message on standard error and an exit code, whatever happened.
+
+What the library raises on purpose, and what the surroundings do to any program (no memory, a full disk, a closed pipe,
+Ctrl-C), becomes a message here. Anything else is a bug in dpwindows and shows its traceback: nothing hides it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import codecs
+import errno
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import NoReturn, TextIO
+
+import click
+
+from dpwindows.errors import EngineError, InputError
+
+INTERRUPTED = 130
+# Seconds after which an interruption that could not be raised is raised again.
+_AGAIN = 0.05
+_STOPPED = (
+    "interrupted. What a ledger or a stream has recorded by now stays there; running the same again goes on from it"
+)
+# Messages repeat what was given; more of it than this helps nobody.
+_LONGEST_MESSAGE = 2_000
+_PLAIN = {"±": "+-", "×": "x", "–": "-", "—": "-", "…": "...", "≥": ">=", "≤": "<="}
+
+
+@contextmanager
+def whole_run(arguments: Sequence[str]) -> Iterator[None]:
+    """Around everything a command line does: text that any screen can show, Ctrl-C at any moment, the last write."""
+    for stream in (sys.stdout, sys.stderr):
+        _show_anything(stream)
+    with _noticing_interrupts():
+        try:
+            _require_text(arguments)
+            with told():
+                yield
+        except SystemExit as ending:
+            _finish(ending.code)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """What may go wrong becomes a message and an exit code."""
+    try:
+        yield
+    except SystemExit:
+        raise
+    except BaseException as error:
+        # After Ctrl-C engines fail in ways of their own: what they raise then is the interruption.
+        if _interrupts.came or isinstance(error, KeyboardInterrupt):
+            _fail(_STOPPED, INTERRUPTED)
+        _tell(error)
+        raise
+
+
+def _tell(error: BaseException) -> None:
+    """Exit with the message of a failure that can be expected; come back from any other."""
+    match error:
+        case click.exceptions.Exit():
+            return
+        case click.Abort():
+            _fail("the input ended", 1)
+        case click.exceptions.NoArgsIsHelpError():
+            return
+        case click.UsageError(ctx=click.Context() as context):
+            _fail(f"{error.format_message()} (see '{context.command_path} --help')", error.exit_code)
+        case click.ClickException():
+            _fail(error.format_message(), error.exit_code)
+        case InputError():
+            _fail(str(error), 2)
+        case BrokenPipeError():
+            _close_output()
+            _fail("what reads the output has gone away (broken pipe)", 1)
+        case OSError(errno=errno.ENAMETOOLONG):
+            _fail(f"the name of a file is too long: {error.filename or error}", 2)
+        case EngineError() | OSError():
+            _fail(str(error) or type(error).__name__, 1)
+        case MemoryError():
+            _fail(f"there is not enough memory for this{f' ({error})' if str(error) else ''}: ask for less at once", 1)
+        case RecursionError():
+            _fail("something that was read is nested too deeply", 1)
+        case UnicodeEncodeError() if _is_broken(error.object):
+            _fail(f"a name that is not valid UTF-8 was met: {error.object!r}; rename what is called so", 1)
+
+
+def one_line(text: str) -> str:
+    """A message as one line of characters that a terminal shows and does not obey, cut if it is very long."""
+    text = " ".join(line.strip() for line in text.splitlines() if line.strip())
+    if len(text) > _LONGEST_MESSAGE:
+        half = _LONGEST_MESSAGE // 2
+        text = f"{text[:half]} ... {text[-half:]}"
+    return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)
+
+
+def _fail(message: str, code: int) -> NoReturn:
+    if _interrupts.came:
+        message, code = _STOPPED, INTERRUPTED
+    with suppress(OSError, ValueError):
+        click.echo(f"Error: {one_line(message)}", err=True)
+    sys.exit(code)
+
+
+def _finish(code: str | int | None) -> NoReturn:
+    """Exit once everything is written; output that cannot be written is a failure too."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError) as error:
+        _close_output()
+        if code in (None, 0):
+            with suppress(SystemExit):
+                _fail(f"the output cannot be written: {error}", 1)
+            code = 1
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    sys.exit(code)
+
+
+def _close_output() -> None:
+    """Nothing more is written to standard output, not even by the interpreter when it ends."""
+    with suppress(OSError, ValueError):
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+
+
+# --- Text -----------------------------------------------------------------------------------------------------------
+
+
+def _require_text(arguments: Sequence[str]) -> None:
+    for argument in arguments:
+        if _is_broken(argument) or "\0" in argument:
+            _fail(
+                f"the argument {argument!r} is not valid UTF-8 text: names of files, columns and datasets must be; "
+                "rename what is called so, or make a link to it with another name",
+                2,
+            )
+
+
+def _is_broken(text: str) -> bool:
+    """True if text holds bytes that were no UTF-8."""
+    return any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def _in_plain_letters(error: UnicodeError) -> tuple[str, int]:
+    """What stands for letters that a screen cannot show: usual ones in ASCII, others as JSON writes them."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    shown = []
+    for letter in error.object[error.start : error.end]:
+        units = letter.encode("utf-16-be", "surrogatepass")
+        escaped = "".join(f"\\u{units[i]:02x}{units[i + 1]:02x}" for i in range(0, len(units), 2))
+        shown.append(_PLAIN.get(letter, escaped))
+    return "".join(shown), error.end
+
+
+codecs.register_error("dpwindows-plain-letters", _in_plain_letters)
+
+
+def _show_anything(stream: TextIO) -> None:
+    reconfigure = getattr(stream, "reconfigure", None)
+    if reconfigure is not None:
+        with suppress(OSError, ValueError):
+            reconfigure(errors="dpwindows-plain-letters")
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------------------------
+
+
+class _Interrupts:
+    """Raises KeyboardInterrupt on SIGINT as Python does, and remembers that it came."""
+
+    def __init__(self) -> None:
+        self.came = False
+
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+        raise KeyboardInterrupt
+
+    def lost(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Where Python cannot raise, as in a callback from C, it raises again a moment later."""
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            threading.Timer(_AGAIN, _thread.interrupt_main).start()
+        else:
+            sys.__unraisablehook__(unraisable)
+
+
+_interrupts = _Interrupts()
+
+
+@contextmanager
+def _noticing_interrupts() -> Iterator[None]:
+    _interrupts.came = False
+    main = threading.current_thread() is threading.main_thread()
+    if not (main and signal.getsignal(signal.SIGINT) is signal.default_int_handler):
+        yield
+        return
+    hook = sys.unraisablehook
+    signal.signal(signal.SIGINT, _interrupts)
+    sys.unraisablehook = _interrupts.lost
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGINT, signal.default_int_handler)

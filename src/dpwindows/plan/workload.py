@@ -1,0 +1,107 @@
+"""What a release costs to make: numbers released, noise values drawn, memory and time, told before any data is read.
+
+Noise is what takes the time and the memory of a release: every number that is measured is one draw of an exact sampler,
+held with the exact count it is added to. How many there are follows from the plan alone. The figures for time and
+memory are rough, for one core and beside the counting of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from dpwindows.ask.whole_numbers import LARGEST_COUNT
+from dpwindows.ask.windows import count_windows
+from dpwindows.errors import InputError
+
+if TYPE_CHECKING:
+    from dpwindows.ask.queries import Query
+    from dpwindows.plan.plan import Allotment
+
+# Measured: draws a second on one core, and bytes held at the same time for every draw and every released number.
+_DRAWS_A_SECOND = 60_000
+_BYTES_A_DRAW, _BYTES_A_ROW = 100, 300
+# Plans that draw more than this say so before they are run.
+NOTED = 2_000_000
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The size of one release: `rows` numbers released, from `draws` noise values."""
+
+    rows: int
+    draws: int
+
+    @property
+    def seconds(self) -> float:
+        """About how long drawing the noise takes on one core."""
+        return self.draws / _DRAWS_A_SECOND
+
+    @property
+    def memory(self) -> int:
+        """About how many bytes drawing and decoding hold, beside the engine that counts."""
+        return self.draws * _BYTES_A_DRAW + self.rows * _BYTES_A_ROW
+
+    def to_dict(self) -> dict[str, int]:
+        """Plain values."""
+        return {"rows": self.rows, "noise_values": self.draws, "seconds": round(self.seconds), "bytes": self.memory}
+
+    def __str__(self) -> str:
+        return (
+            f"{self.rows:,} numbers from {self.draws:,} noise values, about {_time_text(self.seconds)} on one core and "
+            f"{_size_text(self.memory)} of memory"
+        )
+
+
+def of_plan(allotments: Iterable[Allotment]) -> Workload:
+    """The size of a release of these measurements."""
+    rows = draws = 0
+    for allotment in allotments:
+        design = allotment.measurement.design
+        draws += design.rows * len(design.problem.thresholds)
+        rows += count_windows(design.problem.window, design.problem.steps) * len(allotment.query.measures)
+    return Workload(rows, draws)
+
+
+def least(queries: Iterable[Query], steps: int) -> Workload:
+    """The least that a release of these queries takes: a draw for every window and threshold, whatever the strategy."""
+    rows = draws = 0
+    for query in queries:
+        windows = count_windows(query.window, steps)
+        rows += windows * len(query.measures)
+        draws += windows * len({k for measure in query.measures for k in measure.thresholds})
+    return Workload(rows, draws)
+
+
+def require_within(work: Workload, max_draws: int, *, at_least: bool = False) -> None:
+    """Refuse what is larger than the caller allows.
+
+    Raises:
+        InputError: more than `max_draws` noise values would be drawn.
+    """
+    if work.draws > max_draws:
+        raise InputError(
+            f"this would release {'at least ' if at_least else ''}{work}: more than the {max_draws:,} noise values "
+            "that are allowed. Take coarser steps, shorter windows (any:MAX) or fewer k, or allow more (--max-draws)"
+        )
+
+
+def require_limit(max_draws: object) -> None:
+    """Check a limit on draws. Raises `InputError` if it is not a whole number of at least 1."""
+    if isinstance(max_draws, bool) or not isinstance(max_draws, int) or not 1 <= max_draws <= LARGEST_COUNT:
+        raise InputError(f"max_draws must be a whole number from 1 to 10^18, got {max_draws!r}")
+
+
+def _time_text(seconds: float) -> str:
+    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {name}"
+    return f"{max(1, round(seconds)):,} s"
+
+
+def _size_text(size: float) -> str:
+    for unit, name in ((1e12, "TB"), (1e9, "GB")):
+        if size >= unit:
+            return f"{size / unit:,.1f} {name}"
+    return f"{max(1, round(size / 1e6)):,} MB"

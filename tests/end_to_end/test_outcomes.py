@@ -1,0 +1,244 @@
+"""How the command line ends: names of any letters, absurd numbers, Ctrl-C, screens and pipes, too much work."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import dpwindows as dw
+from tests.end_to_end.command_line import run
+
+BASE = ("--item", "who", "--time", "at", "--start", "2013-01-01", "--end", "2013-02-01", "--unit", "event")
+ASKED = (*BASE, "--window", "rolling:7", "--epsilon", "1")
+PLAN = ("plan", "--window", "rolling:7", "--unit", "event", "--epsilon", "1")
+MANY = "9" * 5000
+
+
+@pytest.fixture
+def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "log.csv"
+    path.write_text("who,at\nann,2013-01-02\nbob,2013-01-03 10:00:00\n")
+    return path
+
+
+def _one_message(err: str) -> None:
+    assert "Traceback" not in err
+    assert len([line for line in err.splitlines() if line.startswith("Error: ")]) == 1, err
+
+
+def _start(*arguments: str | bytes | Path, env: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "dpwindows", *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        encoding="utf-8",
+        errors="surrogateescape",
+        env={**os.environ, "PYTHONPATH": str(Path(dw.__file__).resolve().parents[1]), **(env or {})},
+    )
+
+
+# --- Names ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["x [/x]", "[/]", "[red]", "x\\", "x\\[/b]", ":smile:", "日本"])
+def test_names_are_shown_as_they_are(log: Path, name: str) -> None:
+    assert run("ledger", "create", "ledger", "--dataset", name, "--unit", "event", "--epsilon", "5").code == 0
+    Path("[").mkdir()
+    outcome = run("release", log, *ASKED, "-o", "[/b].json", "--ledger", "ledger", "--dataset", name)
+    assert outcome.code == 0, outcome
+    assert "[/b].json" in outcome.err
+    shown = run("ledger", "show", "ledger")
+    assert shown.code == 0
+    assert name in shown.out
+
+
+def test_an_argument_that_is_no_utf_8_is_refused_before_anything_is_spent(log: Path) -> None:
+    process = _start("release", log, *ASKED, "-o", b"\xff.json")
+    _, err = process.communicate(timeout=120)
+    assert process.returncode == 2
+    _one_message(err)
+    assert r"\xff" in err or r"\udcff" in err
+    assert sorted(path.name for path in log.parent.iterdir()) == ["log.csv"]
+
+
+def test_homes_of_nobody_and_roots_are_refused(log: Path) -> None:
+    outcome = run("release", "~nouser/x.csv", *ASKED, "-o", "out.json")
+    assert (outcome.code, "~nouser/x.csv" in outcome.err) == (2, True)
+    asked = ("--item", "who", "--time", "at", "--start", "2013-01-01", "--window", "rolling:7", "--unit", "event")
+    outcome = run("stream", "create", "/", *asked, "--epsilon", "1")
+    assert outcome.code == 2
+    _one_message(outcome.err)
+
+
+def test_messages_are_one_line_that_no_terminal_obeys(log: Path) -> None:
+    outcome = run("release", log, *ASKED, "-o", "a\n\x1b[31mError: b\u202e.json", "--item", "\x1b[2J")
+    assert outcome.code == 2
+    assert outcome.err.isprintable() or outcome.err[:-1].isprintable()
+    _one_message(outcome.err)
+
+
+# --- Numbers --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--window", f"rolling:{MANY}", "--unit", "event", "--epsilon", "1", "--steps", "9"),
+        ("plan", "--window", "cumulative", "--unit", f"item-per:{MANY}", "--epsilon", "1", "--steps", "9"),
+        (*PLAN, "--steps", MANY),
+        (*PLAN, "--steps", "9", "--at-least", MANY),
+        (*PLAN, "--steps", "9", "--exactly", "9223372036854775807"),
+        (*PLAN, "--start", "0", "--end", "5", "--step", MANY),
+        (*PLAN, "--start", MANY, "--end", "5", "--step", "1"),
+        (*PLAN, "--steps", "9", "--max-draws", "0"),
+        ("theory", "table", "--steps", "9", "--window", MANY),
+        ("theory", "table", "--steps", "9", "--window", "3", "--epsilon", "1e300"),
+        ("release", "log.csv", *ASKED, "-o", "out.json", "--memory-limit", "9" * 30 + "GB"),
+    ],
+    ids=lambda arguments: " ".join(word[:20] for word in arguments[:9]),
+)
+def test_absurd_numbers_are_refused(log: Path, arguments: tuple[str, ...]) -> None:
+    outcome = run(*arguments)
+    assert outcome.code == 2, outcome
+    _one_message(outcome.err)
+    assert len(outcome.err) < 4000
+    assert not Path("out.json").exists()
+
+
+def test_an_error_below_every_lattice_is_solved_for_or_refused() -> None:
+    outcome = run("plan", "--window", "rolling:7", "--unit", "event", "--target-std", "1e-17", "--steps", "9")
+    assert outcome.code in (0, 2)
+    assert "Traceback" not in outcome.err
+
+
+# --- Screens and pipes ----------------------------------------------------------------------------------------------
+
+
+def test_screens_that_know_ascii_only_get_ascii() -> None:
+    process = _start(*PLAN, "--steps", "9", env={"PYTHONIOENCODING": "ascii", "LANG": "C", "LC_ALL": "C"})
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert out.isascii()
+    assert "+-" in out
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs /dev/full")
+def test_output_that_cannot_be_written_is_a_failure() -> None:
+    command = [sys.executable, "-m", "dpwindows", *PLAN, "--steps", "9"]
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert result.returncode == 1
+    _one_message(result.stderr)
+
+
+def test_a_reader_that_goes_away_is_one_message() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    command = [sys.executable, "-m", "dpwindows", *PLAN, "--steps", "9", "--json"]
+    result = subprocess.run(command, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writing)
+    assert result.returncode == 1
+    _one_message(result.stderr)
+
+
+# --- Ctrl-C ---------------------------------------------------------------------------------------------------------
+
+
+def _wait_until_imported(process: subprocess.Popen[str], library: str) -> None:
+    """Wait until the process has loaded a library: it is then past its start, and about to use it."""
+    maps = Path(f"/proc/{process.pid}/maps")
+    for _ in range(3000):
+        if process.poll() is not None or library in maps.read_text():
+            return
+        time.sleep(0.02)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize(("library", "after"), [("_multiarray_umath", 0.0), ("_duckdb", 0.0), ("opendp", 1.0)])
+def test_ctrl_c_is_130_and_one_line(log: Path, library: str, after: float) -> None:
+    many = ("--item", "who", "--time", "at", "--start", "2010-01-01", "--end", "2013-01-01", "--unit", "event")
+    process = _start("release", log, *many, "--window", "any", "--rho", "1", "-o", "out.parquet")
+    _wait_until_imported(process, library)
+    time.sleep(after)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130, err
+    _one_message(err)
+    assert not Path("out.parquet").exists()
+    assert sorted(path.name for path in log.parent.iterdir()) == ["log.csv"]
+
+
+# --- Work -----------------------------------------------------------------------------------------------------------
+
+LARGE = ("--window", "any:100", "--unit", "item", "--rho", "1", "--steps", "40000")
+
+
+def test_work_beyond_the_limit_is_refused_with_what_it_would_take() -> None:
+    outcome = run("plan", *LARGE, "--max-draws", "1000000")
+    assert outcome.code == 2
+    for word in ("noise values", "1,000,000", "memory", "--max-draws"):
+        assert word in outcome.err
+
+
+def test_a_release_beyond_the_limit_reads_and_spends_nothing(log: Path) -> None:
+    outcome = run("release", "no-such-file.csv", *ASKED, "-o", "out.json", "--max-draws", "10")
+    assert outcome.code == 2
+    assert "noise values" in outcome.err
+    assert "no-such-file" not in outcome.err
+
+
+def test_plans_tell_the_size_of_their_release_exactly() -> None:
+    outcome = run(*PLAN, "--steps", "90", "--json")
+    work = json.loads(outcome.out)["workload"]
+    plan = dw.Plan([dw.Rolling(7)], timeline=dw.Timeline.of_steps(90), unit=dw.EventLevel(), budget=dw.PureDP(1.0))
+    assert work["rows"] == 90
+    assert work["noise_values"] == sum(allotment.measurement.design.rows for allotment in plan.allotments)
+    with pytest.raises(dw.InputError, match="noise values"):
+        dw.Plan(
+            [dw.Rolling(7)],
+            timeline=dw.Timeline.of_steps(90),
+            unit=dw.EventLevel(),
+            budget=dw.PureDP(1.0),
+            max_draws=work["noise_values"] - 1,
+        )
+
+
+def test_bounded_any_windows_over_many_steps_take_little_memory() -> None:
+    limited = f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({3 << 30},) * 2); "
+    call = "from dpwindows.cli import main; main()"
+    arguments = ("plan", "--window", "any:30", "--unit", "event", "--rho", "1", "--steps", "20000")
+    command = [sys.executable, "-c", limited + call, *arguments]
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize("length", [240, 254, 300])
+def test_names_too_long_for_a_file_are_refused_before_anything_is_spent(log: Path, length: int) -> None:
+    outcome = run("release", log, *ASKED, "-o", "x" * (length - 5) + ".json")
+    assert outcome.code == 2
+    _one_message(outcome.err)
+    assert sorted(path.name for path in log.parent.iterdir()) == ["log.csv"]
+
+
+def test_a_ledger_whose_stored_release_is_no_bytes_is_damaged(log: Path) -> None:
+    run("ledger", "create", "ledger", "--dataset", "log", "--unit", "event", "--epsilon", "5")
+    spend = ("release", log, *ASKED, "--ledger", "ledger", "--dataset", "log")
+    assert run(*spend, "-o", "one.json").code == 0
+    with sqlite3.connect("ledger") as connection:
+        connection.execute("UPDATE releases SET content = 'x'")
+    connection.close()
+    outcome = run(*spend, "-o", "two.json")
+    assert outcome.code == 1
+    _one_message(outcome.err)
+    assert not Path("two.json").exists()

@@ -1,0 +1,482 @@
+"""Cases for every reader: something valid, made once, then changed in none, one or a few places."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import io
+import json
+import sqlite3
+import tempfile
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Literal
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet
+from click.testing import CliRunner
+from hypothesis import strategies as st
+
+from dpwindows.cli import main
+from dpwindows.release import files as release_files
+from tests.fuzz.case import Case
+from tests.fuzz.changes import NAMES, ODD_TEXTS, as_json, byte_changes, table_changes, tree_changes
+
+PLAN = ("--window", "cumulative", "--unit", "event", "--epsilon", "1")
+RANGE = ("--start", "2013-01-01", "--end", "2013-01-08")
+COLUMNS = ("--item", "who", "--time", "at")
+
+
+def _release(events: str, *more: str) -> tuple[str, ...]:
+    return ("release", events, *COLUMNS, *RANGE, *PLAN, *more, "-o", "out.json")
+
+
+# --- Events ---------------------------------------------------------------------------------------------------------
+
+_ROWS = st.lists(
+    st.tuples(
+        st.sampled_from(("ann", "bob", "cy", "", "[/b]", "日本")),
+        st.datetimes(datetime.datetime(2012, 12, 31), datetime.datetime(2013, 1, 9)),
+        st.integers(0, 5),
+    ),
+    max_size=8,
+)
+
+
+@st.composite
+def event_tables(draw: st.DrawFn) -> tuple[pa.Table, tuple[str, ...]]:
+    """A log as a table, most often a valid one, and what was changed."""
+    rows = draw(_ROWS)
+    who, at, times = [row[0] for row in rows], [row[1] for row in rows], [row[2] for row in rows]
+    kind = draw(st.sampled_from(("us", "s", "date", "text", "zone")))
+    if kind == "date":
+        when = pa.array([moment.date() for moment in at], pa.date32())
+    elif kind == "text":
+        when = pa.array([moment.isoformat(" ", "seconds") for moment in at], pa.string())
+    else:
+        whole = [moment.replace(microsecond=0) for moment in at]
+        when = pa.array(whole, pa.timestamp("us" if kind == "zone" else kind, "UTC" if kind == "zone" else None))
+    table = pa.table({"who": pa.array(who, pa.string()), "at": when, "times": pa.array(times, pa.int64())})
+    changed = []
+    for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
+        if table.num_columns:
+            table, how = draw(table_changes(table))
+            changed.append(how)
+    return table, tuple(changed)
+
+
+def _counted(draw: st.DrawFn) -> tuple[str, ...]:
+    return draw(st.sampled_from(((), (), ("--count", "times"))))
+
+
+@st.composite
+def csv_events(draw: st.DrawFn) -> Case:
+    """CSV text with other values, quotes, lines, names, encodings."""
+    lines = [["who", "at", "times"]]
+    lines += [[who, at.isoformat(" ", "seconds"), str(n)] for who, at, n in draw(_ROWS)]
+    changed = []
+    for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
+        # The line of names once in a while only.
+        row = draw(st.integers(min(1, len(lines) - 1) if draw(st.integers(0, 5)) else 0, len(lines) - 1))
+        how = draw(st.sampled_from(("value", "value", "value", "drop", "add", "twice", "name")))
+        changed.append(how)
+        if how == "value" and lines[row]:
+            lines[row][draw(st.integers(0, len(lines[row]) - 1))] = draw(st.sampled_from(ODD_TEXTS))
+        elif how == "drop" and lines[row]:
+            del lines[row][-1]
+        elif how == "add":
+            lines[row].append(draw(st.sampled_from(ODD_TEXTS)))
+        elif how == "twice":
+            lines.append(list(lines[row]))
+        elif how == "name":
+            lines[0].append(draw(st.sampled_from(NAMES)))
+    text = io.StringIO()
+    quoting: Literal[0, 1] = 1 if draw(st.booleans()) else 0  # every value in quotes, or where it needs them
+    csv.writer(text, quoting=quoting, lineterminator=draw(st.sampled_from(("\n", "\r\n")))).writerows(lines)
+    content = text.getvalue().encode(draw(st.sampled_from(("utf-8",) * 6 + ("utf-8-sig", "utf-16"))))
+    if draw(st.integers(0, 9)) == 5:
+        content = draw(byte_changes(content))
+        changed.append("bytes")
+    return Case(_release("log.csv", *_counted(draw)), {"log.csv": content}, (0, 2), "out.json", tuple(changed))
+
+
+@st.composite
+def parquet_events(draw: st.DrawFn) -> Case:
+    """Parquet files of any types and names; some with damaged bytes."""
+    table, changed = draw(event_tables())
+    sink = pa.BufferOutputStream()
+    try:
+        pa.parquet.write_table(table, sink, compression=draw(st.sampled_from(("none", "snappy", "zstd"))))
+        content = bytes(sink.getvalue().to_pybytes())
+    except pa.ArrowException:  # a type that Parquet has not
+        content = b"PAR1"
+    if draw(st.integers(0, 9)) == 5:
+        content, changed = draw(byte_changes(content)), (*changed, "bytes")
+    files = {"log/a.parquet": content}
+    if draw(st.integers(0, 9)) == 5:
+        other = pa.BufferOutputStream()
+        pa.parquet.write_table(pa.table({"who": ["ann"], "at": [datetime.date(2013, 1, 2)], "times": [1]}), other)
+        files["log/b.parquet"] = bytes(other.getvalue().to_pybytes())
+    return Case(_release("log", *_counted(draw)), files, (0, 2), "out.json", changed)
+
+
+def _made(suffix: str, make: Callable[[Path], None]) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"made{suffix}"
+        make(path)
+        return path.read_bytes()
+
+
+@st.composite
+def sqlite_events(draw: st.DrawFn) -> Case:
+    """SQLite files: any value in any column, odd table and column names, damaged pages."""
+    affinity = draw(st.sampled_from(("", "TEXT", "TEXT", "TEXT", "INTEGER", "BLOB", "NUMERIC", "REAL")))
+    rows: list[list[Any]] = [[who, at.isoformat(" ", "seconds"), n] for who, at, n in draw(_ROWS)]
+    values = [*ODD_TEXTS, None, 0, -1, 2**62, 1.5, b"\xff\x00", "2013-01-03"]
+    changed = draw(st.sampled_from((0, 0, 1, 2))) if rows else 0
+    for _ in range(changed):
+        rows[draw(st.integers(0, len(rows) - 1))][draw(st.integers(0, 2))] = draw(st.sampled_from(values))
+    table = draw(st.sampled_from(("log", "log", "a.b", "[/b]", 'q"q', "日本", "a'b")))
+
+    def make(path: Path) -> None:
+        name = '"' + table.replace('"', '""') + '"'
+        with sqlite3.connect(path) as connection:
+            connection.execute(f"CREATE TABLE {name} (who {affinity}, at TEXT, times INTEGER)")
+            connection.executemany(f"INSERT INTO {name} VALUES (?, ?, ?)", rows)
+        connection.close()
+
+    content = _made(".sqlite", make)
+    bytes_too = draw(st.integers(0, 7)) == 5
+    if bytes_too:
+        content = draw(byte_changes(content, most=20))
+    more = ("--table", draw(st.sampled_from((*(table,) * 20, *NAMES)))) if draw(st.integers(0, 2)) == 1 else ()
+    arguments = _release("log.sqlite", *more, *_counted(draw))
+    return Case(arguments, {"log.sqlite": content}, (0, 2), "out.json", (f"{changed} values", f"bytes: {bytes_too}"))
+
+
+@st.composite
+def duckdb_events(draw: st.DrawFn) -> Case:
+    """DuckDB files with tables of any types, views, damaged blocks."""
+    table, changed = draw(event_tables())
+    view = draw(st.sampled_from((None, None, "SELECT * FROM log", "SELECT who, at, 1 / 0 AS times FROM log")))
+
+    def make(path: Path) -> None:
+        with duckdb.connect(str(path)) as connection:
+            connection.register("given", table)
+            connection.execute("CREATE TABLE log AS SELECT * FROM given")
+            if view:
+                connection.execute(f"CREATE VIEW seen AS {view}")
+
+    try:
+        content = _made(".duckdb", make)
+    except duckdb.Error:  # two columns of one name, or a name or type that it has not
+        table, view, changed = pa.table({"who": ["ann"], "at": [datetime.date(2013, 1, 2)], "times": [1]}), None, ()
+        content = _made(".duckdb", make)
+    if draw(st.integers(0, 9)) == 5:
+        content, changed = draw(byte_changes(content, most=20)), (*changed, "bytes")
+    more = ("--table", "seen" if view else "log")
+    return Case(_release("log.duckdb", *more, *_counted(draw)), {"log.duckdb": content}, (0, 1, 2), "out.json", changed)
+
+
+@st.composite
+def frames(draw: st.DrawFn) -> Case:
+    """Data frames and Arrow tables, handed to the Python interface."""
+    table, changed = draw(event_tables())
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    kind = draw(st.sampled_from(("arrow", "pandas", "polars")))
+    return Case(("@frame", kind, *_counted(draw)), {"frame": bytes(sink.getvalue().to_pybytes())}, changed=changed)
+
+
+# --- Releases -------------------------------------------------------------------------------------------------------
+
+
+def _run(*arguments: str) -> None:
+    result = CliRunner().invoke(main, list(arguments), catch_exceptions=False)
+    assert result.exit_code == 0, result.stderr
+
+
+@cache
+def _valid_release() -> tuple[pa.Table, dict[str, Any]]:
+    with tempfile.TemporaryDirectory() as folder:
+        log, out = Path(folder) / "log.csv", Path(folder) / "out.parquet"
+        log.write_text("who,at\nann,2013-01-02\nbob,2013-01-03\n")
+        asked = ("--window", "rolling:3", "--window", "any:2", "--at-least", "1", "--exactly", "2")
+        _run("release", str(log), *COLUMNS, *RANGE, *asked, "--unit", "event", "--rho", "1", "-o", str(out))
+        read = release_files.read(out, 1)
+        return read.table, read.metadata
+
+
+@st.composite
+def releases(draw: st.DrawFn) -> Case:
+    """Release files of every format whose metadata or rows were changed before they were written, or bytes after."""
+    table, metadata = _valid_release()
+    changed: list[str] = []
+    for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
+        if draw(st.integers(0, 2)):
+            metadata, how = draw(tree_changes(metadata))
+        else:
+            table, how = draw(table_changes(table))
+        changed.append(how)
+    ending = draw(st.sampled_from((".parquet", ".csv", ".json")))
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            release_files.write(table, metadata, Path(folder) / f"given{ending}", force=False)
+        except Exception as error:  # what our own writer cannot write, another may have written
+            changed.append(f"unwritable: {type(error).__name__}")
+            ending, described = ".parquet", {release_files.KEY: as_json(metadata)}
+            pa.parquet.write_table(table.replace_schema_metadata(described), Path(folder) / "given.parquet")
+        files = {path.name: path.read_bytes() for path in Path(folder).iterdir()}
+    if draw(st.integers(0, 9)) == 5:
+        name = draw(st.sampled_from(sorted(files)))
+        files[name] = draw(byte_changes(files[name]))
+        changed.append("bytes")
+    reader = draw(st.sampled_from((*(("@load",),) * 7, ("report", "-o", "page.html"))))
+    return Case((reader[0], f"given{ending}", *reader[1:]), files, (0, 2), "page.html", tuple(changed))
+
+
+@st.composite
+def json_releases(draw: st.DrawFn) -> Case:
+    """A JSON release changed as a tree: rows too, without the checks of a writer."""
+    table, metadata = _valid_release()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "given.json"
+        release_files.write(table, metadata, path, force=False)
+        tree: Any = json.loads(path.read_text())
+    changed = []
+    if draw(st.booleans()):
+        # As older versions wrote them, so that what is changed gets past the comparison.
+        del tree["metadata"]["checksum"]
+        changed.append("no checksum")
+    for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
+        part = draw(st.sampled_from(("metadata",) * 5 + ("rows",) * 4 + (None,)))
+        if part is None or not (isinstance(tree, dict) and isinstance(tree.get(part), (dict, list)) and tree[part]):
+            break
+        tree[part], how = draw(tree_changes(tree[part]))
+        changed.append(f"{part}{how}")
+    if draw(st.integers(0, 15)) == 7:
+        tree, how = draw(tree_changes(tree))
+        changed.append(how)
+    return Case(("@load", "given.json"), {"given.json": as_json(tree)}, (0, 2), None, tuple(changed))
+
+
+# --- States and ledgers ---------------------------------------------------------------------------------------------
+
+_STREAM = ("--item", "who", "--time", "at", "--start", "2013-01-01", "--window", "rolling:3", "--unit", "event")
+
+
+@cache
+def _valid_state() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        state, log = str(Path(folder) / "state"), Path(folder) / "log.csv"
+        log.write_text("who,at\nann,2013-01-02\nbob,2013-01-03\n")
+        _run("stream", "create", state, *_STREAM, "--rho", "1")
+        _run("stream", "advance", state, str(log), "--through", "2013-01-04", "-o", str(Path(folder) / "o.json"))
+        return Path(state).read_bytes()
+
+
+@st.composite
+def states(draw: st.DrawFn) -> Case:
+    """Stream states with damaged bytes, or with values of their own tables changed."""
+    content, changed = _valid_state(), []
+    how = draw(st.sampled_from(("none",) * 5 + ("bytes", "rows", "rows", "rows")))
+    if how == "bytes":
+        content = draw(byte_changes(content, most=40))
+    elif how == "rows":
+        content, what = draw(_duckdb_changes(content))
+        changed.append(what)
+    commands = (
+        ("stream", "show", "state"),
+        ("stream", "show", "state", "-o", "out.json"),
+        ("stream", "advance", "state", "--empty", "--through", "2013-01-06"),
+        ("stream", "advance", "state", "--empty", "--through", "2013-01-04"),
+    )
+    return Case(draw(st.sampled_from(commands)), {"state": content}, (0, 1, 2), None, (how, *changed))
+
+
+@st.composite
+def _duckdb_changes(draw: st.DrawFn, content: bytes) -> tuple[bytes, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state"
+        path.write_bytes(content)
+        connection = duckdb.connect(str(path))
+        places = connection.execute(
+            "SELECT schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY ALL"
+        ).fetchall()
+        schema, table, column = draw(st.sampled_from(places))
+        where = f'"{schema}"."{table}"'
+        value = draw(
+            st.sampled_from(("NULL", "0", "-1", "9223372036854775807", "''", "'x'", "'[]'", "'{}'", "'\\xFF'"))
+        )
+        sql = draw(
+            st.sampled_from(
+                (
+                    f'UPDATE {where} SET "{column}" = {value}',
+                    f'UPDATE {where} SET "{column}" = {value}',
+                    f"DELETE FROM {where}",
+                    f"DROP TABLE {where}",
+                    f'ALTER TABLE {where} DROP COLUMN "{column}"',
+                    f"INSERT INTO {where} SELECT * FROM {where}",
+                )
+            )
+        )
+        try:
+            connection.execute(sql)
+        except duckdb.Error:
+            sql = f"refused: {sql}"
+        connection.close()
+        return path.read_bytes(), sql
+
+
+@cache
+def _valid_ledger() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger, log = str(Path(folder) / "ledger"), Path(folder) / "log.csv"
+        log.write_text("who,at\nann,2013-01-02\nbob,2013-01-03\n")
+        _run("ledger", "create", ledger, "--dataset", "log", "--unit", "event", "--epsilon", "5")
+        spend = (*COLUMNS, *RANGE, *PLAN, "--ledger", ledger, "--dataset", "log")
+        _run("release", str(log), *spend, "-o", str(Path(folder) / "out.json"))
+        return Path(ledger).read_bytes()
+
+
+@st.composite
+def ledgers(draw: st.DrawFn) -> Case:
+    """Ledgers with damaged bytes, or with values of their own tables changed."""
+    content, changed = _valid_ledger(), ""
+    how = draw(st.sampled_from(("none",) * 4 + ("bytes", "rows", "rows", "rows")))
+    if how == "bytes":
+        content = draw(byte_changes(content, most=10))
+    elif how == "rows":
+        content, changed = draw(_sqlite_changes(content))
+    spend = ("--ledger", "ledger", "--dataset", "log")
+    commands = (
+        ("ledger", "show", "ledger"),
+        ("ledger", "show", "ledger", "--json"),
+        _release("log.csv", *spend),
+        ("stream", "create", "state", *_STREAM, "--epsilon", "1", *spend),
+        ("ledger", "create", "ledger", "--dataset", draw(st.sampled_from(NAMES)), "--unit", "item", "--rho", "1"),
+    )
+    log = b"who,at\nann,2013-01-02\nbob,2013-01-03\n"
+    files = {"ledger": content, "log.csv": log}
+    return Case(draw(st.sampled_from(commands)), files, (0, 1, 2), "out.json", (how, changed))
+
+
+@st.composite
+def _sqlite_changes(draw: st.DrawFn, content: bytes) -> tuple[bytes, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger"
+        path.write_bytes(content)
+        connection = sqlite3.connect(path)
+        tables = sorted(name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"))
+        table = draw(st.sampled_from(tables))
+        columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
+        column = draw(st.sampled_from(columns))
+        value = draw(st.sampled_from((None, 0, -1, 2**62, 1.5, "", "x", "[]", "{}", "[/b]", b"\xff", "nan", "1/0")))
+        how = draw(st.sampled_from(("update", "update", "update", "delete", "drop")))
+        try:
+            if how == "update":
+                connection.execute(f'UPDATE "{table}" SET "{column}" = ?', (value,))
+            else:
+                connection.execute(f'DELETE FROM "{table}"' if how == "delete" else f'DROP TABLE "{table}"')
+            connection.commit()
+        except sqlite3.Error:
+            how = f"refused: {how}"
+        connection.close()
+        return path.read_bytes(), f"{how} {table}.{column} = {value!r}"
+
+
+# --- Command lines --------------------------------------------------------------------------------------------------
+
+_NUMBERS = (
+    *("0", "-1", "1", "2", "3", "7", "1e300", "1e-300", "nan", "inf", "-inf", "5e-324", "1e-17", "0.5", "9" * 19),
+    *("9" * 400, "9" * 5000, "9223372036854775807", "9223372036854775808", "1_0", "١", "", " 1", "+1", "0x1", "1e6"),
+)
+_WINDOWS = (
+    *("cumulative", "rolling:3", "rolling:1", "any", "any:2", "fixed:2", "rolling:0", "rolling:", "any:-1", "any:x"),
+    *(f"rolling:{'9' * 30}", f"any:{'9' * 5000}", "rolling:٣", "[/b]", "", " rolling:3 ", "rolling:3:3", "CUMULATIVE"),
+)
+_UNITS = ("event", "item", "item-add-remove", "item-per:2", f"item-per:{'9' * 5000}", "item-per:0", "[/b]", "")
+_OPTIONS: dict[str, tuple[str, ...]] = {
+    "--window": _WINDOWS,
+    "--unit": _UNITS,
+    "--epsilon": _NUMBERS,
+    "--delta": _NUMBERS,
+    "--rho": _NUMBERS,
+    "--steps": _NUMBERS,
+    "--at-least": _NUMBERS,
+    "--exactly": _NUMBERS,
+    "--confidence": _NUMBERS,
+    "--max-draws": _NUMBERS,
+    "--weights": (*_NUMBERS, "1,1", "1,,1", ","),
+    "--criterion": ("rms", "max", "[/b]"),
+    "--strategy": ("auto", "direct", "filter", "tree", "paper", "[/b]", ""),
+    "--start": (*ODD_TEXTS, "2013-01-01"),
+    "--end": (*ODD_TEXTS, "2013-01-08"),
+    "--step": ("1d", "1mo", "7", "0d", "9" * 5000, "9" * 5000 + "d", "١d", "1y", "", "24h", "1s"),
+    "--time-zone": ("UTC", "Asia/Kolkata", "../etc/passwd", "[/b]", "", "a" * 300, "/etc/localtime"),
+    "--memory-limit": ("1GB", "9" * 30 + "GB", "0GB", "[/b]", "-1GB", "1KB"),
+    "--item": NAMES,
+    "--time": NAMES,
+    "--count": NAMES,
+    "--dataset": NAMES,
+    "--ledger": ("ledger", "/", ".", "[/b]", "~nouser/x", "no/such"),
+    "-o": ("out.json", "out.csv", "[/b].json", "/", ".", "", "~nouser/x.csv", "x" * 300 + ".json", "out.json/x.json"),
+    "--target-std": _NUMBERS,
+    "--horizon": _NUMBERS,
+    "--through": (*ODD_TEXTS, "2013-01-06"),
+    "--k": _NUMBERS,
+}
+_PLANNED = ("--window", "rolling:3", "--unit", "event", "--epsilon", "1")
+_LINES: tuple[tuple[str, ...], ...] = (
+    ("plan", *_PLANNED, "--steps", "9"),
+    ("plan", *_PLANNED, "--start", "2013-01-01", "--end", "2013-01-08", "--json"),
+    ("plan", "--window", "any:3", "--unit", "item", "--rho", "1", "--steps", "9"),
+    ("plan", "--window", "rolling:3", "--unit", "event", "--target-std", "5", "--steps", "9"),
+    ("plan", *_PLANNED, "--stream"),
+    (*_release("log.csv"), "--memory-limit", "1GB"),
+    ("stream", "create", "state", *_STREAM, "--rho", "1"),
+    ("ledger", "create", "ledger", "--dataset", "log", "--unit", "event", "--epsilon", "1"),
+    ("theory", "table", "--steps", "6", "--window", "3", "--epsilon", "1"),
+    (*_release("log.csv"), "--count", "times", "--confidence", "0.9"),
+)
+
+
+@st.composite
+def lines(draw: st.DrawFn) -> Case:
+    """Command lines with other values, without some words, with others twice."""
+    words = list(draw(st.sampled_from(_LINES)))
+    changed = []
+    for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
+        named = [i for i, word in enumerate(words[:-1]) if word in _OPTIONS]
+        how = draw(st.sampled_from(("value", "value", "value", "value", "option", "drop", "place")))
+        if how == "value" and named:
+            place = draw(st.sampled_from(named))
+            words[place + 1] = draw(st.sampled_from(_OPTIONS[words[place]]))
+        elif how == "option":
+            option = draw(st.sampled_from(sorted(_OPTIONS)))
+            words += [option, draw(st.sampled_from(_OPTIONS[option]))]
+        elif how == "drop":
+            del words[draw(st.integers(0, len(words) - 1))]
+        elif how == "place":
+            place = draw(st.integers(1, len(words) - 1))
+            words[place] = draw(st.sampled_from((*NAMES, *_NUMBERS, "/", ".", "log.csv", "~nouser/x.csv")))
+        changed.append(how)
+    log = b"who,at,times\nann,2013-01-02,1\nbob,2013-01-03,2\n"
+    return Case(tuple(words), {"log.csv": log}, (0, 2), None, tuple(changed))
+
+
+READERS: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
+    "csv": csv_events,
+    "parquet": parquet_events,
+    "sqlite": sqlite_events,
+    "duckdb": duckdb_events,
+    "frames": frames,
+    "releases": releases,
+    "json-releases": json_releases,
+    "states": states,
+    "ledgers": ledgers,
+    "lines": lines,
+}

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import hashlib
-import importlib
 import os
 import random
 import select
 import shutil
 import signal
-import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Callable, Iterable
 from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from dpwindows import kernel
-from dpwindows.accounting import LAPLACE
 from tests.simulator import workload
 from tests.simulator.disk import Disk
 from tests.simulator.invariants import Witness
@@ -58,7 +54,7 @@ class Outcome:
 
 
 class Simulator:
-    """A folder in memory, a log, and processes forked from this one, which must have no threads."""
+    """A folder in memory, a log, and processes forked from this one."""
 
     def __init__(self, plant: Callable[[], None] = lambda: None) -> None:
         shared = Path("/dev/shm")
@@ -86,7 +82,7 @@ class Simulator:
             SimulatorError: the simulator does not work.
         """
         if not self._ready:
-            self._import_everything()
+            self._get_ready()
         self.disk, self.witness = self._begin(schedule.before)
         self._dice = random.Random(f"disk {schedule.seed}")
         self._seed, self._runs, self._digest = schedule.seed, 0, hashlib.sha256()
@@ -223,6 +219,8 @@ class Simulator:
                 control.begin()
                 workload.live(self.root, process.verbs, process.keep, self._plant)
                 status = 0
+            except BaseException:
+                traceback.print_exc()
             finally:
                 os._exit(status)
         os.close(ours[1])
@@ -251,28 +249,13 @@ class Simulator:
         witness.endings.clear()
         return disk, witness
 
-    def _import_everything(self) -> None:
-        """Import what processes import while they run, as one of them tells, so that no later one has to."""
-        workload.stream_plan()
-        for request in (0, 1):
-            workload.release_plan(request)
-        reading, writing = os.pipe()
-        if os.fork() == 0:
-            verbs = [Verb("ledger"), Verb("create", ledger=True), Verb("advance", step=1, output="a.csv")]
-            verbs += [Verb("release", ledger=True, output=name) for name in ("b.json", "c.parquet")]
-            control = self._controls[0]
-            control.set(self.root, self._log, 0, clock=Clock(0))
-            control.begin()
-            workload.live(self.root, verbs, False, lambda: None)
-            os.write(writing, "\n".join(sys.modules).encode())
-            os._exit(0)
-        os.close(writing)
-        with os.fdopen(reading) as names:
-            for name in names.read().split():
-                with contextlib.suppress(ImportError):
-                    importlib.import_module(name)
-        os.wait()
-        kernel.draw_noise(LAPLACE, 2.0, 1)
+    def _get_ready(self) -> None:
+        """Do everything once, in a folder of its own: what is loaded and worked out now is there in every child.
+
+        The engines end their threads with their connections. Those that stay are allocators' and Arrow's, which know
+        of forks.
+        """
+        workload.rehearse(self.scratch)
         gc.collect()
         gc.freeze()
         self._ready = True

@@ -19,6 +19,7 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
+_LIBRARY = ctypes.PyDLL(None)
 SOURCE = Path(__file__).with_name("shim.c")
 
 
@@ -156,12 +157,12 @@ class Control:
 
     def begin(self) -> None:
         """In a child: from here on everything is seen."""
-        ctypes.PyDLL(None).dpsim_begin(ctypes.c_void_p(ctypes.addressof(self._block)))
+        _LIBRARY.dpsim_begin(ctypes.c_void_p(ctypes.addressof(self._block)))
 
 
 def note(text: bytes) -> None:
     """In a child: enter into the log that this was said now. It is an operation like any other."""
-    ctypes.PyDLL(None).dpsim_note(text, ctypes.c_size_t(len(text)))
+    _LIBRARY.dpsim_note(text, ctypes.c_size_t(len(text)))
 
 
 class Record(NamedTuple):
@@ -221,4 +222,4 @@ def build() -> Path:
 
 def loaded() -> bool:
     """Whether this process was started with the library."""
-    return hasattr(ctypes.PyDLL(None), "dpsim_begin")
+    return hasattr(_LIBRARY, "dpsim_begin")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -19,7 +20,8 @@ import numpy as np
 import pyarrow as pa
 
 import dpwindows as dw
-from dpwindows import kernel, ledger, ledger_store, release_files
+from dpwindows import kernel, ledger, ledger_store, release, release_files
+from dpwindows.continual import closing
 from dpwindows.continual.stream import Stream
 from dpwindows.errors import EngineError, InputError
 from dpwindows.release import Release, run_plan
@@ -112,6 +114,22 @@ def live(root: Path, verbs: Iterable[Verb], keep: bool, plant: Callable[[], None
         tell("ends", verb=number, ending=ending, message=message)
     ending, message = _ending(work.close)
     tell("done", ending=ending, message=message)
+
+
+def rehearse(folder: Path) -> None:
+    """Do every verb once, unseen, so that a child has nothing left to load."""
+    closing.library_versions = release.library_versions = cache(release.library_versions)
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        (Path(place) / OUT).mkdir()
+        work = _Work(Path(place), keep=False)
+        verbs = [Verb("ledger"), Verb("create", ledger=True), Verb("create", "bare")]
+        verbs += [Verb("advance", step=step, output=f"{step}.json") for step in range(1, HORIZON + 1)]
+        verbs += [Verb("show"), Verb("release", ledger=True, output="a.csv")]
+        verbs += [Verb("release", ledger=True, request=1, log=1, output="b.parquet")]
+        for verb in verbs:
+            ending = work.do(verb)
+            if ending[0] != "ok":
+                raise RuntimeError(f"{verb} does not work: {ending}")
 
 
 def _noise(law: str, scale: float, count: int, progress: Any = None) -> np.ndarray:

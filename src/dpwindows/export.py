@@ -66,7 +66,7 @@ def export_plan(plan: Plan, path: Path, *, force: bool = False) -> None:
     }
     content = io.BytesIO()
     np.savez_compressed(content, description=np.array(json.dumps(description)), **arrays)
-    release_files.write_bytes(content.getvalue(), path)
+    release_files.write_bytes(content.getvalue(), path, force=force)
 
 
 def _describe(allotment: Allotment) -> dict[str, Any]:

@@ -41,7 +41,17 @@ from dpwindows import ledger_store
 from dpwindows.errors import InputError, StateBehindLedgerError
 from dpwindows.ledger_book import Book
 from dpwindows.ledger_request import Request, canonical, require_unit
-from dpwindows.ledger_rows import damaged, digest_of, read_book, record, require_seal, seal_of, secret_of
+from dpwindows.ledger_rows import (
+    damaged,
+    digest_of,
+    read_book,
+    record,
+    require_seal,
+    seal_dataset,
+    seal_of,
+    secret_of,
+    writing,
+)
 from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
 
 if TYPE_CHECKING:
@@ -91,15 +101,15 @@ class Ledger:
             {"unit": unit.name, "budget": budget.to_dict(), "singleton": bool(singleton), "created": _now()}
         )
         ledger_store.create_file(ledger.path)
-        with ledger_store.writing(ledger.path) as connection:
+        with writing(ledger.path) as connection:
             if connection.execute("SELECT 1 FROM datasets WHERE name = ?", (dataset,)).fetchone():
                 raise InputError(
                     f"the ledger {str(path)!r} has a dataset {dataset!r} already, and a total is set once: "
                     "name another dataset"
                 )
             secret = secrets.token_bytes(32)
-            seal = seal_of(secret, dataset, facts, 0, "")
-            connection.execute("INSERT INTO datasets VALUES (?, ?, ?, 0, '', ?)", (dataset, facts, secret, seal))
+            connection.execute("INSERT INTO datasets VALUES (?, ?, ?, 0, '', '')", (dataset, facts, secret))
+            seal_dataset(connection, dataset)
         return ledger
 
     @classmethod
@@ -107,10 +117,11 @@ class Ledger:
         """A dataset of an existing ledger.
 
         Raises:
-            InputError: there is no such file or dataset, or the file is no ledger or damaged.
-            EngineError: the file is locked or cannot be read.
+            InputError: there is no such file or dataset, the file is no ledger, or others may write it.
+            EngineError: the file is damaged, locked or cannot be read.
         """
         ledger = cls(Path(path), _checked_name(dataset))
+        ledger_store.require_trusted(ledger.path)
         ledger.book()
         return ledger
 
@@ -149,7 +160,7 @@ class Ledger:
         """
         if (request.kind == "stream") != (state is not None):
             raise InputError(f"a stream is recorded with the id of its state, and a release without, got {state!r}")
-        with ledger_store.writing(self.path) as connection:
+        with writing(self.path) as connection:
             book = read_book(connection, self.path, self.dataset)
             book.require_room(request)
             number = record(connection, self.path, self.dataset, request, state=state, fingerprint=fingerprint)
@@ -163,7 +174,7 @@ class Ledger:
         Raises:
             InputError: this dataset has no such stream.
         """
-        with ledger_store.reading(self.path) as connection:
+        with ledger_store.reading(self.path, to_act=True) as connection:
             return self._position(connection, state)[0]
 
     def advance(self, state: str, known_step: int, known_token: str, new_step: int, new_token: str) -> None:
@@ -187,7 +198,7 @@ class Ledger:
         known, new = Position(known_step, known_token), Position(new_step, new_token)
         if new.step <= known.step or new.token in ("", known.token):
             raise InputError(f"a stream advances to a later step under a new token, got {known} and {new}")
-        with ledger_store.writing(self.path) as connection:
+        with writing(self.path) as connection:
             found, before = self._position(connection, state)
             if (before, found) == (known, new):
                 return
@@ -215,11 +226,12 @@ class Ledger:
             return found.fetchone() is not None
 
     def stored(self, request: Request, fingerprint: str) -> bytes | None:
-        """The stored release of the same request on the same data, None if there is none."""
-        with ledger_store.reading(self.path) as connection:
+        """The stored release of the same request on the same data, None if there is none; it is on disk."""
+        with ledger_store.reading(self.path, to_act=True) as connection:
             read_book(connection, self.path, self.dataset)
+            # Without the index: no seal covers it, and a damaged one could hide a release, to be paid for again.
             row = connection.execute(
-                """SELECT digest, content FROM entries JOIN releases ON releases.entry = entries.id
+                """SELECT digest, content FROM entries NOT INDEXED JOIN releases ON releases.entry = entries.id
                 WHERE dataset = ? AND request_key = ? AND fingerprint = ? ORDER BY number DESC LIMIT 1""",
                 (self.dataset, request.key, fingerprint),
             ).fetchone()
@@ -237,7 +249,7 @@ class Ledger:
             InputError: the entry is not there, or has its release already.
             EngineError: the file is locked or cannot be written.
         """
-        with ledger_store.writing(self.path) as connection:
+        with writing(self.path) as connection:
             found = connection.execute(
                 "SELECT id, facts FROM entries WHERE dataset = ? AND number = ?", (self.dataset, number)
             ).fetchone()
@@ -249,6 +261,7 @@ class Ledger:
             seal = seal_of(secret_of(connection, self.path, self.dataset), number, release_id, digest)
             row = (found[0], release_id, digest, seal, content)
             connection.execute("INSERT INTO releases VALUES (?, ?, ?, ?, ?)", row)
+            seal_dataset(connection, self.dataset)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
@@ -263,7 +276,6 @@ class Ledger:
     def _begin(self, connection: sqlite3.Connection, state: str, token: str) -> None:
         if connection.execute("SELECT 1 FROM positions WHERE state = ?", (state,)).fetchone():
             raise InputError(f"stream {state!r} is on record already: a state is paid for once")
-        connection.execute("INSERT INTO positions VALUES (?, ?, 0, '', 0, '', '')", (state, self.dataset))
         self._set_position(connection, state, Position(0, token), Position(0, ""))
 
     def _position(self, connection: sqlite3.Connection, state: str) -> tuple[Position, Position]:
@@ -281,15 +293,18 @@ class Ledger:
     def _set_position(self, connection: sqlite3.Connection, state: str, new: Position, known: Position) -> None:
         seal = seal_of(secret_of(connection, self.path, self.dataset), state, *new, *known)
         connection.execute(
-            "UPDATE positions SET step = ?, token = ?, known_step = ?, known_token = ?, seal = ? WHERE state = ?",
-            (*new, *known, seal, state),
+            "INSERT OR REPLACE INTO positions VALUES (?, ?, ?, ?, ?, ?, ?)", (state, self.dataset, *new, *known, seal)
         )
+        seal_dataset(connection, self.dataset)
 
 
 def datasets(path: str | Path) -> list[str]:
     """The names of the datasets in a ledger file, in order."""
     with ledger_store.reading(Path(path)) as connection:
-        return [name for (name,) in connection.execute("SELECT name FROM datasets ORDER BY name")]
+        names = [name for (name,) in connection.execute("SELECT name FROM datasets NOT INDEXED ORDER BY name")]
+    if not all(isinstance(name, str) for name in names):
+        raise damaged(Path(path))
+    return names
 
 
 def _checked_name(dataset: str) -> str:

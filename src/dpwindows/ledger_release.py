@@ -6,9 +6,19 @@ The order of things is what the guarantee rests on:
    the data must be read to see whether they are the same);
 2. the exact answers are counted, and under the ledger's turn, which one process holds at a time,
 3. the stored release of the same request on the same answers is returned, if there is one; or else
-4. the budget is spent, durably; then noise is drawn; then the release is stored; then it is returned.
+4. the budget is spent, then noise is drawn, then the release is stored, then it is returned.
 
-A crash after 4 began loses the budget, and the numbers it paid for were seen by nobody.
+**Durable before visible.** Each of spending and storing is on disk when it returns, and so is a stored release before
+it is returned (`ledger_store.reading`): whatever anybody sees can be had again after a loss of power, to the last bit.
+A crash after 4 began loses at most the budget; the numbers it paid for were seen by nobody.
+
+**Of two processes with the same request at once** one draws; the other waits for its turn and finds what was stored.
+
+**Exit 2 means that nothing was spent.** An `InputError` leaves this module from steps 1 to 3 and from a refusal to
+spend; whatever goes wrong after the budget was recorded is an `EngineError` that says so.
+
+Whoever writes the release to a file claims the file's name before step 1 and writes after step 4: the same command
+writes it again if that fails.
 """
 
 from __future__ import annotations
@@ -18,7 +28,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dpwindows import release_files
-from dpwindows.errors import EngineError
+from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger import Ledger
 from dpwindows.ledger_request import Request
 from dpwindows.release import FORMAT, Release
@@ -63,11 +73,11 @@ def release_once(
         if found is not None:
             return Outcome(_parsed(found), stored=True)
         number = ledger.spend(request, fingerprint=fingerprint)
-        release = draw(answers, {"ledger": {"dataset": ledger.dataset, "entry": number}})
-        content = release_files.to_bytes(release.table, release.metadata)
         try:
+            release = draw(answers, {"ledger": {"dataset": ledger.dataset, "entry": number}})
+            content = release_files.to_bytes(release.table, release.metadata)
             ledger.store(number, release.metadata["release_id"], content)
-        except EngineError as error:
+        except (InputError, EngineError) as error:
             raise EngineError(
                 f"{error}. The budget of entry {number} is spent, the numbers drawn for it were discarded and nothing "
                 "was published"

@@ -1,7 +1,8 @@
 """The rows of a ledger file: read with every seal checked, written with a new one.
 
-A seal is a keyed hash over all values of a row; that of an entry goes over the seal of the entry before it as well, and
-that of a dataset over the last entry's, so that none can be changed, moved or left out unnoticed.
+A seal is a keyed hash over all values of a row. That of an entry goes over the seal of the entry before it as well;
+that of a dataset over the last entry's, and over the seals of all its stored releases and positions of streams. So no
+row can be changed, moved, left out or put back to what it was before, unless the whole file is.
 """
 
 from __future__ import annotations
@@ -10,11 +11,55 @@ import hashlib
 import hmac
 import json
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from dpwindows.errors import InputError
+from dpwindows import ledger_store
+from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger_book import Book, Entry, budget_of, new_facts
 from dpwindows.ledger_request import Request, canonical
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[sqlite3.Connection]:
+    """One transaction that may write, as `ledger_store.writing`; a ledger of an older version becomes one of this.
+
+    Whoever changes rows ends with `seal_dataset`.
+    """
+    with ledger_store.writing(path) as connection:
+        if ledger_store.version_of(connection) < ledger_store.VERSION:
+            names = [name for (name,) in connection.execute("SELECT name FROM datasets")]
+            for name in names:
+                read_book(connection, path, name)
+            connection.execute(f"PRAGMA user_version = {ledger_store.VERSION}")
+            for name in names:
+                seal_dataset(connection, name)
+        yield connection
+
+
+def seal_dataset(connection: sqlite3.Connection, dataset: str) -> None:
+    """Seal a dataset as its rows are now, at the end of every change; it was checked before."""
+    facts, secret, count, last_seal = connection.execute(
+        "SELECT facts, secret, entries, last_seal FROM datasets WHERE name = ?", (dataset,)
+    ).fetchone()
+    seal = seal_of(secret, dataset, facts, count, last_seal, *_held(connection, dataset))
+    connection.execute("UPDATE datasets SET seal = ? WHERE name = ?", (seal, dataset))
+
+
+def _held(connection: sqlite3.Connection, dataset: str) -> list[str | int | None]:
+    """What a dataset's seal covers beside its own row and its entries: the releases and positions that it has."""
+    if ledger_store.version_of(connection) == 1:
+        return []
+    releases = connection.execute(
+        """SELECT number, releases.seal FROM releases JOIN entries ON entries.id = releases.entry
+        WHERE dataset = ? ORDER BY number""",
+        (dataset,),
+    ).fetchall()
+    positions = connection.execute(
+        "SELECT state, seal FROM positions WHERE dataset = ? ORDER BY state", (dataset,)
+    ).fetchall()
+    return [len(releases), len(positions), *(value for row in (*releases, *positions) for value in row)]
 
 
 def read_book(connection: sqlite3.Connection, path: Path, dataset: str) -> Book:
@@ -75,7 +120,7 @@ def record(
     fingerprint: str | None,
 ) -> int:
     """Write an entry, and its number and seal into the dataset; returns the number."""
-    facts, secret, count, last_seal = _dataset_row(connection, path, dataset)
+    _, secret, count, last_seal = _dataset_row(connection, path, dataset)
     number = count + 1
     kept = canonical(new_facts(request))
     seal = seal_of(secret, last_seal, dataset, number, request.key, fingerprint, state, kept)
@@ -83,10 +128,8 @@ def record(
         "INSERT INTO entries (dataset, number, request_key, fingerprint, state, facts, seal) VALUES (?,?,?,?,?,?,?)",
         (dataset, number, request.key, fingerprint, state, kept, seal),
     )
-    connection.execute(
-        "UPDATE datasets SET entries = ?, last_seal = ?, seal = ? WHERE name = ?",
-        (number, seal, seal_of(secret, dataset, facts, number, seal), dataset),
-    )
+    connection.execute("UPDATE datasets SET entries = ?, last_seal = ? WHERE name = ?", (number, seal, dataset))
+    seal_dataset(connection, dataset)
     return number
 
 
@@ -96,13 +139,16 @@ def _dataset_row(connection: sqlite3.Connection, path: Path, dataset: str) -> tu
         "SELECT facts, secret, entries, last_seal, seal FROM datasets WHERE name = ?", (dataset,)
     ).fetchone()
     if row is None:
-        known = [repr(name) for (name,) in connection.execute("SELECT name FROM datasets ORDER BY name LIMIT 20")]
+        names = [name for (name,) in connection.execute("SELECT name FROM datasets NOT INDEXED ORDER BY name")]
+        if dataset in names or not all(isinstance(name, str) for name in names):
+            raise damaged(path)
+        known = [repr(name) for name in names[:20]]
         raise InputError(
             f"the ledger {str(path)!r} has no dataset {dataset!r}; it has {', '.join(known) or 'none'}: "
             "make one with 'dpwindows ledger create'"
         )
     facts, secret, count, last_seal, seal = row
-    require_seal(path, seal, secret, dataset, facts, count, last_seal)
+    require_seal(path, seal, secret, dataset, facts, count, last_seal, *_held(connection, dataset))
     return facts, secret, count, last_seal
 
 
@@ -120,7 +166,7 @@ def require_seal(path: Path, seal: str, secret: bytes, *values: str | int | None
     """Check the seal of a row.
 
     Raises:
-        InputError: the row was not written with these values.
+        EngineError: the row was not written with these values.
     """
     try:
         whole = hmac.compare_digest(seal, seal_of(secret, *values))
@@ -131,12 +177,9 @@ def require_seal(path: Path, seal: str, secret: bytes, *values: str | int | None
         raise damaged(path)
 
 
-def damaged(path: Path) -> InputError:
+def damaged(path: Path) -> EngineError:
     """What to say of a file whose rows do not carry their seals."""
-    return InputError(
-        f"the ledger {str(path)!r} is damaged: a record does not carry its seal. Nothing is spent from a ledger that "
-        "cannot be trusted"
-    )
+    return ledger_store.damaged(path, "a record does not carry its seal, or is missing")
 
 
 def digest_of(content: bytes) -> str:

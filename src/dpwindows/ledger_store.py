@@ -7,11 +7,17 @@ file admits one process at a time. SQLite comes with Python.
 when it returns, the file is on disk, and so is the folder's record that the journal is gone. (With `FULL` a journal
 that comes back after a power failure would roll a spend back.) Writers queue up for the lock.
 
-*Private.* The file is created with mode 0600, not made so afterwards, and SQLite gives its journal the same mode.
+*Durable before it is relied upon.* A process that was killed between committing and the sync of the folder leaves a
+record that others can read, and that a power failure could still take back. So whoever acts on a record it did not
+write itself syncs the folder first.
 
-*Ours.* The header carries our mark and the version of the tables; anything else is refused and not touched. Rows are
-sealed with a keyed hash over all their values and the seal of the row before, so that a damaged or edited record is
-noticed. It is no protection against whoever can write the file: the key is in it.
+*Private.* The file is created with mode 0600, not made so afterwards, and SQLite gives its journal the same mode. A
+file that others can write or replace is refused.
+
+*Ours.* The header carries our mark and a version; anything else is refused and not touched. Rows are sealed
+(`ledger_rows`), so that a damaged, edited or missing record is noticed. It is no protection against whoever can write
+the file: the key is in it. *Version 2* has the tables of version 1; a dataset's seal covers more. The first write
+to a ledger of version 1 makes it one of version 2.
 """
 
 from __future__ import annotations
@@ -24,10 +30,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from dpwindows.durable import require_private, sync_folder
 from dpwindows.errors import EngineError, InputError
 
-# "dpwl" in the header's field for the application, and the version of the tables.
-MARK, VERSION = 0x6470776C, 1
+# "dpwl" in the header's field for the application, and the versions that are read; the last one is written.
+MARK, VERSION = 0x6470776C, 2
+_VERSIONS = (1, VERSION)
 # Seconds to wait for another process that writes; a transaction takes milliseconds.
 PATIENCE = 30.0
 
@@ -48,7 +56,6 @@ _TABLES = (
         known_step INTEGER NOT NULL, known_token TEXT NOT NULL, seal TEXT NOT NULL)""",
 )
 _DURABLE = "PRAGMA synchronous = EXTRA"
-_DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
@@ -71,25 +78,50 @@ def create_file(path: Path) -> None:
             connection.execute(f"PRAGMA user_version = {VERSION}")
         _require_ours(connection, path)
         connection.execute("COMMIT")
+    _settle(path)
 
 
 @contextmanager
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
     """One transaction that may write: all of it is durable when the block ends, none of it if the block raises.
 
+    What it finds is durable, too.
+
     Raises:
-        InputError: the file is missing, damaged, or no ledger of this version.
-        EngineError: it is locked or cannot be written.
+        InputError: the file is missing, no ledger of this version, or not private.
+        EngineError: it is damaged, locked, or cannot be written.
     """
+    require_trusted(path)
     with _transaction(path, "BEGIN IMMEDIATE") as connection:
+        _settle(path)
         yield connection
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[sqlite3.Connection]:
-    """One transaction that reads a consistent state; raises as `writing` does."""
+def reading(path: Path, *, to_act: bool = False) -> Iterator[sqlite3.Connection]:
+    """One transaction that reads a consistent state; raises as `writing` does, but anybody's file may be looked at.
+
+    Args:
+        path: the file.
+        to_act: noise is drawn, or numbers are published, by what is read: it must be nobody else's, and on disk.
+    """
+    if to_act:
+        require_trusted(path)
     with _transaction(path, "BEGIN") as connection:
+        if to_act:
+            _settle(path)
         yield connection
+
+
+def require_trusted(path: Path) -> None:
+    """Check that a ledger is there, and that nobody else can change or replace it.
+
+    Raises:
+        InputError: it is not there, or somebody can.
+    """
+    if not path.is_file():
+        raise InputError(f"there is no ledger {str(path)!r}: make one with 'dpwindows ledger create'")
+    require_private(path, "ledger")
 
 
 @contextmanager
@@ -147,6 +179,9 @@ def _connected(path: Path, patience: float | None = None) -> Iterator[sqlite3.Co
             timeout=PATIENCE if patience is None else patience,
         )
         yield connection
+    except UnicodeDecodeError:
+        # The library's own message quotes what it could not read.
+        raise damaged(path, "a text in it is none") from None
     except sqlite3.Error as error:
         raise _as_ours(error, path) from error
     finally:
@@ -156,11 +191,37 @@ def _connected(path: Path, patience: float | None = None) -> Iterator[sqlite3.Co
             connection.close()
 
 
+def damaged(path: Path, how: object) -> EngineError:
+    """What to say of a file that is a ledger, and does not hold what was written."""
+    return EngineError(
+        f"the ledger {str(path)!r} is damaged: {how}. Nothing is spent from a ledger that cannot be trusted"
+    )
+
+
+def version_of(connection: sqlite3.Connection) -> int:
+    """The version of an open ledger."""
+    return _header(connection)[1]
+
+
+def _settle(path: Path) -> None:
+    """Return when the folder's record of the file, and of a journal that is gone, is on disk."""
+    folder = path.resolve().parent
+    try:
+        sync_folder(folder)
+    except OSError as error:
+        raise EngineError(
+            f"the folder of the ledger {str(path)!r} cannot be written to disk: {error.strerror or error}. Whatever "
+            "was about to be spent counts as spent only if 'dpwindows ledger show' lists it"
+        ) from error
+
+
 def _as_ours(error: sqlite3.Error, path: Path) -> InputError | EngineError:
     # Text that is none comes without a code.
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-    if code in _DAMAGED:
-        return InputError(f"{str(path)!r} is not a ledger, or it is damaged ({error})")
+    if code == sqlite3.SQLITE_NOTADB:
+        return InputError(f"{str(path)!r} is not a ledger, or its first bytes are damaged ({error})")
+    if code == sqlite3.SQLITE_CORRUPT:
+        return damaged(path, error)
     if code in _LOCKED:
         return EngineError(
             f"the ledger {str(path)!r} is locked by another process: try again when that has ended; nothing was spent"
@@ -200,13 +261,17 @@ def _is_blank(connection: sqlite3.Connection) -> bool:
 
 def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
     mark, version = _header(connection)
-    if mark != MARK:
+    found = {sql for (sql,) in connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")}
+    wanted = set(_TABLES)
+    if mark != MARK and found != wanted:
         raise InputError(f"{str(path)!r} is not a dpwindows ledger: name another file; it was not touched")
-    if version != VERSION:
+    if version > VERSION and mark == MARK:
         raise InputError(
             f"the ledger {str(path)!r} is of version {version}, and this dpwindows reads version {VERSION}: "
             "use a newer dpwindows"
         )
+    if mark != MARK or version not in _VERSIONS or found != wanted:
+        raise damaged(path, "its tables are not those of a ledger")
 
 
 def _header(connection: sqlite3.Connection) -> tuple[int, int]:

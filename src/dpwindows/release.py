@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import uuid
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from functools import cache, cached_property
 from importlib import metadata as packages
@@ -72,23 +72,28 @@ class Release:
             `estimate`, `std_error`, `bias_bound`, `lower`, `upper`, `consistent`.
         metadata: plain values: what was asked, the guarantee, budget and shares, strategies, noise, certified
             sensitivities and their proofs, forecast, versions, release id and time.
+        verified: False if the release was loaded from a file that carries no checksum, as older versions wrote them;
+            it is saved without one then. A checksum stops accidents and careless edits, not forgery.
     """
 
     table: pa.Table
     metadata: dict[str, Any]
+    verified: bool = field(default=True, compare=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
         """Read a release from a `.parquet`, `.csv` (with its `.meta.json` beside it) or `.json` file.
 
         Raises:
-            InputError: there is no such file, or it is not a release of a known format.
+            InputError: there is no such file, it is not a release of a known format, or its numbers or what it says
+                about them were changed after it was written.
         """
-        table, metadata = release_files.read(Path(path), FORMAT)
-        return cls(table, metadata)
+        return cls(*release_files.read(Path(path), FORMAT))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the release, atomically, to a `.parquet`, `.csv` or `.json` file.
+        """Write the release, whole and durably, to a `.parquet`, `.csv` or `.json` file.
+
+        The file carries a checksum over its numbers and its metadata, which `load` checks.
 
         Args:
             path: where to; a CSV file gets its metadata beside it as `PATH.meta.json`, written first.
@@ -98,7 +103,7 @@ class Release:
             InputError: the file exists and `force` is not set, or the ending is unknown.
             EngineError: the file cannot be written.
         """
-        release_files.write(self.table, self.metadata, Path(path), force=force)
+        release_files.write(self.table, self.metadata, Path(path), force=force, verified=self.verified)
 
     def to_arrow(self) -> pa.Table:
         """The released numbers as an Arrow table."""
@@ -194,7 +199,7 @@ class Release:
         from dpwindows.report import page
 
         release_files.require_writable(Path(path), force=force, endings=(".html", ".htm"))
-        release_files.write_text(page(self.table, self.metadata), Path(path))
+        release_files.write_text(page(self.table, self.metadata), Path(path), force=force)
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{row['window']} {row['measure'].replace('_', ' ')} {row['k']}" for row in self._asked)

@@ -1,8 +1,13 @@
-"""Release files: Parquet, CSV with its metadata beside it, and JSON; written atomically, read back unchanged.
+"""Release files: Parquet, CSV with its metadata beside it, and JSON; written whole and durably, read back unchanged.
 
 Parquet keeps the metadata under the schema key `dpwindows`; JSON is `{"format", "metadata", "rows"}`; CSV has it in
-`PATH.meta.json`, which is put in place first so that no table ever stands without it, and which holds the table's hash
-so that a table never passes under the metadata of another release.
+`PATH.meta.json`. In each the metadata hold a checksum over themselves and the rows; `release_checks` says what it is
+good for.
+
+**A CSV release is two files**, and no file system replaces two at once. So the metadata are put in place first, with
+the hash of the table they belong to, and, until that table is in place, with the metadata of the table before it. A
+reader takes those that belong to the table it finds: whenever writing ends, by a crash or a loss of power, what can be
+read is the release before or the one after, whole, and never a table under the metadata of another.
 """
 
 from __future__ import annotations
@@ -10,40 +15,56 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from dpwindows.durable import claimed, write_atomically
 from dpwindows.errors import EngineError, InputError
-from dpwindows.timeline import Timeline
+from dpwindows.outputs import existing_parts, meta_path, require_no_database
+from dpwindows.release_checks import (
+    CHECKSUM,
+    COLUMNS,
+    checked_metadata,
+    checked_rows,
+    checksum_of,
+    parse_json,
+    require_checksum,
+    schema_of,
+    without_checksum,
+)
+
+__all__ = (
+    "COLUMNS",
+    "ENDINGS",
+    "Stored",
+    "meta_path",
+    "read",
+    "require_writable",
+    "write",
+    "write_bytes",
+    "write_text",
+)
 
 KEY = b"dpwindows"
 ENDINGS = (".parquet", ".csv", ".json")
 _HASH = "table_sha256"
-# What every release says about itself, and the type of each statement.
-_STATED: dict[str, type | tuple[type, ...]] = {
-    "release_id": str,
-    "guarantee": str,
-    "unit": dict,
-    "budget": dict,
-    "timeline": dict,
-    "queries": list,
-    "measurements": list,
-    "forecast": list,
-    "confidence": (int, float),
-    "versions": dict,
-}
-COLUMNS = (
-    *("window", "measure", "k", "first_step", "last_step", "start", "end", "complete"),
-    *("estimate", "std_error", "bias_bound", "lower", "upper", "consistent"),
-)
-_NULLABLE = ("consistent",)
+# Beside the metadata of a CSV table that is not in place yet: those of the table before it, null if there is none.
+_BEFORE = "until_table_is_replaced"
+_READINGS = 5
+
+
+class Stored(NamedTuple):
+    """A release as it was read: `verified` if its checksum agreed, not if it was written without one."""
+
+    table: pa.Table
+    metadata: dict[str, Any]
+    verified: bool
 
 
 def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDINGS) -> None:
@@ -61,39 +82,52 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
         raise InputError(f"the folder of the output does not exist: {path.parent}")
     if not os.access(path.parent, os.W_OK):
         raise EngineError(f"the folder of the output cannot be written to: {path.parent}")
-    for existing in (path, meta_path(path)) if path.suffix.lower() == ".csv" else (path,):
-        if existing.exists() and not force:
-            raise InputError(f"{existing} exists already: name another output, or replace it with --force")
+    require_no_database(path)
+    found = next(iter(existing_parts(path)), None)
+    if found is not None and not force and not _is_unfinished(path):
+        raise InputError(f"{found} exists already: name another output, or replace it with --force")
 
 
-def meta_path(path: Path) -> Path:
-    """Where the metadata of a CSV file is kept."""
-    return path.with_name(path.name + ".meta.json")
+def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool, verified: bool = True) -> None:
+    """Write a release; each file appears whole or not at all, and is on disk when this returns.
 
+    Args:
+        table: the rows.
+        metadata: the metadata.
+        path: the file.
+        force: replace what is there.
+        verified: store a checksum. A release that was read without one is written without one.
 
-def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool) -> None:
-    """Write a release; each file appears whole or not at all."""
+    Raises:
+        InputError: see `require_writable`; also if the file appeared meanwhile.
+        EngineError: the file cannot be written.
+    """
     require_writable(path, force=force)
+    stated = metadata | ({CHECKSUM: checksum_of(table, metadata)} if verified else {})
     match path.suffix.lower():
         case ".parquet":
-            _atomically(path, lambda file: _write_parquet(table, metadata, file))
+            _write(path, lambda file: _write_parquet(table, stated, file), force=force)
         case ".csv":
-            _write_csv(table, metadata, path)
+            _write_csv(table, stated, path, force=force)
         case _:
-            content = {"format": metadata["format"], "metadata": metadata, "rows": _json_rows(table)}
-            write_text(json.dumps(content, ensure_ascii=False, allow_nan=False), path)
+            content = {"format": metadata["format"], "metadata": stated, "rows": _json_rows(table)}
+            write_text(json.dumps(content, ensure_ascii=False, allow_nan=False), path, force=force)
 
 
 def to_bytes(table: pa.Table, metadata: dict[str, Any]) -> bytes:
     """A release as the content of a Parquet file; `from_bytes` gives it back unchanged."""
     sink = pa.BufferOutputStream()
-    _write_parquet(table, metadata, sink)
+    _write_parquet(table, metadata | {CHECKSUM: checksum_of(table, metadata)}, sink)
     return bytes(sink.getvalue().to_pybytes())
 
 
-def from_bytes(content: bytes, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
-    """The release that `to_bytes` wrote."""
-    return _read_parquet(pa.BufferReader(content), known_format)
+def from_bytes(content: bytes, known_format: int) -> Stored:
+    """The release that `to_bytes` wrote.
+
+    Raises:
+        InputError: it was changed since, or is of a newer format.
+    """
+    return _verified(*_read_parquet(pa.BufferReader(content), known_format))
 
 
 def _write_parquet(table: pa.Table, metadata: dict[str, Any], sink: Any) -> None:
@@ -101,39 +135,105 @@ def _write_parquet(table: pa.Table, metadata: dict[str, Any], sink: Any) -> None
     pa.parquet.write_table(table.cast(table.schema.with_metadata({KEY: text.encode()})), sink)
 
 
-def _write_csv(table: pa.Table, metadata: dict[str, Any], path: Path) -> None:
-    """The table is written aside, then an old one is taken away, then metadata and table are put in place."""
+def _write_csv(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool) -> None:
+    beside = meta_path(path)
 
     def put_in_place(file: str) -> None:
         pa.csv.write_csv(_with_text_times(table), file)
         described = metadata | {_HASH: _hash(Path(file))}
-        path.unlink(missing_ok=True)
-        write_text(json.dumps(described, indent=2, ensure_ascii=False, allow_nan=False) + "\n", meta_path(path))
+        _write_meta(described | {_BEFORE: before}, beside)
+        written.append(described)
 
+    # Two writers of one pair, one file each, would leave a pair that does not belong together.
+    with claimed(beside):
+        require_writable(path, force=force)
+        before, written = _in_force(path), list[dict[str, Any]]()
+        try:
+            _write(path, put_in_place, force=force)
+        except BaseException:
+            if written:
+                _undo_meta(before, beside)
+            raise
+        _write_meta(written[0], beside)
+
+
+def _write_meta(metadata: dict[str, Any], beside: Path) -> None:
+    text = json.dumps(metadata, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    write_text(text, beside, force=True)
+
+
+def _undo_meta(before: dict[str, Any] | None, beside: Path) -> None:
+    """The table was not replaced: metadata of the one that is there. If that fails, a reader still finds them."""
     try:
-        _atomically(path, put_in_place)
-    except EngineError:
-        if not path.exists():
-            meta_path(path).unlink(missing_ok=True)
-        raise
+        if before is None:
+            beside.unlink(missing_ok=True)
+        else:
+            _write_meta(before, beside)
+    except (EngineError, OSError):
+        return
+
+
+def _in_force(path: Path) -> dict[str, Any] | None:
+    """The metadata that belong to a CSV table, as stored; None if there are none, or no table."""
+    try:
+        candidates = _candidates(meta_path(path))
+        table = _hash(path)
+    except (OSError, ValueError):
+        return None
+    return next((stored | {_HASH: table} for stored in candidates if stored.get(_HASH, table) == table), None)
+
+
+def _candidates(beside: Path) -> list[dict[str, Any]]:
+    """The metadata in a file beside a table: of the table that was written last, and of the one before it."""
+    metadata = parse_json(beside.read_bytes())
+    if not isinstance(metadata, dict):
+        raise ValueError("its metadata are no names with values")
+    before = metadata.pop(_BEFORE, None)
+    return [metadata, before] if isinstance(before, dict) else [metadata]
+
+
+def _is_unfinished(path: Path) -> bool:
+    """True for what a writer leaves that was ended before its table was in place: metadata, and no table."""
+    beside = meta_path(path)
+    if path.suffix.lower() != ".csv" or os.path.lexists(path) or not beside.is_file():
+        return False
+    try:
+        metadata = parse_json(beside.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(metadata, dict) and _BEFORE in metadata
 
 
 def _hash(path: Path) -> str:
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return _hash_of(file)
 
 
-def write_text(text: str, path: Path) -> None:
-    """Write a text file atomically, in UTF-8."""
-    _atomically(path, lambda file: Path(file).write_text(text, encoding="utf-8"))
+def _hash_of(file: BinaryIO) -> str:
+    return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
-def write_bytes(content: bytes, path: Path) -> None:
-    """Write a binary file atomically."""
-    _atomically(path, lambda file: Path(file).write_bytes(content))
+def write_text(text: str, path: Path, *, force: bool) -> None:
+    """Write a text file in UTF-8; raises as `write` does."""
+    write_bytes(text.encode("utf-8"), path, force=force)
 
 
-def read(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
+def write_bytes(content: bytes, path: Path, *, force: bool) -> None:
+    """Write a binary file; raises as `write` does."""
+    _write(path, lambda file: Path(file).write_bytes(content), force=force)
+
+
+def _write(path: Path, fill: Callable[[str], object], *, force: bool) -> None:
+    try:
+        write_atomically(path, fill, replace=force)
+    except FileExistsError:
+        raise InputError(
+            f"{path} exists already, since a moment ago: another process wrote it; name another output, or replace it "
+            "with --force"
+        ) from None
+
+
+def read(path: Path, known_format: int) -> Stored:
     """Read a release; see `Release.load`."""
     if not path.is_file():
         raise InputError(f"there is no release file {str(path)!r}")
@@ -143,82 +243,71 @@ def read(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
         raise InputError(f"a release ends in {', '.join(ENDINGS)}, got {str(path)!r}")
     try:
         table, metadata = reader(path, known_format)
-        return _complete(table), metadata
-    except (pa.ArrowInvalid, pa.ArrowTypeError, ValueError, KeyError, TypeError, UnicodeDecodeError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(f"{str(path)!r} is not a release written by dpwindows: {error}") from error
+        return _verified(checked_rows(table), metadata)
+    except InputError as error:
+        raise InputError(f"{str(path)!r} cannot be used: {error}") from error
     except OSError as error:
-        raise EngineError(f"{str(path)!r} cannot be read: {error}") from error
+        # Arrow says so, too, of content that it cannot read.
+        if error.errno is None:
+            raise InputError(f"{str(path)!r} is not a release written by dpwindows: {error}") from error
+        raise EngineError(f"{str(path)!r} cannot be read: {error.strerror or error}") from error
+    except (pa.ArrowException, ValueError, LookupError, TypeError, OverflowError, AttributeError) as error:
+        raise InputError(f"{str(path)!r} is not a release written by dpwindows: {error}") from error
+
+
+def _verified(table: pa.Table, metadata: dict[str, Any]) -> Stored:
+    """A release as it was read, if it agrees with its checksum or has none."""
+    stated, checksum = without_checksum(metadata)
+    if checksum is not None:
+        require_checksum(checksum, table, stated)
+    return Stored(table, stated, verified=checksum is not None)
 
 
 def _read_parquet(source: Any, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
-    table = pa.parquet.read_table(source)
+    with pa.parquet.ParquetFile(source) as file:
+        table = file.read()
     stored = (table.schema.metadata or {}).get(KEY)
     if stored is None:
         raise ValueError("it has no dpwindows metadata")
-    metadata = _checked(json.loads(stored), known_format)
-    return table.replace_schema_metadata(None).cast(_schema(metadata)), metadata
+    metadata = checked_metadata(parse_json(stored), known_format)
+    return table.replace_schema_metadata(None).cast(schema_of(metadata)), metadata
 
 
 def _read_csv(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
     beside = meta_path(path)
-    if not beside.is_file():
-        raise InputError(f"the metadata of {str(path)!r} is missing: {beside} should stand beside it")
-    metadata = _checked(json.loads(beside.read_text(encoding="utf-8")), known_format)
-    if metadata.pop(_HASH, None) not in (None, _hash(path)):
-        raise InputError(f"{beside} belongs to another table than {str(path)!r}, or the table was changed")
-    schema = _schema(metadata)
+    for _ in range(_READINGS):
+        if not beside.is_file():
+            raise InputError(f"its metadata are missing: {beside} should stand beside it")
+        candidates = _candidates(beside)
+        with path.open("rb") as file:
+            found = _hash_of(file)
+            stored = next((one for one in candidates if one.get(_HASH, found) == found), None)
+            if stored is None:
+                continue  # a writer may have replaced both between the two readings
+            metadata = checked_metadata(stored, known_format)
+            metadata.pop(_HASH, None)
+            file.seek(0)
+            return _parsed_csv(file, schema_of(metadata)), metadata
+    raise InputError(f"{beside} belongs to another table than {str(path)!r}, or the table was changed")
+
+
+def _parsed_csv(file: BinaryIO, schema: pa.Schema) -> pa.Table:
     # Times are read as text, because Arrow's CSV reader takes no offsets for zoned columns.
     types = {field.name: pa.string() if pa.types.is_timestamp(field.type) else field.type for field in schema}
     options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=False)
-    table = pa.csv.read_csv(path, convert_options=options)
-    return _from_text_times(table, schema), metadata
+    return _from_text_times(pa.csv.read_csv(file, convert_options=options), schema)
 
 
 def _read_json(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
-    content = json.loads(path.read_text(encoding="utf-8"))
+    content = parse_json(path.read_bytes())
     if not isinstance(content, dict) or not {"format", "metadata", "rows"} <= set(content):
         raise ValueError("it lacks format, metadata or rows")
-    metadata = _checked(content["metadata"], known_format)
-    schema = _schema(metadata)
+    metadata = checked_metadata(content["metadata"], known_format)
+    if content["format"] != metadata["format"]:
+        raise ValueError("it states two formats")
+    schema = schema_of(metadata)
     types = [(field.name, pa.string() if pa.types.is_timestamp(field.type) else field.type) for field in schema]
     return _from_text_times(pa.Table.from_pylist(content["rows"], schema=pa.schema(types)), schema), metadata
-
-
-def _checked(metadata: Any, known_format: int) -> dict[str, Any]:
-    if not isinstance(metadata, dict) or "format" not in metadata:
-        raise ValueError("its metadata carry no format")
-    if metadata["format"] != known_format:
-        raise InputError(
-            f"the release is of format {metadata['format']!r}, and this version reads format {known_format}: "
-            "use a newer dpwindows"
-        )
-    for name, kind in _STATED.items():
-        if not isinstance(metadata.get(name), kind):
-            raise ValueError(f"its metadata lack {name!r}, or it is of the wrong type")
-    try:
-        Timeline.from_dict(metadata["timeline"])
-    except InputError as error:
-        raise ValueError(f"its timeline cannot be read: {error}") from None
-    return metadata
-
-
-def _complete(table: pa.Table) -> pa.Table:
-    """The table, if every value that must be there is."""
-    for name in table.column_names:
-        if name not in _NULLABLE and table.column(name).null_count:
-            raise ValueError(f"its column {name!r} has missing values")
-    return table
-
-
-def _schema(metadata: dict[str, Any]) -> pa.Schema:
-    """The columns of format 1."""
-    timeline = metadata["timeline"]
-    time = pa.int64() if isinstance(timeline["step"], int) else pa.timestamp("us", tz=timeline["time_zone"])
-    texts, numbers = pa.string(), pa.float64()
-    kinds = [texts, texts, *[pa.int64()] * 3, time, time, pa.bool_(), *[numbers] * 5, pa.int64()]
-    return pa.schema(list(zip(COLUMNS, kinds, strict=True)))
 
 
 def _with_text_times(table: pa.Table) -> pa.Table:
@@ -252,31 +341,3 @@ def _by_distinct(column: pa.ChunkedArray, result: pa.DataType, convert: Callable
 def _json_rows(table: pa.Table) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = _with_text_times(table).to_pylist()
     return rows
-
-
-def _atomically(path: Path, fill: Callable[[str], object]) -> None:
-    """Let `fill` write a temporary file in the same folder, then put it in place."""
-    temporary = ""
-    try:
-        handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-        os.close(handle)
-        fill(temporary)
-        _settle_on_disk(temporary)
-        Path(temporary).chmod(0o666 & ~_umask())
-        Path(temporary).replace(path)
-    except OSError as error:
-        raise EngineError(f"{str(path)!r} cannot be written: {error.strerror or error}") from error
-    finally:
-        if temporary:
-            Path(temporary).unlink(missing_ok=True)
-
-
-def _settle_on_disk(name: str) -> None:
-    with Path(name).open("rb") as file:
-        os.fsync(file.fileno())
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

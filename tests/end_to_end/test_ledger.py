@@ -9,7 +9,9 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
+import dpwindows as dw
 from dpwindows import ledger_store
+from dpwindows.ledger import Ledger
 from tests.end_to_end.command_line import Outcome, run, run_process
 
 
@@ -88,13 +90,33 @@ def test_other_totals_and_several_datasets(ledger: Path) -> None:
     assert [page["dataset"] for page in json.loads(one.out)["datasets"]] == ["a"]
 
 
-def test_what_was_lost_in_a_crash_is_said(log: Path, ledger: Path, tmp_path: Path) -> None:
+def test_what_was_lost_in_a_crash_is_said(
+    log: Path, ledger: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert release(log, ledger, tmp_path / "first.parquet").code == 0
     assert "nothing stored" not in run("ledger", "show", ledger).out
+
+    def lost(*_: object) -> None:
+        raise dw.EngineError("the process is gone")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Ledger, "store", lost)
+        second = release(log, ledger, tmp_path / "second.parquet", start="2013-02-01", end="2013-03-01")
+    assert second.code == 1
+    assert "is spent" in second.err
+    assert "lost in a crash" in run("ledger", "show", ledger).out
+
+
+def test_a_stored_release_that_is_missing_is_damage(log: Path, ledger: Path, tmp_path: Path) -> None:
+    assert release(log, ledger, tmp_path / "first.parquet").code == 0
     with sqlite3.connect(ledger) as connection:
         connection.execute("DELETE FROM releases")
     connection.close()
-    assert "lost in a crash" in run("ledger", "show", ledger).out
+    for outcome in (run("ledger", "show", ledger), release(log, ledger, tmp_path / "second.parquet")):
+        assert outcome.code == 1
+        assert "is damaged" in outcome.err
+        assert "Traceback" not in outcome.err
+    assert not (tmp_path / "second.parquet").exists()
 
 
 MISTAKES = [

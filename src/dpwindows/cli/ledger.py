@@ -59,9 +59,15 @@ def create(
 def show(file: Path, dataset: str | None, as_json: bool) -> None:
     """Print what was spent, by what, and what is left. Nothing that depends on exact counts is shown."""
     from dpwindows.ledger import Ledger, datasets
+    from dpwindows.ledger_store import require_trusted
 
     names = [dataset] if dataset is not None else datasets(file)
-    pages = [Ledger.open(file, name).book().to_dict() for name in names]
+    pages = [Ledger(file, name).book().to_dict() for name in names]
+    try:
+        require_trusted(file)
+    except InputError as error:
+        # It may be looked at, which is what tells whether to go on with it.
+        click.echo(f"Note: nothing is spent from it: {error}", err=True)
     if as_json:
         click.echo(json.dumps({"datasets": pages}, indent=2, ensure_ascii=False))
         return

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -157,6 +158,43 @@ def open_ledger(options: dict[str, Any]) -> Ledger | None:
     from dpwindows.ledger import Ledger
 
     return Ledger.open(file, dataset)
+
+
+def refuse_inputs(output: Path | None, read: dict[str, Any]) -> None:
+    """Check that the output is no file that the command reads: events, ledger, state, plan or password file.
+
+    Args:
+        output: the file to be written, None if there is none.
+        read: the options of the command, and what else it reads, by name.
+
+    Raises:
+        InputError: it is one of them, by what the files are and not by how they are spelled.
+    """
+    from dpwindows.outputs import require_not_read
+
+    names = ("events", "state", "ledger_file", "password_file", "plan_file", "release")
+    require_not_read(output, **{name: read[name] for name in names if read.get(name) is not None})
+
+
+@contextmanager
+def claimed_output(output: Path | None, *, force: bool) -> Iterator[None]:
+    """Hold the right to write an output, checked to be writable, from before anything is spent until it is written.
+
+    Raises:
+        InputError: it exists and is not to be replaced, another process is writing it, or its name is not fit.
+        EngineError: its folder cannot be written to.
+    """
+    if output is None:
+        yield
+        return
+    from dpwindows.durable import claimed
+    from dpwindows.release_files import require_writable
+
+    require_writable(output, force=force)
+    with claimed(output):
+        # Whoever held it before may have written it.
+        require_writable(output, force=force)
+        yield
 
 
 def engine_settings_of(options: dict[str, Any]) -> EngineSettings:

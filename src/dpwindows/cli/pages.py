@@ -16,9 +16,14 @@ _DEMO_OUTPUT = Path("out/flights.parquet")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 def report(release_file: Path, output: Path, force: bool) -> None:
     """Draw the charts of a release, on one page that loads nothing from anywhere."""
+    from dpwindows.cli.options import refuse_inputs
     from dpwindows.release import Release
 
-    Release.load(release_file).report(output, force=force)
+    refuse_inputs(output, {"release": release_file})
+    loaded = Release.load(release_file)
+    if not loaded.verified:
+        click.echo(f"Note: {release_file} carries no checksum (older versions wrote none): unverified.", err=True)
+    loaded.report(output, force=force)
     click.echo(f"Report written to {output}", err=True)
 
 

@@ -10,12 +10,14 @@ from rich.console import Console
 
 from dpwindows.cli.options import (
     build_plan,
+    claimed_output,
     engine_options,
     engine_settings_of,
     ledger_options,
     open_ledger,
     privacy_options,
     query_options,
+    refuse_inputs,
     step_option,
     zone_option,
 )
@@ -51,35 +53,37 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
     --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
     """
     from dpwindows.release import run_plan
-    from dpwindows.release_files import require_writable
     from dpwindows.timeline import Timeline
 
-    require_writable(output, force=force)
+    refuse_inputs(output, options | {"events": events})
     ledger = open_ledger(options)
     timeline = Timeline(start, end, step=options["step"], time_zone=options["time_zone"])
     planned = build_plan(timeline, options)
     settings = engine_settings_of(options)
     say_notes(planned)
-    outcome = run_plan(
-        planned,
-        events,
-        item=options["item"],
-        time=options["time"],
-        count=options["count"],
-        table=options["table"],
-        settings=settings,
-        ledger=ledger,
-    )
-    released = outcome.release
-    again = (
-        "The numbers drawn were discarded and nothing was published; running again draws fresh noise"
-        if ledger is None
-        else "The release is kept in the ledger: running this again writes it and spends nothing"
-    )
-    try:
-        released.save(output, force=force)
-    except (InputError, EngineError) as error:
-        raise type(error)(f"{error}. {again}") from error
+    # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
+    with claimed_output(output, force=force):
+        outcome = run_plan(
+            planned,
+            events,
+            item=options["item"],
+            time=options["time"],
+            count=options["count"],
+            table=options["table"],
+            settings=settings,
+            ledger=ledger,
+        )
+        released = outcome.release
+        again = (
+            "The numbers drawn were discarded and nothing was published; running again draws fresh noise"
+            if ledger is None
+            else "The release is kept in the ledger: running this again writes it and spends nothing"
+        )
+        try:
+            released.save(output, force=force)
+        except (InputError, EngineError) as error:
+            # Not the caller's mistake: it was looked at before anything was spent, and the budget is spent now.
+            raise EngineError(f"{error}. {again}") from error
     console = Console(stderr=True)
     show_forecast(planned, console)
     console.print(f"{released.metadata['guarantee']}", style="dim", highlight=False)

@@ -1,0 +1,271 @@
+"""What a release file must hold to be read: statements of the right kind, rows that can be, and one checksum over both.
+
+**The checksum** is SHA-256 over the metadata in a canonical form (sorted names, numbers to the last bit) and over the
+values of the rows, whatever file they are in: so a release has the same checksum as Parquet, CSV and JSON. It stops
+accidents and careless edits: a number, or a guarantee, that was changed in the file is noticed. It is no signature.
+Whoever wants to forge a release can compute it anew, or leave it out; then the release is marked unverified.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpwindows.errors import InputError
+from dpwindows.timeline import Timeline
+
+CHECKSUM = "checksum"
+_ALGORITHM = "sha256"
+COLUMNS = (
+    *("window", "measure", "k", "first_step", "last_step", "start", "end", "complete"),
+    *("estimate", "std_error", "bias_bound", "lower", "upper", "consistent"),
+)
+_NULLABLE = ("consistent",)
+_FLOATS = ("estimate", "std_error", "bias_bound", "lower", "upper")
+
+# A shape is a test of one value; names with the shapes of their values; or, in a list of one, the shape of each entry.
+Shape = Callable[[Any], bool] | dict[str, Any] | list[Any]
+
+
+class _Optional(NamedTuple):
+    """The shape of a value that may be missing or null."""
+
+    shape: Shape
+
+
+def _text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _flag(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _number(value: Any) -> bool:
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # an integer that no floating-point number reaches
+        return False
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and -(2**63) <= value < 2**63
+
+
+def _text_or_number(value: Any) -> bool:
+    return _text(value) or _number(value)
+
+
+def _names(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+_MEASURE = {"measure": _text, "k": _whole}
+# What every release says about itself, with everything that reads it here: more may be said.
+_STATED: dict[str, Any] = {
+    "release_id": _text,
+    "released_at": _Optional(_text),
+    "guarantee": _text,
+    "unit": {"name": _text, "promise": _Optional(_text)},
+    "budget": {
+        "kind": _text,
+        "epsilon": _Optional(_text_or_number),
+        "delta": _Optional(_text_or_number),
+        "rho": _Optional(_text_or_number),
+    },
+    "singleton": _Optional(_flag),
+    "timeline": {
+        "start": _text_or_number,
+        "end": _text_or_number,
+        "step": _text_or_number,
+        "time_zone": _text,
+        "steps": _Optional(_whole),
+    },
+    "queries": [{"window": _text, "measures": [_MEASURE]}],
+    "notes": _Optional([_text]),
+    "strategy": _Optional(_text),
+    "criterion": _Optional(_text),
+    "confidence": lambda value: _number(value) and 0 < value < 1,
+    "measurements": [
+        {
+            "window": _text,
+            "thresholds": _Optional([_whole]),
+            "strategy": _Optional(_text),
+            "parameters": _Optional(_names),
+            "noise": _Optional({"law": _text, "scale": _number, "unit": _Optional(_text_or_number)}),
+            "sensitivity": _Optional({"norm": _text, "value": _number, "proof": _Optional(_text)}),
+            "numbers_measured": _Optional(_whole),
+            "budget_share": _Optional(_number),
+        }
+    ],
+    "forecast": [
+        {
+            **_MEASURE,
+            "window": _text,
+            "strategy": _Optional(_text),
+            "rms": _Optional(_number),
+            "max": _Optional(_number),
+            "half_width": _Optional(_number),
+            "limit": _Optional(_number),
+            "ratio_to_limit": _Optional(_number),
+        }
+    ],
+    "stream": _Optional({"state_id": _text, "first_step": _whole, "last_step": _whole}),
+    "ledger": _Optional({"dataset": _text, "entry": _whole}),
+    "versions": _names,
+}
+
+
+def parse_json(text: str | bytes) -> Any:
+    """A JSON document; raises `ValueError` where it holds numbers that JSON does not have, or is too deep."""
+
+    def refuse(name: str) -> Any:
+        raise ValueError(f"{name} is no number of JSON")
+
+    try:
+        return json.loads(text, parse_constant=refuse)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
+
+
+def checked_metadata(metadata: Any, known_format: int) -> dict[str, Any]:
+    """Metadata as read from a file, if they say everything that a release must say, in values of the right kind.
+
+    Raises:
+        InputError: they are of a newer format.
+        ValueError: they do not.
+    """
+    if not isinstance(metadata, dict) or "format" not in metadata:
+        raise ValueError("its metadata carry no format")
+    if metadata["format"] != known_format:
+        raise InputError(
+            f"the release is of format {str(metadata['format'])[:40]!r}, and this version reads format "
+            f"{known_format}: use a newer dpwindows"
+        )
+    _require_shape(metadata, _STATED, "")
+    try:
+        Timeline.from_dict(metadata["timeline"])
+    except InputError as error:
+        raise ValueError(f"its timeline cannot be read: {error}") from None
+    return metadata
+
+
+def _require_shape(value: Any, shape: Any, name: str) -> None:
+    if isinstance(shape, _Optional):
+        if value is None:
+            return
+        shape = shape.shape
+    if isinstance(shape, dict) and isinstance(value, dict):
+        for key, inner in shape.items():
+            _require_shape(value.get(key), inner, f"{name}.{key}" if name else key)
+    elif isinstance(shape, list) and isinstance(value, list):
+        for at, entry in enumerate(value):
+            _require_shape(entry, shape[0], f"{name}[{at}]")
+    elif isinstance(shape, (dict, list)) or not shape(value):
+        raise ValueError(f"its metadata lack {name!r}, or it is of the wrong type")
+
+
+def schema_of(metadata: dict[str, Any]) -> pa.Schema:
+    """The columns of format 1."""
+    timeline = metadata["timeline"]
+    time = pa.int64() if isinstance(timeline["step"], int) else pa.timestamp("us", tz=timeline["time_zone"])
+    texts, numbers = pa.string(), pa.float64()
+    kinds = [texts, texts, *[pa.int64()] * 3, time, time, pa.bool_(), *[numbers] * 5, pa.int64()]
+    return pa.schema(list(zip(COLUMNS, kinds, strict=True)))
+
+
+def checked_rows(table: pa.Table) -> pa.Table:
+    """Rows as read from a file, if every value that must be there is, and is one that a release can hold.
+
+    Raises:
+        ValueError: one is not.
+    """
+    for name in table.column_names:
+        if name not in _NULLABLE and table.column(name).null_count:
+            raise ValueError(f"its column {name!r} has missing values")
+    possible = {
+        **{name: pc.is_finite(table[name]) for name in _FLOATS},
+        "measure": pc.is_in(table["measure"], pa.array(["at_least", "exactly"])),
+        "k": pc.greater_equal(table["k"], 1),
+        "first_step": pc.greater_equal(table["first_step"], 1),
+        "last_step": pc.greater_equal(table["last_step"], table["first_step"]),
+        "end": pc.greater_equal(table["end"], table["start"]),
+    }
+    for name, holds in possible.items():
+        if not pc.all(holds, min_count=0).as_py():
+            raise ValueError(f"its column {name!r} has a value that no release has")
+    if table.num_rows and min(pc.min(table[name]).as_py() for name in ("std_error", "bias_bound")) < 0:
+        raise ValueError("it has an error below 0")
+    return table
+
+
+def checksum_of(table: pa.Table, metadata: dict[str, Any]) -> str:
+    """The checksum of a release; metadata without one in them.
+
+    Raises:
+        ValueError: the metadata are no plain values.
+    """
+    stated = json.dumps(metadata, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    digest = hashlib.sha256(b"dpwindows release\n")
+    digest.update(stated.encode("utf-8", "surrogatepass"))
+    digest.update(b"\n" + _rows_digest(table.select(COLUMNS).cast(schema_of(metadata))))
+    return f"{_ALGORITHM}:{digest.hexdigest()}"
+
+
+def without_checksum(metadata: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
+    """Metadata as they are stated, and the checksum stored beside them, None if there is none."""
+    stored = metadata.get(CHECKSUM)
+    if stored is not None and not isinstance(stored, str):
+        raise ValueError(f"its metadata lack {CHECKSUM!r}, or it is of the wrong type")
+    return {name: value for name, value in metadata.items() if name != CHECKSUM}, stored
+
+
+def require_checksum(stored: str, table: pa.Table, metadata: dict[str, Any]) -> None:
+    """Check a release against the checksum it was stored with.
+
+    Raises:
+        InputError: its rows or its metadata are not what was written, or the checksum is of an unknown kind.
+    """
+    if not stored.startswith(f"{_ALGORITHM}:"):
+        raise InputError(f"the release has a checksum of an unknown kind, {stored[:40]!r}: use a newer dpwindows")
+    if stored != checksum_of(table, metadata):
+        raise InputError(
+            "the release does not agree with its checksum: a number, or something it says about itself, was changed "
+            "after it was written. Use an unchanged copy"
+        )
+
+
+def _rows_digest(table: pa.Table) -> bytes:
+    """A digest of the values of rows, to the last bit, the same for every file that holds them."""
+    digest = hashlib.sha256(table.num_rows.to_bytes(8, "little"))
+    for column in table.combine_chunks().columns:
+        whole = pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
+        if pa.types.is_string(whole.type):
+            encoded = whole.dictionary_encode()
+            texts = json.dumps(encoded.dictionary.to_pylist(), ensure_ascii=True).encode()
+            digest.update(len(texts).to_bytes(8, "little") + texts)
+            whole = encoded.indices
+        digest.update(_numbers(pc.cast(pc.is_null(whole), pa.int8()), "<i1"))
+        kind = "<f8" if pa.types.is_floating(whole.type) else "<i8"
+        digest.update(_numbers(_as_numbers(whole), kind))
+    return digest.digest()
+
+
+def _as_numbers(column: pa.Array) -> pa.Array:
+    if pa.types.is_floating(column.type):
+        return column
+    if pa.types.is_boolean(column.type):
+        column = column.cast(pa.int8())
+    return pc.fill_null(column.cast(pa.int64()), 0)
+
+
+def _numbers(column: pa.Array, kind: str) -> bytes:
+    # By DLPack: to_numpy would import pandas.
+    return np.from_dlpack(column).astype(np.dtype(kind)).tobytes() if len(column) else b""

@@ -1,0 +1,321 @@
+"""What a command writes is never what it reads, is written by one process, and is refused before anything is spent."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import duckdb
+import pytest
+
+import dpwindows as dw
+from dpwindows.durable import claimed
+from dpwindows.ledger import Ledger
+from tests.end_to_end.command_line import Outcome, run, run_process
+
+ASKED = [
+    "--item",
+    "who",
+    "--time",
+    "at",
+    "--start",
+    "2013-01-01",
+    "--end",
+    "2013-02-01",
+    "--window",
+    "rolling:7",
+    "--unit",
+    "event",
+    "--epsilon",
+    "0.1",
+]
+LOG = "who,at\nann,2013-01-02\nbob,2013-01-03 10:00:00\nann,2013-01-20\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.csv"
+    path.write_text(LOG)
+    return path
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Path:
+    path = tmp_path / "ledger.json"
+    assert run("ledger", "create", path, "--dataset", "d", "--unit", "event", "--epsilon", "1").code == 0
+    return path
+
+
+def spent(ledger: Path) -> int:
+    return len(Ledger.open(ledger, "d").book().entries)
+
+
+def paid(log: Path | str, ledger: Path, output: Path | str, *more: str) -> Outcome:
+    return run("release", log, *ASKED, "--ledger", ledger, "--dataset", "d", "-o", output, *more)
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(folder)): file.read_bytes() for file in folder.rglob("*") if file.is_file()}
+
+
+def _itself(file: Path) -> Path:
+    return file
+
+
+def _spelled_otherwise(file: Path) -> Path:
+    folder = file.parent / "beside"
+    folder.mkdir(exist_ok=True)
+    return folder / ".." / file.name
+
+
+def _by_a_soft_link(file: Path) -> Path:
+    link = file.parent / "soft.json"
+    link.symlink_to(file)
+    return link
+
+
+def _by_a_hard_link(file: Path) -> Path:
+    link = file.parent / "hard.csv"
+    link.hardlink_to(file)
+    return link
+
+
+WAYS = [_itself, _spelled_otherwise, _by_a_soft_link, _by_a_hard_link]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_release_never_replaces_its_ledger(log: Path, ledger: Path, way: Callable[[Path], Path]) -> None:
+    output = way(ledger)
+    before = contents(ledger.parent)
+    outcome = paid(log, ledger, output, "--force")
+    assert outcome.code == 2
+    assert "ledger" in outcome.err
+    assert contents(ledger.parent) == before
+    assert spent(ledger) == 0
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_release_never_replaces_its_log(log: Path, ledger: Path, way: Callable[[Path], Path]) -> None:
+    output = way(log)
+    outcome = paid(log, ledger, output, "--force")
+    assert outcome.code == 2
+    assert "is a file that is read here" in outcome.err
+    assert log.read_text() == LOG
+    assert spent(ledger) == 0
+
+
+@pytest.mark.parametrize("events", ["logs", "logs/*.csv", "logs/**/*.csv"])
+def test_a_release_never_replaces_a_file_of_its_log(tmp_path: Path, ledger: Path, events: str) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    for name in ("one.csv", "two.csv"):
+        (folder / name).write_text(LOG)
+    outcome = paid(str(tmp_path / events), ledger, folder / "two.csv", "--force")
+    assert outcome.code == 2
+    assert (folder / "two.csv").read_text() == LOG
+    assert spent(ledger) == 0
+
+
+def test_metadata_beside_an_output_are_an_output(tmp_path: Path, ledger: Path) -> None:
+    log = tmp_path / "out.csv.meta.json"
+    (tmp_path / "log.csv").write_text(LOG)
+    log.hardlink_to(tmp_path / "log.csv")
+    assert paid(tmp_path / "log.csv", ledger, tmp_path / "out.csv", "--force").code == 2
+    assert log.read_text() == LOG
+    assert spent(ledger) == 0
+
+
+def test_a_release_never_replaces_a_database_or_its_log(tmp_path: Path, ledger: Path) -> None:
+    named = tmp_path / "events.parquet"
+    duckdb.connect(str(named)).execute(f"CREATE TABLE log AS FROM read_csv('{_csv(tmp_path)}')").close()
+    journal = tmp_path / "events.parquet.wal"
+    journal.write_bytes(b"the last rows")
+    link = tmp_path / "link.json"
+    link.symlink_to(journal)
+    elsewhere = tmp_path / "someone.csv"
+    with sqlite3.connect(elsewhere) as other:
+        other.execute("CREATE TABLE t (x)")
+    other.close()
+    before = contents(tmp_path)
+    for events, output in ((named, named), (named, link), (_csv(tmp_path), named), (_csv(tmp_path), elsewhere)):
+        outcome = paid(events, ledger, output, "--force")
+        assert outcome.code == 2, outcome
+        assert contents(tmp_path) == before
+    assert spent(ledger) == 0
+
+
+def _csv(folder: Path) -> Path:
+    path = folder / "log.csv"
+    path.write_text(LOG)
+    return path
+
+
+def test_a_release_never_replaces_a_password_file(log: Path, tmp_path: Path) -> None:
+    secret = tmp_path / "secret.json"
+    secret.write_text("hush")
+    outcome = run("release", log, *ASKED, "--password-file", secret, "-o", secret, "--force")
+    assert outcome.code == 2
+    assert secret.read_text() == "hush"
+
+
+def test_a_report_never_replaces_its_release(log: Path, tmp_path: Path) -> None:
+    made = tmp_path / "out.csv"
+    assert run("release", log, *ASKED, "-o", made).code == 0
+    link = tmp_path / "page.html"
+    for file in (made, tmp_path / "out.csv.meta.json"):
+        link.unlink(missing_ok=True)
+        link.hardlink_to(file)
+        before = contents(tmp_path)
+        outcome = run("report", made, "-o", link, "--force")
+        assert outcome.code == 2
+        assert contents(tmp_path) == before
+
+
+def test_a_stream_never_replaces_its_state_its_ledger_or_its_log(log: Path, tmp_path: Path, ledger: Path) -> None:
+    state = tmp_path / "state.json"
+    options = [
+        "--item",
+        "who",
+        "--time",
+        "at",
+        "--start",
+        "2013-01-01",
+        "--window",
+        "rolling:7",
+        "--unit",
+        "event",
+        "--epsilon",
+        "0.1",
+    ]
+    bought = ("--ledger", ledger, "--dataset", "d")
+    assert run("stream", "create", state, *options, *bought).code == 0
+    soft = tmp_path / "soft.json"
+    soft.symlink_to(state)
+    before = contents(tmp_path)
+    for output in (state, soft, ledger, log):
+        arguments = ("--through", "2013-02-01", *bought, "-o", output, "--force")
+        outcome = run("stream", "advance", state, log, *arguments)
+        assert outcome.code == 2, outcome
+        assert contents(tmp_path) == before
+        if output != log:
+            assert run("stream", "show", state, *bought, "-o", output, "--force").code == 2
+            assert contents(tmp_path) == before
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_of_processes_that_write_one_output_one_wins_and_the_others_spend_nothing(
+    log: Path, tmp_path: Path, ledger: Path, ending: str
+) -> None:
+    output = tmp_path / f"out.{ending}"
+    budgets = ("0.11", "0.12", "0.13")
+    command = [sys.executable, "-c", "from dpwindows.cli import main; main()", "release", log, *ASKED]
+    processes = [
+        subprocess.Popen(
+            [*map(str, command), "--epsilon", budget, "--ledger", ledger, "--dataset", "d", "-o", output],
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for budget in budgets
+    ]
+    said = {budget: process.communicate()[1] for budget, process in zip(budgets, processes, strict=True)}
+    codes = [process.returncode for process in processes]
+    assert sorted(codes) == [0, 2, 2], said
+    assert spent(ledger) == 1
+    winner = budgets[codes.index(0)]
+    assert dw.Release.load(output).metadata["budget"]["epsilon"] == float(winner)
+    assert not [file for file in tmp_path.iterdir() if file.name.startswith(".")]
+
+
+def test_an_output_that_another_process_prepares_is_refused(log: Path, tmp_path: Path, ledger: Path) -> None:
+    output = tmp_path / "out.parquet"
+    with claimed(output):
+        for more in ((), ("--force",)):
+            outcome = paid(log, ledger, output, *more)
+            assert outcome.code == 2
+            assert "another process is writing" in outcome.err
+    assert spent(ledger) == 0
+    assert paid(log, ledger, output).code == 0
+
+
+@pytest.mark.parametrize("with_ledger", [True, False])
+def test_an_output_that_appears_after_spending_exits_1_and_is_kept(
+    log: Path, tmp_path: Path, ledger: Path, with_ledger: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    output = tmp_path / "out.json"
+    save = dw.Release.save
+
+    def late(self: dw.Release, path: Path, *, force: bool) -> None:
+        Path(path).write_text("somebody else's")
+        save(self, path, force=force)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(dw.Release, "save", late)
+        if with_ledger:
+            outcome = paid(log, ledger, output)
+            assert "running this again writes it and spends nothing" in outcome.err
+        else:
+            outcome = run("release", log, *ASKED, "-o", output)
+            assert "discarded and nothing was published" in outcome.err
+    assert outcome.code == 1
+    assert output.read_text() == "somebody else's"
+    assert spent(ledger) == int(with_ledger)
+    if with_ledger:
+        assert paid(log, ledger, output, "--force").code == 0
+        assert spent(ledger) == 1
+
+
+def test_a_failure_between_spending_and_storing_exits_1(
+    log: Path, tmp_path: Path, ledger: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise dw.InputError("these numbers cannot be drawn")
+
+    monkeypatch.setattr("dpwindows.release.measure", refuse)
+    outcome = paid(log, ledger, tmp_path / "out.csv")
+    assert spent(ledger) == 1
+    assert outcome.code == 1
+    assert "entry 1 is spent" in outcome.err
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602])
+def test_a_ledger_that_others_may_write_is_refused_and_may_be_looked_at(
+    log: Path, tmp_path: Path, ledger: Path, mode: int
+) -> None:
+    ledger.chmod(mode)
+    more = ("--unit", "event", "--epsilon", "1")
+    for outcome in (paid(log, ledger, tmp_path / "out.csv"), run("ledger", "create", ledger, "--dataset", "e", *more)):
+        assert outcome.code == 2
+        assert "others may write the ledger" in outcome.err
+        assert "chmod 600" in outcome.err
+    shown = run("ledger", "show", ledger)
+    assert shown.code == 0
+    assert "others may write the ledger" in shown.err
+    ledger.chmod(0o600)
+    assert spent(ledger) == 0
+    assert run("ledger", "show", ledger).err == ""
+
+
+def test_a_page_says_that_a_release_is_unverified(log: Path, tmp_path: Path) -> None:
+    made = tmp_path / "out.json"
+    assert run("release", log, *ASKED, "-o", made).code == 0
+    assert "unverified" not in run("report", made, "-o", tmp_path / "page.html").err
+    content = json.loads(made.read_text())
+    del content["metadata"]["checksum"]
+    made.write_text(json.dumps(content))
+    assert "unverified" in run("report", made, "-o", tmp_path / "page.html", "--force").err
+    content["metadata"]["budget"]["epsilon"] = 0.01
+    content["metadata"]["checksum"] = "sha256:" + "0" * 64
+    made.write_text(json.dumps(content))
+    refused = run("report", made, "-o", tmp_path / "page.html", "--force")
+    assert refused.code == 2
+    assert "checksum" in refused.err
+
+
+def test_a_process_of_its_own_leaves_its_output_and_nothing_else(log: Path, tmp_path: Path) -> None:
+    outcome = run_process("release", log, *ASKED, "-o", tmp_path / "out.csv")
+    assert outcome.code == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"log.csv", "out.csv", "out.csv.meta.json"}

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from dpwindows.release import Release
 
 _WITHOUT_LEDGER = (
-    "Without --ledger nothing can tell when STATE and STATE.mark are both put back from a backup, or when a copy goes on "
-    "elsewhere: either would publish steps again with other noise. See that neither happens, or use a ledger."
+    "Without --ledger nothing can tell when STATE and STATE.mark are both put back from a backup, or when a copy goes "
+    "on elsewhere: either would publish steps again with other noise. See that neither happens, or use a ledger."
 )
 _STATE = click.argument("state", metavar="STATE", type=click.Path(path_type=Path))
 _output_options = stack(

@@ -128,7 +128,7 @@ def _paid_draft(
 def _drafts(path: Path) -> list[Path]:
     """Drafts left of this state; older versions gave them random names."""
     ours = re.compile(rf"\.{re.escape(path.name)}(\.[0-9a-f]{{8}})?\.part")
-    return sorted(path.with_name(name) for name in os.listdir(path.parent) if ours.fullmatch(name))
+    return sorted(found for found in path.parent.iterdir() if ours.fullmatch(found.name))
 
 
 def _read_draft(draft: Path) -> tuple[Creation, dict[str, np.ndarray]] | None:

@@ -1,9 +1,8 @@
 """Opening a state whatever became of the last process that had it.
 
 Rows leave only when their step is in the file itself (`gate`). So a log that is left beside the file holds no step that
-was published from here on: it is folded in if it can be read, as far as it can, and if the engine refuses it, since a
-power failure tore it, it is given up, provided that the mark beside the state says that the file alone holds all that
-was published.
+was published. It is folded in as far as the engine can read it. If a power failure tore it so that the engine cannot, it
+is given up, provided that the mark beside the state says that the file alone holds all that was published.
 """
 
 from __future__ import annotations
@@ -35,20 +34,23 @@ def open_state(path: Path, *, read_only: bool = False, settings: EngineSettings 
         InputError: there is no such file, it is no DuckDB database, or others may write it.
         EngineError: it is in use, damaged or cannot be read or written.
     """
-    if read_only and logs_left(path):
-        whole = open_state(path, settings=settings)
-        try:
-            whole.settle()
-        finally:
-            whole.close()
-    try:
-        state = StateFile(path, read_only=read_only, settings=settings)
-    except TornLogError as torn:
-        _give_up_log(path, torn, settings)
-        state = StateFile(path, read_only=read_only, settings=settings)
+    if logs_left(path):
+        _fold_in_log(path, settings)
+    state = StateFile(path, read_only=read_only, settings=settings)
     if not read_only:
         _forget_draft(path)
     return state
+
+
+def _fold_in_log(path: Path, settings: EngineSettings | None) -> None:
+    try:
+        state = StateFile(path, settings=settings)
+        try:
+            state.settle()
+        finally:
+            state.close()
+    except TornLogError as torn:
+        _give_up_log(path, torn, settings)
 
 
 def _give_up_log(path: Path, torn: TornLogError, settings: EngineSettings | None) -> None:

@@ -6,8 +6,8 @@
   that the system holds and the disk does not; nothing is decided by these.
 - *Durable*: when `transaction` returns, what it did is on disk, and so is the folder's record of the log it is in.
   Whatever happens before leaves the state as it was.
-- *Settled*: when `settle` returns, everything is in the file itself, and on disk. The engine drops the end of a log that
-  was cut, without a word; after `settle` there is no log whose loss could matter.
+- *Settled*: when `settle` returns, everything is in the file itself, and on disk. The engine drops the end of a log
+  that was cut, without a word; after `settle` there is no log whose loss could matter.
 - *One at a time*: the engine locks the file; another process, or this one again, is told so.
 
 DuckDB keeps a checksum of every block and of every record of its log; the format is that of version 1.4 and later.
@@ -46,6 +46,9 @@ _DISK = {
     "Input/output error": "the disk fails",
 }
 _DAMAGE = ("checksum", "Corrupt", "Could not read enough bytes", "not a valid DuckDB", "WAL", "deserialize")
+_BACKUP = (
+    "a backup may go on where it is the last step that the ledger has on record; otherwise create a new stream"
+)
 # The engine's log, and what newer versions call it while it is folded into the file.
 _LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 # What a file system that syncs nothing answers.
@@ -156,6 +159,7 @@ class StateFile:
         """Return when everything committed is in the file itself, and on disk, and no log is left.
 
         Raises:
+            TornLogError: the engine found nothing to read in the log, and leaves it.
             EngineError: it cannot be written; what was committed stays in the log, for whoever opens the state next.
         """
         if self._settled:
@@ -166,7 +170,7 @@ class StateFile:
                     connection.execute("CHECKPOINT")
         if logs_left(self.path):
             self._failed = True
-            raise EngineError(f"the log of the state {self.path} could not be folded into it: run the same again")
+            raise TornLogError(f"the log beside the state {self.path} could not be folded into it: {_BACKUP}")
         self._sync()
         self._settled = True
 
@@ -283,15 +287,9 @@ def state_error(path: Path, error: duckdb.Error) -> EngineError:
     if "newer version" in text or "storage version" in text:
         return EngineError(f"the state {path} was written with a newer DuckDB: install a newer one")
     if "WAL" in text:
-        return TornLogError(
-            f"the log beside the state {path} is damaged or cut short: a backup may go on where it is the last step "
-            "that the ledger has on record; otherwise create a new stream"
-        )
+        return TornLogError(f"the log beside the state {path} is damaged or cut short: {_BACKUP}")
     if any(sign in text for sign in _DAMAGE) or isinstance(error, duckdb.SerializationException):
-        return DamagedError(
-            f"the state {path} is damaged or cut short: a backup may go on where it is the last step that the ledger "
-            "has on record; otherwise create a new stream"
-        )
+        return DamagedError(f"the state {path} is damaged or cut short: {_BACKUP}")
     return EngineError(f"the engine failed on the state {path} ({type(error).__name__})")
 
 

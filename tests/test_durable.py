@@ -115,13 +115,13 @@ def test_content_is_on_disk_before_the_name_and_the_name_before_it_returns(
         done.append("folder" if stat.S_ISDIR(os.fstat(handle).st_mode) else "content")
         fsync(handle)
 
-    def named(*names: object, **options: object) -> object:
+    def named(draft: Path, path: Path) -> Path:
         done.append("name")
-        return replace(*names, **options)
+        return replace(draft, path)
 
-    def linked(*names: object, **options: object) -> object:
+    def linked(draft: Path, path: Path) -> None:
         done.append("name")
-        return link(*names, **options)
+        link(draft, path)
 
     monkeypatch.setattr(os, "fsync", synced)
     monkeypatch.setattr(Path, "replace", named)

@@ -21,6 +21,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows import release_files
+from dpwindows.durable import UnsettledError
 from dpwindows.report import page, preview
 
 DATA = Path(__file__).parent / "data"
@@ -237,6 +238,36 @@ def test_a_write_that_was_killed_is_made_good_by_the_same_call(
     assert step > 8
 
 
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_each_failing_sync_leaves_a_whole_release(
+    release: dw.Release, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other, sync = tmp_path / f"copy.{ending}", _another(release), os.fsync
+    outcomes = []
+    for failing in range(8):
+        other.save(path, force=True)
+        left = [failing]
+
+        def counted(handle: int, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == -1:
+                raise OSError(5, "Input/output error")
+            sync(handle)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", counted)
+            try:
+                release.save(path, force=True)
+                outcomes.append("saved")
+            except UnsettledError:
+                outcomes.append("in place")
+            except dw.EngineError:
+                outcomes.append("as before")
+        assert _is(path, release) == (outcomes[-1] != "as before")
+        assert list(tmp_path.glob(".*")) == []
+    assert set(outcomes) == {"saved", "in place", "as before"}
+
+
 def test_a_table_that_was_replaced_meanwhile_is_not_taken_for_changed(release: dw.Release, tmp_path: Path) -> None:
     path, other = tmp_path / "copy.csv", _another(release)
     release.save(path)
@@ -262,7 +293,8 @@ def test_a_table_that_was_replaced_meanwhile_is_not_taken_for_changed(release: d
 
 def _text_of(path: Path) -> str:
     if path.suffix == ".parquet":
-        return pyarrow.parquet.read_schema(path).metadata[b"dpwindows"].decode()
+        stated: bytes = pyarrow.parquet.read_schema(path).metadata[b"dpwindows"]
+        return stated.decode()
     return (release_files.meta_path(path) if path.suffix == ".csv" else path).read_text()
 
 
@@ -351,7 +383,7 @@ def test_a_release_written_before_checksums_stays_unverified(tmp_path: Path, end
     assert again == golden or again.metadata == golden.metadata
 
 
-_ODD = (None, True, 7, -1.5, 10**400, "x", "", "12", [], [[]], [7], {}, {"x": 1}, {"law": 1})
+_ODD: tuple[Any, ...] = (None, True, 7, -1.5, 10**400, "x", "", "12", [], [[]], [7], {}, {"x": 1}, {"law": 1})
 
 
 def _places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:

@@ -30,6 +30,12 @@ except ImportError:  # pragma: no cover - not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
 _DRAFT_BYTES = 8
+
+
+class UnsettledError(EngineError):
+    """A file is in place and whole, but the disk did not confirm its name: a loss of power may still take it away."""
+
+
 # What a file system without hard links, or without locks, answers.
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
@@ -79,8 +85,8 @@ def write_atomically(path: str | Path, fill: Callable[[str], object], *, replace
 
     Raises:
         FileExistsError: something of that name is there, and `replace` is not set.
-        EngineError: the file cannot be written; nothing was left behind, and a file of that name is as it was, unless
-            the message says that only its record in the folder is missing on disk.
+        UnsettledError: the file is in place, and its name is not known to be on disk.
+        EngineError: the file cannot be written; nothing was left behind, and a file of that name is as it was.
     """
     path = Path(path)
     try:
@@ -105,13 +111,13 @@ def sync_new_name(path: Path) -> None:
     """Return when a file's name is on disk.
 
     Raises:
-        EngineError: the disk failed; the file is there, and may be gone after a power failure.
+        UnsettledError: the disk failed.
     """
     try:
         sync_folder(path.parent)
     except OSError as error:
-        raise EngineError(
-            f"{str(path)!r} is written, but the record of its name is not known to be on disk: "
+        raise UnsettledError(
+            f"{str(path)!r} is written, but a loss of power may still take it away, since its folder cannot be synced: "
             f"{error.strerror or error}"
         ) from error
 

@@ -38,6 +38,9 @@ if TYPE_CHECKING:
     from dpwindows.plan import Allotment, Plan
 
 FORMAT = 1
+_UNVERIFIED = (
+    "The release file carries no checksum, as files of older versions do not: that it is unchanged was not verified."
+)
 _VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
@@ -199,7 +202,10 @@ class Release:
         from dpwindows.report import page
 
         release_files.require_writable(Path(path), force=force, endings=(".html", ".htm"))
-        release_files.write_text(page(self.table, self.metadata), Path(path), force=force)
+        shown = self.metadata
+        if not self.verified:
+            shown = shown | {"notes": [*(shown.get("notes") or []), _UNVERIFIED]}
+        release_files.write_text(page(self.table, shown), Path(path), force=force)
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{row['window']} {row['measure'].replace('_', ' ')} {row['k']}" for row in self._asked)

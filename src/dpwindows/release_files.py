@@ -16,6 +16,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
@@ -24,7 +25,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from dpwindows.durable import claimed, write_atomically
+from dpwindows.durable import UnsettledError, claimed, write_atomically
 from dpwindows.errors import EngineError, InputError
 from dpwindows.outputs import existing_parts, meta_path, require_no_database
 from dpwindows.release_checks import (
@@ -140,37 +141,43 @@ def _write_csv(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: 
 
     def put_in_place(file: str) -> None:
         pa.csv.write_csv(_with_text_times(table), file)
-        described = metadata | {_HASH: _hash(Path(file))}
+        described.update(metadata | {_HASH: _hash(Path(file))})
         _write_meta(described | {_BEFORE: before}, beside)
-        written.append(described)
 
     # Two writers of one pair, one file each, would leave a pair that does not belong together.
     with claimed(beside):
         require_writable(path, force=force)
-        before, written = _in_force(path), list[dict[str, Any]]()
+        before, described, placed = _in_force(path), dict[str, Any](), False
         try:
             _write(path, put_in_place, force=force)
-        except BaseException:
-            if written:
-                _undo_meta(before, beside)
+            placed = True
+        except UnsettledError:
+            placed = True
             raise
-        _write_meta(written[0], beside)
+        finally:
+            # Whichever table stands there now; until this is done a reader finds its metadata, too.
+            if described:
+                _tidy(path, described, before, placed=placed)
+
+
+def _tidy(path: Path, after: dict[str, Any], before: dict[str, Any] | None, *, placed: bool) -> None:
+    """Leave of the metadata those that belong to the table that is there; a failure does no harm."""
+    with suppress(EngineError, OSError):
+        differs = before is None or before[_HASH] != after[_HASH]
+        if placed or (differs and path.is_file() and _hash(path) == after[_HASH]):
+            _write_meta(after, meta_path(path))
+        elif before is not None:
+            _write_meta(before, meta_path(path))
+        else:
+            meta_path(path).unlink(missing_ok=True)
 
 
 def _write_meta(metadata: dict[str, Any], beside: Path) -> None:
     text = json.dumps(metadata, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    write_text(text, beside, force=True)
-
-
-def _undo_meta(before: dict[str, Any] | None, beside: Path) -> None:
-    """The table was not replaced: metadata of the one that is there. If that fails, a reader still finds them."""
     try:
-        if before is None:
-            beside.unlink(missing_ok=True)
-        else:
-            _write_meta(before, beside)
-    except (EngineError, OSError):
-        return
+        write_text(text, beside, force=True)
+    except UnsettledError as error:
+        raise EngineError(f"{str(beside)!r} cannot be written: {error}") from error
 
 
 def _in_force(path: Path) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -17,22 +18,9 @@ from dpwindows.durable import claimed
 from dpwindows.ledger import Ledger
 from tests.end_to_end.command_line import Outcome, run, run_process
 
-ASKED = [
-    "--item",
-    "who",
-    "--time",
-    "at",
-    "--start",
-    "2013-01-01",
-    "--end",
-    "2013-02-01",
-    "--window",
-    "rolling:7",
-    "--unit",
-    "event",
-    "--epsilon",
-    "0.1",
-]
+ASKED = shlex.split(
+    "--item who --time at --start 2013-01-01 --end 2013-02-01 --window rolling:7 --unit event --epsilon 0.1"
+)
 LOG = "who,at\nann,2013-01-02\nbob,2013-01-03 10:00:00\nann,2013-01-20\n"
 
 
@@ -306,7 +294,9 @@ def test_a_page_says_that_a_release_is_unverified(log: Path, tmp_path: Path) -> 
     content = json.loads(made.read_text())
     del content["metadata"]["checksum"]
     made.write_text(json.dumps(content))
+    assert "not verified" not in (tmp_path / "page.html").read_text()
     assert "unverified" in run("report", made, "-o", tmp_path / "page.html", "--force").err
+    assert "not verified" in (tmp_path / "page.html").read_text()
     content["metadata"]["budget"]["epsilon"] = 0.01
     content["metadata"]["checksum"] = "sha256:" + "0" * 64
     made.write_text(json.dumps(content))

@@ -17,6 +17,9 @@ LEDGER = "tests/test_ledger.py::"
 PARALLEL = "tests/test_parallel.py::"
 STREAM = "tests/test_stream.py::"
 FAULTS = "tests/test_stream_faults.py::"
+DURABLE = "tests/test_durable.py::"
+RELEASE_FILES = "tests/test_release_files.py::"
+OUTPUTS = "tests/end_to_end/test_outputs.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 
@@ -292,5 +295,61 @@ MUTANTS = [
         """AS VARCHAR) COLLATE "binary"'""",
         "AS VARCHAR)'",
         f"{STREAM}test_items_of_a_column_with_a_collation_are_told_apart[NOCASE]",
+    ),
+    Mutant(
+        "a checksum of the rows alone",
+        "An epsilon edited in the file is rendered as the guarantee.",
+        "release_checks.py",
+        "stated = json.dumps(metadata, ",
+        "stated = json.dumps({}, ",
+        f"{RELEASE_FILES}test_an_edited_guarantee_is_noticed",
+    ),
+    Mutant(
+        "a name before its content",
+        "After a loss of power a file stands there without the content that was reported as written.",
+        "durable.py",
+        "            sync_file(draft)\n            _put_in_place",
+        "            _put_in_place",
+        f"{DURABLE}test_content_is_on_disk_before_the_name_and_the_name_before_it_returns",
+    ),
+    Mutant(
+        "a folder that is not synced",
+        "After a loss of power a file that was reported as written is gone.",
+        "durable.py",
+        "        sync_folder(path.parent)\n",
+        "        pass\n",
+        f"{DURABLE}test_content_is_on_disk_before_the_name_and_the_name_before_it_returns",
+    ),
+    Mutant(
+        "a record acted upon before it is on disk",
+        "A stored release, or a stream's position, is relied upon, and a loss of power takes it back.",
+        "ledger_store.py",
+        "        if to_act:\n            _settle(path)\n",
+        "",
+        f"{LEDGER}test_what_is_acted_upon_is_on_disk_first",
+    ),
+    Mutant(
+        "records that a dataset's seal leaves out",
+        "A stored release vanishes from the ledger, or a stream's position is put back, and nobody notices.",
+        "ledger_rows.py",
+        "    return [len(releases), len(positions), *(value for row in (*releases, *positions) for value in row)]",
+        "    return []",
+        f"{LEDGER}test_a_record_put_back_to_what_it_was_is_noticed",
+    ),
+    Mutant(
+        "an output that is not claimed",
+        "Of several processes that write one output all spend, and one writes.",
+        "cli/options.py",
+        "    with claimed(output):\n",
+        "    if claimed is not None:\n",
+        f"{OUTPUTS}test_an_output_that_another_process_prepares_is_refused",
+    ),
+    Mutant(
+        "exit 2 after spending",
+        "A failure after the budget was recorded is reported as a mistake that changed nothing.",
+        "ledger_release.py",
+        "        except (InputError, EngineError) as error:\n",
+        "        except EngineError as error:\n",
+        f"{OUTPUTS}test_a_failure_between_spending_and_storing_exits_1",
     ),
 ]

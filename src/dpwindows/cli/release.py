@@ -21,6 +21,7 @@ from dpwindows.cli.options import (
     step_option,
     zone_option,
 )
+from dpwindows.durable import UnsettledError
 from dpwindows.errors import EngineError, InputError
 from dpwindows.forecasts import say_notes, show_forecast
 
@@ -81,6 +82,8 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
         )
         try:
             released.save(output, force=force)
+        except UnsettledError as error:
+            raise EngineError(f"{error}. Mend that, and copy it") from error
         except (InputError, EngineError) as error:
             # Not the caller's mistake: it was looked at before anything was spent, and the budget is spent now.
             raise EngineError(f"{error}. {again}") from error

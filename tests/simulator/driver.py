@@ -105,8 +105,8 @@ class Simulator:
     def _happen(self, event: Event) -> list[str]:
         told = [str(event)]
         match event:
-            case Run(processes):
-                told += self._run(processes)
+            case Run(processes, must_work):
+                told += self._run(processes, must_work)
             case PowerFailure():
                 self.disk.lose_power(self._dice)
                 told += [f"    left: {self._files()}"]
@@ -167,7 +167,7 @@ class Simulator:
 
     # --- processes -------------------------------------------------------------------------------------------------------
 
-    def _run(self, processes: tuple[Process, ...]) -> list[str]:
+    def _run(self, processes: tuple[Process, ...], must_work: bool = False) -> list[str]:
         os.ftruncate(self._log, 0)
         running = [self._start(number, process) for number, process in enumerate(processes)]
         while alive := [one for one in running if not one.ended]:
@@ -181,6 +181,8 @@ class Simulator:
         if (found := self.disk.difference()) is not None:
             raise SimulatorError(f"the library did not see everything: {found}")
         endings = self.witness.hear(records, {number: process.verbs for number, process in enumerate(processes)})
+        if must_work:
+            self.witness.require_success(endings)
         told = [f"    {who}: {ending}{': ' if message else ''}{message}" for who, ending, message in endings]
         return told + [f"    process {one.number} was killed" for one in running if one.status != 0]
 

@@ -2,7 +2,8 @@
 
 1. No step has two noises: what was handed out for a window of a stream is the same for ever; so is what the ledger keeps
    for one request on one log. Numbers that differ have different release ids.
-2. What was handed out is durable: it can be had again, or a retry is refused; it never comes out otherwise.
+2. What was handed out is durable: when nothing fails any more, the same can be had again, or more. (After a sync that
+   failed, or where somebody put old files back, a refusal will do.)
 3. The ledger never exceeds its total, keeps every entry that a release names, and its record of a stream is never behind
    what the stream handed out.
 4. What exit 2 denies was not paid: a command that ends as `InputError` accounts for no entry.
@@ -30,6 +31,8 @@ from tests.simulator.disk import Disk
 from tests.simulator.shim import Op, Record
 from tests.simulator.workload import DATASET, OUT, TOTAL, UMASK, Verb
 
+# Why a command may be refused though nothing fails.
+_REASONS = ("exists already", "has a dataset", "OverBudgetError")
 _LEDGER = ("ledger", "ledger-journal")
 
 
@@ -44,8 +47,11 @@ class Witness:
         entries: of each release with a ledger, its entry there.
         steps: of each stream, the last step handed out.
         outputs: of each output, the ids written to it, in order, and how many of these are acknowledged.
-        spenders: how many commands may have made an entry of the ledger.
-        paid: how many entries there may be at most.
+        unforced: of each output, the id that a command without --force says it wrote.
+        has_ledger: whether a ledger was made, and its command said so.
+        may_spend: how many commands may have made an entry of the ledger.
+        failed_syncs: how many syncs failed. The system reports such a loss once and forgets it, so that from there on
+            only refusals can be asked for.
     """
 
     scratch: Path
@@ -60,6 +66,7 @@ class Witness:
     unforced: dict[str, str] = field(default_factory=dict)
     has_ledger: bool = False
     may_spend: int = 0
+    failed_syncs: int = 0
     endings: Counter[str] = field(default_factory=Counter)
 
     def violated(self, what: str) -> None:
@@ -75,6 +82,7 @@ class Witness:
         endings = []
         for record in records:
             self._check_mode(record)
+            self.failed_syncs += record.op == Op.SYNC_FAILED
             if record.op != Op.NOTE:
                 continue
             said = json.loads(record.data)
@@ -97,6 +105,14 @@ class Witness:
                     self._wrote(said)
         self.endings["killed"] += len(begun)
         return endings
+
+    def require_success(self, endings: list[tuple[str, str, str]]) -> None:
+        """Nothing failed: all was done, or refused for a reason that a user knows."""
+        if self.failed_syncs:
+            return
+        for what, ending, message in endings:
+            if ending == "engine" or (ending == "input" and not any(reason in message for reason in _REASONS)):
+                self.violated(f"after everything works again, {what} fails: {message[-250:]}")
 
     def _end(self, verb: Verb, ending: str, message: str) -> None:
         self.endings[ending] += 1

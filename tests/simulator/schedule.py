@@ -33,9 +33,13 @@ class Process:
 
 @dataclass(frozen=True)
 class Run:
-    """Processes, at once if there are several: each works until it is paused or ends, then the next one does."""
+    """Processes, at once if there are several: each works until it is paused or ends, then the next one does.
+
+    `must_work`: nothing fails any more, so that all of it has to succeed, or to be refused for a reason.
+    """
 
     processes: tuple[Process, ...]
+    must_work: bool = False
 
     def __str__(self) -> str:
         return "run " + "  ||  ".join(map(str, self.processes))
@@ -182,12 +186,13 @@ class _Maker:
         """Advance to a step."""
         return Verb("advance", state, step, output=(name := self.output(f"{state}-{step}")), force=bool(name))
 
-    def settled(self, *verbs: Verb) -> Iterator[Event]:
+    def settled(self, *verbs: Verb, must_work: bool = True) -> Iterator[Event]:
         """In the end everything works; then the power fails once more, and the same is asked again."""
-        yield self.run(*verbs, faulty=0.0)
-        if self.chance(0.5):
+        again = self.chance(0.5)
+        yield Run((self.process(*verbs, faulty=0.0),), must_work)
+        if again:
             yield PowerFailure()
-            yield self.run(*verbs, faulty=0.0)
+            yield Run((self.process(*verbs, faulty=0.0),), must_work)
 
 
 _Made = tuple[list[Verb], list[Event]]
@@ -311,7 +316,7 @@ def _backup(maker: _Maker) -> _Made:
     if maker.chance(0.5):
         events.append(maker.run(maker.advance(step), Verb("show"), keep=maker.chance(0.5)))
         events += maker.power(0.4)
-    events += maker.settled(maker.advance(step), maker.advance(step + 1), Verb("show"))
+    events += maker.settled(maker.advance(step), maker.advance(step + 1), Verb("show"), must_work=False)
     return before, events
 
 

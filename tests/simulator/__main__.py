@@ -26,8 +26,9 @@ def main() -> int:
     parser.add_argument("--seed", type=int, help="of the first schedule; the next ones follow (default: random)")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes (default: all cores)")
     parser.add_argument("--family", help="only schedules of this family")
-    parser.add_argument("--planted", default="", help="plant a durability bug; the run should then fail")
+    parser.add_argument("--planted", default="", help="plant a durability bug; the run should then fail (or: all)")
     parser.add_argument("--tell", action="store_true", help="print what happens in each schedule")
+    parser.add_argument("--twice", action="store_true", help="run each schedule twice, for a comparison with --json")
     parser.add_argument("--go-on", action="store_true", help="do not stop at the first violation")
     parser.add_argument("--json", action="store_true", help="print a line of JSON for each schedule")
     given = parser.parse_args()
@@ -58,13 +59,15 @@ def _spread(given: argparse.Namespace) -> int:
     }
     count = max(1, min(given.workers, given.schedules))
     share = [len(range(first, given.schedules, count)) for first in range(count)]
-    flags = [f"--{name.replace('_', '-')}" for name in ("tell", "go_on", "json") if getattr(given, name)]
+    flags = [f"--{name.replace('_', '-')}" for name in ("tell", "twice", "go_on", "json") if getattr(given, name)]
     flags += [f"--{name}={getattr(given, name)}" for name in ("family", "planted") if getattr(given, name)]
     _say(f"{given.schedules} schedules from seed {given.seed} on, {count} workers")
     workers = [
         subprocess.Popen(
-            [sys.executable, "-m", "tests.simulator", f"--seed={given.seed + first}", f"--schedules={share[first]}"]
-            + [f"--workers={count}", *flags],
+            [
+                *(sys.executable, "-m", "tests.simulator"),
+                *(f"--seed={given.seed + first}", f"--schedules={share[first]}", f"--workers={count}", *flags),
+            ],
             env=environment,
             stdout=subprocess.PIPE,
             text=True,

@@ -93,7 +93,7 @@ class Disk:
         self.unsynced: list[Naming] = []
         self._numbered: dict[int, Inode] = {}
 
-    # --- what processes do ---------------------------------------------------------------------------------------------
+    # --- what processes do --------------------------------------------------------------------------------------------
 
     def replay(self, records: Iterable[Record]) -> None:
         """Bring the model to where the files are."""
@@ -147,13 +147,13 @@ class Disk:
     def _sync_names(self, folder: str) -> None:
         left = []
         for naming in self.unsynced:
-            if (os.path.dirname(naming.new or naming.old or "") or ".") == folder:
+            if str(Path(naming.new or naming.old or "").parent) == folder:
                 _name(self.safe, naming)
             else:
                 left.append(naming)
         self.unsynced = left
 
-    # --- what happens to the machine -----------------------------------------------------------------------------------
+    # --- what happens to the machine ----------------------------------------------------------------------------------
 
     def lose_power(self, dice: random.Random) -> None:
         """Leave what a power failure may leave, and put it in place of the files."""
@@ -187,9 +187,8 @@ class Disk:
 
     def lay_out(self) -> None:
         """Write the files as they are seen."""
-        for folder, _, names in os.walk(self.root):
-            for name in names:
-                os.unlink(os.path.join(folder, name))
+        for path in self._files():
+            path.unlink()
         placed: dict[int, Path] = {}
         self._numbered = {}
         for name, inode in sorted(self.seen.items()):
@@ -197,19 +196,17 @@ class Disk:
             if id(inode) in placed:
                 path.hardlink_to(placed[id(inode)])
                 continue
-            with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-                file.write(inode.seen)
+            path.write_bytes(inode.seen)
             path.chmod(inode.mode)
             placed[id(inode)] = path
             self._numbered[path.stat().st_ino] = inode
 
+    def _files(self) -> list[Path]:
+        return [path for path in self.root.rglob("*") if not path.is_dir()]
+
     def difference(self) -> str | None:
         """Where the model is not what the files are: then the library did not see everything."""
-        there = {
-            os.path.relpath(os.path.join(folder, name), self.root)
-            for folder, _, names in os.walk(self.root)
-            for name in names
-        }
+        there = {str(path.relative_to(self.root)) for path in self._files()}
         if there != set(self.seen):
             return f"names differ: {sorted(there ^ set(self.seen))}"
         for name, inode in self.seen.items():
@@ -263,7 +260,9 @@ def _survivors(changes: list[Change], dice: random.Random) -> list[Change]:
     if how == "prefix" or (how == "torn" and len(kept) == len(changes)):
         return kept
     grain, share = dice.choice((SECTOR, PAGE)), dice.choice((0.1, 0.5, 0.9))
-    pieces = [piece for change in (changes[len(kept) :][:1] if how == "torn" else changes) for piece in _cut(change, grain)]
+    pieces = [
+        piece for change in (changes[len(kept) :][:1] if how == "torn" else changes) for piece in _cut(change, grain)
+    ]
     if how == "torn":
         return kept + pieces[: dice.randint(0, len(pieces))]
     return [piece for piece in pieces if dice.random() < share]

@@ -60,13 +60,14 @@ class Simulator:
         shared = Path("/dev/shm")
         self._folder = Path(tempfile.mkdtemp(prefix="dpsim-", dir=shared if os.access(shared, os.W_OK) else None))
         self.root, self.scratch, spill = (self._folder / name for name in ("disk", "scratch", "spill"))
-        for folder in (self.root / OUT, self.scratch, spill):
-            folder.mkdir(parents=True, mode=0o700)
+        for folder in (self.root, self.scratch, spill):
+            folder.mkdir(mode=0o700)
+        workload.make_folders(self.root)
         os.environ["TMPDIR"] = str(spill)
         tempfile.tempdir = None
         self._log = os.open(self._folder / "log", os.O_CREAT | os.O_RDWR | os.O_APPEND, 0o600)
         self._controls = (Control(), Control())
-        self._plant = plant
+        self.plant = plant
         self._prepared: dict[tuple[Verb, ...], tuple[dict[str, tuple[bytes, int]], Witness]] = {}
         self._ready = False
 
@@ -100,7 +101,7 @@ class Simulator:
             fired=self._fired,
         )
 
-    # --- events ----------------------------------------------------------------------------------------------------------
+    # --- events -------------------------------------------------------------------------------------------------------
 
     def _happen(self, event: Event) -> list[str]:
         told = [str(event)]
@@ -165,7 +166,7 @@ class Simulator:
     def _files(self) -> str:
         return ", ".join(f"{name} {len(inode.seen)}" for name, inode in sorted(self.disk.seen.items())) or "nothing"
 
-    # --- processes -------------------------------------------------------------------------------------------------------
+    # --- processes ----------------------------------------------------------------------------------------------------
 
     def _run(self, processes: tuple[Process, ...], must_work: bool = False) -> list[str]:
         os.ftruncate(self._log, 0)
@@ -219,7 +220,7 @@ class Simulator:
                 os.close(ours[0])
                 os.close(theirs[1])
                 control.begin()
-                workload.live(self.root, process.verbs, process.keep, self._plant)
+                workload.live(self.root, process.verbs, process.keep, self.plant)
                 status = 0
             except BaseException:
                 traceback.print_exc()
@@ -237,10 +238,10 @@ class Simulator:
             # The same wherever and whenever it is made.
             self._seed, self._runs, self._digest = 0, 0, hashlib.sha256()
             self._operations = self._fired = 0
-            plant, self._plant = self._plant, lambda: None
+            plant, self.plant = self.plant, lambda: None
             for verb in before:
                 self._run((Process((verb,), clock=Clock(1_780_000_000 * 10**9)),))
-            self._plant = plant
+            self.plant = plant
             if self.witness.endings["ok"] != len(before):
                 raise SimulatorError(f"what was to be there already failed: {self.witness.endings}")
             self._prepared[before] = self.disk.snapshot(), self.witness

@@ -1,11 +1,11 @@
 """What must hold after every process, whatever happened to it and to the machine.
 
-1. No step has two noises: what was handed out for a window of a stream is the same for ever; so is what the ledger keeps
-   for one request on one log. Numbers that differ have different release ids.
+1. No step has two noises: what was handed out for a window of a stream is the same for ever; so is what the ledger
+   keeps for one request on one log. Numbers that differ have different release ids.
 2. What was handed out is durable: when nothing fails any more, the same can be had again, or more. (After a sync that
    failed, or where somebody put old files back, a refusal will do.)
-3. The ledger never exceeds its total, keeps every entry that a release names, and its record of a stream is never behind
-   what the stream handed out.
+3. The ledger never exceeds its total, keeps every entry that a release names, and its record of a stream is never
+   behind what the stream handed out.
 4. What exit 2 denies was not paid: a command that ends as `InputError` accounts for no entry.
 5. An output is whole, of a release that was handed out, and stays once its command said that it was written; two
    commands without --force never both say so.
@@ -29,11 +29,11 @@ import dpwindows as dw
 from dpwindows.errors import EngineError, InputError
 from tests.simulator.disk import Disk
 from tests.simulator.shim import Op, Record
-from tests.simulator.workload import DATASET, OUT, TOTAL, UMASK, Verb
+from tests.simulator.workload import DATASET, LEDGER, OUT, TOTAL, UMASK, Verb
 
 # Why a command may be refused though nothing fails.
 _REASONS = ("exists already", "has a dataset", "OverBudgetError")
-_LEDGER = ("ledger", "ledger-journal")
+_LEDGER = (LEDGER, f"{LEDGER}-journal")
 
 
 @dataclass
@@ -74,7 +74,7 @@ class Witness:
         if what not in self.violations:
             self.violations.append(what)
 
-    # --- what processes said -------------------------------------------------------------------------------------------
+    # --- what processes said ------------------------------------------------------------------------------------------
 
     def hear(self, records: Iterable[Record], verbs: dict[int, tuple[Verb, ...]]) -> list[tuple[str, str, str]]:
         """Take in what processes did and said; returns how each verb ended: process and verb, ending, message."""
@@ -164,7 +164,7 @@ class Witness:
         self.kept.clear()
         self.entries.clear()
 
-    # --- what is on the disk -------------------------------------------------------------------------------------------
+    # --- what is on the disk ------------------------------------------------------------------------------------------
 
     def look(self, disk: Disk, *, quiet: bool) -> None:
         """Check all outputs and the ledger; `quiet`: no process is at work, so all that is there can be judged."""
@@ -195,7 +195,7 @@ class Witness:
 
     def _look_at_ledger(self, disk: Disk) -> None:
         for name in _LEDGER:
-            copy = self.scratch / name
+            copy = self.scratch / Path(name).name
             copy.unlink(missing_ok=True)
             if name in disk.seen:
                 copy.write_bytes(disk.seen[name].seen)

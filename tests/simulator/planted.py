@@ -120,3 +120,15 @@ PLANTED: dict[str, Callable[[], None]] = {
     "unstored-release": _unstored_release,
     "lazy-ledger": _lazy_ledger,
 }
+# For each bug a schedule that finds it, and what is then said: family, seed, a part of the violation.
+FOUND_BY: dict[str, tuple[str, int, str]] = {
+    "unsynced-state": ("stream", 1, "after everything works again"),
+    "unsynced-folder": ("release", 2, "was written, and is gone"),
+    "unsynced-output": ("release", 5, "is not whole"),
+    "published-before-commit": ("stream", 1, "two noises"),
+    "ledger-before-state": ("stream", 1, "after everything works again"),
+    "no-mark": ("backup", 6, "two noises"),
+    "ungated-show": ("copies", 1, "a step that the ledger does not know of"),
+    "unstored-release": ("release", 2, "that is not in the ledger"),
+    "lazy-ledger": ("release", 2, "that is not in the ledger"),
+}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import random
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tests.simulator.shim import Action, Class, Clock, Fault
 from tests.simulator.workload import HORIZON, Verb
@@ -173,6 +173,12 @@ class _Maker:
         """One process by itself."""
         return Run((self.process(*verbs, faulty=faulty, keep=keep),))
 
+    def killed(self, *verbs: Verb, of: Class) -> Run:
+        """A process that is killed at a call of a class; the stream stays open between its verbs."""
+        action = self.dice.choice((Action.KILL_BEFORE, Action.KILL_AFTER))
+        fault = Fault(action, of, self.dice.randint(1, self._calls(verbs, of)))
+        return Run((replace(self.process(*verbs, faulty=0.0, keep=True), fault=fault),))
+
     def power(self, share: float) -> Iterator[Event]:
         """Perhaps the power fails."""
         if self.chance(share):
@@ -206,6 +212,14 @@ def _stream(maker: _Maker) -> _Made:
     before += [Verb("advance", step=step)] if step else []
     events: list[Event] = []
     target = step + maker.dice.choice((1, 1, 2))
+    if maker.chance(0.25):
+        # What a process wrote and did not sync, the next one reads and hands out; then the power takes it away.
+        events.append(maker.killed(maker.advance(target), of=Class.SYNCS))
+        events.append(maker.killed(maker.advance(target), Verb("show"), of=Class.NOTES))
+        events.append(PowerFailure())
+    elif ledger and maker.chance(0.25):
+        # The ledger may be ahead of the state.
+        events += [maker.killed(maker.advance(target), of=Class.ANY), PowerFailure()]
     for _ in range(maker.dice.choice((1, 2, 2, 3, 4))):
         verbs = [maker.advance(target)]
         if maker.chance(0.3):

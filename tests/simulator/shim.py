@@ -101,10 +101,7 @@ class _Control(ctypes.Structure):
         ("root", ctypes.c_char * 256),
         ("seed", ctypes.c_uint64),
         *((name, ctypes.c_int64) for name in ("wall_start", "wall_tick", "wall_jump", "wall_jump_at")),
-        *(
-            (f"fault_{name}", ctypes.c_int64)
-            for name in ("class", "at", "action", "errno", "times", "share")
-        ),
+        *((f"fault_{name}", ctypes.c_int64) for name in ("class", "at", "action", "errno", "times", "share")),
         ("pauses", ctypes.c_int64),
         ("pause_at", ctypes.c_int64 * 8),
         *((name, ctypes.c_int64) for name in ("log_fd", "pause_out", "pause_in", "who")),
@@ -139,7 +136,7 @@ class Control:
         block.wall_start, block.wall_tick = clock.start, 1_000_000
         block.wall_jump, block.wall_jump_at = clock.jump, clock.jump_at
         block.fault_action, block.fault_at, block.fault_errno = fault.action, fault.at, fault.code
-        setattr(block, "fault_class", fault.of)
+        block.fault_class = fault.of
         block.fault_times, block.fault_share = fault.times, fault.share
         block.pauses, block.pause_out, block.pause_in = len(pauses), *pipes
         for index, at in enumerate(pauses):
@@ -209,9 +206,19 @@ def build() -> Path:
     built = folder / f"shim-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]}.so"
     if not built.exists():
         draft = built.with_suffix(f".{os.getpid()}")
-        command = [os.environ.get("CC", "cc"), "-O1", "-Wall", "-shared", "-fPIC", "-o", str(draft), str(SOURCE), "-ldl"]
+        command = [
+            os.environ.get("CC", "cc"),
+            "-O1",
+            "-Wall",
+            "-shared",
+            "-fPIC",
+            "-o",
+            str(draft),
+            str(SOURCE),
+            "-ldl",
+        ]
         try:
-            subprocess.run([*command, "-lpthread"], check=True, capture_output=True, text=True)
+            subprocess.run([*command, "-ldl", "-lpthread"], check=True, capture_output=True, text=True)
         except FileNotFoundError:
             raise RuntimeError("the simulator needs a C compiler and its headers (gcc and libc6-dev)") from None
         except subprocess.CalledProcessError as error:

@@ -8,17 +8,22 @@ import sys
 from collections import Counter
 
 from tests.simulator.driver import Simulator
-from tests.simulator.planted import PLANTED
+from tests.simulator.planted import FOUND_BY, PLANTED
 from tests.simulator.schedule import Schedule, schedule_of
 
 
 def work(given: argparse.Namespace) -> int:
     """Run every `workers`-th schedule from a seed on; 1 if one was violated."""
+    if given.planted == "all":
+        return _find_planted()
     simulator = Simulator(PLANTED[given.planted] if given.planted else lambda: None)
     failed, done, operations, endings = False, 0, 0, Counter[str]()
     try:
         for index in range(given.schedules):
             schedule = schedule_of(given.seed + index * given.workers, given.family)
+            if given.twice:
+                again = simulator.run(schedule)
+                _say(json.dumps([schedule.seed, schedule.family, again.log, again.operations, again.violations]))
             outcome = simulator.run(schedule)
             done, operations = done + 1, operations + outcome.operations
             endings.update(outcome.endings)
@@ -34,6 +39,19 @@ def work(given: argparse.Namespace) -> int:
         simulator.close()
     _say(json.dumps({"schedules": done, "operations": operations, "endings": endings}))
     return int(failed)
+
+
+def _find_planted() -> int:
+    """Plant each bug and run the schedule that finds it."""
+    simulator = Simulator()
+    try:
+        for name, (family, seed, _) in FOUND_BY.items():
+            simulator.plant = PLANTED[name]
+            _say(json.dumps([name, simulator.run(schedule_of(seed, family)).violations]))
+    finally:
+        simulator.close()
+    _say(json.dumps({"schedules": len(FOUND_BY), "operations": 0, "endings": {}}))
+    return 0
 
 
 def _tell(schedule: Schedule, story: list[str], violations: list[str], given: argparse.Namespace) -> None:

@@ -34,6 +34,8 @@ STREAM_COST, RELEASE_COST = 1.0, 0.5
 HORIZON = 12
 # Files that processes publish lie in a folder of their own; all others are private.
 OUT = "out"
+# In a folder of its own, as it should be: what syncs this one does not sync that of the states.
+LEDGER = "books/ledger"
 UMASK = 0o022
 
 
@@ -73,7 +75,9 @@ class Verb:
 def events_through(step: int) -> pa.Table:
     """The whole log up to a step."""
     events: list[Event] = [
-        (f"item-{(number * 7 + index * 3) % 5}", number, 1) for number in range(1, step + 1) for index in range(number % 3)
+        (f"item-{(number * 7 + index * 3) % 5}", number, 1)
+        for number in range(1, step + 1)
+        for index in range(number % 3)
     ]
     return table_of(events)
 
@@ -91,6 +95,12 @@ def release_plan(request: int) -> dw.Plan:
     window = dw.Rolling(2 + request)
     budget, unit = dw.PureDP(RELEASE_COST), dw.EventLevel()
     return dw.Plan(window, timeline=dw.Timeline(0, 4 * STEP, STEP), unit=unit, budget=budget, strategy="direct")
+
+
+def make_folders(root: Path) -> None:
+    """The folders that processes find."""
+    for name in (OUT, str(Path(LEDGER).parent)):
+        (root / name).mkdir(parents=True, mode=0o700)
 
 
 # --- in the child --------------------------------------------------------------------------------------------------
@@ -118,9 +128,11 @@ def live(root: Path, verbs: Iterable[Verb], keep: bool, plant: Callable[[], None
 
 def rehearse(folder: Path) -> None:
     """Do every verb once, unseen, so that a child has nothing left to load."""
-    closing.library_versions = release.library_versions = cache(release.library_versions)
+    versions = cache(release.library_versions)
+    for module in (closing, release):
+        setattr(module, "library_versions", versions)  # noqa: B010
     with tempfile.TemporaryDirectory(dir=folder) as place:
-        (Path(place) / OUT).mkdir()
+        make_folders(Path(place))
         work = _Work(Path(place), keep=False)
         verbs = [Verb("ledger"), Verb("create", ledger=True), Verb("create", "bare")]
         verbs += [Verb("advance", step=step, output=f"{step}.json") for step in range(1, HORIZON + 1)]
@@ -173,15 +185,20 @@ class _Work:
             stream.close()
 
     def _ledger(self, verb: Verb) -> None:
-        path, budget = self.root / "ledger", dw.PureDP(TOTAL)
+        path, budget = self.root / LEDGER, dw.PureDP(TOTAL)
         dw.Ledger.create(path, DATASET, budget=budget, unit=dw.EventLevel())
 
     def _create(self, verb: Verb) -> None:
         self.close()
-        used = dw.Ledger.open(self.root / "ledger", DATASET) if verb.ledger else None
+        used = dw.Ledger.open(self.root / LEDGER, DATASET) if verb.ledger else None
         Stream.create(
-            *(self.root / verb.state, stream_plan()),
-            **{"item": "who", "time": "at", "count": "times", "start": 0, "step": STEP},
+            self.root / verb.state,
+            stream_plan(),
+            item="who",
+            time="at",
+            count="times",
+            start=0,
+            step=STEP,
             ledger=used,
             settings=SETTINGS,
         ).close()
@@ -210,7 +227,7 @@ class _Work:
 
     def _release(self, verb: Verb) -> None:
         self._require_writable(verb)
-        used = dw.Ledger.open(self.root / "ledger", DATASET) if verb.ledger else None
+        used = dw.Ledger.open(self.root / LEDGER, DATASET) if verb.ledger else None
         outcome = run_plan(
             *(release_plan(verb.request), events_through(3 + verb.log)),
             item="who",
@@ -241,7 +258,9 @@ def _hand_out(released: Release, asked: list[int] | None = None) -> None:
 
 def facts(table: pa.Table, metadata: dict[str, Any]) -> dict[str, Any]:
     """What there is to remember of a release: whose it is, its numbers, and a digest of all of it."""
-    rows = [[str(row[name]) for name in ("window", "measure", "k", "first_step", "last_step")] for row in table.to_pylist()]
+    rows = [
+        [str(row[name]) for name in ("window", "measure", "k", "first_step", "last_step")] for row in table.to_pylist()
+    ]
     numbers = [[row[name] for name in ("estimate", "lower", "upper")] for row in table.to_pylist()]
     stated = {name: value for name, value in metadata.items() if not name.endswith("sha256")}
     whole = json.dumps([rows, numbers, table["start"].to_pylist(), stated], sort_keys=True, default=str)

@@ -17,7 +17,8 @@ import pytest
 import dpwindows as dw
 from dpwindows.continual import gate, recovery, state_file
 from dpwindows.continual import stream as stream_module
-from dpwindows.continual.mark import mark_path
+from dpwindows.continual.closing import close_step
+from dpwindows.continual.mark import mark_path, write_mark
 from dpwindows.continual.state_file import StateFile
 from dpwindows.continual.stream import Stream
 from tests.end_to_end.command_line import run
@@ -62,14 +63,13 @@ def test_twelve_copies_of_a_state_give_one_noise(
     started(tmp_path / "state", ledger=ledger)
     copies = [copied(tmp_path / "state", tmp_path / str(number)) for number in range(12)]
     together = threading.Barrier(len(copies))
-    original = stream_module.close_step
 
-    def close_step(*arguments: Any, **options: Any) -> Any:
-        progress = original(*arguments, **options)
+    def close_and_wait(*arguments: Any, **options: Any) -> Any:
+        progress = close_step(*arguments, **options)
         together.wait(60)
         return progress
 
-    monkeypatch.setattr(stream_module, "close_step", close_step)
+    monkeypatch.setattr(stream_module, "close_step", close_and_wait)
     streams = [Stream.open(copy, settings=SETTINGS) for copy in copies]
     drawn: list[dw.Release] = []
     refused: list[Stream] = []
@@ -123,7 +123,10 @@ def test_a_copy_is_refused_before_it_draws(tmp_path: Path, ledger: dw.Ledger, mo
         assert seen == {}
 
 
-@pytest.mark.parametrize("failing", ["ledger", "mark"])
+WRITES = {"ledger": "advance", "mark": "write_mark"}
+
+
+@pytest.mark.parametrize("failing", sorted(WRITES))
 def test_a_stream_that_met_a_failing_disk_may_try_again(
     tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch, failing: str
 ) -> None:
@@ -134,7 +137,7 @@ def test_a_stream_that_met_a_failing_disk_may_try_again(
 
     with new_stream(tmp_path / "state", plan_of(*PLAN), ledger=ledger) as stream:
         with spied(monkeypatch) as seen, monkeypatch.context() as patch:
-            patch.setattr(*((dw.Ledger, "advance") if failing == "ledger" else (gate, "write_mark")), fail)
+            patch.setattr(dw.Ledger if failing == "ledger" else gate, WRITES[failing], fail)
             for _ in range(2):
                 with pytest.raises(dw.EngineError, match="disk is full"):
                     stream.advance(table_of(LOG[0]), STEP)
@@ -349,7 +352,7 @@ class Watch:
         monkeypatch.setattr(os, "fsync", self._before(os.fsync, self._sync))
         monkeypatch.setattr(state_file, "attached", self._before(state_file.attached, lambda *_: "attach"))
         monkeypatch.setattr(dw.Ledger, "advance", self._before(dw.Ledger.advance, lambda *_: "ledger"))
-        monkeypatch.setattr(gate, "write_mark", self._before(gate.write_mark, lambda *_: "mark"))
+        monkeypatch.setattr(gate, "write_mark", self._before(write_mark, lambda *_: "mark"))
 
     def _before(self, original: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
         def watched(*arguments: Any, **options: Any) -> Any:

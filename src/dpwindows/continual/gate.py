@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import os
+import errno
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from dpwindows.continual import records, stream_ledger
-from dpwindows.continual.mark import Mark, mark_path, read_mark, write_mark
+from dpwindows.continual.mark import HiddenMarkError, Mark, mark_path, read_mark, write_mark
 from dpwindows.continual.records import Creation
 from dpwindows.continual.state_file import StateFile
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
-    from dpwindows.ledger import Ledger
+    from dpwindows.ledger import Ledger, Position
+
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
 
 
 class Gate:
@@ -47,8 +49,8 @@ class Gate:
             raise self._refusal
         self._state.settle()
         closed = records.last_step(self._state)
-        marked = read_mark(self._state.path)
         reached = Mark.of(self._creation.state_id, closed, self._token(closed))
+        marked = self._marked(reached)
         try:
             recorded = self._position(closed)
             self._require_no_loss(marked, closed)
@@ -60,10 +62,19 @@ class Gate:
         if marked != reached:
             self._raise_mark(reached)
 
-    def _position(self, closed: int) -> stream_ledger.Position | None:
+    def _position(self, closed: int) -> Position | None:
         if self._ledger is None:
             return None
         return stream_ledger.require_ours(self._ledger, self._creation.state_id, closed, self._token)
+
+    def _marked(self, reached: Mark) -> Mark | None:
+        try:
+            return read_mark(self._state.path)
+        except HiddenMarkError:
+            if not self._state.read_only:
+                raise
+            # Whoever may read the state and not its mark cannot go on with it, and draws nothing.
+            return reached
 
     def _token(self, step: int) -> str:
         return records.token_of(self._state, self._creation, step)
@@ -80,10 +91,12 @@ class Gate:
             )
 
     def _raise_mark(self, mark: Mark) -> None:
-        if self._state.read_only and not os.access(self._state.path.parent, os.W_OK):
-            # Nothing can be written here, by a stream that goes on either; the state itself is on disk.
-            return
-        write_mark(self._state.path, mark)
+        try:
+            write_mark(self._state.path, mark)
+        except EngineError as error:
+            # A reader may lie on a disk that cannot be written. It draws nothing, and what it reads is on disk.
+            if not (self._state.read_only and getattr(error.__cause__, "errno", None) in _UNWRITABLE):
+                raise
 
 
 def covers(state: StateFile, creation: Creation, marked: Mark | None) -> bool:

@@ -21,6 +21,10 @@ from dpwindows.errors import EngineError
 _LONGEST = 4096
 
 
+class HiddenMarkError(EngineError):
+    """There is a mark that this user may not read."""
+
+
 @dataclass(frozen=True)
 class Mark:
     """Where a stream is: its id, its last step, and a digest of that step's random token."""
@@ -44,6 +48,7 @@ def read_mark(path: Path) -> Mark | None:
     """The mark beside a state, None if there is none.
 
     Raises:
+        HiddenMarkError: this user may not read it.
         EngineError: it is damaged or cannot be read.
     """
     beside = mark_path(path)
@@ -52,6 +57,8 @@ def read_mark(path: Path) -> Mark | None:
             content = file.read(_LONGEST)
     except FileNotFoundError:
         return None
+    except PermissionError:
+        raise HiddenMarkError(f"{beside} cannot be read: permission denied") from None
     except OSError as error:
         raise EngineError(f"{beside} cannot be read: {error.strerror or error}") from None
     try:

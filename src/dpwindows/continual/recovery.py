@@ -1,8 +1,8 @@
 """Opening a state whatever became of the last process that had it.
 
 Rows leave only when their step is in the file itself (`gate`). So a log that is left beside the file holds no step that
-was published. It is folded in as far as the engine can read it. If a power failure tore it so that the engine cannot, it
-is given up, provided that the mark beside the state says that the file alone holds all that was published.
+was published. It is folded in as far as the engine can read it. If a power failure tore it so that the engine cannot,
+it is given up, provided that the mark beside the state says that the file alone holds all that was published.
 """
 
 from __future__ import annotations

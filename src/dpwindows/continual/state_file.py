@@ -46,9 +46,7 @@ _DISK = {
     "Input/output error": "the disk fails",
 }
 _DAMAGE = ("checksum", "Corrupt", "Could not read enough bytes", "not a valid DuckDB", "WAL", "deserialize")
-_BACKUP = (
-    "a backup may go on where it is the last step that the ledger has on record; otherwise create a new stream"
-)
+_BACKUP = "a backup may go on where it is the last step that the ledger has on record; otherwise create a new stream"
 # The engine's log, and what newer versions call it while it is folded into the file.
 _LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
 # What a file system that syncs nothing answers.
@@ -211,7 +209,7 @@ def usable_path(path: str | Path) -> Path:
     """The real path of a state, which the engine can open.
 
     Raises:
-        InputError: it names a folder, or is no text.
+        InputError: it names a folder, or lies in none, or is no text.
         EngineError: it cannot be looked at.
     """
     try:
@@ -226,6 +224,8 @@ def usable_path(path: str | Path) -> Path:
         raise EngineError(f"the state {path} cannot be read: {error.strerror or error}") from None
     if folder:
         raise InputError(f"{path} is a folder; the state of a stream is a file")
+    if not found.parent.is_dir():
+        raise InputError(f"the folder of the state does not exist: {found.parent}")
     return found
 
 

@@ -268,3 +268,11 @@ def test_a_file_of_another_user_is_refused(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
     with pytest.raises(InputError, match="belongs to another user"):
         durable.require_private(path, "ledger")
+
+
+def test_names_that_no_file_has_are_no_file(tmp_path: Path) -> None:
+    for odd in ("a\0b", "x" * 5000, "", "~nobody-here/x"):
+        assert not durable.same_file(tmp_path / "file", odd)
+    (tmp_path / "round").symlink_to(tmp_path / "round")
+    assert not durable.same_file(tmp_path / "file", tmp_path / "round")
+    assert durable.same_file(tmp_path / "round", tmp_path / "round")

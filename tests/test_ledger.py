@@ -551,6 +551,7 @@ def test_a_ledger_of_version_1_goes_on(tmp_path: Path) -> None:
     log = pa.table({"who": ["a", "b", "a"], "at": [0, 1, 3]})
     before = ledger.book()
     found = plan().run(log, item="who", time="at", ledger=ledger)
+    assert found.verified, "by the seal of the ledger"
     assert found.metadata["release_id"] == "ce99f187b7cc4e9db0924eada9c56168"
     assert found.to_arrow()["estimate"].to_pylist() == [5.0, 2.0, 1.0, -20.0]
     assert ledger_store.version_of(sqlite3.connect(ledger.path)) == 1

@@ -530,3 +530,5 @@ def test_names_of_outputs_are_checked_first(tmp_path: Path) -> None:
         release_files.require_writable(tmp_path / "release.txt", force=False)
     with pytest.raises(dw.InputError, match="folder"):
         release_files.require_writable(tmp_path / "a" / "release.csv", force=False)
+    with pytest.raises(dw.InputError, match="no file can have"):
+        release_files.require_writable(tmp_path / "a\0b.csv", force=False)

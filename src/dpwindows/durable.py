@@ -171,7 +171,11 @@ def _put_in_place(draft: Path, path: Path, *, replace: bool) -> None:
             raise
         # Without links the name is taken first, by an empty file, which the draft then replaces.
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
-        draft.replace(path)
+        try:
+            draft.replace(path)
+        except OSError:
+            path.unlink(missing_ok=True)
+            raise
 
 
 @contextmanager
@@ -250,7 +254,7 @@ def same_file(first: str | Path, second: str | Path) -> bool:
     try:
         if first.samefile(second):
             return True
-    except OSError:
+    except (OSError, ValueError):
         pass
     # A link that leads nowhere yet, or a file that is not there: by the folder it would be in, and its name.
     return any(_same_place(one, other) for one in (first, _led_to(first)) for other in (second, _led_to(second)))
@@ -259,7 +263,7 @@ def same_file(first: str | Path, second: str | Path) -> bool:
 def _led_to(path: Path) -> Path:
     try:
         return path.resolve()
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):
         return path.absolute()
 
 
@@ -268,7 +272,7 @@ def _same_place(first: Path, second: Path) -> bool:
         return False
     try:
         return first.parent.samefile(second.parent)
-    except OSError:
+    except (OSError, ValueError):
         return first.absolute() == second.absolute()
 
 

@@ -88,7 +88,7 @@ def with_companions(path: Path) -> list[Path]:
     """A file and what a database may keep beside it, by its own name and by the name that links lead to."""
     try:
         names = {path, path.resolve()}
-    except (OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):
         names = {path}
     return sorted(names | {name.with_name(name.name + ending) for name in names if name.name for ending in _COMPANIONS})
 
@@ -100,7 +100,7 @@ def files_behind(events: str) -> list[Path]:
         return with_companions(Path(address["path"]))
     try:
         files = files_of(events)
-    except (InputError, OSError, RuntimeError):
+    except (OSError, RuntimeError, ValueError):
         # What cannot be read is refused elsewhere, and the files of a lake table are all that its folder holds.
         folder = Path(events)
         return [file for file in folder.rglob("*") if file.is_file()] if folder.is_dir() else []

@@ -75,6 +75,8 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
         InputError: its ending is unknown, its folder is missing, it exists and `force` is not set, or the metadata
             file beside a CSV file does.
     """
+    if "\0" in str(path):
+        raise InputError(f"no file can have the name {str(path)!r}")
     if path.is_dir():
         raise InputError(f"the output is a folder: {path}")
     if path.suffix.lower() not in endings:

@@ -53,17 +53,25 @@ def _published_before_commit() -> None:
 
 
 def _ledger_before_state() -> None:
-    """The ledger records a position before the state that has it is on disk."""
-    clear = Gate.clear
+    """The ledger records a position before the step is committed."""
+    begin, commit = Gate.__init__, StateFile.commit
+    gates: dict[int, Gate] = {}
 
-    def record_and_clear(self: Gate) -> None:
-        settle = self._state.settle
-        _replace(self._state, "settle", lambda: None)
-        clear(self)
-        _replace(self._state, "settle", settle)
-        settle()
+    def begin_and_remember(self: Gate, state: StateFile, *arguments: Any) -> None:
+        begin(self, state, *arguments)
+        gates[id(state)] = self
 
-    _replace(Gate, "clear", record_and_clear)
+    def record_and_commit(self: StateFile) -> None:
+        used = gates.get(id(self))
+        if used is not None and used._ledger is not None:
+            closed = records.last_step(self)
+            recorded = used._position(closed)
+            assert recorded is not None
+            used._ledger.advance(used._creation.state_id, *recorded, closed, used._token(closed))
+        commit(self)
+
+    _replace(Gate, "__init__", begin_and_remember)
+    _replace(StateFile, "commit", record_and_commit)
 
 
 def _no_mark() -> None:

@@ -14,12 +14,12 @@ from dpwindows.continual import creating, gate, records, state_file
 from dpwindows.continual.gate import Gate
 from dpwindows.continual.state_file import StateFile
 from dpwindows.ledger import Ledger
+from tests.simulator import shim
 
 
 def _unsynced_state() -> None:
-    """Rows leave while their step is in the log, and neither the log nor its name was synced by us."""
-    _replace(StateFile, "settle", lambda self: None)
-    _replace(StateFile, "_sync", lambda self: None)
+    """Neither the state nor its log is synced, by us or by the engine."""
+    shim.leave_out_syncs("/disk/state")
 
 
 def _unsynced_folder() -> None:
@@ -133,8 +133,8 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "unsynced-state": ("stream", 1, "after everything works again"),
     "unsynced-folder": ("release", 2, "was written, and is gone"),
     "unsynced-output": ("release", 5, "is not whole"),
-    "published-before-commit": ("stream", 1, "two noises"),
-    "ledger-before-state": ("stream", 1, "after everything works again"),
+    "published-before-commit": ("stream", 11, "two noises"),
+    "ledger-before-state": ("stream", 7, "after everything works again"),
     "no-mark": ("backup", 6, "two noises"),
     "ungated-show": ("copies", 1, "a step that the ledger does not know of"),
     "unstored-release": ("release", 2, "that is not in the ledger"),

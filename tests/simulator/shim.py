@@ -162,6 +162,11 @@ def note(text: bytes) -> None:
     _LIBRARY.dpsim_note(text, ctypes.c_size_t(len(text)))
 
 
+def leave_out_syncs(part: str) -> None:
+    """In a child: syncs of files whose path has this part are as if they had not been asked for."""
+    _LIBRARY.dpsim_leave_out(part.encode())
+
+
 class Record(NamedTuple):
     """One thing done, in the order of the log."""
 

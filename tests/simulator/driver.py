@@ -40,7 +40,8 @@ class Outcome:
     Attributes:
         violations: what does not hold; empty if all is well.
         story: what happened, a line each.
-        log: a digest of every operation with its data.
+        log: a digest of every operation: what, where, how much.
+        data: a digest of the data that was written and said.
         operations: how many there were.
         endings: how many verbs ended how.
     """
@@ -48,6 +49,7 @@ class Outcome:
     violations: list[str]
     story: list[str]
     log: str
+    data: str
     operations: int
     endings: Counter[str] = field(default_factory=Counter)
     fired: int = 0
@@ -86,7 +88,7 @@ class Simulator:
             self._get_ready()
         self.disk, self.witness = self._begin(schedule.before)
         self._dice = random.Random(f"disk {schedule.seed}")
-        self._seed, self._runs, self._digest = schedule.seed, 0, hashlib.sha256()
+        self._seed, self._runs, self._digest, self._data = schedule.seed, 0, hashlib.sha256(), hashlib.sha256()
         self._operations = self._fired = 0
         self._backup = self.disk.snapshot()
         self._may_lose_noise = schedule.family == "backup" and not any(verb.ledger for verb in schedule.before)
@@ -96,7 +98,7 @@ class Simulator:
             if self.witness.violations:
                 break
         return Outcome(
-            *(self.witness.violations, story, self._digest.hexdigest(), self._operations),
+            *(self.witness.violations, story, self._digest.hexdigest(), self._data.hexdigest(), self._operations),
             endings=self.witness.endings,
             fired=self._fired,
         )
@@ -195,7 +197,7 @@ class Simulator:
         for record in records:
             place = (int(record.op), record.who, record.mode, record.number, record.offset, record.length)
             self._digest.update(repr((place, self._inside(record.path), self._inside(record.path2))).encode())
-            self._digest.update(record.data)
+            self._data.update(record.data)
         self._operations += sum(record.op != Op.FAULT for record in records)
         return records
 
@@ -236,7 +238,7 @@ class Simulator:
             self.disk, self.witness = Disk(self.root), Witness(self.scratch)
             self.disk.lay_out()
             # The same wherever and whenever it is made.
-            self._seed, self._runs, self._digest = 0, 0, hashlib.sha256()
+            self._seed, self._runs, self._digest, self._data = 0, 0, hashlib.sha256(), hashlib.sha256()
             self._operations = self._fired = 0
             plant, self.plant = self.plant, lambda: None
             for verb in before:

@@ -211,7 +211,7 @@ def build() -> Path:
     built = folder / f"shim-{hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:16]}.so"
     if not built.exists():
         draft = built.with_suffix(f".{os.getpid()}")
-        command = [os.environ.get("CC", "cc"), *"-O1 -Wall -shared -fPIC -o".split(), str(draft), str(SOURCE)]
+        command = [os.environ.get("CC", "cc"), "-O1", "-Wall", "-shared", "-fPIC", "-o", str(draft), str(SOURCE)]
         try:
             subprocess.run([*command, "-ldl", "-lpthread"], check=True, capture_output=True, text=True)
         except FileNotFoundError:

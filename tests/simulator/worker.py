@@ -7,7 +7,7 @@ import json
 import sys
 from collections import Counter
 
-from tests.simulator.driver import Simulator
+from tests.simulator.driver import Outcome, Simulator
 from tests.simulator.planted import FOUND_BY, PLANTED
 from tests.simulator.schedule import Schedule, schedule_of
 
@@ -22,14 +22,13 @@ def work(given: argparse.Namespace) -> int:
         for index in range(given.schedules):
             schedule = schedule_of(given.seed + index * given.workers, given.family)
             if given.twice:
-                again = simulator.run(schedule)
-                _say(json.dumps([schedule.seed, schedule.family, again.log, again.operations, again.violations]))
+                _say(_line(schedule, simulator.run(schedule)))
             outcome = simulator.run(schedule)
             done, operations = done + 1, operations + outcome.operations
             endings.update(outcome.endings)
             endings["faults met"] += outcome.fired
             if given.json:
-                _say(json.dumps([schedule.seed, schedule.family, outcome.log, outcome.operations, outcome.violations]))
+                _say(_line(schedule, outcome))
             elif outcome.violations or given.tell:
                 _tell(schedule, outcome.story, outcome.violations, given)
             failed |= bool(outcome.violations)
@@ -39,6 +38,11 @@ def work(given: argparse.Namespace) -> int:
         simulator.close()
     _say(json.dumps({"schedules": done, "operations": operations, "endings": endings}))
     return int(failed)
+
+
+def _line(schedule: Schedule, outcome: Outcome) -> str:
+    facts = (outcome.log, outcome.data, outcome.operations, outcome.violations)
+    return json.dumps([schedule.seed, schedule.family, *facts])
 
 
 def _find_planted() -> int:

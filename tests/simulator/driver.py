@@ -40,8 +40,8 @@ class Outcome:
     Attributes:
         violations: what does not hold; empty if all is well.
         story: what happened, a line each.
-        log: a digest of every operation: what, where, how much.
-        data: a digest of the data that was written and said.
+        log: a digest of every operation: what was done to which file by whom.
+        data: a digest of the data that was written and said, with its places.
         operations: how many there were.
         endings: how many verbs ended how.
     """
@@ -195,9 +195,9 @@ class Simulator:
             content += more
         records = list(read_log(content))
         for record in records:
-            place = (int(record.op), record.who, record.mode, record.number, record.offset, record.length)
+            place = (int(record.op), record.who, record.mode, record.number)
             self._digest.update(repr((place, self._inside(record.path), self._inside(record.path2))).encode())
-            self._data.update(record.data)
+            self._data.update(repr((record.offset, record.length)).encode() + record.data)
         self._operations += sum(record.op != Op.FAULT for record in records)
         return records
 

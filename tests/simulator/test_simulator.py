@@ -34,7 +34,7 @@ def test_no_schedule_is_violated(seed: int) -> None:
 
 
 def test_a_seed_repeats_itself() -> None:
-    """The same operations, and so the same crashes and disks; with the same data, but where DuckDB makes a new file.
+    """The same operations, and so the same crashes; with the same data and disks, but where DuckDB makes a new file.
 
     It marks new files by random bytes of the processor.
     """

@@ -130,7 +130,7 @@ PLANTED: dict[str, Callable[[], None]] = {
 }
 # For each bug a schedule that finds it, and what is then said: family, seed, a part of the violation.
 FOUND_BY: dict[str, tuple[str, int, str]] = {
-    "unsynced-state": ("stream", 1, "after everything works again"),
+    "unsynced-state": ("stream", 3, "after everything works again"),
     "unsynced-folder": ("release", 2, "was written, and is gone"),
     "unsynced-output": ("release", 5, "is not whole"),
     "published-before-commit": ("stream", 11, "two noises"),

@@ -3,7 +3,7 @@
 #   PYTHON   the interpreter the environment is made from (3.11 or newer), and
 #   VENV     where the environment is kept:                                make test PYTHON=python3.13 VENV=.venv-3.13
 #   WORKERS  how many test processes run side by side:                     make test WORKERS=8
-#   ARGS     further arguments for demo, test, coverage, mutate, bench, lock: make test ARGS="-m 'not slow'"
+#   ARGS     further arguments for the command of most targets:            make test ARGS="-m 'not slow'"
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,10 +15,10 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers demo test coverage mutate fuzz lint format bench lock clean
+.PHONY: help setup servers demo test simulate fuzz coverage mutate lint format bench lock clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## install dpwindows and everything its tests need into .venv
 
@@ -45,6 +45,9 @@ mutate: $(READY) ## change the trusted files in every small way, and see that th
 fuzz: $(READY) ## feed 5,000 changed inputs to every reader (FUZZ_INPUTS=N for more or fewer)
 	FUZZ_INPUTS=$${FUZZ_INPUTS:-5000} $(BIN)/python -m pytest -s tests/fuzz $(ARGS)
 
+simulate: $(READY) servers ## crashes, power failures and old backups, at random (ARGS="--schedules 10000 --seed 7")
+	$(BIN)/python -m tests.simulator --workers $(WORKERS) $(ARGS)
+
 lint: $(READY) ## check style, format and types
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -67,25 +70,27 @@ clean: ## remove the environment and everything made by the commands above
 	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The tests run a PostgreSQL server and Spark of their own. What these need is installed where that can be done.
+# The tests run a PostgreSQL server and Spark of their own, and compile a small library. What these need is installed
+# where that can be done.
 servers:
 	@missing=; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing=postgresql; \
 	java=$${JAVA_HOME:+$$JAVA_HOME/bin/}java; \
 	version=$$("$$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
 	[ "$${version:-0}" -ge 17 ] || missing="$$missing java"; \
+	printf '\043include <stdio.h>\n' | $${CC:-cc} -E -x c - >/dev/null 2>&1 || missing="$$missing gcc libc6-dev"; \
 	[ -z "$$missing" ] && exit 0; \
 	if [ "$$(id -u)" = 0 ]; then as_root=; else as_root=sudo; fi; \
 	if command -v apt-get >/dev/null && { [ -z "$$as_root" ] || command -v sudo >/dev/null; }; then \
 		$$as_root apt-get update -qq; \
 		apt-cache show openjdk-17-jre-headless >/dev/null 2>&1 && java=openjdk-17-jre-headless || java=default-jre-headless; \
 		packages=$$(echo $$missing | sed "s/java/$$java/"); \
-		echo "the tests need servers that are missing here: installing $$packages"; \
+		echo "the tests need what is missing here: installing $$packages"; \
 		$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$packages >/dev/null && exit 0; \
 	fi; \
-	echo "the tests need PostgreSQL 14 or newer (initdb and pg_ctl) and a Java runtime, version 17 or newer (java, or" \
-		"JAVA_HOME); missing here:" $$missing". On Debian and Ubuntu these are the packages postgresql and" \
-		"openjdk-17-jre-headless" >&2; exit 1
+	echo "the tests need PostgreSQL 14 or newer (initdb and pg_ctl), a Java runtime, version 17 or newer (java, or" \
+		"JAVA_HOME), and a C compiler (cc); missing here:" $$missing". On Debian and Ubuntu these are the packages" \
+		"postgresql, openjdk-17-jre-headless, gcc and libc6-dev" >&2; exit 1
 
 $(READY): requirements.lock pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock

@@ -1,0 +1,67 @@
+"""The short run of the simulator: no schedule is violated, a seed repeats itself, and every planted bug is found."""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.simulator.planted import FOUND_BY, PLANTED
+from tests.simulator.schedule import FAMILIES, schedule_of
+
+LOG = logging.getLogger(__name__)
+ROOT = Path(__file__).parents[2]
+
+
+def simulate(*arguments: str) -> tuple[int, str]:
+    """Run the command; its status and what it said."""
+    command = [sys.executable, "-m", "tests.simulator", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    LOG.info("%s", done.stdout)
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("seed", [1, random.SystemRandom().randrange(1 << 32)], ids=["fixed", "random"])
+def test_no_schedule_is_violated(seed: int) -> None:
+    status, said = simulate("--schedules", "16", "--seed", str(seed), "--workers", "1")
+    assert status == 0, said
+    assert f"16 schedules from seed {seed} on" in said
+
+
+def test_a_seed_repeats_itself() -> None:
+    """The same operations on the same files, one for one; DuckDB fills its blocks with bytes of its own besides."""
+    arguments = ("--schedules", "5", "--seed", "400", "--workers", "1", "--json", "--twice")
+    status, said = simulate(*arguments)
+    assert status == 0, said
+    runs = [json.loads(line) for line in said.splitlines() if line.startswith("[")]
+    assert len(runs) == 10
+    for (*one, _, operations, _), (*other, _, again, _) in zip(runs[::2], runs[1::2], strict=True):
+        assert (one, operations) == (other, again)
+        assert operations > 0
+
+
+def test_seeds_make_every_family() -> None:
+    schedules = [schedule_of(seed) for seed in range(200)]
+    assert {schedule.family for schedule in schedules} == set(FAMILIES)
+    assert schedules == [schedule_of(seed) for seed in range(200)]
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, list[str]]:
+    """The violations that each planted bug led to."""
+    status, said = simulate("--planted", "all", "--json", "--workers", "1")
+    assert status == 0, said
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("[")]
+    return dict(lines)
+
+
+@pytest.mark.xdist_group("simulator")
+@pytest.mark.parametrize("bug", PLANTED)
+def test_the_planted_bug_is_found(bug: str, found: dict[str, list[str]]) -> None:
+    sign = FOUND_BY[bug][2]
+    assert any(sign in violation for violation in found[bug]), found[bug]

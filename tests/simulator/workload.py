@@ -1,0 +1,277 @@
+"""What a simulated process does: the work of the commands, with small plans, telling what it hands out when it does.
+
+Everything said goes into the library's log (`shim.note`), so that it has a place among the writes and the syncs, and is
+known although the process was killed the moment after.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import dpwindows as dw
+from dpwindows.errors import EngineError, InputError
+from dpwindows.kernel import measure as kernel
+from dpwindows.ledger import ledger
+from dpwindows.ledger import store as ledger_store
+from dpwindows.release import files as release_files
+from dpwindows.release import release
+from dpwindows.release.release import Release, run_plan
+from dpwindows.stream import close_step as closing
+from dpwindows.stream.stream import Stream
+from tests.simulator import shim
+from tests.streams import STEP, Event, table_of
+
+SETTINGS = dw.EngineSettings(threads=1, progress=False)
+DATASET, TOTAL = "d", 2.5
+STREAM_COST, RELEASE_COST = 1.0, 0.5
+HORIZON = 12
+# Files that processes publish lie in a folder of their own; all others are private.
+OUT = "out"
+# In a folder of its own, as it should be: what syncs this one does not sync that of the states.
+LEDGER = "books/ledger"
+UMASK = 0o022
+
+
+@dataclass(frozen=True)
+class Verb:
+    """One command: what, and its arguments.
+
+    Attributes:
+        what: create, advance, show, release, or ledger (which creates one).
+        state: the name of the state file.
+        step: the last step that `advance` closes.
+        ledger: whether a new stream, or a release, is paid from the ledger.
+        output: the name of the output, empty for none (the rows go to the screen).
+        force: replace the output.
+        request: which of the requests a release is; releases of one request differ in nothing but the log.
+        log: which version of the log a release reads.
+    """
+
+    what: str
+    state: str = "state"
+    step: int = 0
+    ledger: bool = False
+    output: str = ""
+    force: bool = False
+    request: int = 0
+    log: int = 0
+
+    def __str__(self) -> str:
+        told = [self.state] if self.what in ("create", "advance", "show") else []
+        told += [str(self.step)] if self.what == "advance" else []
+        told += [f"request {self.request} of log {self.log}"] if self.what == "release" else []
+        told += ["--ledger"] if self.ledger else []
+        told += [f"-o {self.output}"] if self.output else []
+        return " ".join([self.what, *told, *(["--force"] if self.force else [])])
+
+
+def events_through(step: int) -> pa.Table:
+    """The whole log up to a step."""
+    events: list[Event] = [
+        (f"item-{(number * 7 + index * 3) % 5}", number, 1)
+        for number in range(1, step + 1)
+        for index in range(number % 3)
+    ]
+    return table_of(events)
+
+
+@cache
+def stream_plan() -> dw.StreamPlan:
+    """One number a step for each of two windows, under Laplace noise."""
+    windows = [dw.Rolling(2), dw.Cumulative()]
+    return dw.StreamPlan(windows, unit=dw.EventLevel(), budget=dw.PureDP(STREAM_COST), horizon=HORIZON)
+
+
+@cache
+def release_plan(request: int) -> dw.Plan:
+    """A batch release of four numbers."""
+    window = dw.Rolling(2 + request)
+    budget, unit = dw.PureDP(RELEASE_COST), dw.EventLevel()
+    return dw.Plan(window, timeline=dw.Timeline(0, 4 * STEP, STEP), unit=unit, budget=budget, strategy="direct")
+
+
+def make_folders(root: Path) -> None:
+    """The folders that processes find."""
+    for name in (OUT, str(Path(LEDGER).parent)):
+        (root / name).mkdir(parents=True, mode=0o700)
+
+
+# --- in the child --------------------------------------------------------------------------------------------------
+
+
+def tell(kind: str, **values: Any) -> None:
+    """Say something at this moment of the log."""
+    shim.note(json.dumps({"kind": kind, **values}).encode())
+
+
+def live(root: Path, verbs: Iterable[Verb], keep: bool, plant: Callable[[], None]) -> None:
+    """Do these verbs, one after the other; with `keep`, on one open stream where they use the same state."""
+    os.umask(UMASK)
+    kernel.draw_noise = _noise
+    ledger.PATIENCE = ledger_store.PATIENCE = 0.05
+    plant()
+    work = _Work(root, keep)
+    for number, verb in enumerate(verbs):
+        tell("begins", verb=number)
+        ending, message = work.do(verb)
+        tell("ends", verb=number, ending=ending, message=message)
+    ending, message = _ending(work.close)
+    tell("done", ending=ending, message=message)
+
+
+def rehearse(folder: Path) -> None:
+    """Do every verb once, unseen, so that a child has nothing left to load."""
+    versions = cache(release.library_versions)
+    for module in (closing, release):
+        setattr(module, "library_versions", versions)  # noqa: B010
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        make_folders(Path(place))
+        work = _Work(Path(place), keep=False)
+        verbs = [Verb("ledger"), Verb("create", ledger=True), Verb("create", "bare")]
+        verbs += [Verb("advance", step=step, output=f"{step}.json") for step in range(1, HORIZON + 1)]
+        verbs += [Verb("show"), Verb("release", ledger=True, output="a.csv")]
+        verbs += [Verb("release", ledger=True, request=1, log=1, output="b.parquet")]
+        for verb in verbs:
+            ending = work.do(verb)
+            if ending[0] != "ok":
+                raise RuntimeError(f"{verb} does not work: {ending}")
+
+
+def _noise(law: str, scale: float, count: int, progress: Any = None) -> np.ndarray:
+    """Noise that is drawn twice is never twice the same: in place of OpenDP's, which touches no file."""
+    drawn = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(24)
+    return drawn.astype(np.int64) - (1 << 39)
+
+
+def _ending(work: Callable[[], None]) -> tuple[str, str]:
+    try:
+        work()
+    except InputError as error:
+        return "input", f"{type(error).__name__}: {error}"
+    except EngineError as error:
+        return "engine", str(error)
+    except Exception as error:
+        return "traceback", f"{type(error).__name__}: {error}"
+    return "ok", ""
+
+
+class _Work:
+    """The stream that is open, and what verbs do with it."""
+
+    def __init__(self, root: Path, keep: bool) -> None:
+        self.root, self.keep = root, keep
+        self.stream: Stream | None = None
+        self.state = ""
+
+    def do(self, verb: Verb) -> tuple[str, str]:
+        """Do one verb; how it ended (ok, input, engine or traceback), and the message."""
+        ending = _ending(lambda: getattr(self, f"_{verb.what}")(verb))
+        if not self.keep or ending[0] != "ok":
+            closing = _ending(self.close)
+            return ending if ending[0] != "ok" else closing
+        return ending
+
+    def close(self) -> None:
+        """Close the stream if one is open."""
+        stream, self.stream = self.stream, None
+        if stream is not None:
+            stream.close()
+
+    def _ledger(self, verb: Verb) -> None:
+        path, budget = self.root / LEDGER, dw.PureDP(TOTAL)
+        dw.Ledger.create(path, DATASET, budget=budget, unit=dw.EventLevel())
+
+    def _create(self, verb: Verb) -> None:
+        self.close()
+        used = dw.Ledger.open(self.root / LEDGER, DATASET) if verb.ledger else None
+        Stream.create(
+            self.root / verb.state,
+            stream_plan(),
+            item="who",
+            time="at",
+            count="times",
+            start=0,
+            step=STEP,
+            ledger=used,
+            settings=SETTINGS,
+        ).close()
+
+    def _opened(self, verb: Verb, read_only: bool = False) -> Stream:
+        if self.stream is None or self.state != verb.state:
+            self.close()
+            self.stream = Stream.open(self.root / verb.state, settings=SETTINGS, read_only=read_only)
+            self.state = verb.state
+        return self.stream
+
+    def _advance(self, verb: Verb) -> None:
+        self._require_writable(verb)
+        stream = self._opened(verb)
+        released = stream.advance(events_through(verb.step), verb.step * STEP)
+        _hand_out(released)
+        self._save(released, verb)
+
+    def _show(self, verb: Verb) -> None:
+        self._require_writable(verb)
+        stream = self._opened(verb, read_only=not self.keep)
+        if stream.closed_steps or verb.output:
+            released = stream.show()
+            _hand_out(released)
+            self._save(released, verb)
+
+    def _release(self, verb: Verb) -> None:
+        self._require_writable(verb)
+        used = dw.Ledger.open(self.root / LEDGER, DATASET) if verb.ledger else None
+        outcome = run_plan(
+            *(release_plan(verb.request), events_through(3 + verb.log)),
+            item="who",
+            time="at",
+            count="times",
+            table=None,
+            settings=SETTINGS,
+            ledger=used,
+        )
+        _hand_out(outcome.release, asked=[verb.request, verb.log])
+        self._save(outcome.release, verb)
+
+    def _require_writable(self, verb: Verb) -> None:
+        if verb.output:
+            release_files.require_writable(self.root / OUT / verb.output, force=verb.force)
+
+    def _save(self, released: Release, verb: Verb) -> None:
+        if verb.output:
+            path = self.root / OUT / verb.output
+            tell("writes", output=verb.output, id=released.metadata["release_id"], force=verb.force)
+            released.save(path, force=verb.force)
+            tell("wrote", output=verb.output, id=released.metadata["release_id"], force=verb.force)
+
+
+def _hand_out(released: Release, asked: list[int] | None = None) -> None:
+    tell("handed", asked=asked, **facts(released.table, released.metadata))
+
+
+def facts(table: pa.Table, metadata: dict[str, Any]) -> dict[str, Any]:
+    """What there is to remember of a release: whose it is, its numbers, and a digest of all of it."""
+    rows = [
+        [str(row[name]) for name in ("window", "measure", "k", "first_step", "last_step")] for row in table.to_pylist()
+    ]
+    numbers = [[row[name] for name in ("estimate", "lower", "upper")] for row in table.to_pylist()]
+    stated = {name: value for name, value in metadata.items() if not name.endswith("sha256")}
+    whole = json.dumps([rows, numbers, table["start"].to_pylist(), stated], sort_keys=True, default=str)
+    return {
+        "id": metadata["release_id"],
+        "state": metadata.get("stream", {}).get("state_id"),
+        "entry": metadata.get("ledger", {}).get("entry"),
+        "rows": [[" ".join(row), *found] for row, found in zip(rows, numbers, strict=True)],
+        "digest": hashlib.sha256(whole.encode()).hexdigest(),
+    }

@@ -26,8 +26,8 @@ import dpwindows as dw
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query
 from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.demo import write_flights
 from dpwindows.kernel.measure import measure
 

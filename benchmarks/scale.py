@@ -32,8 +32,8 @@ from metering import Cost, add_spark_metrics, measure
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import count_events
 
 YEAR = Timeline("2013-01-01", "2014-01-01")
 NAIVE_UP_TO = 10_000_000

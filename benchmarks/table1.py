@@ -35,8 +35,8 @@ from table1_series import FIELDS, Series, all_series
 import dpwindows as dw
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import window_steps
+from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.demo import flights
 from dpwindows.theory import constructions
 from dpwindows.theory.bounds import Family, Level, Setting

@@ -24,7 +24,7 @@ from dpwindows.audit.statistic import discriminant, log_ratio
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, Law
-from dpwindows.release import release
+from dpwindows.release import run as release
 
 
 def plan_of(*queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int, strategy: str = "auto") -> dw.Plan:

@@ -113,7 +113,7 @@ def test_neighbours_that_are_too_far_apart_on_top_of_a_large_log_are_named(monke
 
 
 def test_a_log_of_many_items_that_is_counted_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwindows.count import recency
+    from dpwindows.count import counting as recency
     from dpwindows.count.answers import ExactAnswers
 
     count = recency.count_events

@@ -34,7 +34,8 @@ from dpwindows.audit.tape import Tape, taped
 from dpwindows.count.events import EngineSettings
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
-from dpwindows.release import release
+from dpwindows.release import run as release
+from dpwindows.release.release import Release
 
 Ints = NDArray[np.int64]
 UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
@@ -204,12 +205,12 @@ def test_metadata_that_depend_on_the_data_are_found(monkeypatch: pytest.MonkeyPa
         return draw(plan, answers, *more)
 
     monkeypatch.setattr(release, "draw_estimates", telling)
-    made = release.Release.__init__
+    made = Release.__init__
 
     def labelled(self: Any, table: Any, metadata: dict[str, Any]) -> None:
         made(self, table, metadata | {"items": counted[0]})
 
-    monkeypatch.setattr(release.Release, "__init__", labelled)
+    monkeypatch.setattr(Release, "__init__", labelled)
     plan = plan_of(unit=ItemAddRemove())
     assert "metadata 'items'" in _batch_faults(plan)
 
@@ -226,7 +227,7 @@ def test_estimates_held_to_what_is_possible_are_found(monkeypatch: pytest.Monkey
 
 
 def test_rows_left_out_where_nothing_was_counted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw, made = release.draw_estimates, release.Release.__init__
+    draw, made = release.draw_estimates, Release.__init__
     kept: list[bool] = []
 
     def watching(plan: Any, answers: Any, *more: Any) -> Any:
@@ -237,7 +238,7 @@ def test_rows_left_out_where_nothing_was_counted_are_found(monkeypatch: pytest.M
         made(self, table if kept[0] else table.slice(1), metadata)
 
     monkeypatch.setattr(release, "draw_estimates", watching)
-    monkeypatch.setattr(release.Release, "__init__", shortened)
+    monkeypatch.setattr(Release, "__init__", shortened)
     pair = Pair((0, 1, 0, 0, 0, 0), (1, 1, 0, 0, 0, 0))
     assert "differs between neighbours" in " ".join(audit_replay(plan_of(), [pair]).faults)
 

@@ -21,8 +21,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError
 
 JANUARY = Timeline("2013-01-01", "2013-01-06")

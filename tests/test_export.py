@@ -14,8 +14,8 @@ import pytest
 from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling
 from dpwindows.ask.timeline import Timeline
+from dpwindows.audit.export import export_plan
 from dpwindows.errors import InputError
-from dpwindows.plan.export import export_plan
 from dpwindows.plan.plan import Plan
 from tests.end_to_end.command_line import run
 

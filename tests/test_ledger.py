@@ -39,8 +39,8 @@ from dpwindows.ask.privacy import (
     Unit,
 )
 from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
 from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger

@@ -138,7 +138,7 @@ def test_an_encoding_that_heeds_the_data_exits_with_one(monkeypatch: pytest.Monk
 
 
 def test_metadata_that_heed_the_data_exit_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwindows.release import release
+    from dpwindows.release import run as release
 
     made = release.draw_estimates
 

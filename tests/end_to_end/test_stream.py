@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpwindows as dw
+from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.stream.items import _RARELY
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run

@@ -13,9 +13,9 @@ import pytest
 import sqlalchemy
 
 import dpwindows as dw
+from dpwindows.count.counting import count_events
 from dpwindows.count.engines import ENGINES, engine_for
 from dpwindows.count.events import EngineSettings, EventColumns, engine_settings
-from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
 from tests.end_to_end.command_line import run
 

@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
 from dpwindows.count.engines import duckdb_sources
 from dpwindows.count.engines.duckdb import open_events
 from dpwindows.count.engines.duckdb_recency import in_order_sql
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
 from tests.brute_force import any_window
 from tests.engines.logs import TEXTS

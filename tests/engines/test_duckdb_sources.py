@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
 from dpwindows.count.engines.duckdb_sources import _columns_of
 from dpwindows.count.engines.names import require_told_apart
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError
 
 

@@ -11,9 +11,9 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
 from dpwindows.count.engines.duckdb import _engine
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream.stream import Stream
 

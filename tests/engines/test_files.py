@@ -13,10 +13,10 @@ import duckdb
 import pytest
 
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
 from dpwindows.count.engines import files
 from dpwindows.count.engines.files import first_bytes
 from dpwindows.count.events import EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError
 
 

@@ -16,8 +16,8 @@ import sqlalchemy
 
 import dpwindows as dw
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.errors import EngineError, InputError
 from tests.end_to_end.command_line import run
 from tests.engines.servers import PostgreSQL

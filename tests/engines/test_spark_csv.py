@@ -13,11 +13,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
 from dpwindows.count.engines.csv_files import CsvHeader
 from dpwindows.count.engines.duckdb_sources import find_parts
 from dpwindows.count.engines.spark_csv import field_value, fields_of
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
 from tests.engines.logs import LOGS, THRESHOLDS, Log
 

@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:

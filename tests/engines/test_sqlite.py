@@ -15,13 +15,14 @@ import pytest
 import sqlalchemy
 
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
 from dpwindows.count.engines import sqlite
 from dpwindows.count.engines.database import engine_at, fetch
 from dpwindows.count.engines.relation import EventQueries
 from dpwindows.count.engines.sqlite import _column, _file, _read_only, _SQLite
 from dpwindows.count.engines.sqlite_files import as_it_lies
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import count_events, recency_sql
+from dpwindows.count.recency import recency_sql
 from dpwindows.errors import EngineError, InputError
 from tests.end_to_end.command_line import run
 

@@ -24,9 +24,10 @@ from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.ledger import ledger
 from dpwindows.ledger import store as ledger_store
+from dpwindows.plan import description
 from dpwindows.release import files as release_files
-from dpwindows.release import release
-from dpwindows.release.release import Release, run_plan
+from dpwindows.release.release import Release
+from dpwindows.release.run import run_plan
 from dpwindows.stream import close_step as closing
 from dpwindows.stream.stream import Stream
 from tests.simulator import shim
@@ -132,8 +133,8 @@ def live(root: Path, verbs: Iterable[Verb], keep: bool, plant: Callable[[], None
 
 def rehearse(folder: Path) -> None:
     """Do every verb once, unseen, so that a child has nothing left to load."""
-    versions = cache(release.library_versions)
-    for module in (closing, release):
+    versions = cache(description.library_versions)
+    for module in (closing, description):
         setattr(module, "library_versions", versions)  # noqa: B010
     with tempfile.TemporaryDirectory(dir=folder) as place:
         make_folders(Path(place))

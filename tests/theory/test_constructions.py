@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 import dpwindows as dw
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.ask.windows import window_steps
+from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
-from dpwindows.count.recency import count_events
 from dpwindows.errors import InputError
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.strategies.paper import design

@@ -198,9 +198,9 @@ def releases(
     progress: Callable[[int], None] = lambda released: None,
 ) -> Iterator[Floats]:
     """The released estimates of one log, `runs` times, each with its own noise."""
+    from dpwindows.count.counting import count_events
     from dpwindows.count.events import EngineSettings, EventColumns
-    from dpwindows.count.recency import count_events
-    from dpwindows.release.release import draw_estimates
+    from dpwindows.release.run import draw_estimates
 
     log, settings = log_table(plan, history), EngineSettings(progress=False)
     if whole:

@@ -165,8 +165,8 @@ def _is_near(
 
 def _is_counted(plan: Plan, mechanism: Mechanism, rng: np.random.Generator) -> Iterator[str]:
     """The exact counts of a log of many items, by the engine of a batch release."""
+    from dpwindows.count.counting import count_events
     from dpwindows.count.events import EngineSettings, EventColumns
-    from dpwindows.count.recency import count_events
 
     histories = large_logs.random_histories(_ITEMS, mechanism.steps, _OCCURRENCES, rng)
     log = large_logs.events_table(

@@ -25,7 +25,8 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN
 
 if TYPE_CHECKING:
-    from dpwindows.plan.plan import Allotment, Plan
+    from dpwindows.plan.allotment import Allotment
+    from dpwindows.plan.plan import Plan
 
 Floats = NDArray[np.float64]
 # Of released estimates, shape (releases, numbers), a score for each release.

@@ -81,7 +81,7 @@ def plan(
         planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
     say_notes(planned)
     if exported is not None:
-        from dpwindows.plan.export import export_plan
+        from dpwindows.audit.export import export_plan
 
         export_plan(planned, exported, force=force)
         click.echo(f"Measurements written to {exported}", err=True)

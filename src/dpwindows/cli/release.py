@@ -56,7 +56,7 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
     --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
     """
     from dpwindows.ask.timeline import Timeline
-    from dpwindows.release.release import run_plan
+    from dpwindows.release.run import run_plan
 
     refuse_inputs(output, options | {"events": events})
     ledger = open_ledger(options)

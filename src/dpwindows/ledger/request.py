@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from dpwindows.ask.queries import Query
-    from dpwindows.plan.plan import Plan
 
 Kind = Literal["release", "stream"]
 _PER_PERIOD = re.compile(r"item-per:([0-9]+)")
@@ -100,18 +99,6 @@ def asked_queries(queries: Sequence[Query]) -> list[dict[str, Any]]:
         {"window": query.window.text, "measures": sorted([measure.kind, measure.k] for measure in query.measures)}
         for query in queries
     ]
-
-
-def batch_request(plan: Plan, *, item: str, time: str, count: str | None) -> Request:
-    """The request of one batch release of a plan."""
-    asked = {
-        "queries": asked_queries(plan.queries),
-        "shares": [allotment.share for allotment in plan.allotments],
-        "strategy": plan.strategy,
-        "criterion": plan.criterion,
-        "confidence": plan.confidence,
-    }
-    return Request("release", asked, plan.budget, plan.unit, plan.timeline, item, time, count, plan.singleton)
 
 
 def canonical(values: Any) -> str:

@@ -15,9 +15,10 @@ from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.causal import StepDesign, horizon_of
 from dpwindows.kernel.shapes.design import Design
-from dpwindows.plan.plan import MAX_ROWS, Allotment, Plan
+from dpwindows.plan.allotment import Allotment
+from dpwindows.plan.description import describe, guarantee
+from dpwindows.plan.plan import MAX_ROWS, Plan
 from dpwindows.plan.workload import Workload
-from dpwindows.release.release import describe, guarantee
 from dpwindows.strategies.causal import causal_candidates
 
 # Steps over which families without a horizon are planned, and an unlimited stream is forecast.

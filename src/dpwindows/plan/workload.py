@@ -17,7 +17,7 @@ from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
     from dpwindows.ask.queries import Query
-    from dpwindows.plan.plan import Allotment
+    from dpwindows.plan.allotment import Allotment
 
 # Measured: draws a second on one core, and bytes held at the same time for every draw and every released number.
 _DRAWS_A_SECOND = 60_000

@@ -29,12 +29,14 @@ from typing import TYPE_CHECKING, Any
 
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger
-from dpwindows.ledger.request import Request
+from dpwindows.ledger.request import Request, asked_queries
+from dpwindows.plan.description import FORMAT
 from dpwindows.release import files as release_files
-from dpwindows.release.release import FORMAT, Release
+from dpwindows.release.release import Release
 
 if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers
+    from dpwindows.plan.plan import Plan
 
 
 @dataclass(frozen=True)
@@ -88,3 +90,15 @@ def release_once(
 def _parsed(content: bytes) -> Release:
     # What a ledger hands out carried its seal, also where it was stored before releases had a checksum.
     return Release(*release_files.from_bytes(content, FORMAT)._replace(verified=True))
+
+
+def batch_request(plan: Plan, *, item: str, time: str, count: str | None) -> Request:
+    """The request of one batch release of a plan."""
+    asked = {
+        "queries": asked_queries(plan.queries),
+        "shares": [allotment.share for allotment in plan.allotments],
+        "strategy": plan.strategy,
+        "criterion": plan.criterion,
+        "confidence": plan.confidence,
+    }
+    return Request("release", asked, plan.budget, plan.unit, plan.timeline, item, time, count, plan.singleton)

@@ -6,42 +6,27 @@ data but the noisy numbers: no path, no count of rows, no range read from the lo
 
 from __future__ import annotations
 
-import platform
-import uuid
-from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
-from functools import cache, cached_property
-from importlib import metadata as packages
+from datetime import date, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpwindows.ask.privacy import Budget, Unit
-from dpwindows.ask.queries import Measure, MeasureKind, Query, Rolling
+from dpwindows.ask.queries import Measure, MeasureKind
 from dpwindows.ask.timeline import Timeline
-from dpwindows.ask.windows import Answers, window_steps
 from dpwindows.errors import InputError
-from dpwindows.kernel.measure import measure
-from dpwindows.progress import noise_progress
+from dpwindows.plan.description import FORMAT
 from dpwindows.release import files as release_files
 
 if TYPE_CHECKING:
-    from dpwindows.count.answers import ExactAnswers
-    from dpwindows.count.events import EngineSettings
-    from dpwindows.kernel.maps.integer_maps import FloatArray
-    from dpwindows.ledger.ledger import Ledger
-    from dpwindows.plan.plan import Allotment, Plan
-    from dpwindows.release.once import Outcome
+    pass
 
-FORMAT = 1
 _UNVERIFIED = (
     "The release file carries no checksum, as files of older versions do not: that it is unchanged was not verified."
 )
-_VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
 @dataclass(frozen=True)
@@ -234,176 +219,3 @@ class Release:
 
 def _shown(value: Any) -> str:
     return f"{value:,.1f}" if isinstance(value, float) else str(value)
-
-
-def run_plan(
-    plan: Plan,
-    events: Any,
-    *,
-    item: str,
-    time: str,
-    count: str | None,
-    table: str | None,
-    settings: EngineSettings,
-    ledger: Ledger | None = None,
-) -> Outcome:
-    """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
-    from dpwindows.count.events import EventColumns
-    from dpwindows.count.recency import count_events
-    from dpwindows.ledger.request import batch_request
-    from dpwindows.release.once import Outcome, release_once
-
-    columns = EventColumns(item, time, count)
-    # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
-    described = describe(plan)
-    public = [
-        (asked, _public_columns(plan, allotment, asked))
-        for allotment in plan.allotments
-        for asked in allotment.query.measures
-    ]
-
-    def read() -> ExactAnswers:
-        return count_events(events, columns, plan.timeline, plan.thresholds, table=table, settings=settings)
-
-    def draw(answers: ExactAnswers, paid: dict[str, Any]) -> Release:
-        with noise_progress(_rows(plan), shown=settings.progress) as progress:
-            drawn = draw_estimates(plan, answers, progress)
-        tables = [_table(columns, estimate) for (_, columns), estimate in zip(public, drawn, strict=True)]
-        return Release(pa.concat_tables(tables), described | paid)
-
-    if ledger is None:
-        return Outcome(draw(read(), {}), stored=False)
-    return release_once(ledger, batch_request(plan, item=item, time=time, count=count), read, draw)
-
-
-def draw_estimates(
-    plan: Plan, answers: Answers, progress: Callable[[int], None] = lambda drawn: None
-) -> list[FloatArray]:
-    """The part of `Plan.run` that follows counting: measure under fresh noise, then decode.
-
-    Guarantee: the result satisfies the plan's budget for the plan's unit of privacy. Every call spends it again.
-
-    Returns:
-        The estimates of every measure of every query, in the order asked, windows in canonical order.
-    """
-    measured = measure([allotment.measurement for allotment in plan.allotments], plan.budget, answers, progress)
-    decoded = [
-        {k: allotment.measurement.design.decode(values.astype(np.float64)) for k, values in noisy.items()}
-        for allotment, noisy in zip(plan.allotments, measured, strict=True)
-    ]
-    return [
-        _estimate(asked, estimates)
-        for allotment, estimates in zip(plan.allotments, decoded, strict=True)
-        for asked in allotment.query.measures
-    ]
-
-
-def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:
-    return decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
-
-
-def _rows(plan: Plan) -> int:
-    return sum(allotment.measurement.cost.rows for allotment in plan.allotments)
-
-
-def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[str, Any]:
-    """Every column of one measure of one window family that needs no data, in canonical order."""
-    window = allotment.query.window
-    first, last = window_steps(window, plan.timeline.steps)
-    boundaries = plan.timeline.boundaries()
-    rows = len(last)
-    cut = isinstance(window, Rolling) and last < min(window.length, plan.timeline.steps + 1)
-    return {
-        "window": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [window.text]).cast(pa.string()),
-        "measure": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [asked.kind]).cast(pa.string()),
-        "k": np.full(rows, asked.k, dtype=np.int64),
-        "first_step": first,
-        "last_step": last,
-        "start": boundaries.take(pa.array(first - 1)),
-        "end": boundaries.take(pa.array(last)),
-        "complete": ~np.broadcast_to(cut, rows),
-        "std_error": allotment.std_errors(asked),
-        "bias_bound": allotment.bias_bounds(),
-        "half_width": allotment.half_widths(asked, plan.confidence),
-    }
-
-
-def _table(public: dict[str, Any], estimate: FloatArray) -> pa.Table:
-    """The rows of one measure of one window family."""
-    half = public["half_width"]
-    columns = public | {
-        "estimate": estimate,
-        "lower": estimate - half,
-        "upper": estimate + half,
-        "consistent": pa.nulls(len(estimate), pa.int64()),
-    }
-    return pa.table({name: columns[name] for name in release_files.COLUMNS})
-
-
-def describe(plan: Plan) -> dict[str, Any]:
-    """The metadata of a release of this plan: plain values, with a new release id and the time."""
-    return {
-        "format": FORMAT,
-        "release_id": uuid.uuid4().hex,
-        "released_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "guarantee": guarantee(plan.budget, plan.unit, singleton=plan.singleton),
-        "unit": {"name": plan.unit.name, "promise": plan.unit.promise},
-        "budget": plan.budget.to_dict(),
-        "singleton": plan.singleton,
-        "timeline": {**plan.timeline.to_dict(), "steps": plan.timeline.steps},
-        "queries": [_describe_query(query) for query in plan.queries],
-        "notes": list(plan.notes),
-        "strategy": plan.strategy,
-        "criterion": plan.criterion,
-        "confidence": plan.confidence,
-        "measurements": [_describe_allotment(allotment) for allotment in plan.allotments],
-        "forecast": [forecast.to_dict() for forecast in plan.forecast()],
-        "versions": dict(library_versions()),
-    }
-
-
-@cache
-def library_versions() -> dict[str, str]:
-    """The versions of everything that a release depends on."""
-    return {"python": platform.python_version(), **{name: packages.version(name) for name in _VERSIONED}}
-
-
-def guarantee(budget: Budget, unit: Unit, *, singleton: bool, over: str = "this release") -> str:
-    """What a release promises, in plain words; the part before the first colon is the claim itself."""
-    condition = " It assumes the public promise that every step holds at most one event." if singleton else ""
-    others = "other releases" if over == "this release" else "releases outside the stream"
-    return (
-        f"{over[0].upper()}{over[1:]} satisfies {budget} differential privacy at the level of the unit '{unit.name}': "
-        f"{unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker knows; "
-        f"{others} about the same log spend further budget.{condition}"
-    )
-
-
-def _describe_query(query: Query) -> dict[str, Any]:
-    return {
-        "window": query.window.text,
-        "measures": [{"measure": measure.kind, "k": measure.k} for measure in query.measures],
-    }
-
-
-def _describe_allotment(allotment: Allotment) -> dict[str, Any]:
-    measurement = allotment.measurement
-    design = measurement.design
-    gaussian = measurement.law == "discrete Gaussian"
-    return {
-        "window": allotment.query.window.text,
-        "thresholds": list(design.problem.thresholds),
-        "strategy": design.strategy,
-        "parameters": dict(design.parameters),
-        "noise": {"law": measurement.law, "scale": measurement.scale, "unit": "lattice units"},
-        "sensitivity": {
-            "norm": "L2" if gaussian else "L1",
-            "value": design.sensitivity**0.5 if gaussian else float(design.sensitivity),
-            "bound": str(design.sensitivity),
-            "bound_is": "squared L2 norm" if gaussian else "L1 norm",
-            "unit": "lattice units",
-            "proof": design.proof,
-        },
-        "numbers_measured": measurement.cost.rows,
-        "budget_share": allotment.share,
-    }

@@ -11,7 +11,7 @@ import duckdb
 import numpy as np
 
 from dpwindows.kernel.maps.causal import Memory
-from dpwindows.release.release import library_versions
+from dpwindows.plan.description import library_versions
 from dpwindows.stream import records
 from dpwindows.stream.given_events import NOTHING, Handed
 from dpwindows.stream.items import make_items, occur, prune

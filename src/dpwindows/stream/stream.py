@@ -32,9 +32,10 @@ from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import BudgetExceededError
+from dpwindows.plan.description import FORMAT
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release import files as release_files
-from dpwindows.release.release import FORMAT, Release
+from dpwindows.release.release import Release
 from dpwindows.stream import creating, records, schema, stream_ledger
 from dpwindows.stream.calls import LatePolicy, Task, find_task, moved_fingerprint, require_policy
 from dpwindows.stream.close_step import close_step, read_progress

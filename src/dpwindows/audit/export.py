@@ -12,7 +12,7 @@ estimates of the windows `first..last`, in their order; `bias_bound` says how fa
 recompute a sensitivity: the answers of one item are 0 or 1; take two histories of it that are neighbours, and the
 vectors of all thresholds one after another.
 
-**Factor form**: see `dpwindows.plan.export_factors`, whose description is written into the file too.
+**Factor form**: see `dpwindows.audit.export_factors`, whose description is written into the file too.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.windows import window_steps
+from dpwindows.audit import export_factors
+from dpwindows.audit.export_factors import Arrays, describe_inner, factors, integers, shape_of
 from dpwindows.errors import InputError
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
-from dpwindows.plan import export_factors
-from dpwindows.plan.export_factors import Arrays, describe_inner, factors, integers, shape_of
 from dpwindows.release import files as release_files
 
 if TYPE_CHECKING:
-    from dpwindows.plan.plan import Allotment, Plan
+    from dpwindows.plan.allotment import Allotment
+    from dpwindows.plan.plan import Plan
 
 FORMAT = 1
 # Up to this horizon every weight on every window is written out.

@@ -1,0 +1,63 @@
+"""Counting the events of a source exactly, by the engine that it belongs to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.zones import Int64Array
+from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.engines import engine_for
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.errors import InputError
+
+
+def count_events(
+    source: object,
+    columns: EventColumns,
+    timeline: Timeline,
+    thresholds: Iterable[int],
+    *,
+    table: str | None = None,
+    settings: EngineSettings | None = None,
+) -> ExactAnswers:
+    """Count the events of a source exactly, for every threshold k of `thresholds` in one reading.
+
+    `source` is the path of a Parquet, CSV, DuckDB or SQLite file (the last two with `table`), a glob, a directory, a
+    pandas, Polars or Arrow table, a record batch reader, a DuckDB relation, the address or SQLAlchemy engine of a
+    database, or a Spark data frame or session. It is not written to, and counted where it is by the engine it belongs
+    to, or by `settings.engine`.
+
+    Raises `InputError` if the source or a column is missing, unreadable or of the wrong type, and `EngineError` if
+    the engine fails (memory, disk, lock).
+    """
+    wanted = _checked_thresholds(thresholds)
+    settings = settings or EngineSettings()
+    engine = engine_for(source, settings)
+    counted = engine.signed_counts(source, columns, timeline, wanted, table=table, settings=settings)
+    return ExactAnswers(timeline.steps, by_threshold(counted, wanted))
+
+
+def _checked_thresholds(thresholds: Iterable[int]) -> tuple[int, ...]:
+    wanted = tuple(sorted(set(thresholds)))
+    if not wanted:
+        raise InputError("at least one threshold k is needed")
+    for k in wanted:
+        if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+            raise InputError(f"a threshold k must be a whole number of at least 1, got {k!r}")
+    # Running numbers, at most k times the rows of an item, must fit 64 bits.
+    if wanted[-1] >= 2**31:
+        raise InputError(f"a threshold k must be below 2**31, got {wanted[-1]}")
+    return wanted
+
+
+def by_threshold(counted: pa.Table, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
+    """The signed counts (step, recency, delta) of every threshold."""
+    # By DLPack: to_numpy would import pandas, which takes longer than counting a million events.
+    of, step, recency, delta = (
+        np.from_dlpack(counted[name].cast("int64").combine_chunks()) for name in ("k", "step", "recency", "delta")
+    )
+    return {k: (step[of == k], recency[of == k], delta[of == k]) for k in thresholds}

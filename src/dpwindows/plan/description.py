@@ -1,0 +1,87 @@
+"""What a plan says of itself in everything made from it: plain values that are known before any data is seen."""
+
+from __future__ import annotations
+
+import platform
+import uuid
+from datetime import UTC, datetime
+from functools import cache
+from importlib import metadata as packages
+from typing import Any
+
+from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.queries import Query
+from dpwindows.plan.allotment import Allotment
+from dpwindows.plan.plan import Plan
+
+FORMAT = 1
+_VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
+
+
+def describe(plan: Plan) -> dict[str, Any]:
+    """The metadata of a release of this plan: plain values, with a new release id and the time."""
+    return {
+        "format": FORMAT,
+        "release_id": uuid.uuid4().hex,
+        "released_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "guarantee": guarantee(plan.budget, plan.unit, singleton=plan.singleton),
+        "unit": {"name": plan.unit.name, "promise": plan.unit.promise},
+        "budget": plan.budget.to_dict(),
+        "singleton": plan.singleton,
+        "timeline": {**plan.timeline.to_dict(), "steps": plan.timeline.steps},
+        "queries": [_describe_query(query) for query in plan.queries],
+        "notes": list(plan.notes),
+        "strategy": plan.strategy,
+        "criterion": plan.criterion,
+        "confidence": plan.confidence,
+        "measurements": [_describe_allotment(allotment) for allotment in plan.allotments],
+        "forecast": [forecast.to_dict() for forecast in plan.forecast()],
+        "versions": dict(library_versions()),
+    }
+
+
+@cache
+def library_versions() -> dict[str, str]:
+    """The versions of everything that a release depends on."""
+    return {"python": platform.python_version(), **{name: packages.version(name) for name in _VERSIONED}}
+
+
+def guarantee(budget: Budget, unit: Unit, *, singleton: bool, over: str = "this release") -> str:
+    """What a release promises, in plain words; the part before the first colon is the claim itself."""
+    condition = " It assumes the public promise that every step holds at most one event." if singleton else ""
+    others = "other releases" if over == "this release" else "releases outside the stream"
+    return (
+        f"{over[0].upper()}{over[1:]} satisfies {budget} differential privacy at the level of the unit '{unit.name}': "
+        f"{unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker knows; "
+        f"{others} about the same log spend further budget.{condition}"
+    )
+
+
+def _describe_query(query: Query) -> dict[str, Any]:
+    return {
+        "window": query.window.text,
+        "measures": [{"measure": measure.kind, "k": measure.k} for measure in query.measures],
+    }
+
+
+def _describe_allotment(allotment: Allotment) -> dict[str, Any]:
+    measurement = allotment.measurement
+    design = measurement.design
+    gaussian = measurement.law == "discrete Gaussian"
+    return {
+        "window": allotment.query.window.text,
+        "thresholds": list(design.problem.thresholds),
+        "strategy": design.strategy,
+        "parameters": dict(design.parameters),
+        "noise": {"law": measurement.law, "scale": measurement.scale, "unit": "lattice units"},
+        "sensitivity": {
+            "norm": "L2" if gaussian else "L1",
+            "value": design.sensitivity**0.5 if gaussian else float(design.sensitivity),
+            "bound": str(design.sensitivity),
+            "bound_is": "squared L2 norm" if gaussian else "L1 norm",
+            "unit": "lattice units",
+            "proof": design.proof,
+        },
+        "numbers_measured": measurement.cost.rows,
+        "budget_share": allotment.share,
+    }

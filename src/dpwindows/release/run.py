@@ -1,0 +1,128 @@
+"""One batch release: count exactly, measure under noise, decode, and put what came out beside its errors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from dpwindows.ask.queries import Measure, Rolling
+from dpwindows.ask.windows import Answers, window_steps
+from dpwindows.kernel.measure import measure
+from dpwindows.plan.description import describe
+from dpwindows.progress import noise_progress
+from dpwindows.release import files as release_files
+from dpwindows.release.once import Outcome, batch_request, release_once
+from dpwindows.release.release import Release
+
+if TYPE_CHECKING:
+    from dpwindows.count.answers import ExactAnswers
+    from dpwindows.count.events import EngineSettings
+    from dpwindows.kernel.maps.integer_maps import FloatArray
+    from dpwindows.ledger.ledger import Ledger
+    from dpwindows.plan.allotment import Allotment
+    from dpwindows.plan.plan import Plan
+
+
+def run_plan(
+    plan: Plan,
+    events: Any,
+    *,
+    item: str,
+    time: str,
+    count: str | None,
+    table: str | None,
+    settings: EngineSettings,
+    ledger: Ledger | None = None,
+) -> Outcome:
+    """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
+    from dpwindows.count.counting import count_events
+    from dpwindows.count.events import EventColumns
+
+    columns = EventColumns(item, time, count)
+    # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
+    described = describe(plan)
+    public = [
+        (asked, _public_columns(plan, allotment, asked))
+        for allotment in plan.allotments
+        for asked in allotment.query.measures
+    ]
+
+    def read() -> ExactAnswers:
+        return count_events(events, columns, plan.timeline, plan.thresholds, table=table, settings=settings)
+
+    def draw(answers: ExactAnswers, paid: dict[str, Any]) -> Release:
+        with noise_progress(_rows(plan), shown=settings.progress) as progress:
+            drawn = draw_estimates(plan, answers, progress)
+        tables = [_table(columns, estimate) for (_, columns), estimate in zip(public, drawn, strict=True)]
+        return Release(pa.concat_tables(tables), described | paid)
+
+    if ledger is None:
+        return Outcome(draw(read(), {}), stored=False)
+    return release_once(ledger, batch_request(plan, item=item, time=time, count=count), read, draw)
+
+
+def draw_estimates(
+    plan: Plan, answers: Answers, progress: Callable[[int], None] = lambda drawn: None
+) -> list[FloatArray]:
+    """The part of `Plan.run` that follows counting: measure under fresh noise, then decode.
+
+    Guarantee: the result satisfies the plan's budget for the plan's unit of privacy. Every call spends it again.
+
+    Returns:
+        The estimates of every measure of every query, in the order asked, windows in canonical order.
+    """
+    measured = measure([allotment.measurement for allotment in plan.allotments], plan.budget, answers, progress)
+    decoded = [
+        {k: allotment.measurement.design.decode(values.astype(np.float64)) for k, values in noisy.items()}
+        for allotment, noisy in zip(plan.allotments, measured, strict=True)
+    ]
+    return [
+        _estimate(asked, estimates)
+        for allotment, estimates in zip(plan.allotments, decoded, strict=True)
+        for asked in allotment.query.measures
+    ]
+
+
+def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:
+    return decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
+
+
+def _rows(plan: Plan) -> int:
+    return sum(allotment.measurement.cost.rows for allotment in plan.allotments)
+
+
+def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[str, Any]:
+    """Every column of one measure of one window family that needs no data, in canonical order."""
+    window = allotment.query.window
+    first, last = window_steps(window, plan.timeline.steps)
+    boundaries = plan.timeline.boundaries()
+    rows = len(last)
+    cut = isinstance(window, Rolling) and last < min(window.length, plan.timeline.steps + 1)
+    return {
+        "window": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [window.text]).cast(pa.string()),
+        "measure": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [asked.kind]).cast(pa.string()),
+        "k": np.full(rows, asked.k, dtype=np.int64),
+        "first_step": first,
+        "last_step": last,
+        "start": boundaries.take(pa.array(first - 1)),
+        "end": boundaries.take(pa.array(last)),
+        "complete": ~np.broadcast_to(cut, rows),
+        "std_error": allotment.std_errors(asked),
+        "bias_bound": allotment.bias_bounds(),
+        "half_width": allotment.half_widths(asked, plan.confidence),
+    }
+
+
+def _table(public: dict[str, Any], estimate: FloatArray) -> pa.Table:
+    """The rows of one measure of one window family."""
+    half = public["half_width"]
+    columns = public | {
+        "estimate": estimate,
+        "lower": estimate - half,
+        "upper": estimate + half,
+        "consistent": pa.nulls(len(estimate), pa.int64()),
+    }
+    return pa.table({name: columns[name] for name in release_files.COLUMNS})

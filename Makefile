@@ -3,7 +3,7 @@
 #   PYTHON   the interpreter the environment is made from (3.11 or newer), and
 #   VENV     where the environment is kept:                                make test PYTHON=python3.13 VENV=.venv-3.13
 #   WORKERS  how many test processes run side by side:                     make test WORKERS=8
-#   ARGS     further arguments for the command of demo, test, bench, lock: make test ARGS="-m 'not slow'"
+#   ARGS     further arguments for demo, test, coverage, mutate, bench, lock: make test ARGS="-m 'not slow'"
 
 PYTHON ?= python3
 VENV := .venv
@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers demo test fuzz lint format bench lock clean
+.PHONY: help setup servers demo test fuzz coverage mutate lint format bench lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -30,6 +30,20 @@ test: $(READY) servers ## run all tests
 
 fuzz: $(READY) ## feed 5,000 changed inputs to every reader (FUZZ_INPUTS=N for more or fewer)
 	FUZZ_INPUTS=$${FUZZ_INPUTS:-5000} $(BIN)/python -m pytest -s tests/fuzz $(ARGS)
+
+# The tests that are named for the trusted files, and those that use ledgers and streams as a user would.
+TRUSTED := tests/test_kernel.py $(wildcard tests/test_*sensitivity*.py tests/test_*patterns.py tests/test_ledger*.py) \
+	$(wildcard tests/test_stream*.py tests/end_to_end/test_ledger.py) tests/test_accounting.py tests/test_composition.py \
+	tests/test_integer_maps.py tests/test_parallel.py tests/test_privacy.py tests/test_rectangles.py tests/test_staircases.py
+
+coverage: $(READY) ## branch coverage of the files that a release is trusted for
+	$(BIN)/coverage erase
+	$(BIN)/coverage run -m pytest --deselect tests/test_kernel.py::test_a_broken_kernel_is_noticed $(TRUSTED) $(ARGS)
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report
+
+mutate: $(READY) ## change the trusted files in every small way, and see that their tests notice
+	$(BIN)/python -m tests.mutants.automatic $(ARGS)
 
 lint: $(READY) ## check style, format and types
 	$(BIN)/ruff check

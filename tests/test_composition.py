@@ -238,3 +238,64 @@ def test_no_delta_is_taken_after_the_first_rho_and_no_rho_without_delta() -> Non
         _account(total, ZCDP(0.001), ApproxDP(0.1, 1e-9))
     with pytest.raises(CannotComposeError, match="none is left"):
         _account(total, ApproxDP(0.1, 1e-6), ZCDP(0.001))
+
+
+@pytest.mark.parametrize("total", [PureDP(1.0), ZCDP(1.0), ApproxDP(1.0, 1e-6)], ids=str)
+def test_a_total_that_is_exceeded_says_so(total: Budget) -> None:
+    """Each kind by the part that it is a total of."""
+    parts: list[Budget] = [total]
+    if isinstance(total, ApproxDP):
+        parts = [ApproxDP(1.0, 1e-9), ApproxDP(0.1, 1e-6)]
+    for part in parts:
+        once = account_for(total).plus(Charge.of(part))
+        assert once.within
+        assert not once.plus(Charge.of(part)).within
+
+
+def test_the_first_rho_charges_may_be_alike_too() -> None:
+    account = account_for(ApproxDP(1.0, 1e-6))
+    rho = Charge(rho=Fraction(1, 500))
+    assert account.plus(rho, 3) == account.plus(rho).plus(rho).plus(rho)
+
+
+@pytest.mark.parametrize("order", [Fraction(101, 100), Fraction(3, 2), Fraction(2), Fraction(22), Fraction(10**6)])
+def test_the_cap_is_rounded_down(order: Fraction) -> None:
+    """To the last digit: against the formula in far more digits than the bound is computed with."""
+    with mpmath.workdps(400):
+        for epsilon, delta in [(Fraction(1), Fraction(1, 10**6)), (Fraction(1, 7), Fraction(1, 3))]:
+            a = mpmath.mpf(order.numerator) / order.denominator
+            log_c = a * mpmath.log(1 - 1 / a) - mpmath.log(a - 1)
+            log_delta = mpmath.log(mpmath.mpf(delta.numerator) / delta.denominator)
+            exact_cap = mpmath.mpf(epsilon.numerator) / epsilon.denominator - (log_c - log_delta) / (a - 1)
+            cap = renyi_cap(epsilon, delta, order)
+            below = exact_cap - mpmath.mpf(cap.numerator) / cap.denominator
+            assert 0 <= below <= mpmath.mpf(2) ** -200 * (1 + abs(exact_cap))
+
+
+# A ledger works its order out anew whenever it is read: another order would change what is spent in it.
+ORDERS = [
+    ("1", "1e-6", Fraction(22)),
+    ("0.5", "1e-9", Fraction(65)),
+    ("3", "1e-5", Fraction(15, 2)),
+    ("8", "0.5", Fraction(81, 64)),
+    ("0.001", "1e-12", Fraction(32769)),
+]
+
+
+@pytest.mark.parametrize(("epsilon", "delta", "order"), ORDERS)
+def test_the_order_of_ledgers_written_before_stays(epsilon: str, delta: str, order: Fraction) -> None:
+    assert conversion_order(Fraction(epsilon), Fraction(delta)) == order
+
+
+def test_budgets_beyond_all_use_have_an_order_too() -> None:
+    """A tiny epsilon wants an order of about its inverse: the search must reach that far."""
+    epsilon, delta = Fraction(1, 10**30), Fraction(1, 10**40)
+    order = conversion_order(epsilon, delta)
+    assert 10**30 < order < 10**33
+    assert renyi_cap(epsilon, delta, order) > 0
+
+
+def test_budgets_that_nobody_proved_anything_of_are_refused() -> None:
+    for ask in (Charge.of, account_for):
+        with pytest.raises(ValueError, match="unknown budget"):
+            ask(Budget())

@@ -25,7 +25,7 @@ import dpwindows
 from dpwindows import kernel
 from dpwindows.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, scales
 from dpwindows.integer_maps import Filter, Identity
-from dpwindows.kernel import Measurement, add_noise, draw_noise, measure
+from dpwindows.kernel import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.strategies import STRATEGIES, candidates
@@ -229,6 +229,28 @@ def test_answers_of_another_horizon_are_refused(steps: int) -> None:
     measure([good], ZCDP(1.0), zeros(8))
     with pytest.raises(ValueError, match="another horizon"):
         measure([good], ZCDP(1.0), zeros(steps))
+
+
+def test_one_measurement_of_another_horizon_is_enough_to_refuse() -> None:
+    both = [Measurement(direct(steps, (1,), GAUSSIAN), GAUSSIAN, 1e6) for steps in (8, 9)]
+    for answers in (zeros(8), zeros(9)):
+        with pytest.raises(ValueError, match="another horizon"):
+            measure(both, ZCDP(1.0), answers)
+
+
+def test_a_step_is_measured_within_the_budget_of_the_stream_and_whole() -> None:
+    """Every measurement gets its own noise of its own scale; what is missing, or not paid for, is refused."""
+    made = [Measurement(direct(8, (1,), GAUSSIAN), GAUSSIAN, scale) for scale in (100.0, 1e6)]
+    exact = [{1: np.full(4000, 10**9)}, {1: np.full(4000, 10**9)}]
+    for measurement, noisy in zip(made, measure_step(made, ZCDP(1.0), exact), strict=True):
+        assert list(noisy) == [1]
+        assert accepts(GAUSSIAN, noisy[1] - 10**9, measurement.scale)
+    with pytest.raises(ValueError, match="shorter"):
+        measure_step(made, ZCDP(1.0), exact[:1])
+    with pytest.raises(BudgetExceededError):
+        measure_step(made, ZCDP(1e-9), exact)
+    with pytest.raises(ValueError, match="another law"):
+        measure_step([replace(made[0], law=LAPLACE)], ZCDP(1.0), exact[:1])
 
 
 def test_more_rows_than_are_charged_are_refused() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise, product
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from hypothesis import given
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from dpwindows.composition import Charge, account_for
 from dpwindows.ledger_request import implies, span_of
-from dpwindows.parallel import EVERYWHERE, Counted, Span, accounts
+from dpwindows.parallel import EVERYWHERE, SLACK_US, Counted, Span, accounts
 from dpwindows.privacy import ZCDP, ApproxDP, Budget, PureDP
 from dpwindows.step_map import StepMap, instant_map, wall_map
 from dpwindows.timeline import Timeline
@@ -154,3 +155,32 @@ def test_fractions_compare_with_what_is_left() -> None:
     ((_, account),) = accounts(account_for(PureDP(1.0)), [Counted(Charge(Fraction(1, 3)), EVERYWHERE)] * 3)
     assert account.within
     assert account.left.epsilon == 0
+
+
+@pytest.mark.parametrize("reach", [1, 2, 5])
+@pytest.mark.parametrize(("start", "end"), [(10, 20), (10, 11), (10, None), (None, 20), (None, None)])
+def test_a_widened_span_holds_where_something_as_long_begins_and_reaches_in(
+    start: int | None, end: int | None, reach: int
+) -> None:
+    span = Span(start, end)
+    for first in range(30):
+        reaches_in = any(span.holds(first + at) for at in range(reach))
+        assert span.widened(reach).holds(first) == reaches_in
+    assert Span(None, None) == EVERYWHERE
+    assert EVERYWHERE.holds(None)
+
+
+def test_the_slack_covers_every_change_of_every_zone() -> None:
+    """A step of the calendar is longer than its nominal length by what the zone's offset falls within it."""
+    widest = 0.0
+    for name in sorted(available_timezones()):
+        zone = ZoneInfo(name)
+        # Before all rules, and then summers and winters of two centuries.
+        moments = [
+            datetime(1800, 1, 1),
+            *(datetime(year, month, 1) for year in range(1840, 2040, 4) for month in (1, 7)),
+        ]
+        offsets = [moment.replace(tzinfo=zone).utcoffset() for moment in moments]
+        seconds = [offset.total_seconds() for offset in offsets if offset is not None]
+        widest = max(widest, max(seconds) - min(seconds))
+    assert 0 < widest * 1_000_000 < SLACK_US

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from dpwindows.privacy import (
     ItemPerPeriod,
     PureDP,
     Unit,
+    exact,
     parse_budget,
     parse_unit,
 )
@@ -162,3 +165,20 @@ def test_options_that_do_not_fit_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         parse_budget(epsilon, delta, rho)
+
+
+def test_a_parameter_is_the_decimal_it_is_written_as() -> None:
+    assert exact(0.1) == Fraction(1, 10)
+    assert exact(1e-300) == Fraction(1, 10**300)
+    # More digits than a float has: an integer is taken as it is.
+    assert exact(10**17 + 1) == 10**17 + 1
+    assert sum(exact(0.1) for _ in range(10)) == exact(1) == exact(1.0)
+
+
+def test_the_ends_of_what_a_budget_may_be() -> None:
+    """The largest float is a budget, one more is not; a delta of 0 is pure, however it is written."""
+    largest = int(sys.float_info.max)
+    assert PureDP(largest).to_dict()["epsilon"] == sys.float_info.max
+    with pytest.raises(InputError, match="finite"):
+        PureDP(largest + 1)
+    assert parse_budget(1.0, -0.0, None) == PureDP(1.0)

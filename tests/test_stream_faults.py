@@ -15,7 +15,7 @@ import duckdb
 import pytest
 
 import dpwindows as dw
-from dpwindows.continual import schema, state_file
+from dpwindows.continual import creating, schema, state_file
 from dpwindows.continual.state_file import StateFile
 from dpwindows.continual.stream import Stream
 from tests.end_to_end.command_line import run
@@ -389,20 +389,26 @@ def test_a_step_committed_but_not_on_record_goes_on_record_when_opened(
 def test_the_whole_budget_is_spent_before_there_is_a_state(
     tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """And once: what was paid for and got no name gets it from the same call again."""
     path = tmp_path / "state"
 
     def crash(draft: Path, path: Path) -> None:
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(state_file, "_name", crash)
+        patch.setattr(creating, "_name", crash)
         with pytest.raises(KeyboardInterrupt):
             new_stream(path, plan_of(*PLAN), ledger=ledger)
-    assert [found.name for found in tmp_path.iterdir()] == ["ledger"]
-    assert ledger.book().to_dict()["spent"]["epsilon"] == 1.0, "lost, which is on the safe side"
+    assert sorted(found.name for found in tmp_path.iterdir()) == [".state.part", "ledger"]
+    assert ledger.book().to_dict()["spent"]["epsilon"] == 1.0
     with pytest.raises(dw.InputError, match="asks for"):
-        new_stream(path, plan_of(*PLAN), ledger=ledger)
-    assert [found.name for found in tmp_path.iterdir()] == ["ledger"]
+        new_stream(tmp_path / "other", plan_of(*PLAN), ledger=ledger)
+    assert sorted(found.name for found in tmp_path.iterdir()) == [".state.part", "ledger"]
+    with new_stream(path, plan_of(*PLAN), ledger=ledger) as stream:
+        assert ledger.position(stream.description["state_id"]).step == 0
+    assert ledger.book().to_dict()["spent"]["epsilon"] == 1.0
+    assert len(ledger.book().entries) == 1
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["ledger", "state", "state.mark"]
 
 
 def test_a_ledger_that_is_gone_or_was_never_there(tmp_path: Path, ledger: dw.Ledger) -> None:

@@ -1,7 +1,11 @@
 """The trusted kernel: exact integers in, noisy integers out, within a proved budget.
 
-Everything a privacy proof of a release rests on is reached from `measure`, and is little:
+Everything a privacy proof of a release rests on is what happens before `measure` and what is reached from it, and is
+little:
 
+0. what a row of the log means is decided by that row and by what its source declares, never by another row:
+   neighbouring logs are neighbours once they are read (`engines.typed_columns` for frames, whose columns need not have
+   a type; `duckdb_sources`, `csv_files`, `sqlite` and `spark_sources` beside it for files and tables);
 1. `recency` and `answers` give the exact integer answers of the log;
 2. a design's `encode` multiplies them by an integer matrix, in arithmetic that cannot wrap (`integer_maps.widen`);
 3. its `sensitivity` is a proved bound computed from the same integers (`sensitivity`, `pattern_sensitivity`,

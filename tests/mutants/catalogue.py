@@ -20,9 +20,13 @@ FAULTS = "tests/test_stream_faults.py::"
 AUDIT_NOISE = "tests/test_audit_noise.py::"
 AUDIT_ENCODING = "tests/test_audit_encoding.py::"
 AUDIT_REPLAY = "tests/test_audit_replay.py::"
+GATE = "tests/test_stream_gate.py::"
+CREATE = "tests/test_stream_create.py::"
 DURABLE = "tests/test_durable.py::"
 RELEASE_FILES = "tests/test_release_files.py::"
 OUTPUTS = "tests/end_to_end/test_outputs.py::"
+TYPED = "tests/engines/test_typed_columns.py::test_one_event_more_moves_counts_by_one_or_is_refused"
+LOCALITY = "tests/engines/test_row_locality.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 
@@ -59,6 +63,8 @@ MUTANTS = [
         "return max(FORECAST_STEPS, 4 * longest, longest + period)",
         "return max(FORECAST_STEPS, 4 * longest)",
         "tests/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
+    ),
+    Mutant(
         "half the noise",
         "Noise is drawn at half the scale that is stated and paid for.",
         "kernel.py",
@@ -309,11 +315,75 @@ MUTANTS = [
     ),
     Mutant(
         "rows handed out before they are on record",
-        "Two copies of a state both publish the next step, each with its own noise.",
-        "continual/stream.py",
-        "            forget(self._state)\n        self._record()\n",
-        "            forget(self._state)\n",
-        f"{FAULTS}test_of_two_copies_one_goes_on",
+        "Copies of a state all publish the next step, each with its own noise: the noise averages out.",
+        "continual/gate.py",
+        "        self.clear()\n        return records.read_released(",
+        "        return records.read_released(",
+        f"{GATE}test_twelve_copies_of_a_state_give_one_noise",
+    ),
+    Mutant(
+        "rows handed out that only the log holds",
+        "A log that is cut or deleted takes a published step with it, which is drawn again.",
+        "continual/gate.py",
+        "        self._state.settle()\n        closed",
+        "        closed",
+        f"{GATE}test_no_step_that_was_published_is_lost_with_the_log",
+    ),
+    Mutant(
+        "a mark that nobody looks at",
+        "A state that was put back to an earlier one draws published steps again.",
+        "continual/gate.py",
+        "        if not covers(self._state, self._creation, marked):",
+        "        if marked is not None and marked.step < 0:",
+        f"{GATE}test_a_state_that_was_rolled_back_where_it_lies_is_refused",
+    ),
+    Mutant(
+        "a mark that is never raised",
+        "Nothing tells that a state was put back.",
+        "continual/gate.py",
+        "        if marked != reached:",
+        "        if marked is None:",
+        f"{GATE}test_a_state_that_was_rolled_back_where_it_lies_is_refused",
+    ),
+    Mutant(
+        "recovery from what is not on disk",
+        "What a killed process left in the system's memory is published, and lost when the power fails.",
+        "continual/state_file.py",
+        "            _require_database(self.path)\n            self._sync()\n",
+        "            _require_database(self.path)\n",
+        f"{GATE}test_what_recovery_reads_is_on_disk_before_it_is_read",
+    ),
+    Mutant(
+        "a torn log given up unseen",
+        "A log that may hold a published step is removed, and the step is drawn again.",
+        "continual/recovery.py",
+        "    if marked is None:\n        raise torn\n",
+        "    if marked is None:\n        logs_left(path)[0].unlink()\n        return\n",
+        f"{GATE}test_a_torn_log_is_not_given_up_where_it_may_hold_a_published_step",
+    ),
+    Mutant(
+        "one id for two noises",
+        "A step drawn again passes for the one that was published.",
+        "continual/records.py",
+        "    if not rows or len(rows[-1][1]) < 2 * TOKEN_BYTES:",
+        "    if not rows or rows[-1][1]:",
+        f"{GATE}test_another_noise_has_another_release_id",
+    ),
+    Mutant(
+        "a stream paid for by two",
+        "Two processes that make one stream both spend its budget, and one of them says that nothing was spent.",
+        "continual/creating.py",
+        "    with claimed(path):",
+        "    if path:",
+        f"{CREATE}test_whoever_comes_while_a_stream_is_paid_for_pays_nothing",
+    ),
+    Mutant(
+        "a stream paid for twice",
+        "A creation that failed after it was paid for is paid for again when it is repeated.",
+        "continual/creating.py",
+        "        draft = _paid_draft(path, creation, arrays, is_paid)",
+        "        draft = None",
+        f"{CREATE}test_what_was_paid_for_and_not_named_is_named_by_the_next_call",
     ),
     Mutant(
         "a step in several transactions",
@@ -394,5 +464,29 @@ MUTANTS = [
         "        except (InputError, EngineError) as error:\n",
         "        except EngineError as error:\n",
         f"{OUTPUTS}test_a_failure_between_spending_and_storing_exits_1",
+    ),
+    Mutant(
+        "the first value gives a column its type",
+        "A column of a data frame may hold several types, and all values become what the first one is.",
+        "engines/typed_columns.py",
+        "    if len(set(map(type, present))) > 1 or len(set(map(_sort, _with_sorts(present)))) > 1:\n",
+        "    if len(present) < 0:\n",
+        f"{TYPED}[a date among items-first-category]",
+    ),
+    Mutant(
+        "one zone is the zone of all",
+        "One time with a zone makes instants of all times without one.",
+        "engines/typed_columns.py",
+        "if isinstance(present[0], dt.datetime | dt.time | np.datetime64)",
+        "if isinstance(present[0], np.datetime64)",
+        f"{TYPED}[a zone among times without-first-object]",
+    ),
+    Mutant(
+        "decimals of several scales",
+        "One file with large decimals rounds those of all other files, and items become one.",
+        "engines/duckdb_sources.py",
+        'if types["item"] == "decimal"',
+        'if types["item"] == "no decimal"',
+        f"{LOCALITY}test_parquet_files",
     ),
 ]

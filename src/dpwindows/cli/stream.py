@@ -20,6 +20,7 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.cli.screen import screen
+from dpwindows.continual.limits import MOST_STEPS
 from dpwindows.errors import EngineError, InputError
 from dpwindows.forecasts import say_notes, show_forecast
 
@@ -27,6 +28,10 @@ if TYPE_CHECKING:
     from dpwindows.continual.stream import Stream
     from dpwindows.release import Release
 
+_WITHOUT_LEDGER = (
+    "Without --ledger nothing can tell when STATE and STATE.mark are both put back from a backup, or when a copy goes "
+    "on elsewhere: either would publish steps again with other noise. See that neither happens, or use a ledger."
+)
 _STATE = click.argument("state", metavar="STATE", type=click.Path(path_type=Path))
 _output_options = stack(
     [
@@ -82,6 +87,8 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
     console = screen(stderr=True)
     show_forecast(planned, console)
     console.print(planned.describe()["guarantee"], style="dim")
+    if ledger is None:
+        console.print(_WITHOUT_LEDGER, soft_wrap=True)
     console.print(f"Created the stream {state}.", soft_wrap=True)
 
 
@@ -97,6 +104,14 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
     default="refuse",
     show_default=True,
     help="What to do with events of steps closed before: move counts them in the first step closed now.",
+)
+@click.option(
+    "--max-steps",
+    type=click.IntRange(min=1),
+    default=MOST_STEPS,
+    show_default=True,
+    metavar="N",
+    help="Close at most N steps at once; TIME may be mistyped.",
 )
 @click.option("--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond.")
 @click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
@@ -116,7 +131,13 @@ def advance(state: Path, events: str | None, through: str, output: Path | None, 
     settings = EngineSettings(memory_limit=options["memory_limit"], spill_directory=options["spill_directory"])
     with Stream.open(state, open_ledger(options), settings=settings) as opened:
         before = opened.closed_steps
-        released = opened.advance(events, through, empty=options["empty"], late=options["late"], table=options["table"])
+        released = opened.advance(
+            *(events, through),
+            empty=options["empty"],
+            late=options["late"],
+            table=options["table"],
+            max_steps=options["max_steps"],
+        )
         _write(released, output, force)
         _say_advanced(opened, released, before, output)
 

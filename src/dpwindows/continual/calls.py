@@ -63,6 +63,11 @@ class Task(NamedTuple):
         return self.closed >= self.first
 
     @property
+    def open_steps(self) -> int:
+        """How many of its steps are not closed."""
+        return self.last - max(self.closed, self.first - 1) if not self.finished else 0
+
+    @property
     def finished(self) -> bool:
         """True if all its steps are closed."""
         return self.closed >= self.last

@@ -76,7 +76,7 @@ def close_step(
         after = Progress(counts, memory)
         records.write_working(connection, step, after.to_arrays())
         released_at = datetime.now(UTC).isoformat(timespec="seconds")
-        token, versions = secrets.token_hex(16), json.dumps(library_versions())
+        token, versions = secrets.token_hex(records.TOKEN_BYTES), json.dumps(library_versions())
         closed = ClosedStep(step, ends, handed.of(step), token, released_at, versions)
         records.write_step(connection, closed, call, rows)
     return after

@@ -8,6 +8,7 @@ which is in the state, cannot make two different steps that agree.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -44,12 +45,13 @@ class ItemKind:
         """The kind of a column of the engine's type; equal kinds have equal values for equal items."""
         if type_id in _SIGNED:
             return cls("integer", "BIGINT")
-        return cls("text" if type_id in _TEXTS else type_name, "VARCHAR")
+        return cls.named("text" if type_id in _TEXTS else type_name)
 
     @classmethod
     def named(cls, name: str) -> ItemKind:
-        """The kind with a name."""
-        return cls(name, "BIGINT" if name == "integer" else "VARCHAR")
+        """The kind with a name; whole decimals are of one kind, as they are the same text however wide their type."""
+        whole = re.fullmatch(r"DECIMAL\([0-9]+, ?0\)", name) is not None
+        return cls("DECIMAL(38,0)" if whole else name, "BIGINT" if name == "integer" else "VARCHAR")
 
 
 @dataclass(frozen=True)

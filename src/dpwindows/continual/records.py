@@ -13,11 +13,12 @@ import pyarrow as pa
 
 from dpwindows.continual.handed import ItemKind
 from dpwindows.continual.packing import digest, pack, unpack
-from dpwindows.continual.state_file import StateFile
-from dpwindows.errors import EngineError
+from dpwindows.continual.state_file import DamagedError, StateFile
 from dpwindows.events import EventColumns
 from dpwindows.zones import Int64Array
 
+# Of a step's random token. Tokens of 16 bytes are of steps closed before release ids followed from them.
+TOKEN_BYTES = 24
 # The columns of released rows that a mechanism gives; those of a release file follow from them and the timeline.
 _TEXTS, _WHOLE = ("window", "measure"), ("k", "first_step", "last_step")
 _REAL = ("estimate", "std_error", "bias_bound", "lower", "upper")
@@ -65,6 +66,13 @@ class Creation:
     horizon: int | None
     ledger: tuple[str, str] | None
     made_with: str
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What was asked for: the same for two streams of which one may stand for the other before its first step."""
+        described = {name: value for name, value in self.described.items() if name != "versions"}
+        ours = ("state_id", "secret", "token", "made_with")
+        return {name: value for name, value in self.__dict__.items() if name not in ours} | {"described": described}
 
     def to_json(self) -> str:
         """As text; `from_json` gives it back."""
@@ -188,6 +196,38 @@ def last_step(state: StateFile) -> int:
         return int(connection.execute("SELECT coalesce(max(step), 0) FROM steps").fetchall()[0][0])
 
 
+def rows_a_step(state: StateFile, step: int) -> int:
+    """How many numbers a closed step released."""
+    with state.guarded() as connection:
+        return int(connection.execute("SELECT count(*) FROM released WHERE step = ?", [step]).fetchall()[0][0])
+
+
+def token_of(state: StateFile, creation: Creation, step: int) -> str:
+    """The token of the position after a step that is closed."""
+    if step == 0:
+        return creation.token
+    found = read_step(state, step)
+    if found is None:
+        raise damaged(state)
+    return found.token
+
+
+def release_id(state: StateFile, creation: Creation, first: int, last: int) -> str:
+    """The id of the release of some closed steps: another one wherever a number could be another.
+
+    It follows from the random token and the digest of the rows of each step, so that a step that was drawn anew is
+    never taken for the one that was lost. Steps closed before ids were made like this keep the id they were published
+    under, which follows from their numbers.
+    """
+    with state.guarded() as connection:
+        rows = connection.execute(
+            "SELECT step, token, rows_digest FROM steps WHERE step BETWEEN ? AND ? ORDER BY step", [first, last]
+        ).fetchall()
+    if not rows or len(rows[-1][1]) < 2 * TOKEN_BYTES:
+        return digest(creation.state_id, first, last)[:32]
+    return digest(creation.state_id, first, last, *(part for row in rows for part in row))[:32]
+
+
 def read_ends(state: StateFile, last: int) -> Int64Array:
     """The ends of the steps up to one that is closed, ascending, as boundary values."""
     with state.guarded() as connection:
@@ -242,9 +282,9 @@ def _numbers(column: pa.ChunkedArray, kind: str = "int64") -> np.ndarray:
     return np.from_dlpack(column.cast(kind).combine_chunks())
 
 
-def damaged(state: StateFile) -> EngineError:
+def damaged(state: StateFile) -> DamagedError:
     """The error for a state whose records do not agree with their digests."""
-    return EngineError(
+    return DamagedError(
         f"the state {state.path} is damaged: what it holds does not agree with its checksums. A backup may go on where "
         "it is the last step that the ledger has on record; otherwise create a new stream"
     )

@@ -1,9 +1,13 @@
 """The file a stream lives in: one DuckDB database, readable by its owner only, open in one process at a time.
 
-- *Private from its creation*: files are made under a umask that leaves mode 0600, not changed to it afterwards.
-- *Whole or not there*: a new state is filled under another name, and its own name appears when it can be used.
+- *Private from its creation*: the file and its log are made with mode 0600, not changed to it afterwards, and a file
+  that others may write, or that is somebody else's, is refused.
+- *Read from the disk*: what recovery reads is synced before it is read. A process that was killed may have left pages
+  that the system holds and the disk does not; nothing is decided by these.
 - *Durable*: when `transaction` returns, what it did is on disk, and so is the folder's record of the log it is in.
   Whatever happens before leaves the state as it was.
+- *Settled*: when `settle` returns, everything is in the file itself, and on disk. The engine drops the end of a log
+  that was cut, without a word; after `settle` there is no log whose loss could matter.
 - *One at a time*: the engine locks the file; another process, or this one again, is told so.
 
 DuckDB keeps a checksum of every block and of every record of its log; the format is that of version 1.4 and later.
@@ -12,22 +16,23 @@ Messages name the file and what is wrong with it, never what is in it.
 
 from __future__ import annotations
 
+import errno
 import os
-import secrets
 import tempfile
 import threading
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 
+from dpwindows.durable import require_private, sync_file, sync_folder
 from dpwindows.engines.dialect import quote_text
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings
 
-_STORAGE = "v1.4.0"
+STORAGE = "v1.4.0"
 _SCHEMA = "dpwindows_state"
 # The engine's log is folded into the file when it has grown to this, and when the state is closed.
 _LONGEST_LOG = 64 << 20
@@ -41,25 +46,52 @@ _DISK = {
     "Input/output error": "the disk fails",
 }
 _DAMAGE = ("checksum", "Corrupt", "Could not read enough bytes", "not a valid DuckDB", "WAL", "deserialize")
+_BACKUP = "a backup may go on where it is the last step that the ledger has on record; otherwise create a new stream"
+# The engine's log, and what newer versions call it while it is folded into the file.
+_LOGS = (".wal", ".wal.checkpoint", ".wal.recovery")
+# What a file system that syncs nothing answers.
+_UNSYNCED = (errno.EINVAL, errno.ENOTSUP)
+
+
+class DamagedError(EngineError):
+    """The file of a state is damaged or cut short."""
+
+
+class TornLogError(EngineError):
+    """The log beside a state cannot be read to its end; of the file itself that says nothing."""
 
 
 class StateFile:
-    """An open state file. Make it with `create_state`, open it with `StateFile(path)`, and close it.
+    """An open state file; see the module. Open it with `recovery.open_state`, and close it.
 
     Raises:
-        InputError: there is no such file, or it is no DuckDB database.
-        EngineError: it is in use, damaged or cannot be read or written.
+        InputError: there is no such file, it is no DuckDB database, or others may write it.
+        DamagedError, TornLogError: it, or its log, is damaged.
+        EngineError: it is in use, or cannot be read or written.
     """
 
     def __init__(self, path: Path, *, read_only: bool = False, settings: EngineSettings | None = None) -> None:
         # By its real name: the engine's log is found beside it.
         self.path, self.read_only = path.resolve(), read_only
         self._failed = False
-        self._release = weakref.finalize(self, _claims.discard, _claimed(self.path))
+        self._settled = False
+        claim = _claimed(self.path)
+        try:
+            require_private(self.path, "state of a stream")
+            # Kept open for as long as the engine has the file: closing any handle of it gives up the engine's lock.
+            self._handle = os.open(self.path, os.O_RDONLY)
+        except OSError as error:
+            _claims.discard(claim)
+            raise EngineError(f"the state {self.path} cannot be read: {error.strerror or error}") from None
+        except BaseException:
+            _claims.discard(claim)
+            raise
+        self._release = weakref.finalize(self, _let_go, claim, self._handle)
         try:
             _require_database(self.path)
+            self._sync()
             mode = "READ_ONLY" if read_only else "READ_WRITE"
-            self._connection, self._scratch = _attached(self.path, mode, settings or EngineSettings())
+            self._connection, self._scratch = attached(self.path, mode, settings or EngineSettings())
         except BaseException:
             self._release()
             raise
@@ -102,8 +134,16 @@ class StateFile:
 
     def commit(self) -> None:
         """End a transaction; separate so that tests can interrupt it."""
-        with _private_files():
-            self._connection.execute("COMMIT")
+        self._settled = False
+        try:
+            _make_private(log_of(self.path))
+        except OSError as error:
+            self._failed = True
+            raise EngineError(
+                f"the state {self.path} cannot be used: its log cannot be written: {error.strerror or error}. Nothing "
+                "that was committed is lost: mend that, and run the same again"
+            ) from None
+        self._connection.execute("COMMIT")
         try:
             _settle_folder(self.path)
         except OSError as error:
@@ -113,95 +153,80 @@ class StateFile:
                 "committed is lost: mend that, and run the same again"
             ) from None
 
+    def settle(self) -> None:
+        """Return when everything committed is in the file itself, and on disk, and no log is left.
+
+        Raises:
+            TornLogError: the engine found nothing to read in the log, and leaves it.
+            EngineError: it cannot be written; what was committed stays in the log, for whoever opens the state next.
+        """
+        if self._settled:
+            return
+        if logs_left(self.path):
+            with self.guarded() as connection:
+                if not self.read_only:
+                    connection.execute("CHECKPOINT")
+        if logs_left(self.path):
+            self._failed = True
+            raise TornLogError(f"the log beside the state {self.path} could not be folded into it: {_BACKUP}")
+        self._sync()
+        self._settled = True
+
+    def _sync(self) -> None:
+        """Put on disk what the system holds of the file, its log, and the folder's record of both."""
+        try:
+            _sync_open(self._handle)
+            for log in logs_left(self.path):
+                with suppress(FileNotFoundError):  # whoever has the state open folded it in meanwhile
+                    require_private(log, "log of a stream")
+                    sync_file(log)
+            sync_folder(self.path.parent)
+        except OSError as error:
+            self._failed = True
+            raise EngineError(
+                f"the state {self.path} cannot be written to disk: {error.strerror or error}. Nothing that was "
+                "committed is lost: mend that, and run the same again"
+            ) from None
+
     def _shorten_log(self, connection: duckdb.DuckDBPyConnection) -> None:
-        log = _log_of(self.path)
+        log = log_of(self.path)
         if log.exists() and log.stat().st_size > _LONGEST_LOG:
-            with _private_files():
-                connection.execute("CHECKPOINT")
+            connection.execute("CHECKPOINT")
 
     def close(self) -> None:
         """Fold the log into the file and let it go. A failure here loses nothing: the log stays."""
-        with suppress(duckdb.Error, OSError), _private_files():
+        with suppress(duckdb.Error, OSError):
             if not (self._failed or self.read_only):
                 self._connection.execute("CHECKPOINT")
-        with suppress(duckdb.Error, OSError), _private_files():
+        with suppress(duckdb.Error, OSError):
             self._connection.close()
         self._failed = True
         self._scratch.cleanup()
         self._release()
 
 
-def create_state(path: Path, fill: Callable[[duckdb.DuckDBPyConnection], None], before_use: Callable[[], None]) -> None:
-    """Make a new state file.
-
-    Args:
-        path: where; nothing may be there.
-        fill: writes what belongs into it, in one transaction.
-        before_use: called when the content is on disk, before the file gets its name; if it fails there is no file.
+def usable_path(path: str | Path) -> Path:
+    """The real path of a state, which the engine can open.
 
     Raises:
-        InputError: something is there already, or there is no such folder.
-        EngineError: the file cannot be written.
+        InputError: it names a folder, or lies in none, or is no text.
+        EngineError: it cannot be looked at.
     """
-    require_new(path)
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
     try:
-        _fill(draft, path, fill)
-        before_use()
-        _name(draft, path)
-    finally:
-        for leftover in (draft, _log_of(draft)):
-            leftover.unlink(missing_ok=True)
-
-
-def require_new(path: Path) -> None:
-    """Check that a state may be made at a path.
-
-    Raises:
-        InputError: something is there already, or there is no such folder.
-        EngineError: the folder cannot be written to.
-    """
-    if not path.name:
+        str(path).encode()
+        found = Path(path).resolve()
+        folder = not found.name or found.is_dir()
+    except UnicodeEncodeError:
+        raise InputError(f"the path of a state must be UTF-8 text, which {str(path)!r} is not: name another") from None
+    except (ValueError, RuntimeError) as error:
+        raise InputError(f"{str(path)!r} is no path of a state: {error}") from None
+    except OSError as error:
+        raise EngineError(f"the state {path} cannot be read: {error.strerror or error}") from None
+    if folder:
         raise InputError(f"{path} is a folder; the state of a stream is a file")
-    if not path.parent.is_dir():
-        raise InputError(f"the folder of the state does not exist: {path.parent}")
-    for existing in (path, _log_of(path)):
-        if existing.exists() or existing.is_symlink():
-            raise InputError(f"{existing} exists already: a stream is created once; name another state")
-    if not os.access(path.parent, os.W_OK):
-        raise EngineError(f"the folder of the state cannot be written to: {path.parent}")
-
-
-def _fill(draft: Path, path: Path, fill: Callable[[duckdb.DuckDBPyConnection], None]) -> None:
-    try:
-        connection, scratch = _attached(draft, f"STORAGE_VERSION '{_STORAGE}'", EngineSettings())
-        with scratch, connection:
-            connection.execute("BEGIN")
-            fill(connection)
-            with _private_files():
-                connection.execute("COMMIT")
-                connection.execute("CHECKPOINT")
-        with draft.open("rb") as file:
-            os.fsync(file.fileno())
-    except duckdb.Error as error:
-        raise state_error(path, error) from None
-    except OSError as error:
-        raise EngineError(f"the state {path} cannot be written: {error.strerror or error}") from None
-
-
-def _name(draft: Path, path: Path) -> None:
-    """Give the draft its name, unless something else has it by now."""
-    try:
-        try:
-            path.hardlink_to(draft)
-        except FileExistsError:
-            raise InputError(f"{path} exists already: a stream is created once; name another state") from None
-        except OSError:  # a file system without hard links
-            require_new(path)
-            draft.replace(path)
-        _settle_folder(path)
-    except OSError as error:
-        raise EngineError(f"the state {path} cannot be written: {error.strerror or error}") from None
+    if not found.parent.is_dir():
+        raise InputError(f"the folder of the state does not exist: {found.parent}")
+    return found
 
 
 def _require_database(path: Path) -> None:
@@ -214,7 +239,7 @@ def _require_database(path: Path) -> None:
         raise InputError(f"{path} is not the state of a stream: it is empty or of another kind")
 
 
-def _attached(
+def attached(
     path: Path, mode: str, settings: EngineSettings
 ) -> tuple[duckdb.DuckDBPyConnection, tempfile.TemporaryDirectory[str]]:
     """An engine in memory with the file as its default database, and the private directory that it spills to."""
@@ -235,8 +260,7 @@ def _attached(
         config["threads"] = settings.threads
     try:
         connection = duckdb.connect(":memory:", config=config)
-        with _private_files():
-            connection.execute(f"ATTACH {quote_text(str(path))} AS {_SCHEMA} (TYPE duckdb, {mode})")
+        connection.execute(f"ATTACH {quote_text(str(path))} AS {_SCHEMA} (TYPE duckdb, {mode})")
         connection.execute(f"USE {_SCHEMA}")
         # Commits write to the log only; it is folded in where we say so.
         connection.execute("SET wal_autocheckpoint = '1TB'")
@@ -262,11 +286,10 @@ def state_error(path: Path, error: duckdb.Error) -> EngineError:
             )
     if "newer version" in text or "storage version" in text:
         return EngineError(f"the state {path} was written with a newer DuckDB: install a newer one")
+    if "WAL" in text:
+        return TornLogError(f"the log beside the state {path} is damaged or cut short: {_BACKUP}")
     if any(sign in text for sign in _DAMAGE) or isinstance(error, duckdb.SerializationException):
-        return EngineError(
-            f"the state {path} is damaged or cut short: a backup may go on where it is the last step that the ledger "
-            "has on record; otherwise create a new stream"
-        )
+        return DamagedError(f"the state {path} is damaged or cut short: {_BACKUP}")
     return EngineError(f"the engine failed on the state {path} ({type(error).__name__})")
 
 
@@ -279,8 +302,6 @@ def in_use(path: Path) -> EngineError:
 
 _lock = threading.Lock()
 _claims: set[tuple[int, int]] = set()
-_masked = 0
-_mask = 0
 
 
 def _claimed(path: Path) -> tuple[int, int]:
@@ -288,8 +309,6 @@ def _claimed(path: Path) -> tuple[int, int]:
 
     It is claimed before it is opened: closing any handle of a file gives up the process's lock on it.
     """
-    if path.is_dir():
-        raise InputError(f"{path} is a folder; the state of a stream is a file")
     try:
         found = path.stat()
     except FileNotFoundError:
@@ -305,31 +324,50 @@ def _claimed(path: Path) -> tuple[int, int]:
 
 
 @contextmanager
-def _private_files() -> Iterator[None]:
-    """Files made meanwhile, by any thread, are for their owner only; the last to leave restores the umask."""
-    global _masked, _mask
-    with _lock:
-        if _masked == 0:
-            _mask = os.umask(0o077)
-        _masked += 1
+def set_aside(path: Path) -> Iterator[None]:
+    """Meanwhile nothing else in this process has the file open, so that it may be read without the engine."""
+    claim = _claimed(path)
     try:
         yield
     finally:
-        with _lock:
-            _masked -= 1
-            if _masked == 0:
-                os.umask(_mask)
+        _claims.discard(claim)
 
 
-def _log_of(path: Path) -> Path:
+def _let_go(claim: tuple[int, int], handle: int) -> None:
+    os.close(handle)
+    _claims.discard(claim)
+
+
+def log_of(path: Path) -> Path:
     """The engine's write-ahead log."""
     return path.with_name(path.name + ".wal")
 
 
-def _settle_folder(path: Path) -> None:
-    """Make the folder's record of new files durable."""
-    handle = os.open(path.parent, os.O_RDONLY)
+def logs_left(path: Path) -> list[Path]:
+    """The logs beside a state that hold something."""
+    found = []
+    for ending in _LOGS:
+        log = path.with_name(path.name + ending)
+        with suppress(FileNotFoundError):
+            if log.stat().st_size:
+                found.append(log)
+    return found
+
+
+def _make_private(path: Path) -> None:
+    """Make an empty file that only its owner may read, before the engine makes one that others may."""
+    with suppress(FileExistsError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+
+
+def _sync_open(handle: int) -> None:
     try:
         os.fsync(handle)
-    finally:
-        os.close(handle)
+    except OSError as error:
+        if error.errno not in _UNSYNCED:
+            raise
+
+
+def _settle_folder(path: Path) -> None:
+    """Make the folder's record of new files durable."""
+    sync_folder(path.parent)

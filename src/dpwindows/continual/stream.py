@@ -10,7 +10,7 @@
 the mechanism's memory, the noisy rows, the fingerprint of the events and a random token. Then the ledger, if there is
 one, records the token; then the rows are handed out, read back from the state. So what was handed out is on disk and
 on record, and what is not on disk was never seen: if a call fails or the machine does, the same call again returns the
-stored rows, or closes what was left.
+stored rows, or closes what was left. `gate` has the one function that rows leave through.
 
 `calls` says what a repeated call returns, what becomes of late events, and why the guarantee covers them.
 """
@@ -29,14 +29,16 @@ import pyarrow.compute as pc
 
 from dpwindows import __version__, release_files
 from dpwindows.accounting import BudgetExceededError
-from dpwindows.continual import records, schema, stream_ledger
+from dpwindows.continual import creating, records, schema, stream_ledger
 from dpwindows.continual.calls import LatePolicy, Task, find_task, moved_fingerprint, require_policy
 from dpwindows.continual.closing import close_step, read_progress
+from dpwindows.continual.gate import Gate
 from dpwindows.continual.handed import EMPTY, NOTHING, Handed, forget, hand_over, require_kind
+from dpwindows.continual.limits import MOST_STEPS, require_few
 from dpwindows.continual.mechanism import Mechanism
-from dpwindows.continual.packing import digest
 from dpwindows.continual.records import Call, Creation
-from dpwindows.continual.state_file import StateFile, create_state, require_new
+from dpwindows.continual.recovery import open_state
+from dpwindows.continual.state_file import StateFile, usable_path
 from dpwindows.continual.stream_plan import StreamPlan
 from dpwindows.errors import InputError
 from dpwindows.events import EngineSettings, EventColumns
@@ -64,7 +66,7 @@ class Stream:
     ) -> None:
         """Use `Stream.create` or `Stream.open`."""
         self._state, self._creation, self._mechanism = state, creation, mechanism
-        self._ledger, self._settings = ledger, settings
+        self._gate, self._settings = Gate(state, creation, ledger), settings
 
     @classmethod
     def create(
@@ -98,12 +100,13 @@ class Stream:
         Raises:
             InputError: an argument is not legal, or there is something at the path.
             OverBudgetError: the ledger does not hold the budget; nothing was made.
-            EngineError: the state or the ledger cannot be written.
+            EngineError: the state or the ledger cannot be written. The same call again goes on from there and pays
+                once.
         """
         if not isinstance(plan, StreamPlan):
             raise InputError(f"plan must be a StreamPlan, got {type(plan).__name__}: a Plan is for one batch release")
-        target = Path(path).resolve()
-        require_new(target)
+        target = usable_path(path)
+        creating.require_new(target)
         timeline = Timeline.of_length(start, plan.horizon or 1, step, time_zone)
         values, arrays = Mechanism.of_plan(plan).stored()
         creation = Creation(
@@ -122,15 +125,13 @@ class Stream:
             made_with=__version__,
         )
 
-        def fill(connection: Any) -> None:
-            schema.make_tables(connection)
-            records.write_creation(connection, creation, arrays)
-
-        def pay() -> None:
-            if ledger is not None:
-                stream_ledger.spend(ledger, plan, creation)
-
-        create_state(target, fill, pay)
+        creating.create_state(
+            target,
+            creation,
+            arrays,
+            pay=lambda: None if ledger is None else stream_ledger.spend(ledger, plan, creation),
+            is_paid=lambda state_id: ledger is not None and stream_ledger.is_on_record(ledger, state_id),
+        )
         return cls.open(target, ledger, settings=settings)
 
     @classmethod
@@ -153,17 +154,17 @@ class Stream:
         Raises:
             InputError: there is no such stream, it is of a newer version, or its ledger is missing.
             StateBehindLedgerError: the state is a restored backup or a copy; going on would release steps again.
-            EngineError: it is open elsewhere, damaged, or cannot be read or written.
+            EngineError: it is open elsewhere, damaged, rolled back, or cannot be read or written.
         """
         settings = settings or EngineSettings()
-        state = StateFile(Path(path), read_only=read_only, settings=settings)
+        state = open_state(usable_path(path), read_only=read_only, settings=settings)
         try:
             schema.require_version(state)
             creation, arrays = records.read_creation(state)
             mechanism = _restored(state, creation, arrays)
             found = stream_ledger.ledger_of(creation, ledger)
             stream = cls(state, creation, mechanism, found, settings)
-            stream._record()
+            stream._gate.clear()
         except BaseException:
             state.close()
             raise
@@ -177,6 +178,7 @@ class Stream:
         empty: bool = False,
         late: LatePolicy = "refuse",
         table: str | None = None,
+        max_steps: int = MOST_STEPS,
     ) -> Release:
         """Close every step up to a time and release the windows that end at them; or return what was released then.
 
@@ -192,6 +194,7 @@ class Stream:
             late: what to do with events of steps that are closed already: `refuse` them all, `ignore` them, or `move`
                 them to the first step that this call closes (`dpwindows.continual.calls` has the proof).
             table: table to read where `events` is a DuckDB database.
+            max_steps: close at most so many steps in this call; more are refused before anything is read.
 
         Returns:
             The rows of the steps that this call closes, or closed when it was first made.
@@ -201,7 +204,8 @@ class Stream:
                 after it, differ from those of a closed step, are late, or cannot be read. Nothing changed.
             EngineError: the state cannot be written, or the engine failed; the same call again goes on or returns what
                 is stored.
-            StateBehindLedgerError: another copy of the state went on meanwhile; nothing was handed out.
+            StateBehindLedgerError: another copy of the state went on meanwhile; nothing was handed out, and this one
+                never hands out anything again.
         """
         if through is None:
             raise InputError("through is needed: the end of the last step to close, exclusive")
@@ -209,7 +213,9 @@ class Stream:
             raise InputError("give the events, or say that there were none (empty), and not both")
         timeline = self._timeline_to(through)
         policy = require_policy(late, self._mechanism.unit)
+        self._gate.clear()
         task = self._task(timeline)
+        require_few(task.open_steps, max_steps, records.rows_a_step(self._state, task.closed))
         if events is None and not empty and not task.finished:
             raise InputError(
                 f"the steps up to {timeline.end} are not all closed: give their events, or say that there were none "
@@ -220,7 +226,6 @@ class Stream:
             moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named)
             self._close(task, timeline, handed, moved)
             forget(self._state)
-        self._record()
         return self._release(task.first, task.last)
 
     def show(self) -> Release:
@@ -228,6 +233,7 @@ class Stream:
 
         Raises:
             InputError: no step is closed yet.
+            StateBehindLedgerError: another copy of the state went on meanwhile.
             EngineError: the state cannot be read or is damaged.
         """
         closed = self.closed_steps
@@ -330,23 +336,22 @@ class Stream:
     def _named(self, step: int) -> str:
         return str(self._end_of(step))
 
-    def _record(self) -> None:
-        """Before anything is handed out, the ledger knows it."""
-        if self._ledger is not None:
-            stream_ledger.reconcile(self._ledger, self._state, self._creation)
-
     # --- What is handed out -------------------------------------------------------------------------------------------
 
     def _release(self, first: int, last: int) -> Release:
         """The stored rows of some closed steps: the same to the last bit, whenever they are asked for."""
         creation = self._creation
-        given = records.read_released(self._state, first, last)
+        given = self._gate.let_out(first, last)
         closed = records.read_step(self._state, last)
         assert closed is not None, "the steps are closed"
         described = {name: value for name, value in creation.described.items() if name != "versions"}
+        try:
+            versions = json.loads(closed.versions)
+        except ValueError:
+            raise records.damaged(self._state) from None
         metadata = {
             "format": FORMAT,
-            "release_id": digest(creation.state_id, first, last)[:32],
+            "release_id": records.release_id(self._state, creation, first, last),
             "released_at": closed.released_at,
             **described,
             "timeline": {
@@ -357,7 +362,7 @@ class Stream:
                 "steps": last,
             },
             "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
-            "versions": json.loads(closed.versions),
+            "versions": versions,
         }
         return Release(self._dated(given, last), metadata)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from dpwindows.continual import records
 from dpwindows.continual.records import Creation
-from dpwindows.continual.state_file import StateFile
 from dpwindows.continual.stream_plan import StreamPlan
 from dpwindows.errors import InputError
 from dpwindows.timeline import Timeline
 
 if TYPE_CHECKING:
-    from dpwindows.ledger import Ledger
+    from dpwindows.ledger import Ledger, Position
 
 
 def spend(ledger: Ledger, plan: StreamPlan, creation: Creation) -> None:
@@ -71,32 +70,36 @@ def ledger_of(creation: Creation, given: Ledger | None) -> Ledger | None:
         ) from None
 
 
-def reconcile(ledger: Ledger, state: StateFile, creation: Creation) -> None:
-    """Bring the ledger to where the state is, once it is clear that this state is the one that went on.
+def require_ours(ledger: Ledger, state_id: str, closed: int, token_of: Callable[[int], str]) -> Position:
+    """The position on record, once it is clear that this state is the one that went on.
 
-    The position on record must be one that this state has been at, with its token. If it is not, the state is a backup
-    or a copy, and the steps after it were released by another file: with other noise than it would draw.
+    It must be one that this state has been at, with its token. If it is not, the state is a backup or a copy, and the
+    steps after it were released by another file: with other noise than it would draw.
+
+    Args:
+        ledger: the ledger.
+        state_id: of the stream.
+        closed: the last step that the state has closed.
+        token_of: the token of the position after a step that is closed.
 
     Raises:
         StateBehindLedgerError: it is such a state.
         InputError: the ledger has no such stream.
-        EngineError: the ledger cannot be written.
+        EngineError: the ledger cannot be read.
     """
     from dpwindows.errors import StateBehindLedgerError
 
-    recorded = ledger.position(creation.state_id)
-    closed = records.last_step(state)
-    if recorded.step > closed or token_of(state, creation, recorded.step) != recorded.token:
-        raise StateBehindLedgerError(creation.state_id, recorded_step=recorded.step, known_step=closed)
-    if recorded.step < closed:
-        token = token_of(state, creation, closed)
-        ledger.advance(creation.state_id, recorded.step, recorded.token, closed, token)
+    recorded = ledger.position(state_id)
+    if recorded.step > closed or token_of(recorded.step) != recorded.token:
+        raise StateBehindLedgerError(state_id, recorded_step=recorded.step, known_step=closed)
+    return recorded
 
 
-def token_of(state: StateFile, creation: Creation, step: int) -> str:
-    """The token of the position after a step that is closed."""
-    if step == 0:
-        return creation.token
-    found = records.read_step(state, step)
-    assert found is not None, "the step is closed"
-    return found.token
+def is_on_record(ledger: Ledger, state_id: str) -> bool:
+    """Whether a stream was paid for.
+
+    Raises:
+        InputError: the ledger is damaged.
+        EngineError: it cannot be read.
+    """
+    return any(entry.state == state_id for entry in ledger.book().entries)

@@ -18,7 +18,7 @@ import pyarrow as pa
 from dpwindows.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.engines.duckdb_progress import progress_bar
 from dpwindows.engines.duckdb_recency import in_order_sql, is_out_of_order
-from dpwindows.engines.duckdb_sources import INT96, find_parts, out_of_memory
+from dpwindows.engines.duckdb_sources import INT96, find_parts, out_of_memory, outside, reaches_out
 from dpwindows.engines.relation import EventQueries, unreadable
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EngineSettings, EventColumns
@@ -160,14 +160,15 @@ def open_events(
     with _engine(settings or EngineSettings()) as connection:
         parts = find_parts(connection, source, columns, table)
         typed = [{role: _column(type_id) for role, type_id in part.types.items()} for part in parts]
-        kinds = sorted({types["item"].type_name.lower() for types in typed if types["item"].kind is not Kind.NULL})
+        pairs = list(zip(parts, typed, strict=True))
+        kinds = sorted({part.of for part, types in pairs if types["item"].kind is not Kind.NULL})
         if len(kinds) > 1:
             raise InputError(
                 f"the item column {columns.item!r} has different types in different files "
                 f"({', '.join(kinds)}); write it with one type"
             )
         writer = EventQueries(_DuckDB(), columns, timeline, cap=cap, later=later)
-        queries = [writer.sql(part.sql, types) for part, types in zip(parts, typed, strict=True)]
+        queries = [writer.sql(part.sql, types) for part, types in pairs]
         with _running(columns):
             yield EventRelation(
                 connection,
@@ -218,6 +219,8 @@ def _running(columns: EventColumns) -> Iterator[None]:
         text = str(error)
         if refusal := unreadable(text, columns):
             raise refusal from None
+        if reaches_out(error):
+            raise outside("the table") from None
         line = re.search(r"CSV Error on Line: [0-9]+", text)
         if line or (isinstance(error, duckdb.InvalidInputException) and "CSV" in text):
             raise InputError(

@@ -20,8 +20,9 @@ import pyarrow as pa
 
 from dpwindows.engines.csv_files import CsvHeader, read_header
 from dpwindows.engines.dialect import quote_name, quote_text
-from dpwindows.engines.files import files_of, kind_of
+from dpwindows.engines.files import files_of, folder_keys, kind_of, require_one_place
 from dpwindows.engines.names import chosen_table, require_columns, require_told_apart
+from dpwindows.engines.typed_columns import typed_table
 from dpwindows.errors import EngineError, InputError
 from dpwindows.events import EventColumns
 
@@ -37,10 +38,15 @@ INT96 = "int96"
 
 @dataclass(frozen=True)
 class Part:
-    """Rows of one shape: a query with the columns item, time[, count], and the type identifiers of these columns."""
+    """Rows of one shape: a query with the columns item, time[, count], and the type identifiers of these columns.
+
+    Parts go together if their items are `of` one type: equal values are the same item, and no other ones are. Decimals
+    of different scales are not, as what has room for both may have to round one.
+    """
 
     sql: str
     types: dict[str, str]
+    of: str
 
 
 @contextmanager
@@ -52,6 +58,8 @@ def reading(what: str) -> Iterator[None]:
         raise out_of_memory() from None
     except duckdb.Error as error:
         text = str(error)
+        if reaches_out(error):
+            raise outside(what) from None
         if "already attached" in text or "file handle conflict" in text:
             raise EngineError(
                 f"{what} is open in this process; close that connection or pass a relation made from it"
@@ -59,6 +67,20 @@ def reading(what: str) -> Iterator[None]:
         if "lock on file" in text:
             raise EngineError(f"{what} is locked by another process that writes to it; try again later") from None
         raise InputError(f"{what} cannot be read: {_first_line(error)}") from None
+
+
+def reaches_out(error: duckdb.Error) -> bool:
+    """Whether the engine refused to read what is outside of the database that it was given."""
+    return isinstance(error, duckdb.PermissionException) and "disabled by configuration" in str(error)
+
+
+def outside(what: str) -> InputError:
+    """The error for a view that reads other files than that of its database."""
+    return InputError(
+        f"{what} cannot be read: it is a view that reads files outside of its database, such as read_csv('...') or an "
+        f"attached database, and a database that is handed over reads nothing else on this machine; make it a table, "
+        f"or give the files themselves"
+    )
 
 
 def out_of_memory() -> EngineError:
@@ -104,13 +126,15 @@ def _path_parts(
 
 
 def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
-    groups: dict[tuple[str, ...], list[Path]] = {}
+    groups: dict[tuple[tuple[str, ...], tuple[str, ...]], list[Path]] = {}
     for file in files:
         groups.setdefault(_parquet_signature(connection, file, columns), []).append(file)
     parts = []
     places = {role: place for place, (role, _) in enumerate(columns.roles)}
-    for signature, members in groups.items():
-        relation = f"read_parquet({_file_list(members)}, hive_types_autocast=false)"
+    for (signature, keys), members in groups.items():
+        # Said outright: left to itself the engine decides by the names of all files together.
+        in_folders = "true, hive_types_autocast=false" if keys else "false"
+        relation = f"read_parquet({_file_list(members)}, hive_partitioning={in_folders})"
         with reading(_named(members)):
             part = _part(connection, relation, columns, _named(members))
         if signature[places["time"]].startswith("INT96"):
@@ -119,19 +143,28 @@ def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
     return parts
 
 
-def _parquet_signature(connection: duckdb.DuckDBPyConnection, file: Path, columns: EventColumns) -> tuple[str, ...]:
-    """The types of our columns in one file; a column that the file itself lacks may come from its directory."""
+def _parquet_signature(
+    connection: duckdb.DuckDBPyConnection, file: Path, columns: EventColumns
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The types of our columns in one file; and, if one comes from names of folders, the keys of all that have one.
+
+    Raises:
+        InputError: a column stands in the file and in the name of a folder, which may say different things.
+    """
     with reading(str(file)):
         described = connection.sql(
             f"SELECT column_id, name, num_children, concat_ws(' ', type, converted_type, logical_type, precision, "
-            f"scale, num_children) FROM parquet_schema({_file_list([file])})"
+            f"scale, num_children, CASE repetition_type WHEN 'REPEATED' THEN 'REPEATED' END) "
+            f"FROM parquet_schema({_file_list([file])})"
         ).fetchall()
     # Sorted here: the engine takes more memory for it than it may have been given.
     own = _columns_of([field[1:] for field in sorted(described)])
-    keys = {part.partition("=")[0] for part in file.parts[:-1] if "=" in part}
+    keys = folder_keys(file.parts[:-1])
     types = dict(own)
-    require_told_apart(columns, [name for name, _ in own] + sorted(keys - set(types)), str(file))
-    return tuple(types.get(name, "") for _, name in columns.roles)
+    require_told_apart(columns, [name for name, _ in own] + sorted(set(keys) - set(types)), str(file))
+    require_one_place(columns, types, keys, str(file))
+    in_folders = any(name in keys for _, name in columns.roles)
+    return tuple(types.get(name, "") for _, name in columns.roles), keys if in_folders else ()
 
 
 def _columns_of(schema: Sequence[tuple[str, int | None, str]]) -> list[tuple[str, str]]:
@@ -167,7 +200,7 @@ def _csv_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -
     )
     chosen = {role: f"c{place}" for role, place in header.places(columns).items()}
     repeated = " AND ".join(f"{chosen[role]} = {quote_text(name)}" for role, name in columns.roles)
-    return Part(f"{_select(chosen, relation)} WHERE NOT ({repeated})", dict.fromkeys(chosen, "varchar"))
+    return Part(f"{_select(chosen, relation)} WHERE NOT ({repeated})", dict.fromkeys(chosen, "varchar"), "varchar")
 
 
 def _file_list(files: Sequence[Path]) -> str:
@@ -187,6 +220,9 @@ def _database_parts(
 ) -> list[Part]:
     with reading(str(path)):
         connection.execute(f"ATTACH {quote_text(str(path))} AS {_DATABASE} (TYPE duckdb, READ_ONLY)")
+        # From here on nothing but this file, and what spills, can be opened: a view may name any file of this machine,
+        # and whoever made the database is not always who may read that file. It cannot be taken back.
+        connection.execute("SET enable_external_access = false")
         tables: list[tuple[str, str]] = connection.execute(
             "SELECT table_schema, table_name FROM information_schema.tables WHERE table_catalog = ? ORDER BY ALL",
             [_DATABASE],
@@ -233,10 +269,10 @@ def _frame_table(source: object, columns: EventColumns) -> pa.Table:
         frame = nw.from_native(source, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
             require_columns(columns, frame.collect_schema().names(), "the data frame")
-            return frame.select(*dict.fromkeys(name for _, name in columns.roles)).collect().to_arrow()
+            return typed_table(frame.select(*dict.fromkeys(name for _, name in columns.roles)).collect(), columns)
         if isinstance(frame, nw.DataFrame):
             require_columns(columns, frame.columns, "the data frame")
-            return frame.select(*dict.fromkeys(name for _, name in columns.roles)).to_arrow()
+            return typed_table(frame, columns)
         if hasattr(source, "__arrow_c_stream__"):
             table = pa.table(source)
             require_columns(columns, table.column_names, "the data frame")
@@ -261,9 +297,11 @@ def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventCo
     require_columns(columns, connection.sql(f"SELECT * FROM {relation}").columns, what)
     chosen = {role: quote_name(name) for role, name in columns.roles}
     selected = connection.sql(_select(chosen, relation))
-    types: dict[str, str] = dict(zip(selected.columns, (kind.id for kind in selected.types), strict=True))
+    shown = dict(zip(selected.columns, selected.types, strict=True))
+    types: dict[str, str] = {role: kind.id for role, kind in shown.items()}
     compared = {role: _by_bytes(name) if types[role] == "varchar" else name for role, name in chosen.items()}
-    return Part(_select(compared, relation), types)
+    item = str(shown["item"]).lower() if types["item"] == "decimal" else types["item"]
+    return Part(_select(compared, relation), types, item)
 
 
 def _by_bytes(text: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import glob
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
 
 from dpwindows.errors import InputError
+from dpwindows.events import EventColumns
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
 PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
@@ -60,6 +61,24 @@ def absent(what: str, text: str) -> InputError:
     if "@" in text:
         return InputError(f"there is no such {what}; a connection address is written engine://user@host:port/database")
     return InputError(f"there is no {what} {text}")
+
+
+def folder_keys(names: Iterable[str]) -> tuple[str, ...]:
+    """The columns that stand in names of folders such as day=2013-01-31, from the outermost one."""
+    return tuple(name.partition("=")[0] for name in names if "=" in name)
+
+
+def require_one_place(columns: EventColumns, own: Container[str], keys: Container[str], file: str) -> None:
+    """Raise `InputError` if a column stands in a file and in the name of a folder: which one is meant, nothing says.
+
+    Engines choose by how all files are laid out, so that one file more would change what those before it mean.
+    """
+    for role, name in columns.roles:
+        if name in own and name in keys:
+            raise InputError(
+                f"{file} has a column {name!r} for the {role}, and a folder that it is in is called {name}=... too: "
+                f"rename one of them, or write the files without that column"
+            )
 
 
 def table_format(directory: str) -> InputError:

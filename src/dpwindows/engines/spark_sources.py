@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -19,9 +21,12 @@ from dpwindows.engines.files import (
     TABLE_FORMAT_MARKS,
     at_home,
     files_of,
+    folder_keys,
     kind_of,
+    require_one_place,
     table_format,
 )
+from dpwindows.engines.names import require_columns
 from dpwindows.engines.spark_csv import csv_frame, first_line_header
 from dpwindows.errors import InputError
 from dpwindows.events import EventColumns
@@ -93,9 +98,47 @@ def _at_address(session: SparkSession, text: str, columns: EventColumns) -> Data
         frame = session.read.parquet(text)
         if _is_table_format(session, text):
             raise table_format(text)
-        return frame
+        _require_one_layout(frame, text, columns)
+        return _of_one_type(session, frame, text, columns)
     _require_codec([text.rstrip("/")])
     return csv_frame(session, {first_line_header(session, text, columns): [text]}, columns)
+
+
+def _require_one_layout(frame: DataFrame, address: str, columns: EventColumns) -> None:
+    """Refuse files of which some are in folders such as day=2013-01-31 and some are not: Spark drops the latter."""
+    found = [unquote(name).removeprefix(address.rstrip("/")) for name in frame.inputFiles()]
+    layouts = sorted({folder_keys(name.split("/")[:-1]) for name in found})
+    if len(layouts) > 1:
+        shown = ", ".join("/".join(f"{key}=..." for key in keys) or "none" for keys in layouts)
+        raise InputError(
+            f"the files at {address} are not all in folders of the same names ({shown}), and Spark would leave some "
+            f"of them out: give the address of those that belong together"
+        )
+    # What stands in names of folders alone comes after the columns of the files.
+    own = frame.columns[: len(frame.columns) - len(layouts[0])] if layouts else frame.columns
+    require_one_place(columns, own, layouts[0] if layouts else (), address)
+
+
+def _of_one_type(session: SparkSession, frame: DataFrame, address: str, columns: EventColumns) -> DataFrame:
+    """The frame of all files at an address, once our columns are known to be of one type in all of them.
+
+    Without being told Spark takes the types of one file for those of all, and converts the others: of times with a zone
+    and times without one, and of texts and bytes, those in the first file would say what all others are.
+    """
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        return session.read.option("mergeSchema", "true").parquet(address)
+    except (PySparkException, Py4JError) as error:
+        if "CANNOT_MERGE" not in str(error):
+            raise
+    # Columns that are not read may differ: one file after the other.
+    names = [re.sub(r"([*?\[\]{}\\])", r"\\\1", unquote(name)) for name in frame.inputFiles()]
+    schemas = [dict(session.read.parquet(name).dtypes) for name in names]
+    for role, name in columns.roles:
+        _require_one_type(role, name, {schema[name] for schema in schemas if name in schema})
+    return frame
 
 
 def _is_table_format(session: SparkSession, address: str) -> bool:
@@ -119,11 +162,23 @@ def _local(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
         raise InputError(
             f"the engine spark reads Parquet and CSV files, and {text} is {kind}; leave --engine out for DuckDB"
         )
-    _require_same_types(files, columns)
-    reader = session.read
-    if at_home(text).is_dir():
-        reader = reader.option("basePath", f"file://{at_home(text).absolute()}")
-    return reader.parquet(*map(_uri, files))
+    base = at_home(text)
+    if not base.is_dir():
+        _require_same_types(dict.fromkeys(files, ()), columns)
+        return session.read.parquet(*map(_uri, files))
+    keys = {file: folder_keys(file.relative_to(base).parts[:-1]) for file in files}
+    _require_same_types(keys, columns)
+    reader = session.read.option("basePath", f"file://{base.absolute()}")
+    # Apart: where some files are in such folders and some are not, Spark would leave out the latter.
+    layouts = [[file for file in files if keys[file] == layout] for layout in dict.fromkeys(keys.values())]
+    frames = [reader.parquet(*map(_uri, members)) for members in layouts]
+    if len(frames) == 1:
+        return frames[0]
+    for frame, members in zip(frames, layouts, strict=True):
+        require_columns(columns, frame.columns, str(members[0].parent))
+    ours = list(dict.fromkeys(name for _, name in columns.roles))
+    quoted = ["`" + name.replace("`", "``") + "`" for name in ours]
+    return reduce(lambda one, other: one.union(other), (frame.select(*quoted) for frame in frames))
 
 
 def _local_csv(session: SparkSession, files: Sequence[Path], columns: EventColumns) -> DataFrame:
@@ -145,20 +200,29 @@ def _uri(path: Path) -> str:
     return "file://" + re.sub(r"([*?\[\]{}\\])", r"\\\1", str(path.absolute()))
 
 
-def _require_same_types(files: Sequence[Path], columns: EventColumns) -> None:
-    """Refuse files that differ in the type of a column: Spark takes the types of one file for those of all."""
-    schemas = [_schema(path) for path in files]
+def _require_same_types(files: Mapping[Path, tuple[str, ...]], columns: EventColumns) -> None:
+    """Refuse files that differ in the type of a column: Spark takes the types of one file for those of all.
+
+    `files` maps each to the columns that stand in the names of its folders.
+    """
+    schemas = {path: _schema(path) for path in files}
+    for path, schema in schemas.items():
+        require_one_place(columns, schema, files[path], str(path))
     for role, name in columns.roles:
-        found = {schema.get(name, "absent") for schema in schemas}
-        if len(found) > 1:
-            raise InputError(
-                f"the {role} column {name!r} has different types in different files "
-                f"({', '.join(sorted(found))}); write it with one type"
-            )
+        found = {schema.get(name, "absent") for schema in schemas.values()}
+        _require_one_type(role, name, found)
         if any("[ns" in shown for shown in found):
             raise InputError(
                 f"the {role} column {name!r} holds nanoseconds, which Spark does not read; write microseconds"
             )
+
+
+def _require_one_type(role: str, name: str, found: set[str]) -> None:
+    if len(found) > 1:
+        raise InputError(
+            f"the {role} column {name!r} has different types in different files "
+            f"({', '.join(sorted(found))}); write it with one type"
+        )
 
 
 def _schema(path: Path) -> dict[str, str]:

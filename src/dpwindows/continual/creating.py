@@ -1,0 +1,193 @@
+"""Making a new state: claimed, filled, paid for and named, in this order, so that it is paid for once.
+
+1. *Claim.* Of several that would make the same state one goes on, and the others are told before they pay.
+2. *Draft.* The state is written whole beside its place, and is on disk under its draft's name.
+3. *Pay.* The ledger records the budget with the draft's random id.
+4. *Name.* The draft gets the name of the state.
+
+If the process ends, or the disk fails, after the budget was spent, the draft stays, and the ledger has its id on
+record. The same `create` again finds it, pays nothing, and gives it its name. That is sound: a draft is a state before
+its first step, so no noise was drawn from what it paid for, and it is used once, since naming takes its name away. A
+draft that was not paid for is removed, and so is one that a refusal of the ledger leaves.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from dpwindows.continual import records, schema
+from dpwindows.continual.packing import pack
+from dpwindows.continual.records import Creation
+from dpwindows.continual.state_file import (
+    STORAGE,
+    DamagedError,
+    StateFile,
+    TornLogError,
+    attached,
+    log_of,
+    logs_left,
+    state_error,
+)
+from dpwindows.durable import claimed, sync_folder, write_atomically
+from dpwindows.errors import EngineError, InputError
+from dpwindows.events import EngineSettings
+
+
+def create_state(
+    path: Path,
+    creation: Creation,
+    arrays: Mapping[str, np.ndarray],
+    *,
+    pay: Callable[[], None],
+    is_paid: Callable[[str], bool],
+) -> None:
+    """Make a new state file, and pay for it once; see the module.
+
+    Args:
+        path: where, really; nothing may be there.
+        creation: what is asked for, under a new id.
+        arrays: the arrays of its mechanism.
+        pay: spends its budget under the id of `creation`; an `InputError` means that nothing was spent.
+        is_paid: whether the ledger has an id on record.
+
+    Raises:
+        InputError: something is there already, another process makes it, the budget is refused, or another stream was
+            paid for under this name and did not get it. Nothing was spent.
+        EngineError: the file or the ledger cannot be written. The same call again pays no second time.
+    """
+    require_new(path)
+    with claimed(path):
+        require_new(path)
+        draft = _paid_draft(path, creation, arrays, is_paid)
+        if draft is None:
+            draft = draft_path(path)
+            _write_draft(draft, path, creation, arrays)
+            try:
+                pay()
+            except InputError:
+                draft.unlink(missing_ok=True)
+                raise
+        _name(draft, path)
+
+
+def require_new(path: Path) -> None:
+    """Check that a state may be made at a path.
+
+    Raises:
+        InputError: something is there already, or there is no such folder.
+        EngineError: the folder cannot be written to.
+    """
+    if not path.parent.is_dir():
+        raise InputError(f"the folder of the state does not exist: {path.parent}")
+    for existing in (path, log_of(path)):
+        if existing.exists() or existing.is_symlink():
+            raise InputError(f"{existing} exists already: a stream is created once; name another state")
+    if not os.access(path.parent, os.W_OK):
+        raise EngineError(f"the folder of the state cannot be written to: {path.parent}")
+
+
+def draft_path(path: Path) -> Path:
+    """Where a new state waits for its name."""
+    return path.with_name(f".{path.name}.part")
+
+
+def _paid_draft(
+    path: Path, creation: Creation, arrays: Mapping[str, np.ndarray], is_paid: Callable[[str], bool]
+) -> Path | None:
+    """A draft that an earlier call paid for and did not name; what is left of calls that paid nothing is removed.
+
+    Raises:
+        InputError: a draft that was paid for, or may have been, is of another stream than the one asked for.
+    """
+    for draft in _drafts(path):
+        # With a second name it has got its own, and whoever removed that gave the stream up.
+        found = _read_draft(draft) if draft.stat().st_nlink == 1 else None
+        if found is not None:
+            left, left_arrays = found
+            if left.ledger is not None and (left.ledger != creation.ledger or is_paid(left.state_id)):
+                if left.asked == creation.asked and pack(left_arrays) == pack(arrays):
+                    return draft
+                raise InputError(
+                    f"an earlier 'stream create' of {path} asked for another stream, or another ledger, and was "
+                    "interrupted when it may have been paid for: repeat it as it was, which pays no second time, or "
+                    f"give its budget up by removing {draft}"
+                )
+        for leftover in (draft, *logs_left(draft)):
+            leftover.unlink(missing_ok=True)
+    return None
+
+
+def _drafts(path: Path) -> list[Path]:
+    """Drafts left of this state; older versions gave them random names."""
+    ours = re.compile(rf"\.{re.escape(path.name)}(\.[0-9a-f]{{8}})?\.part")
+    return sorted(found for found in path.parent.iterdir() if ours.fullmatch(found.name))
+
+
+def _read_draft(draft: Path) -> tuple[Creation, dict[str, np.ndarray]] | None:
+    """What a draft holds; None if it was not finished, and so not paid for."""
+    try:
+        state = StateFile(draft, read_only=True)
+    except (InputError, DamagedError, TornLogError):
+        return None
+    try:
+        schema.require_version(state)
+        return records.read_creation(state)
+    except (InputError, DamagedError):
+        return None
+    finally:
+        state.close()
+
+
+def _write_draft(draft: Path, path: Path, creation: Creation, arrays: Mapping[str, np.ndarray]) -> None:
+    """Fill a state in a private folder, and put it under its draft's name, on disk."""
+    try:
+        with tempfile.TemporaryDirectory(prefix="dpwindows-") as private:
+            made = Path(private) / "state"
+            connection, scratch = attached(made, f"STORAGE_VERSION '{STORAGE}'", EngineSettings())
+            with scratch, connection:
+                connection.execute("BEGIN")
+                schema.make_tables(connection)
+                records.write_creation(connection, creation, arrays)
+                connection.execute("COMMIT")
+                connection.execute("CHECKPOINT")
+            write_atomically(draft, lambda name: shutil.copyfile(made, name), replace=True, private=True)
+    except duckdb.Error as error:
+        raise state_error(path, error) from None
+    except OSError as error:
+        raise _unwritten(path, error) from None
+
+
+def _name(draft: Path, path: Path) -> None:
+    """Give the draft its name, unless something else has it by now."""
+    try:
+        try:
+            path.hardlink_to(draft)
+        except FileExistsError:
+            raise
+        except OSError:  # a file system without hard links
+            require_new(path)
+            draft.replace(path)
+        sync_folder(path.parent)
+        draft.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    except FileExistsError:
+        raise EngineError(
+            f"{path} appeared while the stream was made: move it away, and run the same again, which pays no second "
+            "time"
+        ) from None
+    except OSError as error:
+        raise _unwritten(path, error) from None
+
+
+def _unwritten(path: Path, error: OSError) -> EngineError:
+    return EngineError(
+        f"the state {path} cannot be written: {error.strerror or error}. Run the same again: it pays once"
+    )

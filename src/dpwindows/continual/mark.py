@@ -1,0 +1,89 @@
+"""The high-water mark beside a state: the last step that was cleared to be published, by its token.
+
+A state that was rolled back, by a restored file, a header that never reached the disk or a log that was lost, would
+draw fresh noise for steps that were published. The ledger notices; this small file does where there is none. It is
+written before any row of its step leaves, whole and synced, and whoever opens the state compares the two.
+
+It is no part of the state: a state that was moved or copied without its mark goes on and gets a new one. So it notices
+a state that was rolled back where it lies, and not a restored backup of both files.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dpwindows.continual.packing import digest
+from dpwindows.durable import write_atomically
+from dpwindows.errors import EngineError
+
+_LONGEST = 4096
+
+
+class HiddenMarkError(EngineError):
+    """There is a mark that this user may not read."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """Where a stream is: its id, its last step, and a digest of that step's random token."""
+
+    state_id: str
+    step: int
+    token_digest: str
+
+    @classmethod
+    def of(cls, state_id: str, step: int, token: str) -> Mark:
+        """The mark of a position."""
+        return cls(state_id, step, digest(state_id, step, token))
+
+
+def mark_path(path: Path) -> Path:
+    """Where the mark of a state is kept."""
+    return path.with_name(path.name + ".mark")
+
+
+def read_mark(path: Path) -> Mark | None:
+    """The mark beside a state, None if there is none.
+
+    Raises:
+        HiddenMarkError: this user may not read it.
+        EngineError: it is damaged or cannot be read.
+    """
+    beside = mark_path(path)
+    try:
+        with beside.open("rb") as file:
+            content = file.read(_LONGEST)
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        raise HiddenMarkError(f"{beside} cannot be read: permission denied") from None
+    except OSError as error:
+        raise EngineError(f"{beside} cannot be read: {error.strerror or error}") from None
+    try:
+        values = json.loads(content)
+        mark = Mark(str(values["state_id"]), int(values["step"]), str(values["token_digest"]))
+        whole = values["checksum"] == _checksum(mark)
+    except (ValueError, KeyError, TypeError):
+        whole = False
+    if not whole:
+        raise EngineError(
+            f"{beside} is damaged. It says how far the stream was published: delete it only if you know that the state "
+            "beside it is the newest"
+        )
+    return mark
+
+
+def write_mark(path: Path, mark: Mark) -> None:
+    """Put a mark beside a state; it is on disk, and so is its name, when this returns.
+
+    Raises:
+        EngineError: it cannot be written.
+    """
+    text = json.dumps(asdict(mark) | {"checksum": _checksum(mark)}) + "\n"
+    write_atomically(mark_path(path), lambda file: Path(file).write_text(text), replace=True, private=True)
+
+
+def _checksum(mark: Mark) -> str:
+    return digest(mark.state_id, mark.step, mark.token_digest)

@@ -1,0 +1,95 @@
+"""Opening a state whatever became of the last process that had it.
+
+Rows leave only when their step is in the file itself (`gate`). So a log that is left beside the file holds no step that
+was published. It is folded in as far as the engine can read it. If a power failure tore it so that the engine cannot,
+it is given up, provided that the mark beside the state says that the file alone holds all that was published.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from dpwindows.continual import records
+from dpwindows.continual.creating import draft_path
+from dpwindows.continual.gate import covers
+from dpwindows.continual.mark import read_mark
+from dpwindows.continual.state_file import StateFile, TornLogError, logs_left, set_aside
+from dpwindows.durable import same_file, sync_folder
+from dpwindows.errors import EngineError
+from dpwindows.events import EngineSettings
+
+
+def open_state(path: Path, *, read_only: bool = False, settings: EngineSettings | None = None) -> StateFile:
+    """Open a state file; see the module.
+
+    Args:
+        path: its real path.
+        read_only: it will only be read. If a log was left beside it, it is written once, to fold that in.
+        settings: memory limit, spill directory and threads of the engine.
+
+    Raises:
+        InputError: there is no such file, it is no DuckDB database, or others may write it.
+        EngineError: it is in use, damaged or cannot be read or written.
+    """
+    if logs_left(path):
+        _fold_in_log(path, settings)
+    state = StateFile(path, read_only=read_only, settings=settings)
+    if not read_only:
+        _forget_draft(path)
+    return state
+
+
+def _fold_in_log(path: Path, settings: EngineSettings | None) -> None:
+    try:
+        state = StateFile(path, settings=settings)
+        try:
+            state.settle()
+        finally:
+            state.close()
+    except TornLogError as torn:
+        _give_up_log(path, torn, settings)
+
+
+def _give_up_log(path: Path, torn: TornLogError, settings: EngineSettings | None) -> None:
+    """Remove a log that cannot be read, if nothing that was published can be in it.
+
+    Raises:
+        TornLogError: something may be.
+        EngineError: the file is damaged too, or there is no room for a copy of it to look at.
+    """
+    marked = read_mark(path)
+    if marked is None:
+        raise torn
+    try:
+        spill = None if settings is None else settings.spill_directory
+        with tempfile.TemporaryDirectory(prefix="dpwindows-", dir=spill) as scratch:
+            alone = Path(scratch) / "state"
+            with set_aside(path):
+                shutil.copyfile(path, alone)
+                alone.chmod(0o600)
+            state = StateFile(alone, read_only=True, settings=settings)
+            try:
+                creation, _ = records.read_creation(state)
+                whole = marked.state_id == creation.state_id and covers(state, creation, marked)
+            finally:
+                state.close()
+        if not whole:
+            raise torn
+        for log in logs_left(path):
+            log.unlink()
+        sync_folder(path.parent)
+    except OSError as error:
+        raise EngineError(
+            f"the log beside the state {path} was torn and cannot be given up: {error.strerror or error}"
+        ) from None
+
+
+def _forget_draft(path: Path) -> None:
+    """Remove the other name of a state whose creation was interrupted after it got its own."""
+    draft = draft_path(path)
+    with suppress(OSError):
+        if draft.exists() and same_file(draft, path):
+            draft.unlink()

@@ -215,8 +215,8 @@ def releases(draw: st.DrawFn) -> Case:
     """Release files of every format whose metadata or rows were changed before they were written, or bytes after."""
     table, metadata = _valid_release()
     changed: list[str] = []
-    for _ in range(draw(st.sampled_from((0, 0, 1, 1, 2)))):
-        if draw(st.integers(0, 2)):
+    for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
+        if draw(st.integers(0, 4)):
             metadata, how = draw(tree_changes(metadata))
         else:
             table, how = draw(table_changes(table))
@@ -282,7 +282,7 @@ def _valid_state() -> bytes:
 def states(draw: st.DrawFn) -> Case:
     """Stream states with damaged bytes, or with values of their own tables changed."""
     content, changed = _valid_state(), []
-    how = draw(st.sampled_from(("none",) * 5 + ("bytes", "rows", "rows", "rows")))
+    how = draw(st.sampled_from(("none",) * 7 + ("bytes", "rows", "rows", "rows")))
     if how == "bytes":
         content = draw(byte_changes(content, most=40))
     elif how == "rows":

@@ -121,7 +121,7 @@ def parse_unit(text: str) -> Unit:
         number = read_whole(steps)
         if number is None:
             raise InputError(
-                f"unit {text!r} needs a whole number of steps, at most 10^100, after the colon, for example item-per:30"
+                f"unit {text!r} needs a whole number of steps after the colon, for example item-per:30 (at most 10^100)"
             )
         return ItemPerPeriod(number)
     if colon or name not in _UNITS:

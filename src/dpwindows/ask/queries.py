@@ -175,7 +175,7 @@ def _parse_steps(text: str, size: str) -> int:
     steps = read_whole(size)
     if steps is None:
         raise InputError(
-            f"window {text!r} needs a whole number of steps, at most 10^100, after the colon, for example rolling:28"
+            f"window {text!r} needs a whole number of steps after the colon, for example rolling:28 (at most 10^100)"
         )
     return steps
 

@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,7 +197,8 @@ def checked_rows(table: pa.Table) -> pa.Table:
         "k": pc.greater_equal(table["k"], 1),
         "first_step": pc.greater_equal(table["first_step"], 1),
         "last_step": pc.greater_equal(table["last_step"], table["first_step"]),
-        "end": pc.greater_equal(table["end"], table["start"]),
+        "start": _in_calendar(table["start"]),
+        "end": pc.and_(pc.greater_equal(table["end"], table["start"]), _in_calendar(table["end"])),
     }
     for name, holds in possible.items():
         if not pc.all(holds, min_count=0).as_py():
@@ -204,6 +206,15 @@ def checked_rows(table: pa.Table) -> pa.Table:
     if table.num_rows and min(pc.min(table[name]).as_py() for name in ("std_error", "bias_bound")) < 0:
         raise ValueError("it has an error below 0")
     return table
+
+
+def _in_calendar(times: pa.ChunkedArray) -> pa.ChunkedArray:
+    """True for times of the years in which a release may lie, with room for zones; integer times lie anywhere."""
+    if not pa.types.is_timestamp(times.type):
+        return pc.is_valid(times)
+    first, last = (pa.scalar(datetime(year, 1, 1, tzinfo=UTC), pa.timestamp("us", "UTC")) for year in (999, 9002))
+    instants = times.cast(pa.timestamp("us", "UTC"))
+    return pc.and_(pc.greater_equal(instants, first), pc.less(instants, last))
 
 
 def checksum_of(table: pa.Table, metadata: dict[str, Any]) -> str:

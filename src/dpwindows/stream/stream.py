@@ -347,6 +347,10 @@ class Stream:
         closed = records.read_step(self._state, last)
         assert closed is not None, "the steps are closed"
         described = {name: value for name, value in creation.described.items() if name != "versions"}
+        try:
+            versions = json.loads(closed.versions)
+        except ValueError:
+            raise records.damaged(self._state) from None
         metadata = {
             "format": FORMAT,
             "release_id": records.release_id(self._state, creation, first, last),
@@ -360,7 +364,7 @@ class Stream:
                 "steps": last,
             },
             "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
-            "versions": json.loads(closed.versions),
+            "versions": versions,
         }
         return Release(self._dated(given, last), metadata)
 

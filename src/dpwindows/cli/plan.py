@@ -102,7 +102,7 @@ def plan(
         console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.")
         if not options["stream"]:
             console.print(f"A release is {planned.workload}.")
-        console.print("How far one neighbour can move what is measured is proved in the docstrings of:")
+        console.print("Proofs of how far one neighbour can move what is measured (where they stand: docs/proofs.md):")
         for allotment in planned.allotments:
             console.print(f"  {allotment.query.window}: {allotment.measurement.design.proof}")
 

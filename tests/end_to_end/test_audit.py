@@ -172,9 +172,11 @@ def test_a_stream_is_audited_step_by_step(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_wrong_sensitivity_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpwindows.kernel import certify
     from dpwindows.kernel.bounds import sensitivity
 
     monkeypatch.setattr(sensitivity, "direct_cells", lambda *arguments, **named: 1)
+    monkeypatch.setattr(certify, "name_of", lambda bound: "none")
     asked = ("--window", "rolling:2", "--strategy", "direct", *EVENT, "--steps", "3")
     outcome = run("audit", *asked, "--exact", "--json")
     assert outcome.code == 1
@@ -193,7 +195,8 @@ def test_a_wrong_sensitivity_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> 
         (("--steps", "5", "--window", "daily"), "daily"),
         (("--steps", "150", "--window", "any"), "fewer steps"),
         (("--steps", "5", "--draws", "10"), "at least 300"),
-        (("--steps", "5", "--exactly", "9223372036854775807"), "below 2**31"),
+        (("--steps", "5", "--exactly", "9223372036854775807"), "k must be at most 10^18"),
+        (("--steps", "5", "--exactly", "2147483648"), "below 2**31"),
         (("--steps", "5", "--runs", "1000000000000000000"), "--max-minutes"),
         (("--steps", "5", "--draws", "1000000000000000000"), "--max-minutes"),
         (("--steps", "5", "--runs", "1e18"), "--runs"),

@@ -262,7 +262,7 @@ def test_a_failure_between_spending_and_storing_exits_1(
     def refuse(*_: object, **__: object) -> None:
         raise dw.InputError("these numbers cannot be drawn")
 
-    monkeypatch.setattr("dpwindows.release.release.measure", refuse)
+    monkeypatch.setattr("dpwindows.release.run.measure", refuse)
     outcome = paid(log, ledger, tmp_path / "out.csv")
     assert spent(ledger) == 1
     assert outcome.code == 1

@@ -72,7 +72,7 @@ BAD: list[tuple[dict[str, str], list[str]]] = [
     ({"--step": "1"}, ["integer"]),
     ({"--time-zone": "Mars/Olympus"}, ["Mars/Olympus"]),
     ({"--strategy": "magic"}, ["magic", "auto"]),
-    ({"--strategy": "normalised-root"}, ["normalised-root", "does not apply"]),
+    ({"--strategy": "dense-counter"}, ["dense-counter", "does not apply"]),
     ({"--weights": "1,2"}, ["weights"]),
     ({"--weights": "x"}, ["weights", "x"]),
     ({"--weights": "-1"}, ["weights"]),

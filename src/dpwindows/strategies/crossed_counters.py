@@ -164,7 +164,7 @@ def _search_on(
 
 
 def _explained(vectors: FloatArray, spread: FloatArray) -> FloatArray:
-    """By how much pinning lowers the variances of a block that looks the same read backwards (`kernel.maps.crossed`)."""
+    """How much pinning lowers the variances of a block that reads the same backwards (`kernel.maps.crossed`)."""
     starts, pins = vectors[::-1], np.arange(len(vectors) - 1)
     covariance = (starts * starts[1:, None]) @ spread @ (vectors * vectors[:-1, None]).transpose(0, 2, 1)
     root = linalg.cholesky(covariance[:, pins + 1, pins], lower=True)

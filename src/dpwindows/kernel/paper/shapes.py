@@ -119,7 +119,7 @@ class FixedWindowTrees(Prescribed):
         return by_block[: self._length].T.ravel()[1 : self.problem.steps + 1]
 
     def variance(self) -> FloatArray:
-        """That of two prefixes."""
+        """Variance of each estimate, the difference of two prefixes, shape (steps,)."""
         return self._variance
 
     @cached_property
@@ -127,7 +127,7 @@ class FixedWindowTrees(Prescribed):
         return self._by_end(np.repeat(2 * self.tree.variance()[:, None], self.blocks, axis=1))
 
     def fourth_moment(self) -> FloatArray:
-        """That of two prefixes."""
+        """Sum of the fourth powers of each estimate's weights, shape (steps,)."""
         return self._by_end(np.repeat(2 * self.tree.fourth_moment()[:, None], self.blocks, axis=1))
 
 

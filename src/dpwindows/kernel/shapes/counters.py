@@ -73,7 +73,7 @@ class CountersDesign(NamedDesign):
         return by_length.T[self._exists.T]
 
     def variance(self) -> FloatArray:
-        """The map's, by length."""
+        """Variance of each window's estimate, which depends on its length alone, shape (windows,)."""
         return self._variance
 
     @cached_property
@@ -81,6 +81,6 @@ class CountersDesign(NamedDesign):
         return self._asked(np.repeat(self.map.variance()[:, None], self.problem.steps, axis=1))
 
     def fourth_moment(self) -> FloatArray | None:
-        """The map's, by length."""
+        """Sum of the fourth powers of each estimate's weights, shape (windows,); None where it is not known."""
         moment = self.map.fourth_moment()
         return None if moment is None else self._asked(np.repeat(moment[:, None], self.problem.steps, axis=1))

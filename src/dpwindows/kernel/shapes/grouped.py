@@ -85,7 +85,7 @@ class CompressedDesign(Design):
         return None if moment is None else moment[self.nearest]
 
     def bias_bound(self) -> FloatArray:
-        """Steps by which the two ends of each window were moved."""
+        """How many steps the two ends of each window were moved, together."""
         return self._nearest[1]
 
     @property
@@ -138,7 +138,7 @@ class GroupedAnswers:
 
     @property
     def steps(self) -> int:
-        """Number of groups."""
+        """How many groups of steps there are."""
         return -(-self.answers.steps // self.size)
 
     def _last_steps(self, first_group: int, groups: int) -> NDArray[np.int64]:

@@ -347,8 +347,8 @@ class StepDesign(Design):
 def horizon_of(window: WindowFamily, unit: Unit, horizon: int | None) -> int | None:
     """The horizon that a family's measurement is bounded by in a stream; None where it is the same without one.
 
-    A stream that ends is one without end of which later steps are never seen. So families of short windows, of which a
-    neighbour can change a bounded number, are measured alike with and without a horizon.
+    A stream that ends is one without end whose later steps are never seen. A neighbour changes a bounded number of
+    short windows, so families of these are measured alike with and without a horizon.
     """
     match window:
         case Rolling(length=length) | AnyWindow(max_length=int(length)):

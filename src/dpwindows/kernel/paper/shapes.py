@@ -225,10 +225,10 @@ class CompressedTrees(CompressedDesign, PrescribedScale):
 
     @property
     def scale(self) -> float:  # type: ignore[override]
-        """That of the inner design."""
+        """The scale that the inner design prescribes."""
         return self.inner.scale
 
     @property
     def counted(self) -> tuple[int, ...]:
-        """Those of the inner design."""
+        """The thresholds whose exact answers the inner design reads."""
         return self.inner.counted

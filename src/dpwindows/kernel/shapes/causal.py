@@ -116,7 +116,7 @@ class SeriesShape:
         return moment_of(self.map, step, power)[-1:]
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
-        """That of the map along time."""
+        """The certificate of the map along time."""
         if problem.window != self.window:
             raise NotCertifiedError(problem, self.map)
         bound, proof = along_time(problem, self.map, horizon)
@@ -225,7 +225,7 @@ class BlocksShape:
         return known
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
-        """That of the two maps over all blocks, or of the map on ends where every start is a block."""
+        """The certificate of the two maps over all blocks, or of the map on ends where every start is a block."""
         if self.longest != longest_window(problem.window, horizon or self.longest):
             raise NotCertifiedError(problem, self.starts, self.ends)
         if self.width == 1 and self.extent == self.longest and self.starts == Identity(1):
@@ -265,7 +265,7 @@ class StepDesign(Design):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """That of the shape over all steps up to the horizon."""
+        """The certificate of the shape over all steps up to the horizon."""
         return self.shape.certificate(self.problem, self.horizon)
 
     def over(self, steps: int) -> StepDesign:

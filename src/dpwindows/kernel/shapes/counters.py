@@ -29,7 +29,7 @@ class CountersDesign(NamedDesign):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """That of the map for every start."""
+        """The certificate of the map for every start."""
         if self._longest != longest_window(self.problem.window, self.problem.steps):
             raise NotCertifiedError(self.problem, self.map)
         bound, proof = certified(self.problem, self.map, self._longest, causal=self.causal)
@@ -64,7 +64,7 @@ class CountersDesign(NamedDesign):
         return self.map.encode(np.concatenate(by_length, axis=1))[self._measured]
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """The map's left inverse for each start."""
+        """The estimates of all windows: the map's left inverse for each start."""
         full = np.zeros(self._measured.shape)
         full[self._measured] = measured
         return self._asked(self.map.decode(full))

@@ -72,7 +72,7 @@ class CompressedDesign(Design):
         return self.inner.decode(measured)[self.nearest]
 
     def variance(self) -> FloatArray:
-        """That of the inner estimate used."""
+        """Variance of the inner estimate that answers each window, shape (windows,)."""
         return self._variance
 
     @cached_property
@@ -80,7 +80,7 @@ class CompressedDesign(Design):
         return self.inner.variance()[self.nearest]
 
     def fourth_moment(self) -> FloatArray | None:
-        """That of the inner estimate used."""
+        """Fourth moment of the inner estimate that answers each window, shape (windows,); None where not known."""
         moment = self.inner.fourth_moment()
         return None if moment is None else moment[self.nearest]
 

@@ -23,7 +23,7 @@ class SeriesDesign(NamedDesign):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """That of the map along time."""
+        """The certificate of the map along time."""
         bound, proof = along_time(self.problem, self.map, self.problem.steps)
         return Certificate(bound, proof, moved=self.rows)
 

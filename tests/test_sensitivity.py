@@ -1,7 +1,7 @@
 """Certified sensitivities against the truth: every neighbouring pair on small horizons, in exact integers.
 
-The bounds of all strategies in every cell they apply to, and the functions of `sensitivity.py` called directly with
-parameters no planner would choose. `pytest -s` prints how loose each bound is.
+The bounds of all strategies in every cell they apply to, and the functions of `kernel/bounds/sensitivity.py` called
+directly with parameters no planner would choose. `pytest -s` prints how loose each bound is.
 """
 
 from __future__ import annotations

@@ -369,7 +369,7 @@ CASES: list[tuple[str, WindowFamily, tuple[int, ...], Unit, Law, float]] = [
     ("filter", Cumulative(), (1, 2), EVENT, GAUSSIAN, 0.9),
     ("filter", Cumulative(), (2,), ITEM, GAUSSIAN, 0.95),
     ("filter", Cumulative(), (1, 2, 3), ITEM, GAUSSIAN, 0.9),
-    ("normalised-root", Cumulative(), (1,), ADD_REMOVE, GAUSSIAN, 0.99),
+    ("dense-counter", Cumulative(), (1,), ADD_REMOVE, GAUSSIAN, 0.99),
     ("tree", Cumulative(), (1,), EVENT, LAPLACE, 0.99),
     ("tree", Cumulative(), (1, 2), EVENT, LAPLACE, 0.9),
     ("tree", Cumulative(), (3,), ADD_REMOVE, LAPLACE, 0.99),

@@ -1,9 +1,9 @@
 """Mutation by a tool: every small change of the trusted files must turn some test red, or be listed as equivalent.
 
-    make mutate                            all files of targets.toml
-    make mutate ARGS="kernel.py"           some of them
-    make mutate ARGS="kernel.py --all"     every change of it, where a sample is the default
-    make mutate ARGS="--survivors"         where tests were only added: what was killed before is not tried again
+    make mutate                                    all files of targets.toml
+    make mutate ARGS="kernel/measure.py"           some of them
+    make mutate ARGS="kernel/measure.py --all"     every change of it, where a sample is the default
+    make mutate ARGS="--survivors"                 where tests were only added: what was killed is not tried again
 
 Each change is tried on a copy of the package, in a process that is forked from one that has loaded the libraries and
 nothing of ours. It runs first the tests that execute the changed line, the quickest first, then the other tests of the

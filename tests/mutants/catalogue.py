@@ -93,7 +93,7 @@ MUTANTS = [
     Mutant(
         "estimates held to what is possible",
         "No estimate may exceed the items that there are, which are counted exactly and without noise.",
-        "release/release.py",
+        "release/run.py",
         "        _estimate(asked, estimates)\n",
         "        np.minimum(_estimate(asked, estimates), answers.cumulative(asked.k)[-1])\n",
         f"{AUDIT_REPLAY}test_neighbours_in_every_cell_differ_in_nothing_but_noise[pure-item-add-remove]",
@@ -177,16 +177,17 @@ MUTANTS = [
     Mutant(
         "range read from the data",
         "A release ends with the last step in which something happened.",
-        "release/release.py",
+        "release/run.py",
         "return Release(pa.concat_tables(tables), described | paid)",
-        "last = max((int(change.step.max(initial=0)) for change in answers._changes.values()), default=0)\n"
+        "import pyarrow.compute as pc\n"
+        "        last = max((int(change.step.max(initial=0)) for change in answers._changes.values()), default=0)\n"
         "        return Release(pa.concat_tables(tables).filter(pc.field('last_step') <= last), described | paid)",
         "tests/end_to_end/test_release.py::test_an_empty_log_is_released_as_noise",
     ),
     Mutant(
         "counts in the metadata",
         "A release says how often anything changed in the log.",
-        "release/release.py",
+        "release/run.py",
         "return Release(pa.concat_tables(tables), described | paid)",
         "paid = paid | {'changes': sum(len(change.step) for change in answers._changes.values())}\n"
         "        return Release(pa.concat_tables(tables), described | paid)",

@@ -22,7 +22,7 @@ class Unit:
 
     @property
     def name(self) -> str:
-        """What users write."""
+        """The unit as users write it in options, such as `item-per:30`."""
         raise NotImplementedError
 
     @property

@@ -1,4 +1,4 @@
-"""The windows of a family in their one canonical order, and the protocol by which exact answers are asked for."""
+"""The windows of a family in their one canonical order, and the protocol that exact answers follow."""
 
 from __future__ import annotations
 

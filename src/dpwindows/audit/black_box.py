@@ -87,7 +87,7 @@ class BlackBoxAudit:
         return "beyond the claim" if self.bound > self.claim.epsilon else "not contradicted"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """All of it as plain values, ready for JSON."""
         return {
             "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta},
             "log": list(self.pair.log),

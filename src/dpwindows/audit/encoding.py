@@ -58,7 +58,7 @@ class EncodingAudit:
         return "depends on the data" if self.faults else "one matrix"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """All of it as plain values, ready for JSON."""
         return {
             "logs": self.logs,
             "largest_count": self.largest,

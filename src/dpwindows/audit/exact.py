@@ -83,7 +83,7 @@ class ExactAudit:
     verdict: Verdict
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """All of it as plain values, ready for JSON."""
         return {
             "claim": self.budget.to_dict(),
             "unit": self.unit.name,

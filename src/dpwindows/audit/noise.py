@@ -97,7 +97,7 @@ class NoiseAudit:
         return "not as stated" if self.faults else "as stated"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """All of it as plain values, ready for JSON."""
         return {
             "measurements": [dict(one.__dict__) for one in self.measurements],
             "tests": self.tests,

@@ -39,12 +39,12 @@ class Table:
         return self.rolling(k, self.steps)
 
     def rolling(self, k: int, length: int) -> NDArray[Any]:
-        """One entry an end."""
+        """Counts by end of the window, one for each step."""
         ends = np.arange(self.steps)
         return np.asarray(self._of(k)[np.maximum(0, ends - length + 1), ends])
 
     def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
-        """A block of the table."""
+        """Counts of a block of windows, by start and end."""
         rows = slice(first_start - 1, first_start - 1 + starts)
         return np.array(self._of(k)[rows, first_end - 1 : first_end - 1 + ends])
 
@@ -107,7 +107,7 @@ class Mechanism:
 
     @property
     def rows(self) -> int:
-        """Numbers measured in all."""
+        """How many numbers are measured in all."""
         return sum(len(part.matrix) for part in self.parts)
 
     def answers(self, histories: Ints) -> Ints:

@@ -66,7 +66,7 @@ class ReplayAudit:
         return "depends on the data" if self.faults else "nothing but noise"
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """All of it as plain values, ready for JSON."""
         return {
             "pairs": self.pairs,
             "numbers_drawn": self.draws,

@@ -36,7 +36,7 @@ class Findings:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """All of it as plain values, ready for JSON."""
         return {name: None if found is None else found.to_dict() for name, found in self.__dict__.items()}
 
 

@@ -1,4 +1,4 @@
-"""What is told of an event source beside the source itself: its columns, and how an engine may read it."""
+"""What a caller says about a source of events: its columns, and how an engine may read it."""
 
 from __future__ import annotations
 

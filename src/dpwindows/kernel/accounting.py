@@ -8,7 +8,7 @@ Two noise laws are used, both on the integers and drawn exactly:
 
 Costs of measurements of the same log add up; for Gaussian noise `mu^2 = sum D_i / s_i^2` is all that matters.
 
-**(epsilon, delta) from Gaussian noise**, by whichever of two routes proves more:
+**(epsilon, delta) from Gaussian noise**, by the better of two routes:
 
 1. *Analytic* (Balle, Wang 2018, arXiv 1805.06530). Continuous Gaussian noise gives
    `delta_G = Phi(mu/2 - epsilon/mu) - e^epsilon Phi(-mu/2 - epsilon/mu)`; rounding it to integers is post-processing

@@ -1,15 +1,13 @@
 """The trusted kernel: exact integers in, noisy integers out, within a proved budget.
 
-Everything a privacy proof of a release rests on is what happens before `measure` and what is reached from it, and is
-little:
+A privacy proof of a release rests on what happens before `measure` and on what is reached from it. That is little:
 
 0. what a row of the log means is decided by that row and by what its source declares, never by another row:
-   neighbouring logs are neighbours once they are read (`engines.typed_columns` for frames, whose columns need not have
-   a type; `duckdb_sources`, `csv_files`, `sqlite` and `spark_sources` beside it for files and tables);
-1. `recency` and `answers` give the exact integer answers of the log;
-2. a design's `encode` multiplies them by an integer matrix, in arithmetic that cannot wrap (`integer_maps.widen`);
-3. its `sensitivity` is a proved bound computed from the same integers (`sensitivity`, `pattern_sensitivity`,
-   `staircases`);
+   neighbouring logs are neighbours once they are read (`count.engines.typed_columns` for frames, whose columns need not
+   have a type; `duckdb_sources`, `csv_files`, `sqlite` and `spark_sources` beside it for files and tables);
+1. `count.recency` and `count.answers` give the exact integer answers of the log;
+2. a design's `encode` multiplies them by an integer matrix, in arithmetic that cannot wrap (`maps.integer_maps.widen`);
+3. its `sensitivity` is a proved bound computed from the same integers (`certify`, by the proofs in `bounds`);
 4. noise is drawn by OpenDP's exact sampler on the integers, never from floating-point or seedable sources;
 5. before any noise is drawn, `accounting.certify` proves the cost of all of it within the budget.
 

@@ -36,7 +36,7 @@ class Entry:
 
     @property
     def charge(self) -> Charge:
-        """What it cost."""
+        """What the entry cost, as it is added up."""
         return Charge.of(budget_of(self.facts["budget"]))
 
 

@@ -131,7 +131,7 @@ class PureAccount(Account):
     """The total is pure."""
 
     def plus(self, charge: Charge, times: int = 1) -> Account:
-        """Epsilons add."""
+        """The account with the charge added so many times: epsilons add."""
         if charge.delta or charge.rho:
             raise CannotComposeError(
                 "the total is pure, and only pure releases stay pure together: ask for epsilon without delta"

@@ -207,7 +207,7 @@ class Ledger:
             self._set_position(connection, state, new, known)
 
     def fingerprint(self, answers: ExactAnswers) -> str:
-        """A keyed hash of exact answers, by which the same data are known again; the key never leaves the file."""
+        """A keyed hash of exact answers: it tells whether the data are the same. The key never leaves the file."""
         with ledger_store.reading(self.path) as connection:
             secret = secret_of(connection, self.path, self.dataset)
         digest = hmac.new(secret, b"answers", hashlib.sha256)

@@ -78,7 +78,7 @@ class Request:
 
     @property
     def place(self) -> dict[str, Any]:
-        """Where in time it reads, and by which clock and steps: what parallel composition needs to know.
+        """Where in time it reads, with its clock and its steps: what parallel composition needs to know.
 
         `start` and `end` are instants, `longest` is at least the length of any step, in the same unit.
         """

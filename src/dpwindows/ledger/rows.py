@@ -23,7 +23,7 @@ from dpwindows.ledger.request import Request, canonical
 
 @contextmanager
 def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """One transaction that may write, as `ledger_store.writing`; a ledger of an older version becomes one of this.
+    """One transaction that may write, as `ledger.store.writing`; a ledger of an older version becomes one of this.
 
     Whoever changes rows ends with `seal_dataset`.
     """

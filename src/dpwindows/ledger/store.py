@@ -15,7 +15,7 @@ write itself syncs the folder first.
 file that others can write or replace is refused.
 
 *Ours.* The header carries our mark and a version; anything else is refused and not touched. Rows are sealed
-(`ledger_rows`), so that a damaged, edited or missing record is noticed. It is no protection against whoever can write
+(`ledger.rows`), so that a damaged, edited or missing record is noticed. It is no protection against whoever can write
 the file: the key is in it. *Version 2* has the tables of version 1; a dataset's seal covers more. The first write
 to a ledger of version 1 makes it one of version 2.
 """

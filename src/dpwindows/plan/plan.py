@@ -74,7 +74,7 @@ class Forecast:
     runner_up_ratio: float | None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
+        """All of it as plain values, ready for JSON."""
         return dict(self.__dict__)
 
 

@@ -44,7 +44,7 @@ class Workload:
         return self.draws * _BYTES_A_DRAW + self.rows * _BYTES_A_ROW
 
     def to_dict(self) -> dict[str, int]:
-        """Plain values."""
+        """All of it as plain values, ready for JSON."""
         return {"rows": self.rows, "noise_values": self.draws, "seconds": round(self.seconds), "bytes": self.memory}
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """Release files: Parquet, CSV with its metadata beside it, and JSON; written whole and durably, read back unchanged.
 
 Parquet keeps the metadata under the schema key `dpwindows`; JSON is `{"format", "metadata", "rows"}`; CSV has it in
-`PATH.meta.json`. In each the metadata hold a checksum over themselves and the rows; `release_checks` says what it is
+`PATH.meta.json`. In each the metadata hold a checksum over themselves and the rows; `release.checks` says what it is
 good for.
 
 **A CSV release is two files**, and no file system replaces two at once. So the metadata are put in place first, with

@@ -9,7 +9,7 @@ The order of things is what the guarantee rests on:
 4. the budget is spent, then noise is drawn, then the release is stored, then it is returned.
 
 **Durable before visible.** Each of spending and storing is on disk when it returns, and so is a stored release before
-it is returned (`ledger_store.reading`): whatever anybody sees can be had again after a loss of power, to the last bit.
+it is returned (`ledger.store.reading`): whatever anybody sees can be had again after a loss of power, to the last bit.
 A crash after 4 began loses at most the budget; the numbers it paid for were seen by nobody.
 
 **Of two processes with the same request at once** one draws; the other waits for its turn and finds what was stored.

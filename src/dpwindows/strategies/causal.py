@@ -1,7 +1,7 @@
 """The causal strategies, ranked: what `dpwindows.strategies` is for batch, for streams.
 
 A strategy is a function from a problem and a horizon (None: the stream is unlimited) to designs, none where it does
-not apply. To add one, write it and name it here.
+not apply. To add one, write it in `causal_series` or `causal_windows` and name it in `STRATEGIES` here.
 """
 
 from __future__ import annotations
@@ -13,19 +13,18 @@ from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.errors import InputError
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.strategies import causal_series as along_time
-from dpwindows.strategies import causal_windows as any_windows
+from dpwindows.strategies import causal_series, causal_windows
 from dpwindows.strategies.scoring import score
 
 STRATEGIES: tuple[Callable[[Problem, int | None], Iterator[StepDesign]], ...] = (
-    along_time.twins,
-    along_time.causal_anchors,
-    along_time.causal_trees,
-    along_time.unlimited_counter,
-    any_windows.crossed_filters,
-    any_windows.crossed_trees,
-    any_windows.start_counters,
-    any_windows.each_alone,
+    causal_series.twins,
+    causal_series.causal_anchors,
+    causal_series.causal_trees,
+    causal_series.unlimited_counter,
+    causal_windows.crossed_filters,
+    causal_windows.crossed_trees,
+    causal_windows.start_counters,
+    causal_windows.each_alone,
 )
 
 

@@ -36,7 +36,7 @@ _LARGEST = 3200
 # beyond it, and, so that they are soon factored, of no more than the last number of starts unless windows are longer.
 _ONE_BLOCK, _LENGTHS, _WIDEST = 512, 16, 1536
 # Windows of up to so many steps (half as many for the largest error) gain more from pinned zeros, for which blocks must
-# be small (`crossed_filters`), than from lines that are not cut: 4 windows' lengths, between the last two numbers.
+# be small (`kernel.maps.crossed`), than from lines that are not cut: 4 windows' lengths, between the last two numbers.
 _PINNED_LENGTHS: dict[Law, int] = {GAUSSIAN: 100, LAPLACE: 180}
 _PINNED_LEAST, _PINNED_MOST = 256, 400
 # The power of weights in narrow blocks, whose lines are nearly of a length.
@@ -164,7 +164,7 @@ def _search_on(
 
 
 def _explained(vectors: FloatArray, spread: FloatArray) -> FloatArray:
-    """By how much pinning lowers the variances of a block that looks the same read backwards (`crossed_filters`)."""
+    """How much pinning lowers the variances of a block that reads the same backwards (`kernel.maps.crossed`)."""
     starts, pins = vectors[::-1], np.arange(len(vectors) - 1)
     covariance = (starts * starts[1:, None]) @ spread @ (vectors * vectors[:-1, None]).transpose(0, 2, 1)
     root = linalg.cholesky(covariance[:, pins + 1, pins], lower=True)

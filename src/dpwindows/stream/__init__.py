@@ -1,14 +1,16 @@
 """Continual release: window counts one step at a time, for as long as a stream runs.
 
-- `causal_maps`, `causal_counters`: the integer maps of `dpwindows.kernel.maps.integer_maps`, evaluated one position at
-  a time;
-- `step_design`: what is measured and decoded at each step, and how exact it will be;
-- `candidates`: the causal strategies and their certified sensitivities;
-- `stream_plan`: the plan of a stream, with its forecast;
-- `mechanism`: exact counts of a step in, released rows out;
+What is measured at each step, and with what noise, comes from elsewhere: `dpwindows.strategies.causal` proposes it,
+`dpwindows.kernel.shapes.causal` and `dpwindows.kernel.maps.causal` encode it, `dpwindows.plan.stream_plan` forecasts
+it. Here it runs:
+
+- `stream`: all of it together, `dpwindows.Stream`; `creating`: a new stream, paid for and made once;
+- `given_events`, `calls`: the events of one call, and which of them are counted where;
 - `items`, `step_counts`: recencies kept up step by step, and the exact counts that follow from them;
-- `handed`, `calls`: the events of one call, and which of them are counted where;
-- `closing`, `records`, `schema`, `state_file`, `packing`: what is kept, and one transaction for each step;
-- `stream_ledger`: what a stream and its ledger tell each other;
-- `stream`: all of it together, `dpwindows.Stream`.
+- `mechanism`: exact counts of a step in, released rows out; `saved_mechanism`: its description, to go on with later;
+- `close_step`: one transaction for each step; `gate`: the one function that rows leave through; `limits`: how many
+  steps one call may close;
+- `state_file`, `schema`, `records`, `named_arrays`: what is kept on disk, and in which form;
+- `recovery`, `mark`: what is checked before a state is trusted again;
+- `stream_ledger`: what a stream and its ledger tell each other.
 """

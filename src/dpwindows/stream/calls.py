@@ -50,7 +50,7 @@ POLICIES: tuple[LatePolicy, ...] = ("refuse", "ignore", "move")
 
 
 class Task(NamedTuple):
-    """What a call is to do: release the steps `first..last`, of which those up to `closed` are closed already."""
+    """What a call is to do: release the steps `first..last`; those up to `closed` are closed already."""
 
     first: int
     last: int

@@ -1,4 +1,4 @@
-"""Named arrays as bytes and back, and digests by which damage is noticed."""
+"""Named arrays as bytes and back, and the digests that damage shows in."""
 
 from __future__ import annotations
 

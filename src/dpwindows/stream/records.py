@@ -69,7 +69,7 @@ class Creation:
 
     @property
     def asked(self) -> dict[str, Any]:
-        """What was asked for: the same for two streams of which one may stand for the other before its first step."""
+        """What was asked for. Where two streams agree on it, one may stand for the other before its first step."""
         described = {name: value for name, value in self.described.items() if name != "versions"}
         ours = ("state_id", "secret", "token", "made_with")
         return {name: value for name, value in self.__dict__.items() if name not in ours} | {"described": described}

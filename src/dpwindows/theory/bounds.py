@@ -193,7 +193,7 @@ def rolling_event_lower(at: Setting) -> Growth:
 def any_event_lower(at: Setting) -> Growth:
     """Any windows, event level: rolling counts of T/2 steps are among them.
 
-    2-D range queries (`constructions.dominance_queries`, a point of which is two events) give log(T) in root mean
+    2-D range queries (`constructions.dominance_queries`, two events to a point) give log(T) in root mean
     square for approximate budgets and constant epsilon, where one dimension speaks of the largest error.
     """
     rolling = rolling_event_lower(replace(at, length=max(1, at.steps // 2)))

@@ -1,8 +1,8 @@
 r"""The best constants known for cumulative counts under Gaussian noise, per unit of its scale, computed exactly.
 
 A matrix mechanism measures `R x` for the increments x of the series and releases `L (R x + z)`, where `L R` is the
-lower triangle of ones. The error at step t is the norm of row t of L, times the largest norm by which one neighbour
-moves `R x`. Neighbours differ in
+lower triangle of ones. The error at step t is the norm of row t of L, times the largest norm of what one neighbour
+changes in `R x`. Neighbours differ in
 
 - *one end*, an item added or removed: one increment changes by one, so the sensitivity is R's largest column norm;
 - *two ends*, one event, or one item changed: one increment rises and another falls (or the end is beyond the horizon),

@@ -1,6 +1,6 @@
 """Table 1 for given parameters, in counts: the paper's algorithms, ours, and what is impossible, cell by cell.
 
-Every error is a forecast of `dpwindows.plan.plan` for the cell's own release, of which the standard error of a real
+Every error is a forecast of `dpwindows.plan.plan` for the cell's own release. The standard error of a real
 release is the same number; where time compression makes answers biased, the bound on the bias is included.
 """
 

@@ -308,8 +308,8 @@ def _by_bytes(text: str) -> str:
     """Text that is compared by its bytes, whatever collation its column, its view or the engine has for it.
 
     A collation is part of a column's type, and GROUP BY, PARTITION BY and = go by it wherever the column is handed on.
-    Naming another one changes the type alone: nothing is computed. It can be named for plain text only, of which JSON
-    and types that a user made of text are told by the cast, which does nothing else.
+    Naming another one changes the type alone: nothing is computed. It can be named for plain text only: the cast
+    turns JSON, and types that a user made of text, into that, and does nothing else.
     """
     return f'CAST({text} AS VARCHAR) COLLATE "binary"'
 

@@ -191,7 +191,7 @@ def _clamped(value: str, low: int, high: int) -> str:
 
 
 def _require_exact(column: Column, name: str) -> None:
-    """Refuse a type of which two values may be equal without being the same item, or the same without being equal."""
+    """Refuse a type whose values may be equal without being the same item, or the same without being equal."""
     if column.kind in _EXACT:
         return
     if column.kind is Kind.FLOAT:

@@ -105,7 +105,7 @@ def _at_address(session: SparkSession, text: str, columns: EventColumns) -> Data
 
 
 def _require_one_layout(frame: DataFrame, address: str, columns: EventColumns) -> None:
-    """Refuse files of which some are in folders such as day=2013-01-31 and some are not: Spark drops the latter."""
+    """Refuse files that are partly in folders such as day=2013-01-31 and partly not: Spark drops the latter."""
     found = [unquote(name).removeprefix(address.rstrip("/")) for name in frame.inputFiles()]
     layouts = sorted({folder_keys(name.split("/")[:-1]) for name in found})
     if len(layouts) > 1:

@@ -112,7 +112,7 @@ def typed_array(values: Objects, missing: NDArray[np.bool_], role: str, name: st
 
 
 def _with_sorts(present: Objects) -> Objects:
-    """Values of one type, of which those matter that may be of different sorts all the same."""
+    """Values of one type that may be of different sorts all the same, such as times with a zone and without."""
     return present if isinstance(present[0], dt.datetime | dt.time | np.datetime64) else present[:1]
 
 

@@ -129,7 +129,7 @@ class Recent:
 
     @property
     def count(self) -> int:
-        """How many numbers."""
+        """How many such numbers there are."""
         return int(3 ** (self.memory - 1))
 
     @property

@@ -108,7 +108,7 @@ class CausalFilter(KnownMoments):
         return np.array(self.taps[1:], dtype=np.int64)
 
     def rows_at(self, position: int) -> int:
-        """One."""
+        """Always 1: one number for each value."""
         return 1
 
     def fresh(self, lanes: int) -> Memory:
@@ -128,7 +128,7 @@ class CausalFilter(KnownMoments):
         return estimate, {"decoded": pushed(estimate, past)}
 
     def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """One value more."""
+        """The last values, newest first, with this one among them; shape (taps - 1, lanes)."""
         return {"exact": pushed(exact.astype(np.int64), memory["exact"])}
 
     def _worked_out(self, count: int, power: int) -> FloatArray:
@@ -146,11 +146,11 @@ class CausalIdentity:
     unit: int = 1
 
     def rows_at(self, position: int) -> int:
-        """One."""
+        """Always 1: one number for each value."""
         return 1
 
     def fresh(self, lanes: int) -> Memory:
-        """Nothing is remembered."""
+        """An empty memory: every value is measured by itself."""
         return {}
 
     def encode(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
@@ -215,7 +215,7 @@ class CausalAnchors(KnownMoments):
         return estimate, {"decoded": estimate}
 
     def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """The value."""
+        """The value at this position, shape (lanes,), for the next difference."""
         return {"exact": exact.astype(np.int64)}
 
     @cached_property
@@ -233,7 +233,7 @@ class CausalAnchors(KnownMoments):
         return float(self._anchor_shares[min(anchor, len(self._anchor_shares) - 1)])
 
     def _worked_out(self, count: int, power: int) -> FloatArray:
-        """By the same recursion."""
+        """The sums for positions 1..count, shape (count,), by the recursion that decodes."""
         values, value = np.empty(count), 0.0
         for position in range(1, count + 1):
             value += float(self.step_weight) ** -power

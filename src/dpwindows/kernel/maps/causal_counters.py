@@ -43,11 +43,11 @@ class ListedRows:
 
     @property
     def longest(self) -> int:
-        """Its size."""
+        """The size of the matrix."""
         return len(self.matrix)
 
     def row(self, position: int) -> IntArray:
-        """As listed."""
+        """Entries 1..position of the listed row, shape (position,)."""
         return np.asarray(self.matrix[position - 1, :position])
 
 
@@ -61,7 +61,7 @@ class WeightedRows:
 
     @property
     def longest(self) -> int:
-        """As many as weights."""
+        """How many weights there are."""
         return len(self.weights)
 
     def row(self, position: int) -> IntArray:
@@ -79,11 +79,11 @@ class CausalCounter(KnownMoments):
     rows: Rows
 
     def rows_at(self, position: int) -> int:
-        """One."""
+        """Always 1: the row of the position."""
         return 1
 
     def fresh(self, lanes: int) -> Memory:
-        """No increments."""
+        """No increments yet: arrays of shape (0, lanes), and running values of shape (lanes,)."""
         return {
             "exact": np.zeros((0, lanes), dtype=np.int64),
             "last": np.zeros(lanes, dtype=np.int64),
@@ -104,7 +104,7 @@ class CausalCounter(KnownMoments):
         return estimate, {"decoded": np.concatenate([memory["decoded"], increment[None]]), "sum": estimate}
 
     def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """One increment more."""
+        """The increments with the newest one after them, and the value that the next is taken from."""
         value = exact.astype(np.int64)
         return {"exact": np.concatenate([memory["exact"], (value - memory["last"])[None]]), "last": value}
 

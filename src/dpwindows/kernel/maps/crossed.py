@@ -63,7 +63,7 @@ class CrossedFilters:
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Starts and ends."""
+        """How many starts and how many ends the block has."""
         return len(self.start_weights), len(self.end_weights)
 
     @property

@@ -31,7 +31,7 @@ class TriangularCounter:
 
     @property
     def rows(self) -> int:
-        """As many as positions."""
+        """How many numbers are measured: one for each position."""
         return len(self.weights)
 
     def encode(self, exact: IntArray) -> IntArray:

@@ -46,11 +46,11 @@ class LogarithmicRows:
         return hash(self.bits)
 
     def row(self, position: int) -> IntArray:
-        """Taps last to first."""
+        """Entries 1..position of a row: the taps from last to first, shape (position,)."""
         return self.taps(position)[::-1]
 
     def taps(self, count: int) -> IntArray:
-        """The first taps."""
+        """The first taps, as whole numbers, shape (count,)."""
         if count > len(self._taps):
             self._extend(1 << (count - 1).bit_length())
         return np.array(self._taps[:count], dtype=np.int64)

@@ -122,7 +122,7 @@ class Identity:
 
     @property
     def rows(self) -> int:
-        """As many as positions."""
+        """How many numbers are measured: one for each position."""
         return self.length
 
     def encode(self, exact: IntArray) -> IntArray:
@@ -154,7 +154,7 @@ class Filter:
 
     @property
     def rows(self) -> int:
-        """As many as positions."""
+        """How many numbers are measured: one for each position."""
         return self.length
 
     def encode(self, exact: IntArray) -> IntArray:
@@ -192,7 +192,7 @@ class WeightedCounter:
 
     @property
     def rows(self) -> int:
-        """As many as positions."""
+        """How many numbers are measured: one for each position."""
         return self.length
 
     def encode(self, exact: IntArray) -> IntArray:
@@ -246,7 +246,7 @@ class AnchoredDifferences:
 
     @property
     def rows(self) -> int:
-        """Positions plus anchors."""
+        """How many numbers are measured: a difference for each position, and the anchors."""
         return self.length + -(-self.length // self.every)
 
     def encode(self, exact: IntArray) -> IntArray:
@@ -322,7 +322,7 @@ class Tree:
 
     @property
     def rows(self) -> int:
-        """Number of nodes."""
+        """How many numbers are measured: one for each node."""
         return sum(self.level_sizes)
 
     def encode(self, exact: IntArray) -> IntArray:

@@ -57,7 +57,7 @@ class TentTree:
 
     @property
     def rows(self) -> int:
-        """Increments and tents."""
+        """How many numbers are measured: the increments and the tents."""
         return self.length + sum(self.tents)
 
     @cached_property

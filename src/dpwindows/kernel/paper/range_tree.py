@@ -35,7 +35,7 @@ class RangeTree:
 
     @property
     def rows(self) -> int:
-        """Number of nodes."""
+        """How many nodes the tree has, all levels together."""
         return self._tree.rows
 
     def node_sums(self, points: IntArray) -> IntArray:

@@ -119,7 +119,7 @@ class FixedWindowTrees(Prescribed):
         return by_block[: self._length].T.ravel()[1 : self.problem.steps + 1]
 
     def variance(self) -> FloatArray:
-        """That of two prefixes."""
+        """Variance of each estimate, the difference of two prefixes, shape (steps,)."""
         return self._variance
 
     @cached_property
@@ -127,7 +127,7 @@ class FixedWindowTrees(Prescribed):
         return self._by_end(np.repeat(2 * self.tree.variance()[:, None], self.blocks, axis=1))
 
     def fourth_moment(self) -> FloatArray:
-        """That of two prefixes."""
+        """Sum of the fourth powers of each estimate's weights, shape (steps,)."""
         return self._by_end(np.repeat(2 * self.tree.fourth_moment()[:, None], self.blocks, axis=1))
 
 
@@ -225,10 +225,10 @@ class CompressedTrees(CompressedDesign, PrescribedScale):
 
     @property
     def scale(self) -> float:  # type: ignore[override]
-        """That of the inner design."""
+        """The scale that the inner design prescribes."""
         return self.inner.scale
 
     @property
     def counted(self) -> tuple[int, ...]:
-        """Those of the inner design."""
+        """The thresholds whose exact answers the inner design reads."""
         return self.inner.counted

@@ -53,7 +53,7 @@ class BlocksDesign(NamedDesign):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """That of the two maps over all blocks."""
+        """The certificate of the two maps over all blocks."""
         axes = [(starts, ends) for _, starts, ends in self._blocks]
         extent = min(self.width + longest_window(self.problem.window, self.problem.steps) - 1, self.problem.steps)
         bound, proof = certified(self.problem, axes, min(self.width, self.problem.steps), extent, len(axes))

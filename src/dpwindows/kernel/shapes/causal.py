@@ -89,11 +89,11 @@ class SeriesShape:
         return self.window.length if isinstance(self.window, Rolling) else 0
 
     def rows_at(self, step: int) -> int:
-        """The map's."""
+        """How many numbers the map measures at the step."""
         return self.map.rows_at(step)
 
     def fresh(self) -> Memory:
-        """The map's."""
+        """The map's memory before step 1, of one lane."""
         return self.map.fresh(1)
 
     def _exact(self, answers: StepAnswers, k: int) -> IntArray:
@@ -103,20 +103,20 @@ class SeriesShape:
         return np.asarray(recent[min(self.window.length, answers.step) - 1])[None].astype(np.int64)
 
     def encode(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
-        """The map's, of the newest count."""
+        """The integers that the map makes of the newest count, shape (rows_at,)."""
         return self.map.encode(answers.step, self._exact(answers, k), memory).ravel()
 
     def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
-        """The map's."""
+        """The estimate of the one window that ends at the step, shape (1,), and the memory after it."""
         estimate, decoded = self.map.decode(answers.step, measured[:, None], memory)
         return estimate, self.map.remember(answers.step, self._exact(answers, k), memory) | decoded
 
     def moment(self, step: int, power: int) -> FloatArray:
-        """The map's."""
+        """The moment of the one estimate of the step, shape (1,)."""
         return moment_of(self.map, step, power)[-1:]
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
-        """That of the map along time."""
+        """The certificate of the map along time."""
         if problem.window != self.window:
             raise NotCertifiedError(problem, self.map)
         bound, proof = along_time(problem, self.map, horizon)
@@ -155,11 +155,11 @@ class BlocksShape:
         return slice(None, None, -1 if self.backward else 1)
 
     def rows_at(self, step: int) -> int:
-        """Over all blocks that are open."""
+        """How many numbers are measured at the step, over all blocks that are open."""
         return sum(self.starts.rows * self.ends.rows_at(step - first + 1) for first in self._firsts(step))
 
     def fresh(self) -> Memory:
-        """No blocks."""
+        """The memory of no block: arrays of shape (0, ...), to which every block adds a row when it opens."""
         empty = self.ends.fresh(self.starts.rows)
         return {name: np.zeros((0, *value.shape), dtype=value.dtype) for name, value in empty.items()}
 
@@ -225,7 +225,7 @@ class BlocksShape:
         return known
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
-        """That of the two maps over all blocks, or of the map on ends where every start is a block."""
+        """The certificate of the two maps over all blocks, or of the map on ends where every start is a block."""
         if self.longest != longest_window(problem.window, horizon or self.longest):
             raise NotCertifiedError(problem, self.starts, self.ends)
         if self.width == 1 and self.extent == self.longest and self.starts == Identity(1):
@@ -265,7 +265,7 @@ class StepDesign(Design):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """That of the shape over all steps up to the horizon."""
+        """The certificate of the shape over all steps up to the horizon."""
         return self.shape.certificate(self.problem, self.horizon)
 
     def over(self, steps: int) -> StepDesign:
@@ -288,7 +288,7 @@ class StepDesign(Design):
         return self.shape.moment(step, 2)
 
     def fourth_moment_at(self, step: int) -> FloatArray | None:
-        """Their fourth moments."""
+        """Fourth moments of these estimates, None where the map does not know them."""
         try:
             return self.shape.moment(step, 4)
         except ValueError:
@@ -347,8 +347,8 @@ class StepDesign(Design):
 def horizon_of(window: WindowFamily, unit: Unit, horizon: int | None) -> int | None:
     """The horizon that a family's measurement is bounded by in a stream; None where it is the same without one.
 
-    A stream that ends is one without end of which later steps are never seen. So families of short windows, of which a
-    neighbour can change a bounded number, are measured alike with and without a horizon.
+    A stream that ends is one without end whose later steps are never seen. A neighbour changes a bounded number of
+    short windows, so families of these are measured alike with and without a horizon.
     """
     match window:
         case Rolling(length=length) | AnyWindow(max_length=int(length)):

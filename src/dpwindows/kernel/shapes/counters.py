@@ -29,7 +29,7 @@ class CountersDesign(NamedDesign):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """That of the map for every start."""
+        """The certificate of the map for every start."""
         if self._longest != longest_window(self.problem.window, self.problem.steps):
             raise NotCertifiedError(self.problem, self.map)
         bound, proof = certified(self.problem, self.map, self._longest, causal=self.causal)
@@ -64,7 +64,7 @@ class CountersDesign(NamedDesign):
         return self.map.encode(np.concatenate(by_length, axis=1))[self._measured]
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """The map's left inverse for each start."""
+        """The estimates of all windows: the map's left inverse for each start."""
         full = np.zeros(self._measured.shape)
         full[self._measured] = measured
         return self._asked(self.map.decode(full))
@@ -73,7 +73,7 @@ class CountersDesign(NamedDesign):
         return by_length.T[self._exists.T]
 
     def variance(self) -> FloatArray:
-        """The map's, by length."""
+        """Variance of each window's estimate, which depends on its length alone, shape (windows,)."""
         return self._variance
 
     @cached_property
@@ -81,6 +81,6 @@ class CountersDesign(NamedDesign):
         return self._asked(np.repeat(self.map.variance()[:, None], self.problem.steps, axis=1))
 
     def fourth_moment(self) -> FloatArray | None:
-        """The map's, by length."""
+        """Sum of the fourth powers of each estimate's weights, shape (windows,); None where it is not known."""
         moment = self.map.fourth_moment()
         return None if moment is None else self._asked(np.repeat(moment[:, None], self.problem.steps, axis=1))

@@ -56,7 +56,7 @@ class CrossedDesign(Design):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """That of all lines of all blocks."""
+        """The certificate of all lines of all blocks."""
         lines = [CrossedBlock(block.first, found.start_weights, found.end_weights) for block, found in self.blocks]
         bound, proof = certified(self.problem, self.taps, lines)
         return Certificate(bound, proof, moved=self.rows)

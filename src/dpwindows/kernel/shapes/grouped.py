@@ -72,7 +72,7 @@ class CompressedDesign(Design):
         return self.inner.decode(measured)[self.nearest]
 
     def variance(self) -> FloatArray:
-        """That of the inner estimate used."""
+        """Variance of the inner estimate that answers each window, shape (windows,)."""
         return self._variance
 
     @cached_property
@@ -80,12 +80,12 @@ class CompressedDesign(Design):
         return self.inner.variance()[self.nearest]
 
     def fourth_moment(self) -> FloatArray | None:
-        """That of the inner estimate used."""
+        """Fourth moment of the inner estimate that answers each window, shape (windows,); None where not known."""
         moment = self.inner.fourth_moment()
         return None if moment is None else moment[self.nearest]
 
     def bias_bound(self) -> FloatArray:
-        """Steps by which the two ends of each window were moved."""
+        """How many steps the two ends of each window were moved, together."""
         return self._nearest[1]
 
     @property
@@ -138,7 +138,7 @@ class GroupedAnswers:
 
     @property
     def steps(self) -> int:
-        """Number of groups."""
+        """How many groups of steps there are."""
         return -(-self.answers.steps // self.size)
 
     def _last_steps(self, first_group: int, groups: int) -> NDArray[np.int64]:

@@ -23,13 +23,13 @@ class SeriesDesign(NamedDesign):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """That of the map along time."""
+        """The certificate of the map along time."""
         bound, proof = along_time(self.problem, self.map, self.problem.steps)
         return Certificate(bound, proof, moved=self.rows)
 
     @property
     def rows(self) -> int:
-        """Rows of the map."""
+        """How many numbers the map measures."""
         return self.map.rows
 
     def encode(self, answers: Answers, k: int) -> IntArray:
@@ -37,11 +37,11 @@ class SeriesDesign(NamedDesign):
         return self.map.encode(series(self.problem.window, answers, k))
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """The map's left inverse."""
+        """The estimates, shape (windows,): the map's left inverse of what was measured."""
         return self.map.decode(measured)
 
     def variance(self) -> FloatArray:
-        """The map's."""
+        """Variance of each estimate under noise of unit variance, shape (windows,)."""
         return self._variance
 
     @cached_property
@@ -49,7 +49,7 @@ class SeriesDesign(NamedDesign):
         return self.map.variance()
 
     def fourth_moment(self) -> FloatArray | None:
-        """The map's."""
+        """Sum of the fourth powers of each estimate's weights, shape (windows,); None where it is not known."""
         return self.map.fourth_moment()
 
 

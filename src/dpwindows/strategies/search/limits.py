@@ -116,7 +116,7 @@ class Listed:
         return np.asarray((self.rows.T * weights) @ self.rows)
 
     def costs(self, inverse_root: FloatArray) -> FloatArray:
-        """Row by row."""
+        """`g' B g` for every change g, a row each; shape (changes,)."""
         return np.asarray(((self.rows @ inverse_root) * self.rows).sum(axis=1))
 
 
@@ -305,7 +305,7 @@ class Stationary:
     pairs: FloatArray
 
     def moment(self, weights: FloatArray) -> FloatArray:
-        """Toeplitz."""
+        """`sum w g g'` over all shifts, a Toeplitz matrix."""
         return np.asarray(linalg.toeplitz((weights[:, None] * self.pairs).sum(axis=0)))
 
     def costs(self, inverse_root: FloatArray) -> FloatArray:

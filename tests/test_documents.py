@@ -1,0 +1,192 @@
+"""What the pages say is there and works: links, paths, names, and every command and piece of code that is shown."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpwindows.demo import write_flights
+
+ROOT = Path(__file__).parent.parent
+SOURCE = ROOT / "src" / "dpwindows"
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(DOCS.glob("*.md"))]
+HISTORY = ROOT / "CHANGELOG.md"
+
+# Blocks that are shown and not run: the page, how the block begins, and why.
+NOT_RUN = {
+    ("README.md", "make demo"): "sets up an environment; `make demo` and `make test` are what it says",
+    ("README.md", "pip install"): "installs from the checkout",
+    ("README.md", "dpwindows release postgresql:"): "needs a server and a Spark installation of the reader's own",
+    ("CONTRIBUTING.md", "make test"): "these commands run the tests themselves",
+    ("docs/accuracy.md", "python benchmarks/accuracy.py"): "measures for an hour",
+    ("docs/engines.md", "dpwindows release events.parquet"): "leaves options out, as the page says what differs",
+    ("docs/engines.md", "export PGPASSWORD"): "needs a server of the reader's own",
+    ("docs/engines.md", "dpwindows release /lake/visits"): "needs a lake and a cluster of the reader's own",
+    ("docs/engines.md", "dpwindows release app.sqlite"): "leaves options out, as the page says what differs",
+    ("docs/index.md", "event log"): "a picture",
+    ("docs/promise.md", "dpwindows audit"): "docs/audit.md shows the same command, and there it is run",
+    ("docs/scaling.md", "python benchmarks/scale.py"): "measures for hours",
+    ("docs/scaling.md", "SELECT item"): "SQL for the reader's own database",
+    ("docs/simulator.md", "make simulate"): "runs for minutes; tests/simulator runs it",
+    ("docs/streams-in-a-warehouse.md", "recency/step"): "a layout of files",
+    ("docs/streams-in-a-warehouse.md", "base/through"): "a layout of files",
+    ("docs/streams-in-a-warehouse.md", "reading  (N"): "a formula",
+    ("docs/streams.md", "30 0 * * *"): "a line for cron",
+    ("docs/streams.md", "#!/bin/sh"): "closes steps up to today",
+    ("docs/table1.md", "python benchmarks/table1.py"): "measures for hours",
+}
+
+
+@dataclass(frozen=True)
+class Block:
+    """Lines of a page that are shown as they are, with the language that a fence names."""
+
+    page: str
+    language: str
+    text: str
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is not run, None if it is."""
+        begins = self.text.lstrip()
+        found = [why for (page, start), why in NOT_RUN.items() if page == self.page and begins.startswith(start)]
+        return found[0] if found else None
+
+
+def blocks(page: Path) -> Iterator[Block]:
+    name = str(page.relative_to(ROOT))
+    text = page.read_text(encoding="utf-8")
+    shown = re.compile(r"^```(\w*)\n(.*?)^```$|(?<=\n\n)((?:    [^\n]*\n(?:\n(?=    ))?)+)", re.M | re.S)
+    for found in shown.finditer(text):
+        if found[3] is None:
+            yield Block(name, found[1], found[2])
+        else:
+            yield Block(name, "", re.sub("^    ", "", found[3], flags=re.M))
+
+
+ALL = [block for page in PAGES for block in blocks(page)]
+RUN = sorted({block.page for block in ALL if block.reason is None})
+
+
+def test_every_block_that_is_not_run_is_there_and_has_one_reason() -> None:
+    for page, start in NOT_RUN:
+        shown = [block for block in ALL if block.page == page and block.text.lstrip().startswith(start)]
+        assert len(shown) == 1, (page, start)
+    assert {"README.md", "docs/ledger.md", "docs/streams.md"} <= set(RUN)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What the pages take for granted: a year of flights, a day of events, a folder for releases, the command."""
+    write_flights(tmp_path / "flights.parquet")
+    (tmp_path / "events").mkdir()
+    (tmp_path / "releases").mkdir()
+    day = {"user": ["ann", "bob", "ann"], "time": [f"2026-01-01T{hour}:00:00" for hour in ("10", "11", "12")]}
+    pq.write_table(pa.table(day), tmp_path / "events" / "2026-01-01.parquet")
+    command = tmp_path / "bin" / "dpwindows"
+    command.parent.mkdir()
+    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m dpwindows "$@"\n')
+    command.chmod(0o755)
+    return tmp_path
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUN)
+def test_what_a_page_shows_works_from_top_to_bottom(page: str, folder: Path) -> None:
+    for block in (block for block in ALL if block.page == page and block.reason is None):
+        assert block.language in ("", "python"), block
+        if block.language:
+            run(folder, [sys.executable, "-c", block.text])
+            continue
+        prompted = re.findall(r"^\$ (.*)$", block.text, re.M)
+        assert prompted or block.text.startswith("dpwindows "), f"neither run nor declared: {block}"
+        told = run(folder, ["sh", "-e", "-c", "\n".join(prompted) or block.text])
+        if prompted:
+            shown = [line for line in block.text.splitlines() if not line.startswith("$ ")]
+            assert [line for line in shown if line not in told.splitlines()] == []
+
+
+def run(folder: Path, command: list[str]) -> str:
+    """What a command writes to its standard output; it must succeed."""
+    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    ended = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
+    assert ended.returncode == 0, f"{command[-1]}\n{ended.stdout}{ended.stderr}"
+    return ended.stdout
+
+
+@pytest.mark.parametrize("page", [*PAGES, HISTORY], ids=lambda page: page.name)
+def test_every_path_named_exists(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    for target in re.findall(r"\]\(([^)\s]+)\)", text):
+        file, _, anchor = target.partition("#")
+        if "://" in file:
+            continue
+        linked = page.parent / file if file else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+    if page == HISTORY:
+        return
+    for path in re.findall(r"`([\w./-]+\.(?:py|toml|c))(?:::\w+)?`", text):
+        homes = (ROOT, SOURCE, ROOT / "tests", page.parent)
+        there = any((home / path).exists() for home in homes)
+        by_name = "/" not in path and any(any((ROOT / top).rglob(path)) for top in ("src", "tests", "benchmarks"))
+        assert there or by_name, path
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, made as code hosts make them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_make_target_named_exists(page: Path) -> None:
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M))
+    named = set(re.findall(r"(?:^    |`)make ([a-z]+)", page.read_text(encoding="utf-8"), re.M))
+    assert named <= targets
+
+
+def dotted() -> dict[str, Path]:
+    """Every dotted name of the package in backticks, in the pages, the source, the tests and the benchmarks."""
+    code = [path for top in ("src", "tests", "benchmarks") for path in sorted((ROOT / top).rglob("*.py"))]
+    return {
+        name: path
+        for path in [*PAGES, *code]
+        for name in re.findall(r"`(dpwindows(?:\.\w+)+)", path.read_text(encoding="utf-8"))
+    }
+
+
+@pytest.mark.parametrize("name", sorted(dotted()))
+def test_every_dotted_name_leads_somewhere(name: str) -> None:
+    parts = name.split(".")
+    for split in range(len(parts), 0, -1):
+        try:
+            found = import_module(".".join(parts[:split]))
+        except ModuleNotFoundError:
+            continue
+        for attribute in parts[split:]:
+            found = getattr(found, attribute)
+        return
+    raise AssertionError(f"there is no {name}, which {dotted()[name]} names")
+
+
+def test_every_line_of_the_changelog_fits() -> None:
+    text = HISTORY.read_text(encoding="utf-8")
+    assert [line for line in text.splitlines() if len(line) > 120] == []
+    for version in re.split(r"^## ", text, flags=re.M)[1:]:
+        headings = re.findall(r"^### (\w+)$", version, re.M)
+        assert headings == [one for one in ("Added", "Changed", "Fixed", "Security") if one in headings]
+        entries = re.split(r"^- ", version, flags=re.M)[1:]
+        assert len(set(entries)) == len(entries)

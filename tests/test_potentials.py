@@ -173,6 +173,15 @@ def test_values_that_might_wrap_are_refused() -> None:
             Check(wild).earlier(np.full(4, HIGHEST))
 
 
+def test_a_table_of_rounded_numbers_is_refused() -> None:
+    """Compared as floating-point numbers, 2^59 + 1 is no more than 2^59."""
+    charge = (1 << 59) + 1
+    automaton = Drawn(1, np.zeros((1, 1, 2), dtype=np.intp), np.full((1, 1, 2), charge), np.zeros(2, dtype=np.int64))
+    for table in (np.full(2, float(1 << 59)), np.full(1, charge), np.full((2, 1), charge)):
+        with pytest.raises(ValueError, match="one 64-bit integer for every state"):
+            Check(automaton).earlier(table)
+
+
 def test_a_table_that_stops_early_is_refused() -> None:
     check, _ = after_a_cycle(Drawn.of(0), 4)
     with pytest.raises(ValueError, match="2 places before the first"):

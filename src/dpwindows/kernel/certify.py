@@ -95,6 +95,7 @@ def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | 
     Raises:
         NotCertifiedError: no proof covers it.
     """
+    _require_positive(problem, measured)
     match measured:
         case Filter(taps=taps) | CausalFilter(taps=taps) if problem.law == GAUSSIAN:
             return _filter(problem, taps, steps)
@@ -105,6 +106,27 @@ def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | 
     if isinstance(problem.window, Cumulative):
         return _counter(problem, measured, steps)
     raise NotCertifiedError(problem, measured)
+
+
+def _require_positive(problem: Problem, *maps: IntegerMap | CausalMap) -> None:
+    """Refuse maps whose weights are not all positive: bounds that add weights up would take one off another.
+
+    Taps of filters and rows of counters may have any sign; their bounds take them as they are.
+    """
+    for measured in maps:
+        match measured:
+            case Identity(unit=unit) | CausalIdentity(unit=unit):
+                sizes: tuple[int, ...] = (unit,)
+            case AnchoredDifferences() | CausalAnchors():
+                sizes = (measured.every, measured.step_weight, measured.anchor_weight)
+            case CausalTree(weights=weights, branching=branching):
+                sizes = (branching - 1, *weights)
+            case Tree(branching=branching):
+                sizes = (branching - 1,)
+            case _:
+                continue
+        if min(sizes) < 1:
+            raise NotCertifiedError(problem, measured)
 
 
 def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple[int, str]:
@@ -170,6 +192,8 @@ def differences(problem: Problem, measured: AnchoredDifferences | CausalAnchors,
 def _counter(problem: Problem, measured: IntegerMap | CausalMap, steps: int | None) -> tuple[int, str]:
     """Cumulative counts through sums of increments."""
     present = isinstance(problem.unit, ItemAddRemove)
+    if not _as_long(measured, steps):
+        raise NotCertifiedError(problem, measured)
     ends, thresholds = 1 if present else 2, problem.thresholds
     match measured:
         case Tree() | TentTree() if problem.law == LAPLACE:
@@ -194,6 +218,16 @@ def _counter(problem: Problem, measured: IntegerMap | CausalMap, steps: int | No
         case CausalCounter(rows=LogarithmicRows() as rows) if problem.law == GAUSSIAN:
             return cumulative_unlimited_l2(rows, ends, thresholds), name_of(cumulative_unlimited_l2)
     raise NotCertifiedError(problem, measured)
+
+
+def _as_long(measured: IntegerMap | CausalMap, steps: int | None) -> bool:
+    """Whether a counter that lists its weights has some for every step: where it runs out of them there is no bound."""
+    match measured:
+        case WeightedCounter(weights=weights):
+            return steps == len(weights)
+        case CausalCounter(rows=ListedRows() | WeightedRows() as rows):
+            return steps is not None and steps <= rows.longest
+    return True
 
 
 def moved_along_time(problem: Problem, measured: CausalMap, steps: int | None) -> int:
@@ -283,8 +317,9 @@ def blocks(
         NotCertifiedError: no proof covers it, or the maps of different blocks are not cut from one.
     """
     maps = [one for pair in axes for one in pair]
+    _require_positive(problem, *maps)
     if isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel):
-        if problem.law == GAUSSIAN and (taps := _common_taps(maps)) is not None:
+        if problem.law == GAUSSIAN and (taps := _common_taps(axes, extent)) is not None:
             bound = rectangles.any_tensor_event_l2
             return bound(taps, width, extent, problem.thresholds), name_of(bound)
         totals = [(_column_total(starts), _column_total(ends)) for starts, ends in axes]
@@ -296,12 +331,24 @@ def blocks(
     raise NotCertifiedError(problem, *axes[0])
 
 
-def _common_taps(maps: Sequence[IntegerMap | CausalMap]) -> tuple[int, ...] | None:
-    """The taps of the longest of some filters if each of the others is cut from it and they contract, else None."""
-    found = [one.taps for one in maps if isinstance(one, (Filter, CausalFilter))]
-    longest = max(found, key=len, default=())
-    pieces = len(found) == len(maps) and all(longest[: len(taps)] == taps for taps in found)
-    return longest if pieces and sensitivity.has_contracting_signs(longest) else None
+def _common_taps(axes: Sequence[tuple[IntegerMap, IntegerMap | CausalMap]], extent: int) -> tuple[int, ...] | None:
+    """The taps of the longest of some filters if all others do the same on their axis and they contract, else None.
+
+    A filter does the same as a longer one if it has all the taps that its axis is long enough for. One that is cut
+    shorter is another filter, whose intervals may cost more: what the missing taps take off is missing.
+    """
+    found: list[tuple[tuple[int, ...], int]] = []
+    for one in (one for pair in axes for one in pair):
+        match one:
+            case Filter(taps=taps, length=places):
+                found.append((taps, places))
+            case CausalFilter(taps=taps):
+                found.append((taps, extent))
+            case _:
+                return None
+    longest = max((taps for taps, _ in found), key=len)
+    alike = all(taps == longest[: len(taps)] and len(taps) >= min(len(longest), places) for taps, places in found)
+    return longest if alike and sensitivity.has_contracting_signs(longest) else None
 
 
 def _column_total(measured: IntegerMap | CausalMap) -> int:
@@ -321,6 +368,7 @@ def counters(problem: Problem, measured: IntegerMap, longest: int, *, causal: bo
     continued by their last value.
     """
     steps, thresholds, unit, item = problem.steps, problem.thresholds, problem.unit, _is_item(problem)
+    _require_positive(problem, measured)
     match measured:
         case Identity(unit=fine) if causal:
             return direct(problem, fine, steps)
@@ -345,6 +393,7 @@ def start_counters(problem: Problem, measured: CausalMap, longest: int, horizon:
     Raises:
         NotCertifiedError: no proof covers it.
     """
+    _require_positive(problem, measured)
     if isinstance(measured, CausalIdentity):
         bound, proof = direct(problem, measured.unit, horizon)
         event = isinstance(problem.unit, EventLevel)

@@ -17,7 +17,7 @@ afterwards is post-processing and free.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -36,7 +36,7 @@ from dpwindows.kernel.paper.shapes import (
     TreeForEveryStart,
 )
 from dpwindows.kernel.shapes.blocks import BlocksDesign
-from dpwindows.kernel.shapes.causal import StepDesign
+from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
@@ -50,6 +50,7 @@ _SHAPES = (
     *(SeriesDesign, BlocksDesign, CountersDesign, CrossedDesign, CompressedDesign, StepDesign),
     *(CumulativeTree, TreeForEveryStart, FixedWindowTrees, TimeWindowTrees, CompressedTrees),
 )
+_STEP_SHAPES = (SeriesShape, BlocksShape)
 # Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.
 _EXACT = 1 << 60
 _RELEASED = 1 << 61
@@ -152,14 +153,22 @@ def measure_step(
 
 def _require_paid(measurements: Sequence[Measurement], budget: Budget) -> None:
     """Prove the cost of measurements within a budget, before anything is drawn."""
-    unknown = {
-        type(measurement.design).__name__ for measurement in measurements if type(measurement.design) not in _SHAPES
-    }
+    unknown = {name for measurement in measurements for name in _unknown(measurement.design)}
     if unknown:
         raise ValueError(f"the kernel measures its own shapes only, not {', '.join(sorted(unknown))}")
     if any(measurement.law != measurement.design.problem.law for measurement in measurements):
         raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
     certify(budget, [measurement.cost for measurement in measurements])
+
+
+def _unknown(design: Design) -> Iterator[str]:
+    """What in a design answers for itself and is not the kernel's: it might state any bound it likes."""
+    if type(design) not in _SHAPES:
+        yield type(design).__name__
+    elif isinstance(design, StepDesign) and type(design.shape) not in _STEP_SHAPES:
+        yield type(design.shape).__name__
+    elif isinstance(design, CompressedDesign):
+        yield from _unknown(design.inner)
 
 
 def _encode(design: Design, answers: Answers) -> dict[int, NDArray[Any]]:

@@ -19,6 +19,7 @@ wraps.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Protocol
@@ -82,6 +83,8 @@ class Check:
     def earlier(self, values: Table) -> None:
         """Check the values one place earlier."""
         kept = np.array(values)
+        if kept.dtype != np.int64 or kept.shape != self._values.shape:
+            raise ValueError("a table holds one 64-bit integer for every state")
         for moves in self._automaton.moves(self._place):
             if int(moves.charges.min()) < 4 * NEVER or int(moves.charges.max()) > HIGHEST:
                 raise ValueError("a charge is so large that a sum might wrap")
@@ -103,6 +106,7 @@ class Check:
         QED.
         """
         cycle = self._marked_at - self._place
+        times, rise = operator.index(times), operator.index(rise)
         if times < 1 or cycle < 1 or self._place < cycle * times or not 0 <= rise * times <= HIGHEST:
             raise ValueError("a cycle must hold places, be repeated within them, and neither fall nor rise too far")
         if not (self._values <= self._marked + rise).all():

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.windows import Answers, longest_window
-from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import blocks as certified
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
 from dpwindows.kernel.shapes.design import NamedDesign
@@ -55,6 +55,8 @@ class BlocksDesign(NamedDesign):
     def certificate(self) -> Certificate:
         """The certificate of the two maps over all blocks."""
         axes = [(starts, ends) for _, starts, ends in self._blocks]
+        if any((starts.length, ends.length) != (block.starts, block.ends) for block, starts, ends in self._blocks):
+            raise NotCertifiedError(self.problem, *axes[0])
         extent = min(self.width + longest_window(self.problem.window, self.problem.steps) - 1, self.problem.steps)
         bound, proof = certified(self.problem, axes, min(self.width, self.problem.steps), extent, len(axes))
         return Certificate(bound, proof, moved=self.rows)

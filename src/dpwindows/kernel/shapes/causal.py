@@ -230,6 +230,8 @@ class BlocksShape:
             raise NotCertifiedError(problem, self.starts, self.ends)
         if self.width == 1 and self.extent == self.longest and self.starts == Identity(1):
             return Certificate(*start_counters(problem, self.ends, self.longest, horizon))
+        if self.starts.length != self.width:
+            raise NotCertifiedError(problem, self.starts, self.ends)
         bound, proof = certified_blocks(problem, [(self.starts, self.ends)], self.width, self.extent)
         met = -(-self.extent // self.width)
         return Certificate(bound, proof, met * self.extent * self.starts.rows)

@@ -158,7 +158,7 @@ _PUBLISH_AND_DIE = """
 import os, sys
 from pathlib import Path
 import dpwindows as dw
-from dpwindows.continual.stream import Stream
+from dpwindows.stream.stream import Stream
 from tests.streams import STEP, table_of
 stream = Stream.open(sys.argv[1], settings=dw.EngineSettings(threads=1, progress=False))
 stream.advance(table_of([("a", 2, 2)]), 2 * STEP).save(sys.argv[2])

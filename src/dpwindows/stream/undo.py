@@ -15,8 +15,8 @@ the state, if the checkpoint did not get as far as its header.
 the headers are those that were kept, then no header was written since, the state is what it was before the checkpoint,
 and the log, which is removed after the header is synced, is still there. If they are others, a new header was
 written; all that it leads to was synced before, and what was kept is of no use. Either way it does not matter how
-often, or how far, blocks are put back: what was kept stays until that is on disk. A file that is not whole was never relied
-upon, since it gets its name after its content is on disk, and nothing is overwritten before.
+often, or how far, blocks are put back: what was kept stays until that is on disk. A file that is not whole was never
+relied upon, since it gets its name after its content is on disk, and nothing is overwritten before.
 
 *What it costs.* The blocks of metadata, and not the file: one for a new state, and about one more for each 100 MB.
 """

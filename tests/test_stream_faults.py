@@ -289,7 +289,7 @@ def test_a_state_can_be_read_by_the_oldest_engine_we_allow(tmp_path: Path) -> No
 
 _HOLD = """
 import sys
-from dpwindows.continual.stream import Stream
+from dpwindows.stream.stream import Stream
 with Stream.open(sys.argv[1]):
     print("open", flush=True)
     sys.stdin.readline()

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dpwindows import durable
 from dpwindows.ledger.ledger import Ledger
-from dpwindows.stream import creating, gate, records, state_file, undo
+from dpwindows.stream import creating, gate, records, state_file
 from dpwindows.stream.gate import Gate
 from dpwindows.stream.state_file import StateFile
 from tests.simulator import shim
@@ -95,11 +95,6 @@ def _ungated_show() -> None:
     _replace(Gate, "clear", never_refuse)
 
 
-def _no_undo() -> None:
-    """What a checkpoint overwrites is not kept."""
-    _replace(undo, "keep", lambda path, handle, blocks, block_bytes: None)
-
-
 def _unstored_release() -> None:
     """A release is handed out that the ledger does not keep."""
 
@@ -130,7 +125,6 @@ PLANTED: dict[str, Callable[[], None]] = {
     "ledger-before-state": _ledger_before_state,
     "no-mark": _no_mark,
     "ungated-show": _ungated_show,
-    "no-undo": _no_undo,
     "unstored-release": _unstored_release,
     "lazy-ledger": _lazy_ledger,
 }

@@ -19,7 +19,6 @@ from typing import NamedTuple
 from tests.simulator.shim import Op, Record
 
 SECTOR, PAGE = 512, 4096
-_BLOCK = 1 << 18
 
 
 class Change(NamedTuple):
@@ -40,8 +39,6 @@ class Inode:
     unsynced: list[Change] = field(default_factory=list)
     # Pages of a sync that failed: clean for the system, and not on the disk.
     forgotten: set[int] = field(default_factory=set)
-    # Whether a power failure left part of a large block that was written over an old one.
-    torn: bool = False
 
     @classmethod
     def of(cls, content: bytes, mode: int) -> Inode:
@@ -73,7 +70,6 @@ class Inode:
         if self.unsynced:
             content = bytearray(self.safe)
             kept = _survivors(self.unsynced, dice)
-            self.torn |= any(_is_torn(change, kept, len(self.safe)) for change in self.unsynced)
             for change in kept:
                 _apply(content, change)
             self.safe = bytes(content)
@@ -271,14 +267,6 @@ def _survivors(changes: list[Change], dice: random.Random) -> list[Change]:
     if how == "torn":
         return kept + pieces[: dice.randint(0, len(pieces))]
     return [piece for piece in pieces if dice.random() < share]
-
-
-def _is_torn(change: Change, kept: list[Change], safe: int) -> bool:
-    """Whether a block of the engine's, in place of one that was safe, is there in part or without its neighbours."""
-    if len(change.data) < _BLOCK or change.offset >= safe or change in kept:
-        return False
-    end = change.offset + len(change.data)
-    return any(change.offset <= piece.offset < end and piece.data for piece in kept)
 
 
 def _cut(change: Change, grain: int) -> list[Change]:

@@ -112,7 +112,6 @@ class Simulator:
                 told += self._run(processes, must_work)
             case PowerFailure():
                 self.disk.lose_power(self._dice)
-                self.witness.torn_blocks |= any(inode.torn for inode in self.disk.seen.values())
                 told += [f"    left: {self._files()}"]
             case Backup():
                 self._backup = self.disk.snapshot()

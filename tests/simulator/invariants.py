@@ -49,8 +49,6 @@ class Witness:
         may_spend: how many commands may have made an entry of the ledger.
         failed_syncs: how many syncs failed. The system reports such a loss once and forgets it, so that from there on
             only refusals can be asked for.
-        torn_blocks: whether a power failure tore a large block that was written in place. DuckDB does so with blocks
-            of metadata and cannot read such a file again; what was published is then refused, and never drawn anew.
     """
 
     scratch: Path
@@ -67,7 +65,6 @@ class Witness:
     earlier: set[str] = field(default_factory=set)
     may_spend: int = 0
     failed_syncs: int = 0
-    torn_blocks: bool = False
     endings: Counter[str] = field(default_factory=Counter)
 
     def violated(self, what: str) -> None:
@@ -112,9 +109,7 @@ class Witness:
         if self.failed_syncs:
             return
         for what, ending, message in endings:
-            if self.torn_blocks and "damaged or cut short" in message:
-                self.endings["lost with a torn block"] += 1
-            elif ending == "engine" or (ending == "input" and not any(reason in message for reason in _REASONS)):
+            if ending == "engine" or (ending == "input" and not any(reason in message for reason in _REASONS)):
                 self.violated(f"after everything works again, {what} fails: {message[-250:]}")
 
     def _end(self, verb: Verb, ending: str, message: str) -> None:

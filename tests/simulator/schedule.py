@@ -237,6 +237,25 @@ def _stream(maker: _Maker) -> _Made:
     return before, events
 
 
+def _checkpoint(maker: _Maker) -> _Made:
+    """A process is killed while a step is folded into the state, and the power fails on what it wrote."""
+    step = maker.dice.choice((1, 2, 3))
+    before = [Verb("create"), *(Verb("advance", step=number) for number in range(1, step + 1))]
+    events: list[Event] = []
+    for _ in range(maker.dice.choice((1, 2, 3))):
+        step = min(HORIZON, step + 1)
+        # The first syncs of a call are those of opening and committing, the last those of the ledger and the mark.
+        fault = Fault(Action.KILL_BEFORE, Class.SYNCS, maker.dice.choice((6, 7, 7, 8, 8, 9)))
+        if maker.chance(0.2):
+            fault = Fault(Action.KILL_SHORT, Class.DATA, maker.dice.randint(10, 25), share=maker.dice.randint(1, 99))
+        events += [Run((replace(maker.process(maker.advance(step), faulty=0.0), fault=fault),)), PowerFailure()]
+        if maker.chance(0.4):
+            # Killed, or short of power, while it is mended.
+            events += [maker.run(Verb("show"), faulty=1.0), *maker.power(0.7)]
+    events += maker.settled(maker.advance(step), Verb("show"))
+    return before, events
+
+
 def _create(maker: _Maker) -> _Made:
     """Ledgers and streams that are made while processes die."""
     ledger = maker.chance(0.7)
@@ -354,6 +373,7 @@ def _copies(maker: _Maker) -> _Made:
 
 _FAMILIES: dict[str, tuple[int, Callable[[_Maker], _Made]]] = {
     "stream": (40, _stream),
+    "checkpoint": (10, _checkpoint),
     "create": (12, _create),
     "release": (16, _release),
     "two": (14, _two),

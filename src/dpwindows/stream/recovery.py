@@ -20,6 +20,7 @@ from dpwindows.stream.creating import draft_path
 from dpwindows.stream.gate import covers
 from dpwindows.stream.mark import read_mark
 from dpwindows.stream.state_file import StateFile, TornLogError, logs_left, set_aside
+from dpwindows.stream.undo import take_back, undo_path
 
 
 def open_state(path: Path, *, read_only: bool = False, settings: EngineSettings | None = None) -> StateFile:
@@ -34,12 +35,27 @@ def open_state(path: Path, *, read_only: bool = False, settings: EngineSettings 
         InputError: there is no such file, it is no DuckDB database, or others may write it.
         EngineError: it is in use, damaged or cannot be read or written.
     """
+    _take_back(path)
     if logs_left(path):
         _fold_in_log(path, settings)
     state = StateFile(path, read_only=read_only, settings=settings)
     if not read_only:
         _forget_draft(path)
     return state
+
+
+def _take_back(path: Path) -> None:
+    """Undo a folding-in of the log that was cut short, before anything reads the file."""
+    if not undo_path(path).exists():
+        return
+    try:
+        with set_aside(path):
+            take_back(path)
+    except OSError as error:
+        raise EngineError(
+            f"the state {path} cannot be mended after a crash: {error.strerror or error}. Nothing that was published "
+            "is lost: mend that, and run the same again"
+        ) from None
 
 
 def _fold_in_log(path: Path, settings: EngineSettings | None) -> None:

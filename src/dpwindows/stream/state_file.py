@@ -8,6 +8,7 @@
   Whatever happens before leaves the state as it was.
 - *Settled*: when `settle` returns, everything is in the file itself, and on disk. The engine drops the end of a log
   that was cut, without a word; after `settle` there is no log whose loss could matter.
+- *Never half folded*: what the engine overwrites while it folds the log in is kept beside the file meanwhile (`undo`).
 - *One at a time*: the engine locks the file; another process, or this one again, is told so.
 
 DuckDB keeps a checksum of every block and of every record of its log; the format is that of version 1.4 and later.
@@ -31,6 +32,7 @@ from dpwindows.count.engines.dialect import quote_text
 from dpwindows.count.events import EngineSettings
 from dpwindows.durable import require_private, sync_file, sync_folder
 from dpwindows.errors import EngineError, InputError
+from dpwindows.stream import undo
 
 STORAGE = "v1.4.0"
 _SCHEMA = "dpwindows_state"
@@ -165,7 +167,7 @@ class StateFile:
         if logs_left(self.path):
             with self.guarded() as connection:
                 if not self.read_only:
-                    connection.execute("CHECKPOINT")
+                    self._checkpoint(connection)
         if logs_left(self.path):
             self._failed = True
             raise TornLogError(f"the log beside the state {self.path} could not be folded into it: {_BACKUP}")
@@ -191,13 +193,26 @@ class StateFile:
     def _shorten_log(self, connection: duckdb.DuckDBPyConnection) -> None:
         log = log_of(self.path)
         if log.exists() and log.stat().st_size > _LONGEST_LOG:
-            connection.execute("CHECKPOINT")
+            self._checkpoint(connection)
+
+    def _checkpoint(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Fold the log into the file, so that a file whose folding was cut short can be had back (`undo`)."""
+        found = connection.execute(f"SELECT block_id FROM pragma_metadata_info('{_SCHEMA}')").fetchall()
+        sizes = "SELECT block_size FROM pragma_database_size() WHERE database_name = ?"
+        (block_bytes,) = connection.execute(sizes, [_SCHEMA]).fetchall()[0]
+        try:
+            undo.keep(self.path, self._handle, [block for (block,) in found], block_bytes)
+        except EngineError:
+            self._failed = True
+            raise
+        connection.execute("CHECKPOINT")
+        undo.forget(self.path)
 
     def close(self) -> None:
         """Fold the log into the file and let it go. A failure here loses nothing: the log stays."""
-        with suppress(duckdb.Error, OSError):
-            if not (self._failed or self.read_only):
-                self._connection.execute("CHECKPOINT")
+        with suppress(duckdb.Error, OSError, EngineError):
+            if not (self._failed or self.read_only) and logs_left(self.path):
+                self._checkpoint(self._connection)
         with suppress(duckdb.Error, OSError):
             self._connection.close()
         self._failed = True
@@ -260,10 +275,11 @@ def attached(
         config["threads"] = settings.threads
     try:
         connection = duckdb.connect(":memory:", config=config)
+        # Commits write to the log only; it is folded in where we say so, and never by the engine when it is let go.
+        connection.execute("SET wal_autocheckpoint = '1TB'")
+        connection.execute("PRAGMA disable_checkpoint_on_shutdown")
         connection.execute(f"ATTACH {quote_text(str(path))} AS {_SCHEMA} (TYPE duckdb, {mode})")
         connection.execute(f"USE {_SCHEMA}")
-        # Commits write to the log only; it is folded in where we say so.
-        connection.execute("SET wal_autocheckpoint = '1TB'")
         connection.execute("SET enable_progress_bar = false")
     except duckdb.Error as error:
         scratch.cleanup()

@@ -24,7 +24,7 @@ from dpwindows.kernel.maps.endless_counter import LogarithmicRows, cumulative_un
 from dpwindows.kernel.maps.integer_maps import Filter, Identity, Tree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, Shape, StepAnswers, StepDesign
-from dpwindows.strategies.causal import causal_candidates
+from dpwindows.strategies import stream_candidates
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.single_item import TableAnswers, random_square
 from tests.test_sensitivity import Looseness, kind, matrix_of, truth
@@ -137,7 +137,7 @@ def stream_designs(
     found = []
     for law in (GAUSSIAN, LAPLACE):
         problem = Problem(window, horizon or 64, thresholds, unit, law, noise_per_unit=1.0, bits=16)
-        found += causal_candidates(problem, horizon)
+        found += stream_candidates(problem, horizon)
     return found
 
 
@@ -230,5 +230,5 @@ def test_the_error_of_an_unlimited_stream_grows_like_a_power_of_the_logarithm() 
 def test_what_no_bound_covers_for_ever_needs_a_horizon(window: WindowFamily, unit: Unit) -> None:
     problem = Problem(window, 100, (1,), unit, GAUSSIAN, 1.0)
     with pytest.raises(InputError, match="--horizon"):
-        causal_candidates(problem, None)
-    assert causal_candidates(problem, 100)
+        stream_candidates(problem, None)
+    assert stream_candidates(problem, 100)

@@ -223,7 +223,9 @@ def test_a_stream_plan_is_not_run_as_a_batch_release() -> None:
 
 
 def test_a_strategy_that_is_not_causal_is_refused_with_those_that_are() -> None:
-    with pytest.raises(dw.InputError, match=r"'tensor-filter' does not serve cumulative .* or one of"):
+    with pytest.raises(
+        dw.InputError, match=r"'tensor-filter' does not apply to cumulative .* in a stream .* or one of"
+    ):
         StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX, strategy="tensor-filter")
 
 

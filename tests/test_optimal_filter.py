@@ -16,7 +16,7 @@ from dpwindows.kernel.maps.integer_maps import Filter, FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import STRATEGIES, dense_counter, optimal_filter
+from dpwindows.strategies import BATCH, dense_counter, optimal_filter
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.descent import minimise
 from dpwindows.strategies.search.limits import limit
@@ -99,7 +99,7 @@ SMALL = [
 def test_no_gaussian_strategy_is_below_the_limit(
     window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, steps: int
 ) -> None:
-    for strategy in STRATEGIES.values():
+    for strategy in BATCH.values():
         design = strategy(problem(window, *thresholds, unit=unit, steps=steps))
         if design is None:
             continue

@@ -30,7 +30,7 @@ from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import grouped_unit
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import STRATEGIES, candidates, compressed, paper
+from dpwindows.strategies import BATCH, candidates, compressed, paper
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.single_item import Ints, all_logs, differences
 from tests.test_sensitivity import (
@@ -124,7 +124,7 @@ def test_every_strategy_in_every_cell(steps: int, thresholds: tuple[int, ...], m
     for window, span in itertools.product(FAMILIES, range(1, steps + 1)):
         unit = ItemPerPeriod(span)
         pieces = tuple(differences(all_logs(steps, most), window, thresholds, unit))
-        for law, (name, strategy) in itertools.product((GAUSSIAN, LAPLACE), STRATEGIES.items()):
+        for law, (name, strategy) in itertools.product((GAUSSIAN, LAPLACE), BATCH.items()):
             design = strategy(Problem(window, steps, thresholds, unit, law, noise_per_unit=1.0))
             if design is not None:
                 served.add((name, kind(window)))

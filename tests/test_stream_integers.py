@@ -15,15 +15,14 @@ from typing import Any
 import pytest
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.stream_plan import StreamPlan
-from dpwindows.strategies import candidates
-from dpwindows.strategies.causal import causal_candidates
+from dpwindows.strategies import candidates, stream_candidates
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.saved_mechanism import Arrays, stored
 
@@ -38,7 +37,7 @@ def problems() -> Iterator[tuple[str, Problem, int | None]]:
     """Every window, unit and law with a name, with a horizon and, where it can be, without."""
     kinds = itertools.product(WINDOWS, UNITS, (GAUSSIAN, LAPLACE), ((1,), (1, 3)), (STEPS, None))
     for window, unit, law, thresholds, horizon in kinds:
-        criterion = "max" if thresholds == (1, 3) else "rms"
+        criterion: Criterion = "max" if thresholds == (1, 3) else "rms"
         problem = Problem(window, horizon or 48, thresholds, unit, law, 1.0, criterion, bits=16)
         yield f"{window}, {unit.name}, {law}, {thresholds}, {horizon}", problem, horizon
 
@@ -51,7 +50,7 @@ def of_stream(problem: Problem, horizon: int | None) -> list[Any]:
     """Every causal design of a problem, best first; nothing where it needs a horizon."""
     found: list[Any] = []
     try:
-        designs = causal_candidates(problem, horizon)
+        designs = stream_candidates(problem, horizon)
     except InputError:
         return found
     for design in designs:
@@ -68,7 +67,7 @@ def of_batch(problem: Problem) -> list[Any]:
 
 def of_plans() -> Iterator[tuple[str, Any]]:
     """Whole plans of streams and of releases: scales, forecasts and what a stream stores."""
-    asked = [Cumulative().at_least(1, 2), Rolling(7).exactly(1), AnyWindow(4)]
+    asked: list[Query | WindowFamily] = [Cumulative().at_least(1, 2), Rolling(7).exactly(1), AnyWindow(4)]
     for budget, unit in itertools.product(BUDGETS, UNITS):
         batch = Plan(asked, timeline=Timeline.of_steps(STEPS), unit=unit, budget=budget)
         yield f"release, {unit.name}, {budget}", [_forecast(batch)]

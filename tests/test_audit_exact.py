@@ -42,7 +42,8 @@ from dpwindows.audit.search import search
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law, laws_for, scales, unit_scale
-from dpwindows.kernel.maps.integer_maps import FloatArray, Identity, IntArray
+from dpwindows.kernel.maps.filters import Identity
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design, PrescribedScale

@@ -18,10 +18,12 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.maps.causal import CausalAnchors, CausalFilter, CausalIdentity, CausalMap
-from dpwindows.kernel.maps.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, WeightedRows
+from dpwindows.kernel.maps.differences import CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows, cumulative_unlimited_l2
-from dpwindows.kernel.maps.integer_maps import Filter, Identity, Tree
+from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap
+from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, Shape, StepAnswers, StepDesign
 from dpwindows.strategies import stream_candidates

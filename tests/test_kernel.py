@@ -37,7 +37,7 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, scales
 from dpwindows.kernel.certify import Certificate
-from dpwindows.kernel.maps.integer_maps import Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design

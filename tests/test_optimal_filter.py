@@ -11,8 +11,9 @@ from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, unit_scale
 from dpwindows.kernel.bounds.sensitivity import autocorrelation
-from dpwindows.kernel.maps.dense import TriangularCounter
-from dpwindows.kernel.maps.integer_maps import Filter, FloatArray
+from dpwindows.kernel.maps.counters import TriangularCounter
+from dpwindows.kernel.maps.filters import Filter
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign

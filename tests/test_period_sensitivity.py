@@ -22,7 +22,8 @@ from dpwindows.kernel.bounds.staircases import (
     crossed_counters_period_l1,
     crossed_counters_period_l2,
 )
-from dpwindows.kernel.maps.integer_maps import AnchoredDifferences, Filter
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.counters import CountersDesign

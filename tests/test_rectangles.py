@@ -22,7 +22,7 @@ from dpwindows.kernel.bounds.rectangles import (
     root_of_product,
 )
 from dpwindows.kernel.bounds.sensitivity import interval_norms
-from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.strategies import BATCH

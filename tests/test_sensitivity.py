@@ -21,8 +21,11 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds import period_sensitivity, rectangles, sensitivity
-from dpwindows.kernel.maps.integer_maps import AnchoredDifferences, Filter, Identity, Tree, WeightedCounter
+from dpwindows.kernel.maps.counters import WeightedCounter
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import Tree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.counters import CountersDesign

@@ -14,8 +14,7 @@ from scipy import optimize
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.certify import differences
-from dpwindows.kernel.maps.causal import CausalAnchors
-from dpwindows.kernel.maps.integer_maps import AnchoredDifferences
+from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
 from dpwindows.kernel.shapes.design import Design

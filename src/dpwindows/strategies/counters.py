@@ -14,8 +14,8 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.causal import CausalFilter, CausalMap
-from dpwindows.kernel.maps.integer_maps import Filter, Identity
+from dpwindows.kernel.maps.filters import CausalFilter, Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign

@@ -19,7 +19,7 @@ import numpy as np
 from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Cumulative
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.dense import TriangularCounter
+from dpwindows.kernel.maps.counters import TriangularCounter
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.causal import StepDesign

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.causal import CausalIdentity
-from dpwindows.kernel.maps.integer_maps import Identity
+from dpwindows.kernel.maps.filters import CausalIdentity, Identity
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from dpwindows.ask.queries import Cumulative
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.causal_counters import CausalCounter
+from dpwindows.kernel.maps.counters import CausalCounter
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign

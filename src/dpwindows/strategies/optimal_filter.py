@@ -20,7 +20,8 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN
 from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.bounds.sensitivity import most_runs
-from dpwindows.kernel.maps.integer_maps import Filter, FloatArray
+from dpwindows.kernel.maps.filters import Filter
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design

@@ -15,7 +15,7 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds import period_sensitivity, sensitivity
-from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design

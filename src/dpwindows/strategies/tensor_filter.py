@@ -17,8 +17,7 @@ from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.causal import CausalFilter
-from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.maps.filters import CausalFilter, Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign

@@ -19,8 +19,9 @@ from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import LAPLACE
-from dpwindows.kernel.maps.integer_maps import FloatArray, Tree
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import Tree
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign

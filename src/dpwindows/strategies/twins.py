@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpwindows.ask.queries import Cumulative, Rolling
-from dpwindows.kernel.maps.causal import CausalFilter, CausalIdentity, CausalMap
-from dpwindows.kernel.maps.causal_counters import CausalCounter, ListedRows
-from dpwindows.kernel.maps.dense import TriangularCounter
-from dpwindows.kernel.maps.integer_maps import Filter, Identity, IntegerMap
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
+from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
 from dpwindows.kernel.shapes.series import SeriesDesign

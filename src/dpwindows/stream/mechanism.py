@@ -17,8 +17,7 @@ import pyarrow as pa
 from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, parse_window
 from dpwindows.kernel.accounting import certify
-from dpwindows.kernel.maps.causal import Memory
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
 from dpwindows.kernel.measure import Measurement, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepAnswers, StepDesign, horizon_of

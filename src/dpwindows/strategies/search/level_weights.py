@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import optimize
 
-from dpwindows.kernel.maps.causal_counters import CausalTree
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.maps.trees import CausalTree
 
 # Integer weights are this fine.
 _WEIGHT = 1000

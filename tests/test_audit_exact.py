@@ -42,12 +42,13 @@ from dpwindows.audit.search import search
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law, laws_for, scales, unit_scale
-from dpwindows.kernel.maps.integer_maps import FloatArray, Identity, IntArray
+from dpwindows.kernel.maps.filters import Identity
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import REFERENCES, STRATEGIES, candidates, compressed
+from dpwindows.strategies import BATCH, REFERENCES, candidates, compressed
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance
 from tests.single_item import Ints, all_logs, differences
@@ -69,7 +70,7 @@ def plan_of(
 
 def mechanisms(steps: int, thresholds: tuple[int, ...]) -> Iterator[tuple[str, Measurement, Budget]]:
     """Every strategy, the paper's too, in every cell it applies to, with the noise that spends all of the budget."""
-    known = {**STRATEGIES, **REFERENCES}
+    known = {**BATCH, **REFERENCES}
     for window, unit, budget in itertools.product(FAMILIES, UNITS, BUDGETS):
         for law, (name, strategy) in itertools.product(laws_for(budget), known.items()):
             problem = Problem(window, steps, thresholds, unit, law, unit_scale(budget, law), budget=budget)
@@ -95,7 +96,7 @@ def test_every_strategy_is_within_its_claim_over_every_neighbour(steps: int, thr
         assert found.exhaustive, cell
         assert found.verdict == "within the claim", (cell, found)
         met.add((name, problem.unit.name, problem.law))
-    assert {name for name, _, _ in met} == {*STRATEGIES, *REFERENCES}
+    assert {name for name, _, _ in met} == {*BATCH, *REFERENCES}
     assert {(unit, law) for _, unit, law in met} == set(itertools.product((u.name for u in UNITS), (GAUSSIAN, LAPLACE)))
 
 
@@ -131,7 +132,7 @@ def test_compressed_streams_and_the_paper_on_them_are_within_the_claim(unit: Uni
 def test_the_worst_pair_is_the_worst_of_an_independent_enumeration(unit: Unit, thresholds: tuple[int, ...]) -> None:
     for window, law in itertools.product(FAMILIES, (GAUSSIAN, LAPLACE)):
         problem = Problem(window, 4, thresholds, unit, law, 1.0)
-        for strategy in STRATEGIES.values():
+        for strategy in BATCH.values():
             if (design := strategy(problem)) is None:
                 continue
             budget: Budget = ZCDP(1.0) if law == GAUSSIAN else PureDP(1.0)

@@ -18,13 +18,15 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.maps.causal import CausalAnchors, CausalFilter, CausalIdentity, CausalMap
-from dpwindows.kernel.maps.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, WeightedRows
+from dpwindows.kernel.maps.differences import CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows, cumulative_unlimited_l2
-from dpwindows.kernel.maps.integer_maps import Filter, Identity, Tree
+from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap
+from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, Shape, StepAnswers, StepDesign
-from dpwindows.strategies.causal import causal_candidates
+from dpwindows.strategies import stream_candidates
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.single_item import TableAnswers, random_square
 from tests.test_sensitivity import Looseness, kind, matrix_of, truth
@@ -137,7 +139,7 @@ def stream_designs(
     found = []
     for law in (GAUSSIAN, LAPLACE):
         problem = Problem(window, horizon or 64, thresholds, unit, law, noise_per_unit=1.0, bits=16)
-        found += causal_candidates(problem, horizon)
+        found += stream_candidates(problem, horizon)
     return found
 
 
@@ -230,5 +232,5 @@ def test_the_error_of_an_unlimited_stream_grows_like_a_power_of_the_logarithm() 
 def test_what_no_bound_covers_for_ever_needs_a_horizon(window: WindowFamily, unit: Unit) -> None:
     problem = Problem(window, 100, (1,), unit, GAUSSIAN, 1.0)
     with pytest.raises(InputError, match="--horizon"):
-        causal_candidates(problem, None)
-    assert causal_candidates(problem, 100)
+        stream_candidates(problem, None)
+    assert stream_candidates(problem, 100)

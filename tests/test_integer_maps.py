@@ -10,17 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpwindows.kernel.maps.integer_maps import (
-    AnchoredDifferences,
-    Filter,
-    Identity,
-    IntegerMap,
-    Tree,
-    WeightedCounter,
-    convolve_exactly,
-    widen,
-)
+from dpwindows.kernel.maps.counters import WeightedCounter
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.filters import Filter, Identity, convolve_exactly
+from dpwindows.kernel.maps.integer_maps import IntegerMap, widen
 from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import Tree
 
 Floats = NDArray[np.float64]
 SIZES = (1, 2, 3, 4, 5, 7, 10, 16, 17, 31, 50)

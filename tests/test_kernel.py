@@ -37,12 +37,12 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, scales
 from dpwindows.kernel.certify import Certificate
-from dpwindows.kernel.maps.integer_maps import Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import STRATEGIES, candidates
+from dpwindows.strategies import BATCH, candidates
 from tests.single_item import TableAnswers, random_square
 
 LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
@@ -93,7 +93,7 @@ def test_without_noise_the_integers_are_exact(window: WindowFamily, unit: Unit) 
     answers = TableAnswers(random_square(np.random.default_rng(1), 9, 10**6))
     for law, budget in ((LAPLACE, PureDP(1e12)), (GAUSSIAN, ZCDP(1e24)), (LAPLACE, ApproxDP(1e12, 1e-6))):
         problem = Problem(window, 9, (1, 2), unit, law, 1e-12)
-        for strategy in STRATEGIES.values():
+        for strategy in BATCH.values():
             if (design := strategy(problem)) is not None:
                 (found,) = measure([scaled(design, budget)], budget, answers)
                 assert set(found) == {1, 2}

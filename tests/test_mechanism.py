@@ -14,7 +14,7 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import LAPLACE, BudgetExceededError
-from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.shapes.causal import SeriesShape
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
 from dpwindows.stream.mechanism import Mechanism, StepAnswers
@@ -223,7 +223,9 @@ def test_a_stream_plan_is_not_run_as_a_batch_release() -> None:
 
 
 def test_a_strategy_that_is_not_causal_is_refused_with_those_that_are() -> None:
-    with pytest.raises(dw.InputError, match=r"'tensor-filter' does not serve cumulative .* or one of"):
+    with pytest.raises(
+        dw.InputError, match=r"'tensor-filter' does not apply to cumulative .* in a stream .* or one of"
+    ):
         StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX, strategy="tensor-filter")
 
 

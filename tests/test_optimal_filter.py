@@ -11,12 +11,13 @@ from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, unit_scale
 from dpwindows.kernel.bounds.sensitivity import autocorrelation
-from dpwindows.kernel.maps.dense import TriangularCounter
-from dpwindows.kernel.maps.integer_maps import Filter, FloatArray
+from dpwindows.kernel.maps.counters import TriangularCounter
+from dpwindows.kernel.maps.filters import Filter
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import STRATEGIES, dense_counter, optimal_filter
+from dpwindows.strategies import BATCH, dense_counter, optimal_filter
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.descent import minimise
 from dpwindows.strategies.search.limits import limit
@@ -99,7 +100,7 @@ SMALL = [
 def test_no_gaussian_strategy_is_below_the_limit(
     window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, steps: int
 ) -> None:
-    for strategy in STRATEGIES.values():
+    for strategy in BATCH.values():
         design = strategy(problem(window, *thresholds, unit=unit, steps=steps))
         if design is None:
             continue

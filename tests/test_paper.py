@@ -25,7 +25,7 @@ from dpwindows.kernel.paper.shapes import FixedWindowTrees, TimeWindowTrees, blo
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.plan.plan import Plan
-from dpwindows.strategies import STRATEGIES, candidates
+from dpwindows.strategies import BATCH, candidates
 from dpwindows.strategies.paper import design
 from dpwindows.strategies.paper.composition import advanced_epsilon, group_delta
 from tests.end_to_end.command_line import run
@@ -484,7 +484,7 @@ def test_the_actual_error_is_the_forecast_one(window: WindowFamily, unit: Unit, 
 
 
 def test_auto_never_takes_the_reference() -> None:
-    assert "paper" not in STRATEGIES
+    assert "paper" not in BATCH
     asked = problem(Cumulative(), ItemAddRemove(), 4)
     assert all("paper" not in found.strategy for found in candidates(asked))
     assert [found.strategy for found in candidates(asked, "paper")] == ["paper"]

@@ -22,7 +22,8 @@ from dpwindows.kernel.bounds.staircases import (
     crossed_counters_period_l1,
     crossed_counters_period_l2,
 )
-from dpwindows.kernel.maps.integer_maps import AnchoredDifferences, Filter
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.counters import CountersDesign
@@ -30,7 +31,7 @@ from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import grouped_unit
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import STRATEGIES, candidates, compressed, paper
+from dpwindows.strategies import BATCH, candidates, compressed, paper
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.single_item import Ints, all_logs, differences
 from tests.test_sensitivity import (
@@ -124,7 +125,7 @@ def test_every_strategy_in_every_cell(steps: int, thresholds: tuple[int, ...], m
     for window, span in itertools.product(FAMILIES, range(1, steps + 1)):
         unit = ItemPerPeriod(span)
         pieces = tuple(differences(all_logs(steps, most), window, thresholds, unit))
-        for law, (name, strategy) in itertools.product((GAUSSIAN, LAPLACE), STRATEGIES.items()):
+        for law, (name, strategy) in itertools.product((GAUSSIAN, LAPLACE), BATCH.items()):
             design = strategy(Problem(window, steps, thresholds, unit, law, noise_per_unit=1.0))
             if design is not None:
                 served.add((name, kind(window)))

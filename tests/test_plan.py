@@ -268,6 +268,17 @@ def test_more_confidence_means_wider_intervals() -> None:
     assert len(set(widths)) == 4
 
 
+@pytest.mark.parametrize("singleton", [False, True])
+@pytest.mark.parametrize("unit", [EVENT, ItemLevel()], ids=lambda unit: unit.name)
+def test_the_runner_up_is_never_the_chosen_strategy(unit: Unit, singleton: bool) -> None:
+    """Neither with another noise law, as `direct` for short any windows, nor with other parameters."""
+    for window in (Cumulative(), Rolling(3), AnyWindow(3)):
+        made = Plan(window, timeline=Timeline.of_steps(12), unit=unit, budget=ApproxDP(1.0, 1e-6), singleton=singleton)
+        (found,) = made.forecast()
+        assert found.runner_up not in (None, found.strategy)
+        assert found.runner_up_ratio is not None
+
+
 def test_strategies_are_refused_by_name() -> None:
     with pytest.raises(InputError, match="unknown strategy 'paper2'"):
         plan(strategy="paper2")

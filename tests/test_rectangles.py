@@ -22,10 +22,10 @@ from dpwindows.kernel.bounds.rectangles import (
     root_of_product,
 )
 from dpwindows.kernel.bounds.sensitivity import interval_norms
-from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
-from dpwindows.strategies import STRATEGIES
+from dpwindows.strategies import BATCH
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps
 from dpwindows.strategies.square import event_cost
 from tests.single_item import Ints, all_logs, differences
@@ -258,7 +258,7 @@ def test_in_use_it_saves_a_quarter() -> None:
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (10,), (1, 2)], ids=str)
 def test_searches_see_nearly_the_certified_cost(thresholds: tuple[int, ...], longest: int | None) -> None:
     steps = 90
-    design = STRATEGIES["tensor-filter"](Problem(AnyWindow(longest), steps, thresholds, EVENT, GAUSSIAN, 4.0))
+    design = BATCH["tensor-filter"](Problem(AnyWindow(longest), steps, thresholds, EVENT, GAUSSIAN, 4.0))
     assert isinstance(design, BlocksDesign)
     taps = real_taps(float(design.parameters["alpha"]), float(design.parameters["decay"]), steps)
     extent = min(design.width + (longest or steps) - 1, steps)

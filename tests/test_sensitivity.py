@@ -21,14 +21,17 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds import period_sensitivity, rectangles, sensitivity
-from dpwindows.kernel.maps.integer_maps import AnchoredDifferences, Filter, Identity, Tree, WeightedCounter
+from dpwindows.kernel.maps.counters import WeightedCounter
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import Tree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import STRATEGIES, candidates, compressed
+from dpwindows.strategies import BATCH, candidates, compressed
 from dpwindows.strategies.direct import design as direct_design_or_none
 from tests.single_item import Ints, SingleItem, TableAnswers, all_logs, cells, differences, runs, squares
 
@@ -101,7 +104,7 @@ def designs(steps: int, thresholds: tuple[int, ...], bits: int = 24) -> Iterator
     """Every strategy in every cell it applies to."""
     for window, unit, law in itertools.product(families(steps), UNITS, (GAUSSIAN, LAPLACE)):
         problem = Problem(window, steps, thresholds, unit, law, noise_per_unit=1.0, bits=bits)
-        for name, strategy in STRATEGIES.items():
+        for name, strategy in BATCH.items():
             if (found := strategy(problem)) is not None:
                 yield name, found
 
@@ -169,7 +172,7 @@ def test_every_strategy_in_every_cell(steps: int, thresholds: tuple[int, ...]) -
 
 def test_every_strategy_is_met_in_the_cells_it_is_for() -> None:
     met = {(name, kind(found.problem.window), found.problem.unit.name) for name, found in designs(4, (1,))}
-    assert {name for name, _, _ in met} == set(STRATEGIES)
+    assert {name for name, _, _ in met} == set(BATCH)
     for window, unit in itertools.product(("cumulative", "rolling", "any", "any:m"), UNITS):
         assert sum((where, whom) == (window, unit.name) for _, where, whom in met) >= 2, (window, unit)
 
@@ -177,7 +180,7 @@ def test_every_strategy_is_met_in_the_cells_it_is_for() -> None:
 @pytest.mark.parametrize("length", range(1, 13))
 def test_rolling_filter_at_event_level_is_exact_for_short_windows(length: int) -> None:
     problem = Problem(Rolling(length), 12, (1,), EVENT, GAUSSIAN, 1.0)
-    design = STRATEGIES["filter"](problem)
+    design = BATCH["filter"](problem)
     assert design is not None
     true = largest_norm(differences(all_logs(12, 1), problem.window, (1,), EVENT), matrix_of(design), GAUSSIAN)
     assert true <= design.sensitivity <= true * (1.00001 if length <= 6 else 1.06)

@@ -20,13 +20,13 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign, blocks_of
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import STRATEGIES
+from dpwindows.strategies import BATCH
 from tests.single_item import Ints, TableAnswers, squares
 
 T = 365
@@ -39,7 +39,7 @@ Cost = Callable[[Ints], Floats]
 
 @lru_cache(maxsize=64)
 def design_of(name: str, window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, law: Law) -> Design:
-    found = STRATEGIES[name](Problem(window, T, thresholds, unit, law, noise_per_unit=4.0))
+    found = BATCH[name](Problem(window, T, thresholds, unit, law, noise_per_unit=4.0))
     assert found is not None
     return found
 

@@ -29,7 +29,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import PROOFS
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.plan import Plan
-from dpwindows.strategies import STRATEGIES, candidates, compressed
+from dpwindows.strategies import BATCH, candidates, compressed
 from dpwindows.strategies.scoring import noise_factor, score
 from tests.single_item import Ints, TableAnswers, random_square, squares
 
@@ -74,7 +74,7 @@ def designs(steps: int = STEPS, windows: tuple[WindowFamily, ...] = WINDOWS) -> 
     for window, unit, law in itertools.product(windows, UNITS, (GAUSSIAN, LAPLACE)):
         for criterion in ("rms", "max"):
             problem = Problem(window, steps, (1, 2), unit, law, 1.0, "max" if criterion == "max" else "rms")
-            for strategy in STRATEGIES.values():
+            for strategy in BATCH.values():
                 if (found := strategy(problem)) is not None:
                     yield found
 
@@ -98,7 +98,7 @@ def test_estimates_are_unbiased_and_count_their_rows() -> None:
         wanted = exact(design.problem.window, square)
         assert len(wanted) == count_windows(design.problem.window, STEPS)
         assert np.allclose(design.decode(measured.astype(np.float64)), wanted, rtol=1e-9, atol=1e-6), design.strategy
-    assert met == set(STRATEGIES)
+    assert met == set(BATCH)
 
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 29])
@@ -245,7 +245,7 @@ def test_every_cell_has_a_plan(
     assert problem.thresholds == measure.thresholds
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize("strategy", BATCH)
 def test_every_strategy_can_be_asked_for_by_name(strategy: str) -> None:
     served = 0
     for window, unit, budget in itertools.product((Cumulative(), Rolling(3), AnyWindow(2)), UNITS, BUDGETS):

@@ -50,7 +50,7 @@ def print_draws(law: Law, scale: str, count: str) -> None:
     from dpwindows.ask.privacy import ZCDP, EventLevel, PureDP
     from dpwindows.ask.queries import Rolling
     from dpwindows.kernel.accounting import GAUSSIAN
-    from dpwindows.kernel.maps.integer_maps import Identity
+    from dpwindows.kernel.maps.filters import Identity
     from dpwindows.kernel.measure import Measurement, measure_step
     from dpwindows.kernel.problem import Problem
     from dpwindows.kernel.shapes.series import SeriesDesign

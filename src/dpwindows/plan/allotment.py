@@ -8,10 +8,9 @@ import numpy as np
 
 from dpwindows.ask.queries import Measure, Query
 from dpwindows.ask.windows import count_windows
-from dpwindows.kernel.accounting import GAUSSIAN, noise_variance
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
-from dpwindows.plan.intervals import half_width_factors, half_widths
+from dpwindows.plan.intervals import estimate_variance, half_widths
 
 
 @dataclass(frozen=True)
@@ -32,10 +31,15 @@ class Allotment:
     chosen: Alternative
     others: tuple[Alternative, ...]
 
+    @property
+    def runner_up(self) -> Alternative | None:
+        """The best of the other strategies; the chosen one with another noise law is no other."""
+        others = (other for other in self.others if other.strategy != self.chosen.strategy)
+        return min(others, key=lambda other: other.error, default=None)
+
     def variance(self, measure: Measure) -> FloatArray:
         """Variance of the released estimate of each window, in squared counts."""
-        noise = noise_variance(self.measurement.law, self.measurement.scale)
-        return self.measurement.design.variance() * noise * len(measure.thresholds)
+        return estimate_variance(self.measurement, measure, self.measurement.design.variance())
 
     def std_errors(self, measure: Measure) -> FloatArray:
         """Standard error of the released estimate of each window, in counts: what plan and release both report."""
@@ -43,22 +47,12 @@ class Allotment:
 
     def bias_bounds(self) -> FloatArray:
         """Bound on the bias of each window's estimate, in counts (0 for unbiased designs)."""
-        bias = self.measurement.design.bias_bound()
-        return np.zeros(self._windows) if bias is None else bias
-
-    @property
-    def _windows(self) -> int:
-        problem = self.measurement.design.problem
-        return count_windows(problem.window, problem.steps)
+        design = self.measurement.design
+        bias = design.bias_bound()
+        return np.zeros(count_windows(design.problem.window, design.problem.steps)) if bias is None else bias
 
     def half_widths(self, measure: Measure, confidence: float) -> FloatArray:
         """Half width of each window's interval, in counts: a quantile of the noise, widened by the bias bound."""
-        design, std_errors = self.measurement.design, self.std_errors(measure)
-        if self.measurement.law == GAUSSIAN:
-            half = half_width_factors(np.zeros(self._windows), confidence, self._windows) * std_errors
-        else:
-            # An exact count is the difference of two independent estimates, which halves the kurtosis.
-            half = half_widths(
-                std_errors, design.variance(), design.fourth_moment(), len(measure.thresholds), confidence
-            )
+        design = self.measurement.design
+        half = half_widths(self.measurement, measure, design.variance(), design.fourth_moment, confidence)
         return half + self.bias_bounds()

@@ -1,4 +1,4 @@
-"""Half widths of pointwise intervals: quantiles of the noise that really is in an estimate.
+"""How exact an estimate is: its variance, and the half width of its interval from the noise that really is in it.
 
 An estimate's error is a weighted sum of independent noise values. Under Gaussian noise it is Gaussian. Under Laplace
 noise its tails lie between those of one Laplace variable and the Gaussian; how far is told by the excess kurtosis
@@ -9,12 +9,16 @@ a fraction of a percent between.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
 
 import numpy as np
 from scipy import optimize, special
 
+from dpwindows.ask.queries import Measure
+from dpwindows.kernel.accounting import GAUSSIAN, noise_variance
 from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.measure import Measurement
 
 _GRID = np.linspace(0.0, 3.0, 13)
 
@@ -36,22 +40,41 @@ def half_width_factors(kurtosis: FloatArray | None, confidence: float, count: in
     return np.asarray(np.interp(np.clip(kurtosis, 0.0, 3.0), _GRID, known))
 
 
-def half_widths(
-    std_errors: FloatArray, variance: FloatArray, fourth_moment: FloatArray | None, parts: int, confidence: float
-) -> FloatArray:
-    """Half widths of intervals under Laplace noise, in the unit of the standard errors.
+def estimate_variance(measurement: Measurement, measure: Measure, squares: FloatArray) -> FloatArray:
+    """Variance of estimates of one measure, in squared counts: those of a release, or of one step of a stream.
 
     Args:
-        std_errors: of the estimates.
-        variance: sum of squares of the weights each estimate puts on the noise.
-        fourth_moment: sum of their fourth powers, or None where it is unknown.
-        parts: how many independent estimates each is the sum or difference of, which divides the kurtosis.
-        confidence: coverage of each interval by itself.
+        measurement: the noise they are made with.
+        measure: what is estimated; an exact count is the difference of two independent estimates.
+        squares: sum of squares of the weights that each estimate of one threshold puts on the noise.
     """
-    kurtosis = None
-    if fourth_moment is not None:
-        kurtosis = 3 * fourth_moment / np.maximum(variance, 1e-300) ** 2 / parts
-    return half_width_factors(kurtosis, confidence, len(std_errors)) * std_errors
+    return squares * noise_variance(measurement.law, measurement.scale) * len(measure.thresholds)
+
+
+def half_widths(
+    measurement: Measurement,
+    measure: Measure,
+    squares: FloatArray,
+    fourths: Callable[[], FloatArray | None],
+    confidence: float,
+) -> FloatArray:
+    """Half width of the interval of each of these estimates, in counts: a quantile of the noise that is in it.
+
+    Args:
+        measurement: as for `estimate_variance`.
+        measure: as for `estimate_variance`.
+        squares: as for `estimate_variance`.
+        fourths: gives the sums of fourth powers of the same weights, or None where they are unknown.
+        confidence: coverage of each interval by itself, strictly between 0 and 1.
+    """
+    kurtosis: FloatArray | None = np.zeros(len(squares))
+    if measurement.law != GAUSSIAN:
+        known = fourths()
+        # Independent estimates of equal law divide the kurtosis of their sum or difference.
+        parts = len(measure.thresholds)
+        kurtosis = None if known is None else 3 * known / np.maximum(squares, 1e-300) ** 2 / parts
+    std_errors = np.sqrt(estimate_variance(measurement, measure, squares))
+    return half_width_factors(kurtosis, confidence, len(squares)) * std_errors
 
 
 @lru_cache(maxsize=256)

@@ -383,7 +383,7 @@ def _forecast(allotment: Allotment, measure: Measure, confidence: float, limit: 
     largest = float(np.sqrt(variance.max()))
     # Rounding must not make the mean of equal errors larger than the largest.
     rms = min(float(np.sqrt(variance.mean())), largest)
-    runner_up = min(allotment.others, key=lambda other: other.error, default=None)
+    runner_up = allotment.runner_up
     return Forecast(
         window=allotment.query.window.text,
         measure=measure.kind,

@@ -19,7 +19,7 @@ from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.description import describe, guarantee
 from dpwindows.plan.plan import MAX_ROWS, Plan
 from dpwindows.plan.workload import Workload
-from dpwindows.strategies.causal import causal_candidates
+from dpwindows.strategies import stream_candidates
 
 # Steps over which families without a horizon are planned, and an unlimited stream is forecast.
 FORECAST_STEPS = 4096
@@ -131,7 +131,7 @@ class StreamPlan(Plan):
             criterion=self.criterion,
             bits=bits,
         )
-        return list(causal_candidates(problem, horizon_of(window, self.unit, self.horizon), self.strategy))
+        return list(stream_candidates(problem, horizon_of(window, self.unit, self.horizon), self.strategy))
 
     def _planned_steps(self, window: WindowFamily) -> int:
         if (horizon := horizon_of(window, self.unit, self.horizon)) is not None:

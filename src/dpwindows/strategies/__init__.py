@@ -1,17 +1,19 @@
 """Strategies: ways to measure a window family so that the released error is small. One file a family.
 
-A strategy is a function from a problem to a design, or to None where it does not apply. To add one, write its file
-and name it in `STRATEGIES`; nothing else knows strategies by name.
+A strategy is a function from a problem to a design for releases, and one to designs for streams (`strategy`). To add
+one, write its file and name it in `STRATEGIES`; nothing else knows strategies by name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import replace
 
-from dpwindows.ask.privacy import ItemLevel, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.errors import InputError
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies import (
     anchored,
@@ -20,6 +22,7 @@ from dpwindows.strategies import (
     crossed_counters,
     dense_counter,
     direct,
+    logarithmic_counter,
     optimal_filter,
     paper,
     series_filter,
@@ -27,23 +30,25 @@ from dpwindows.strategies import (
     tree,
 )
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.strategy import Batch, Strategy, Stream
 
-Strategy = Callable[[Problem], Design | None]
-
-STRATEGIES: dict[str, Strategy] = {
-    series_filter.NAME: series_filter.design,
-    optimal_filter.NAME: optimal_filter.design,
-    dense_counter.NAME: dense_counter.design,
-    tensor_filter.NAME: tensor_filter.design,
-    counters.NAME: counters.design,
-    crossed_counters.NAME: crossed_counters.design,
-    anchored.NAME: anchored.design,
-    tree.NAME: tree.design,
-    direct.NAME: direct.design,
-}
-
+STRATEGIES: tuple[Strategy, ...] = (
+    Strategy(series_filter.NAME, series_filter.design, series_filter.stream),
+    Strategy(optimal_filter.NAME, optimal_filter.design, optimal_filter.stream),
+    Strategy(dense_counter.NAME, dense_counter.design, dense_counter.stream),
+    Strategy(tensor_filter.NAME, tensor_filter.design, tensor_filter.stream),
+    Strategy(counters.NAME, counters.design, counters.stream),
+    Strategy(crossed_counters.NAME, crossed_counters.design, None),
+    Strategy(anchored.NAME, anchored.design, anchored.stream),
+    Strategy(tree.NAME, tree.design, tree.stream),
+    Strategy(direct.NAME, direct.design, direct.stream),
+    Strategy(logarithmic_counter.NAME, None, logarithmic_counter.stream),
+)
 # Selected by name only: a construction to compare with, not one to use.
-REFERENCES: dict[str, Strategy] = {paper.NAME: paper.design}
+REFERENCES: dict[str, Batch] = {paper.NAME: paper.design}
+
+BATCH: dict[str, Batch] = {one.name: one.batch for one in STRATEGIES if one.batch is not None}
+STREAM: dict[str, Stream] = {one.name: one.stream for one in STRATEGIES if one.stream is not None}
 
 
 def candidates(problem: Problem, name: str = "auto") -> list[Design]:
@@ -52,19 +57,72 @@ def candidates(problem: Problem, name: str = "auto") -> list[Design]:
     Raises:
         InputError: the name is unknown, or the strategy does not apply to this problem.
     """
-    known = {**STRATEGIES, **REFERENCES}
-    if name != "auto" and name not in known:
-        raise InputError(f"unknown strategy {name!r}: use auto or one of {', '.join(known)}")
+    known = BATCH | REFERENCES
+    asked = _asked(name, known)
     if isinstance(problem.unit, ItemPerPeriod) and problem.unit.steps >= problem.steps:
         # A period as long as the range is all of it: everything about an item may change.
         problem = replace(problem, unit=ItemLevel())
-    asked = STRATEGIES if name == "auto" else {name: known[name]}
-    designs = [found for strategy in asked.values() if (found := strategy(problem)) is not None]
+    designs = [found for one in asked if (found := known[one](problem)) is not None]
     if name == "auto" and problem.singleton:
         designs += compressed.designs(problem, candidates)
     if not designs:
-        raise InputError(
-            f"strategy {name!r} does not apply to {problem.window} windows for unit {problem.unit.name!r} with "
-            f"{problem.law} noise: use auto"
-        )
+        raise _does_not_apply(name, problem, "")
     return sorted(designs, key=score)
+
+
+def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto") -> list[StepDesign]:
+    """The best design for a stream of every strategy that applies (or of the one named), best first.
+
+    Args:
+        problem: what is measured for whom; its `steps` are those that designs are searched for.
+        horizon: the steps after which the stream ends; None: it has no end.
+        name: `auto`, or the name of one strategy.
+
+    Raises:
+        InputError: the family has no bound without a horizon for this unit, the name is unknown, or the strategy does
+            not apply to this problem.
+    """
+    _require_bounded(problem, horizon)
+    asked = _asked(name, STREAM)
+    best: dict[str, StepDesign] = {}
+    for design in sorted((found for one in asked for found in STREAM[one](problem, horizon)), key=score):
+        best.setdefault(design.strategy, design)
+    if not best:
+        serving = [one for one, stream in STREAM.items() if any(stream(problem, horizon))]
+        raise _does_not_apply(name, problem, " in a stream", serving)
+    return list(best.values())
+
+
+def _asked(name: str, known: Iterable[str]) -> list[str]:
+    """The names of the strategies to ask: all but references, or the one named where it is among those known."""
+    if name == "auto":
+        return [one.name for one in STRATEGIES if one.name in known]
+    if name not in {one.name for one in STRATEGIES} | set(REFERENCES):
+        raise InputError(f"unknown strategy {name!r}: use auto or one of {', '.join(known)}")
+    return [name] if name in known else []
+
+
+def _does_not_apply(name: str, problem: Problem, where: str, serving: Iterable[str] = ()) -> InputError:
+    others = ", ".join(sorted(serving))
+    return InputError(
+        f"strategy {name!r} does not apply to {problem.window} windows{where} for unit {problem.unit.name!r} with "
+        f"{problem.law} noise: use auto" + (f" or one of {others}" if others else "")
+    )
+
+
+def _require_bounded(problem: Problem, horizon: int | None) -> None:
+    """Refuse what cannot run for ever without a horizon."""
+    if horizon is not None:
+        return
+    if isinstance(problem.window, AnyWindow) and problem.window.max_length is None:
+        raise InputError(
+            "any windows of any length need a horizon in a stream: bound their length (any:MAX) or give the number of "
+            "steps after which the stream ends (--horizon, or --steps for a plan)"
+        )
+    # A whole item changes cumulative counts once or twice, and everything else at every step.
+    if not isinstance(problem.unit, (EventLevel, ItemPerPeriod)) and not isinstance(problem.window, Cumulative):
+        raise InputError(
+            f"the unit {problem.unit.name!r} needs a horizon in a stream, for one item can change every step: give the "
+            "number of steps after which the stream ends (--horizon, or --steps for a plan), or protect items within a "
+            "period (item-per:L)"
+        )

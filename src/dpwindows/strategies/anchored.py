@@ -6,14 +6,17 @@ Decoded by weighted least squares.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from scipy import optimize
 
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.certify import differences
-from dpwindows.kernel.maps.integer_maps import AnchoredDifferences
+from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
+from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 
@@ -56,3 +59,34 @@ def _map(steps: int, every: int, ratio: float) -> AnchoredDifferences:
     anchor = 2.0**ratio
     largest = max(1.0, anchor)
     return AnchoredDifferences(steps, every, round(_WEIGHT / largest), max(1, round(_WEIGHT * anchor / largest)))
+
+
+# --- In a stream, decoded from what has been measured so far ----------------------------------------------------------
+
+
+def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """Anchored differences, with the spacing and weights that are best for causal decoding."""
+    if problem.law != LAPLACE or not isinstance(problem.window, Rolling):
+        return
+    longest = min(problem.steps, 4 * problem.window.length)
+    spacings = sorted({min(longest, max(1, round(1.25**power))) for power in range(40)})
+    best = min((_best_in_stream(problem, horizon, every) for every in spacings), key=lambda found: found[0])
+    found = best[1]
+    parameters = {"every": found.every, "step_weight": found.step_weight, "anchor_weight": found.anchor_weight}
+    yield StepDesign(problem, SeriesShape(problem.window, found), NAME, horizon, parameters)
+
+
+def _best_in_stream(problem: Problem, horizon: int | None, every: int) -> tuple[float, CausalAnchors]:
+    def made(ratio: float) -> CausalAnchors:
+        anchor = 2.0**ratio
+        largest = max(1.0, anchor)
+        return CausalAnchors(every, max(1, round(_WEIGHT / largest)), max(1, round(_WEIGHT * anchor / largest)))
+
+    def error(ratio: float) -> float:
+        found = made(ratio)
+        variance = found.variance(max(8 * every, 64))[-every:]
+        worst = variance.max() if problem.criterion == "max" else variance.mean()
+        return float(np.sqrt(worst)) * differences(problem, found, horizon)[0]
+
+    found = optimize.minimize_scalar(error, bounds=(-5.0, 3.0), method="bounded", options={"maxiter": 14})
+    return float(found.fun), made(float(found.x))

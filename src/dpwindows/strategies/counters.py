@@ -1,18 +1,27 @@
-"""`counters`: one filtered counter for every start, all calibrated jointly; any windows, item level, Gaussian noise."""
+"""`counters`: one counter for every start, all calibrated jointly; any windows, item level.
+
+A filter under Gaussian noise; in a stream also a tree under Laplace noise.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import numpy as np
 
-from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.maps.filters import CausalFilter, Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps, search
+from dpwindows.strategies.search.level_weights import best_tree, branchings
 
 NAME = "counters"
 
@@ -50,3 +59,35 @@ def design(problem: Problem) -> Design | None:
         map=Filter(longest, taps),
         causal=True,
     )
+
+
+# --- In a stream: along the ends of every start -----------------------------------------------------------------------
+
+
+def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """One counter along the ends of every start; item level, any noise."""
+    if not isinstance(problem.window, AnyWindow) or isinstance(problem.unit, EventLevel):
+        return
+    longest = longest_window(problem.window, problem.steps)
+    formal = not isinstance(problem.unit, ItemAddRemove)
+    counter: CausalMap
+    parameters: dict[str, Any]
+    if problem.law == GAUSSIAN:
+        alpha, decay = search(lambda alpha, decay: _stream_error(problem, longest, formal, alpha, decay), longest)
+        taps = integer_taps(alpha, decay, longest, problem.bits)
+        counter, parameters = CausalFilter(taps), {"alpha": alpha, "decay": decay, "taps": len(taps)}
+    else:
+        _, tree = min(
+            (best_tree(problem.criterion, b, longest) for b in branchings(longest)), key=lambda found: found[0]
+        )
+        counter, parameters = tree, {"branching": tree.branching, "weights": list(tree.weights)}
+    shape = BlocksShape(longest, 1, longest, Identity(1), counter)
+    yield StepDesign(problem, shape, NAME, horizon, parameters)
+
+
+def _stream_error(problem: Problem, longest: int, formal: bool, alpha: float, decay: float) -> float:
+    """Error of one real filter along the ends of a start, up to a constant."""
+    taps, inverse = real_taps(alpha, decay, longest), real_taps(-alpha, decay, longest)
+    norm = real_interval_norms(taps, longest)[-1] if formal else float((np.cumsum(taps) ** 2).sum())
+    variance = np.cumsum(inverse**2)
+    return float(np.sqrt(norm * (variance[-1] if problem.criterion == "max" else variance.mean())))

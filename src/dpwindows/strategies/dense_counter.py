@@ -11,6 +11,7 @@ mechanism.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -18,12 +19,14 @@ import numpy as np
 from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Cumulative
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.dense import TriangularCounter
+from dpwindows.kernel.maps.counters import TriangularCounter
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
+from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies.search.limits import Suffixes
+from dpwindows.strategies.twins import twins
 
 NAME = "dense-counter"
 # Factorisation takes O(steps^3).
@@ -44,6 +47,11 @@ def design(problem: Problem) -> Design | None:
     if not (np.diagonal(weights) > 0).all():
         return None
     return SeriesDesign(problem, NAME, {"bits": problem.bits}, map=TriangularCounter(weights))
+
+
+def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """The same counter in a stream."""
+    return twins(design, problem, horizon)
 
 
 @lru_cache(maxsize=8)

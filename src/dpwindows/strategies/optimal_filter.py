@@ -20,8 +20,10 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN
 from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.bounds.sensitivity import most_runs
-from dpwindows.kernel.maps.integer_maps import Filter, FloatArray
+from dpwindows.kernel.maps.filters import Filter
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
+from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.kernel.untrusted.pattern_search import (
@@ -34,6 +36,7 @@ from dpwindows.kernel.untrusted.pattern_search import (
 )
 from dpwindows.strategies.search.fractional import LONGEST
 from dpwindows.strategies.search.spectrum import Oracle, causal_taps, grid_size, interval_spectrum, patterns_spectrum
+from dpwindows.strategies.twins import twins
 
 NAME = "optimal-filter"
 # Resolution, in bits, of autocorrelations handed to the bounds while a filter is designed.
@@ -74,6 +77,11 @@ def design(problem: Problem) -> Design | None:
         spectrum = _runs_spectrum(steps, (most_runs(k, length, steps),), min(length, steps) if k == 1 else 1)
     taps = _rounded(causal_taps(spectrum, LONGEST), problem.bits)
     return SeriesDesign(problem, NAME, {"taps": len(taps), "bits": problem.bits}, map=Filter(steps, taps))
+
+
+def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """The same filter in a stream."""
+    return twins(design, problem, horizon)
 
 
 def _rounded(taps: FloatArray, bits: int) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ for the least error at the very sensitivity it is charged for.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -15,11 +15,13 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds import period_sensitivity, sensitivity
-from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
+from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
+from dpwindows.strategies.twins import twins
 
 NAME = "filter"
 # Up to this horizon the search charges a cumulative filter exactly as the certificate does.
@@ -45,6 +47,11 @@ def design(problem: Problem) -> Design | None:
     taps = integer_taps(alpha, decay, problem.steps, problem.bits)
     parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
     return SeriesDesign(problem, NAME, parameters, map=Filter(problem.steps, taps))
+
+
+def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """The same filter in a stream."""
+    return twins(design, problem, horizon)
 
 
 def _real_bound(problem: Problem, taps: np.ndarray, horizon: int) -> float:

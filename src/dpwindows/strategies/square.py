@@ -87,3 +87,16 @@ def _chain_costs(norms: FloatArray, places: FloatArray, intervals: int) -> Float
     found = long * of_high**2 + short * of_low**2
     found += ((long - 1) * next_high**2 + np.maximum(short - both, 0) * next_low**2 + both * mixed**2) / 2
     return np.asarray((found + np.maximum(long - 2, 0) * beyond**2 / 2).max(axis=0))
+
+
+def stream_widths(longest: int, horizon: int | None) -> list[int]:
+    """Widths worth trying in a stream; with a horizon that windows may fill, everything in one block."""
+    if horizon is not None and longest >= horizon:
+        return [horizon]
+    return [width for width in (longest, 2 * longest, 4 * longest) if horizon is None or width <= max(horizon, longest)]
+
+
+def stream_extent(width: int, longest: int, horizon: int | None) -> int:
+    """How many ends a stream measures with a block of starts."""
+    whole = width + longest - 1
+    return whole if horizon is None else min(whole, horizon)

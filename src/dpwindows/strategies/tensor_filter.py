@@ -7,28 +7,31 @@ every start's counts, so filtering over starts gains nothing: each start gets on
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import partial
+from itertools import product
+
 import numpy as np
 
 from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.integer_maps import Filter
+from dpwindows.kernel.maps.filters import CausalFilter, Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
+from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
-from dpwindows.strategies.square import block_widths, event_cost
+from dpwindows.strategies.square import block_widths, event_cost, stream_extent, stream_widths
 
 NAME = "tensor-filter"
 
 
 def design(problem: Problem) -> Design | None:
     """The filters of least error, or None where they do not apply."""
-    if problem.law != GAUSSIAN or not isinstance(problem.window, AnyWindow):
-        return None
-    if not isinstance(problem.unit, EventLevel):
+    if problem.law != GAUSSIAN or not _on_squares(problem):
         return None
     return min((_best_square(problem, width) for width in block_widths(problem)), key=score)
 
@@ -66,3 +69,47 @@ def _error(problem: Problem, width: int, extent: int, longest: int, alpha: float
         until = np.minimum(starts + longest, extent)
         worst = float((variance[:width] * (totals[until] - totals[starts])).sum() / (until - starts).sum())
     return float(np.sqrt(worst * event_cost(real_interval_norms(taps, extent), width, extent, problem.thresholds)))
+
+
+# --- In a stream: blocks of starts, and every end as it comes ---------------------------------------------------------
+
+
+def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """A filter on the starts of a block times a filter on its ends; event level, Gaussian noise."""
+    if problem.law != GAUSSIAN or not _on_squares(problem):
+        return
+    longest = longest_window(problem.window, problem.steps)
+    for width, backward in product(stream_widths(longest, horizon), (True, False)):
+        extent = stream_extent(width, longest, horizon)
+        error = partial(_stream_error, problem, (width, longest, extent), backward)
+        alpha, decay = search(error, longest)
+        bits = problem.bits // 2 + 1
+        taps = integer_taps(alpha, decay, extent, bits)
+        shape = BlocksShape(longest, width, extent, Filter(width, taps[:width]), CausalFilter(taps), backward)
+        parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "width": width, "bits_per_axis": bits}
+        yield StepDesign(problem, shape, NAME, horizon, parameters | {"starts_backward": backward})
+
+
+def _stream_error(problem: Problem, sizes: tuple[int, int, int], backward: bool, alpha: float, decay: float) -> float:
+    """Error of real filters on one block, up to a constant."""
+    width, longest, extent = sizes
+    taps = real_taps(alpha, decay, min(extent, LONGEST))
+    inverse = np.zeros(extent)
+    inverse[: len(taps)] = real_taps(-alpha, decay, len(taps))
+    variance = np.cumsum(inverse**2)
+    # The window from the block's start a on that spans n + 1 ends is at place a + n of ends.
+    starts = np.arange(width)
+    until = np.minimum(starts + longest, extent)
+    along_starts = variance[width - 1 - starts] if backward else variance[starts]
+    if problem.criterion == "max":
+        typical = float((along_starts * variance[until - 1]).max())
+    else:
+        totals = np.concatenate([[0.0], np.cumsum(variance)])
+        spans = totals[until] - totals[starts]
+        typical = float((along_starts * spans).sum() / (until - starts).sum())
+    return float(np.sqrt(typical * event_cost(real_interval_norms(taps, extent), width, extent, problem.thresholds)))
+
+
+def _on_squares(problem: Problem) -> bool:
+    """Whether one event changes rectangles of the square of starts and ends."""
+    return isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)

@@ -19,15 +19,18 @@ from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import LAPLACE
-from dpwindows.kernel.maps.integer_maps import Tree
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import Tree
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
+from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies.scoring import score
-from dpwindows.strategies.square import block_variance, block_widths
+from dpwindows.strategies.search.level_weights import best_tree, branchings
+from dpwindows.strategies.square import block_variance, block_widths, stream_extent, stream_widths
 
 NAME = "tree"
 # Longer series are measured by trees of blocks, which are read in linear time.
@@ -38,6 +41,7 @@ _SEARCHED = 400
 # its root of degree levels + 1. And how much worse than others these may be and still be searched from.
 _USUAL = ((), (0.5,), (0.6, 0.35), (0.6, 0.45, 0.32))
 _HOPELESS = 1.08
+_STREAM_BRANCHINGS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32)
 _BRANCHINGS = (4, 6, 8, 10, 12, 14, 16, 20, 24, 32)
 
 Counts = tuple[int, ...]
@@ -178,3 +182,40 @@ def _descend(counts: Counts, error: Callable[[Counts], float]) -> Counts:
                         counts, least, moved = tried, found, True
                         break
     return counts
+
+
+# --- In a stream: trees of sums, decoded from what has been measured so far -------------------------------------------
+
+
+def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """The branching and the level weights of least error for causal decoding."""
+    if problem.law != LAPLACE:
+        return
+    if isinstance(problem.window, Cumulative):
+        yield _along_time_in_stream(problem, problem.window, horizon)
+    if isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel):
+        yield from _squares_in_stream(problem, horizon)
+
+
+def _along_time_in_stream(problem: Problem, window: Cumulative, horizon: int | None) -> StepDesign:
+    """A tree of increments with the branching and the level weights that are best for causal decoding."""
+    trees = (best_tree(problem.criterion, branching, horizon) for branching in _STREAM_BRANCHINGS)
+    _, tree = min(trees, key=lambda found: found[0])
+    parameters = {"branching": tree.branching, "weights": list(tree.weights)}
+    return StepDesign(problem, SeriesShape(window, tree), NAME, horizon, parameters)
+
+
+def _squares_in_stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """A tree on the starts of a block times a tree on its ends."""
+    longest = longest_window(problem.window, problem.steps)
+    for width in stream_widths(longest, horizon):
+        extent = stream_extent(width, longest, horizon)
+        starts = min((Tree(width, b) for b in branchings(width)), key=lambda tree: tree.levels * _rms(tree.variance()))
+        _, ends = min((best_tree("rms", b, extent) for b in branchings(extent)), key=lambda found: found[0])
+        shape = BlocksShape(longest, width, extent, starts, ends)
+        parameters = {"start_branching": starts.branching, "branching": ends.branching, "weights": list(ends.weights)}
+        yield StepDesign(problem, shape, NAME, horizon, parameters | {"width": width})
+
+
+def _rms(variance: FloatArray) -> float:
+    return float(np.sqrt(variance.mean()))

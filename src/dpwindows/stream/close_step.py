@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import duckdb
 import numpy as np
 
-from dpwindows.kernel.maps.causal import Memory
+from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.plan.description import library_versions
 from dpwindows.stream import records
 from dpwindows.stream.given_events import NOTHING, Handed

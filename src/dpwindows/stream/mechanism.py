@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,12 @@ import pyarrow as pa
 
 from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, parse_window
-from dpwindows.kernel.accounting import GAUSSIAN, certify, noise_variance
-from dpwindows.kernel.maps.causal import Memory
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.kernel.accounting import certify
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
 from dpwindows.kernel.measure import Measurement, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepAnswers, StepDesign, horizon_of
-from dpwindows.plan.intervals import half_width_factors, half_widths
+from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.stream.saved_mechanism import Arrays, restored, stored
 
@@ -207,7 +207,10 @@ class Mechanism:
         estimate = estimates[measure.k]
         if measure.kind == "exactly":
             estimate = estimate - estimates[measure.k + 1]
-        std_error, half = self._errors(step, measurement, measure)
+        design = measurement.design
+        assert isinstance(design, StepDesign)
+        squares, fourths = design.variance_at(step), partial(design.fourth_moment_at, step)
+        half = half_widths(measurement, measure, squares, fourths, self.confidence)
         first = _first_steps(query, step, len(estimate))
         complete = not isinstance(query.window, Rolling) or step >= query.window.length
         count = len(estimate)
@@ -220,23 +223,12 @@ class Mechanism:
                 "last_step": np.full(count, step, dtype=np.int64),
                 "complete": np.full(count, complete),
                 "estimate": estimate,
-                "std_error": std_error,
+                "std_error": np.sqrt(estimate_variance(measurement, measure, squares)),
                 "bias_bound": np.zeros(count),
                 "lower": estimate - half,
                 "upper": estimate + half,
             }
         )
-
-    def _errors(self, step: int, measurement: Measurement, measure: Measure) -> tuple[FloatArray, FloatArray]:
-        """Standard errors and half widths of the estimates of one step, as in the forecast."""
-        design, parts = measurement.design, len(measure.thresholds)
-        assert isinstance(design, StepDesign)
-        variance = design.variance_at(step)
-        std_error = np.sqrt(variance * noise_variance(measurement.law, measurement.scale) * parts)
-        if measurement.law == GAUSSIAN:
-            factors = half_width_factors(np.zeros(len(variance)), self.confidence, len(variance))
-            return std_error, factors * std_error
-        return std_error, half_widths(std_error, variance, design.fourth_moment_at(step), parts, self.confidence)
 
 
 def _part(memory: Memory, prefix: str) -> Memory:

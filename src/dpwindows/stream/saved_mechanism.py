@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from dpwindows.ask.queries import WindowFamily, parse_window
-from dpwindows.kernel.maps.causal import CausalAnchors, CausalFilter, CausalIdentity
-from dpwindows.kernel.maps.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, WeightedRows
+from dpwindows.kernel.maps.differences import CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
-from dpwindows.kernel.maps.integer_maps import Filter, Identity, Tree
+from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape
 
 Arrays = dict[str, np.ndarray]

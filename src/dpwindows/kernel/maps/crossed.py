@@ -35,7 +35,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, convolve_exactly, widen
+from dpwindows.kernel.maps.filters import convolve_exactly
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, widen
 
 # Fourth moments are formed from the explicit decoder for blocks of up to this many windows.
 _DENSE = 1024

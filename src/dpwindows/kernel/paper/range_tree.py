@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Tree, widen
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, widen
+from dpwindows.kernel.maps.trees import Tree
 
 
 @dataclass(frozen=True)

@@ -19,8 +19,8 @@ from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.ask.zones import Int64Array
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, along_time, moved_along_time, start_counters
 from dpwindows.kernel.certify import blocks as certified_blocks
-from dpwindows.kernel.maps.causal import CausalMap, Memory
-from dpwindows.kernel.maps.integer_maps import FloatArray, Identity, IntArray, IntegerMap
+from dpwindows.kernel.maps.filters import Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntArray, IntegerMap, Memory
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design
 

@@ -1,4 +1,4 @@
-"""Prefix counters, one position at a time: rows over all increments so far, and trees of increments."""
+"""Prefix counters: rows over all increments so far."""
 
 from __future__ import annotations
 
@@ -9,11 +9,117 @@ from typing import Protocol
 import numpy as np
 from scipy import linalg
 
-from dpwindows.kernel.maps.causal import KnownMoments, Memory, weighted_sum
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, invert_filter, widen
+from dpwindows.kernel.maps.filters import convolve_exactly, inverse_taps, invert_filter
+from dpwindows.kernel.maps.integer_maps import (
+    FloatArray,
+    IntArray,
+    KnownMoments,
+    Memory,
+    weighted_sum,
+    widen,
+)
 
 # Inverse taps worked out one after the other, in time that grows like the square of their number.
 _TERM_BY_TERM = 1 << 13
+
+
+@dataclass(frozen=True)
+class WeightedCounter:
+    """A prefix counter: `M = C diag(weights) D`, with `D` the first differences and `C` Toeplitz from `taps`.
+
+    The increments of the series are weighted, then filtered: `y_t = sum_{j<=t} taps_{t-j} weights_j (x_j - x_{j-1})`,
+    with `x_0 = 0`.
+    """
+
+    length: int
+    taps: tuple[int, ...]
+    weights: tuple[int, ...]
+
+    @property
+    def rows(self) -> int:
+        """As many as positions."""
+        return self.length
+
+    def encode(self, exact: IntArray) -> IntArray:
+        """Weighted increments, filtered; exact."""
+        increments = np.diff(widen(exact, 2 * max(self.weights)), axis=0, prepend=0)
+        weights = np.array(self.weights, dtype=object if increments.dtype == object else np.int64)
+        return convolve_exactly(
+            np.array(self.taps, dtype=object), increments * weights.reshape((-1,) + (1,) * (exact.ndim - 1))
+        )
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """Inverse filter, unweighted, summed up again."""
+        weights = np.array(self.weights, dtype=np.float64).reshape((-1,) + (1,) * (measured.ndim - 1))
+        return np.asarray(np.cumsum(invert_filter(self.taps, measured) / weights, axis=0))
+
+    def _moment(self, power: int) -> FloatArray:
+        # Row t of the decoder puts sum_{i=j..t} inverse_{i-j} / weights_i on noise j: a running sum over t for each j.
+        inverse = inverse_taps(self.taps, self.length)
+        weights = np.array(self.weights, dtype=np.float64)
+        total = np.zeros(self.length)
+        for j in range(self.length):
+            total[j:] += np.cumsum(inverse[: self.length - j] / weights[j:]) ** power
+        return total
+
+    def variance(self) -> FloatArray:
+        """Sums of squares of the decoder's rows, in O(length^2)."""
+        return self._moment(2)
+
+    def fourth_moment(self) -> FloatArray:
+        """Sums of fourth powers of the decoder's rows, in O(length^2)."""
+        return self._moment(4)
+
+
+@dataclass(frozen=True, eq=False)
+class TriangularCounter:
+    """`M = E D`, with `D` the first differences (`x_0 = 0`) and `E` lower-triangular integers, its diagonal positive.
+
+    Row t needs nothing after step t, so it is a continual mechanism too. Decoded by substitution and a running sum.
+    """
+
+    weights: IntArray
+
+    def __post_init__(self) -> None:
+        if np.triu(self.weights, 1).any() or not (np.diagonal(self.weights) > 0).all():
+            raise ValueError("the weights of a triangular counter must be lower-triangular with a positive diagonal")
+
+    @property
+    def length(self) -> int:
+        """Columns of `E`."""
+        return len(self.weights)
+
+    @property
+    def rows(self) -> int:
+        """As many as positions."""
+        return len(self.weights)
+
+    def encode(self, exact: IntArray) -> IntArray:
+        """`E` times the increments, exact: in 64-bit integers that cannot wrap, or in Python's."""
+        # An increment is at most twice the largest value.
+        increments = np.diff(widen(exact, 2 * self._largest_row), axis=0, prepend=0)
+        return np.asarray(self.weights.astype(increments.dtype) @ increments)
+
+    @cached_property
+    def _largest_row(self) -> int:
+        return max(sum(abs(int(weight)) for weight in row) for row in self.weights)
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """Increments by substitution, then their running sum."""
+        increments = linalg.solve_triangular(self.weights.astype(np.float64), measured, lower=True)
+        return np.asarray(np.cumsum(increments, axis=0))
+
+    @cached_property
+    def _decoder(self) -> FloatArray:
+        return self.decode(np.eye(self.rows))
+
+    def variance(self) -> FloatArray:
+        """Sums of squares of the decoder's rows."""
+        return np.asarray((self._decoder**2).sum(axis=1))
+
+    def fourth_moment(self) -> FloatArray:
+        """Sums of fourth powers of the decoder's rows."""
+        return np.asarray((self._decoder**4).sum(axis=1))
 
 
 class Rows(Protocol):
@@ -119,98 +225,6 @@ class CausalCounter(KnownMoments):
             matrix[position - 1, :position] = self.rows.row(position)
         increments = linalg.solve_triangular(matrix, np.eye(count), lower=True)
         return np.asarray((np.cumsum(increments, axis=0) ** power).sum(axis=1))
-
-
-@dataclass(frozen=True)
-class CausalTree(KnownMoments):
-    """Sums of increments over the nodes of a `branching`-ary tree, each measured when its last position is reached.
-
-    Level l has the sums over `branching^l` consecutive increments, times the integer `weights_l`. An estimate is the
-    sum of the estimates of the complete nodes that make up 1..t, each the least squares estimate from its own subtree:
-    nodes that are not complete are not measured yet, so nothing else tells about them, and this is least squares on
-    everything measured so far.
-    """
-
-    branching: int
-    weights: tuple[int, ...]
-
-    @property
-    def levels(self) -> int:
-        """How many nodes hold any one increment."""
-        return len(self.weights)
-
-    def _complete(self, position: int) -> int:
-        """How many levels have a node that ends at a position."""
-        count, size = 1, self.branching
-        while count < self.levels and position % size == 0:
-            count, size = count + 1, size * self.branching
-        return count
-
-    def rows_at(self, position: int) -> int:
-        """One for each node that ends at the position."""
-        return self._complete(position)
-
-    def fresh(self, lanes: int) -> Memory:
-        """For each level the value at the end of its last complete node, and the estimates since the parent's."""
-        return {
-            "exact": np.zeros((self.levels, lanes), dtype=np.int64),
-            "decoded": np.zeros((self.levels, lanes)),
-        }
-
-    def encode(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
-        """Weighted node sums: differences of two values of the series."""
-        count = self._complete(position)
-        wide = widen(np.concatenate([exact[None], memory["exact"][:count]]), 2 * max(self.weights))
-        weights = np.array(self.weights[:count], dtype=wide.dtype)
-        return np.asarray(weights[:, None] * (wide[0] - wide[1:]))
-
-    def decode(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
-        """Precision-weighted sums upward, then the sum of all complete nodes."""
-        pending = memory["decoded"].copy()
-        own, below = self._shares
-        estimate = measured[0] * own[0]
-        for level in range(1, len(measured)):
-            estimate = below[level] * (pending[level - 1] + estimate) + own[level] * measured[level]
-            pending[level - 1] = 0.0
-        pending[len(measured) - 1] += estimate
-        return pending.sum(axis=0), {"decoded": pending}
-
-    def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """The value, for every level with a node that ends here."""
-        bounds = memory["exact"].copy()
-        bounds[: self._complete(position)] = exact.astype(np.int64)
-        return {"exact": bounds}
-
-    @cached_property
-    def _shares(self) -> tuple[list[float], list[float]]:
-        """What a node's estimate takes of its own number, and of the sum of its children's estimates."""
-        own, below = [1.0 / self.weights[0]], [0.0]
-        for weight, variance in zip(self.weights[1:], self._moments(2), strict=False):
-            children = self.branching * variance
-            precision = 1 / children + weight**2
-            own.append(weight / precision)
-            below.append(1 / children / precision)
-        return own, below
-
-    def _moments(self, power: int) -> list[float]:
-        """The moment of one complete node's estimate, for each level."""
-        variance = moment = 1.0 / self.weights[0] ** 2
-        moment = 1.0 / float(self.weights[0]) ** power
-        moments = [moment]
-        for weight in self.weights[1:]:
-            children = self.branching * variance
-            variance = 1 / (1 / children + weight**2)
-            moment = (variance / children) ** power * self.branching * moment + (variance * weight) ** power
-            moments.append(moment)
-        return moments
-
-    def _worked_out(self, count: int, power: int) -> FloatArray:
-        """By the digits of the position in base `branching`."""
-        positions, total = np.arange(1, count + 1), np.zeros(count)
-        for level, moment in enumerate(self._moments(power)):
-            nodes = positions // self.branching**level
-            total += (nodes if level == self.levels - 1 else nodes % self.branching) * moment
-        return total
 
 
 def _inverse(taps: IntArray) -> FloatArray:

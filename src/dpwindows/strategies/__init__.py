@@ -20,6 +20,7 @@ from dpwindows.strategies import (
     crossed_counters,
     dense_counter,
     direct,
+    offset_filter,
     optimal_filter,
     paper,
     series_filter,
@@ -33,6 +34,7 @@ Strategy = Callable[[Problem], Design | None]
 STRATEGIES: dict[str, Strategy] = {
     series_filter.NAME: series_filter.design,
     optimal_filter.NAME: optimal_filter.design,
+    offset_filter.NAME: offset_filter.design,
     dense_counter.NAME: dense_counter.design,
     tensor_filter.NAME: tensor_filter.design,
     counters.NAME: counters.design,

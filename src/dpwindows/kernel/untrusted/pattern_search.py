@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.kernel.bounds.held_patterns import Held
 from dpwindows.kernel.bounds.potentials import NEVER, Automaton, Check, Table
-from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, recent_tables
+from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, recent_bound, recent_tables
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
 
 # Periods after which what places add is taken for settled, and over which it is taken to be the same again.
@@ -34,6 +34,9 @@ _CELLS = 20_000_000
 _MOST_MEMORY = 16
 # How many lengths of runs and gaps are tried while a price is sought.
 _TRIED = 96
+# Halvings of a price for every one, places remembered while it is sought, and the part of a place's own cost that pairs
+# across wide gaps may be.
+_PRICE_ROUNDS, _TRIED_MEMORY, _NEGLIGIBLE = 10, 6, 1e-4
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -208,6 +211,65 @@ def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> tuple[i
         else:
             high, fitting = middle, chain
     return high, fitting
+
+
+def good_prices_for_ones(lags: Lags, offset: int, runs: int, shortest: int) -> tuple[int, int, int]:
+    """A price for every one, a price for places, and the widest gap worth its pairs, for `offset_patterns`.
+
+    Bisections for the least of `price^2 / (4 offset) + neighbour_bound`, a convex function of both prices: its slopes
+    are what the worst chain falls short of in ones and in places.
+    """
+    some = some_lengths(lags.length)
+    sizes = np.unique(np.concatenate([some, np.arange(shortest, shortest + 16)]))
+    sizes = sizes[sizes <= lags.length]
+    widest = _reach(lags)
+    low, high, place_price = 0, lags.values[0] if offset else 0, 0
+    for _ in range(_PRICE_ROUNDS if offset else 1):
+        price = (low + high) // 2
+
+        def chain_at(places: int, price: int = price) -> list[int]:
+            return best_chain(lags, sizes, some, runs, places, shortest=shortest, price=price, widest=widest)[1]
+
+        place_price, chain = _fitting(lags, chain_at)
+        if offset and (price << lags.shift) < 2 * offset * sum(chain[0::2]):
+            low = price
+        else:
+            high = price
+    return price, place_price, widest
+
+
+def _fitting(lags: Lags, chain_at: Callable[[int], list[int]]) -> tuple[int, list[int]]:
+    """The least price of places, nearly, at which a chain fits into them, and the chain."""
+    chain = chain_at(0)
+    if sum(chain) <= lags.length:
+        return 0, chain
+    low, high = 0, lags.values[0]
+    for _ in range(_PRICE_ROUNDS):
+        middle = (low + high) // 2
+        tried = chain_at(middle)
+        if sum(tried) > lags.length:
+            low = middle
+        else:
+            high, chain = middle, tried
+    return high, chain
+
+
+def _reach(lags: Lags) -> int:
+    """The distance beyond which lags add up to next to nothing."""
+    beyond = np.cumsum(np.abs(np.array(lags.values, dtype=np.float64))[::-1])[::-1]
+    return max(1, int((beyond > lags.values[0] * _NEGLIGIBLE).sum()))
+
+
+def good_recent_price(lags: Lags, offset: int, runs: int, memory: int) -> int:
+    """A price for every one at which `price^2 / (4 offset) + recent_bound` is nearly least."""
+    if not offset:
+        return 0
+
+    def cost(price: int) -> int:
+        most = recent_bound(lags, runs, min(memory, _TRIED_MEMORY), price)
+        return (price << lags.shift) ** 2 // (4 * offset) + (most << lags.shift)
+
+    return least(cost, lags.values[0], 10)
 
 
 def recent_pattern(lags: Lags, runs: int, memory: int, price: int = 0) -> list[int]:

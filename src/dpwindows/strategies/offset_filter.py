@@ -27,8 +27,8 @@ from dpwindows.kernel.untrusted.pattern_search import some_lengths
 from dpwindows.strategies.search.fractional import real_taps, search
 
 NAME = "offset-filter"
-# Factorisation takes O(steps^3), the matrix memory O(steps^2); shorter horizons than two steps have no offset.
-_SHORTEST, _LONGEST = 2, 1024
+# The certificate and the factor take O(steps^3); one step has no mean of its own.
+_SHORTEST, _LONGEST = 2, 512
 # The share of the precision of the mean that is left: what is tried.
 _SHARES = np.geomspace(0.01, 0.9, 48)
 # How many lengths of runs, widths of gaps and numbers of runs the search charges for.
@@ -66,7 +66,9 @@ def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
 @lru_cache(maxsize=64)
 def _parameters(length: int, steps: int, thresholds: tuple[int, ...]) -> tuple[float, float, float]:
     """Order and decay of the filter and the share of the precision of the mean that is left, of least error."""
-    charged = [_even_patterns(min(length, steps) if k == 1 else 1, most_runs(k, length, steps), steps) for k in thresholds]
+    charged = [
+        _even_patterns(min(length, steps) if k == 1 else 1, most_runs(k, length, steps), steps) for k in thresholds
+    ]
 
     def errors(alpha: float, decay: float) -> FloatArray:
         """The squared error for each of the shares, as on an unbounded horizon."""

@@ -207,15 +207,17 @@ def best_chain(
     for count in range(1, min(runs, (lags.length + shortest) // (shortest + 1))):
         joined = np.maximum(chain + inner, _NEVER)[:, None] + links
         history.append(joined.argmax(axis=0))
-        chain = np.maximum(joined.max(axis=0), _NEVER) + alone
+        before, chain = chain, np.maximum(joined.max(axis=0), _NEVER) + alone
+        if (chain <= before).all():
+            break  # one run more gains nowhere, so two gain no more than one: what is added only grows with the chain
         if int(chain.max()) > best[0]:
             best = (int(chain.max()), count, int(chain.argmax()))
     value, count, last = best
     found = [int(sizes[last])]
     for step in range(count - 1, -1, -1):
-        before = int(history[step][last])
-        found += [int(gaps[before, last]), int(sizes[before])]
-        last = before
+        earlier = int(history[step][last])
+        found += [int(gaps[earlier, last]), int(sizes[earlier])]
+        last = earlier
     return value, found[::-1]
 
 

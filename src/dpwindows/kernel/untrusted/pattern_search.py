@@ -36,7 +36,7 @@ _MOST_MEMORY = 16
 _TRIED = 96
 # Halvings of a price for every one, places remembered while it is sought, and the part of a place's own cost that pairs
 # across wide gaps may be.
-_PRICE_ROUNDS, _TRIED_MEMORY, _NEGLIGIBLE = 10, 6, 1e-4
+_PRICE_ROUNDS, _TRIED_MEMORY, _NEGLIGIBLE = 11, 6, 1e-4
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -216,42 +216,39 @@ def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> tuple[i
 def good_prices_for_ones(lags: Lags, offset: int, runs: int, shortest: int) -> tuple[int, int, int]:
     """A price for every one, a price for places, and the widest gap worth its pairs, for `offset_patterns`.
 
-    Bisections for the least of `price^2 / (4 offset) + neighbour_bound`, a convex function of both prices: its slopes
-    are what the worst chain falls short of in ones and in places.
+    They make `price^2 / (4 offset) + neighbour_bound`, a convex function of both prices, nearly least.
     """
     some = some_lengths(lags.length)
     sizes = np.unique(np.concatenate([some, np.arange(shortest, shortest + 16)]))
     sizes = sizes[sizes <= lags.length]
     widest = _reach(lags)
-    low, high, place_price = 0, lags.values[0] if offset else 0, 0
-    for _ in range(_PRICE_ROUNDS if offset else 1):
-        price = (low + high) // 2
+    places: dict[int, int] = {}
 
-        def chain_at(places: int, price: int = price) -> list[int]:
-            return best_chain(lags, sizes, some, runs, places, shortest=shortest, price=price, widest=widest)[1]
+    def cost(price: int) -> int:
+        most, places[price] = _over_places(
+            lags, lambda by: best_chain(lags, sizes, some, runs, by, shortest=shortest, price=price, widest=widest)
+        )
+        return ((price << lags.shift) ** 2 // (4 * offset) if offset else 0) + (most << lags.shift)
 
-        place_price, chain = _fitting(lags, chain_at)
-        if offset and (price << lags.shift) < 2 * offset * sum(chain[0::2]):
-            low = price
-        else:
-            high = price
-    return price, place_price, widest
+    price = least(cost, lags.values[0] if offset else 0, _PRICE_ROUNDS)
+    cost(price)
+    return price, places[price], widest
 
 
-def _fitting(lags: Lags, chain_at: Callable[[int], list[int]]) -> tuple[int, list[int]]:
-    """The least price of places, nearly, at which a chain fits into them, and the chain."""
-    chain = chain_at(0)
-    if sum(chain) <= lags.length:
-        return 0, chain
-    low, high = 0, lags.values[0]
-    for _ in range(_PRICE_ROUNDS):
+def _over_places(lags: Lags, chain_at: Callable[[int], tuple[int, list[int]]]) -> tuple[int, int]:
+    """The least value of a chain's bound over prices of places, nearly, and the price: by halving where chains fit."""
+    value, chain = chain_at(0)
+    best = (value, 0)
+    low, high = 0, lags.values[0] if sum(chain) > lags.length else 0
+    for _ in range(_PRICE_ROUNDS if high else 0):
         middle = (low + high) // 2
-        tried = chain_at(middle)
-        if sum(tried) > lags.length:
+        value, chain = chain_at(middle)
+        best = min(best, (value + middle * lags.length, middle))
+        if sum(chain) > lags.length:
             low = middle
         else:
-            high, chain = middle, tried
-    return high, chain
+            high = middle
+    return best
 
 
 def _reach(lags: Lags) -> int:

@@ -18,19 +18,13 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
-from dpwindows.kernel.maps.causal import CausalAnchors, CausalFilter, CausalIdentity, CausalMap
-from dpwindows.kernel.maps.causal_counters import CausalCounter, CausalTree, ListedRows, WeightedRows
-from dpwindows.kernel.maps.dense import TriangularCounter
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
+from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
-from dpwindows.kernel.maps.integer_maps import (
-    AnchoredDifferences,
-    Filter,
-    Identity,
-    IntegerMap,
-    Tree,
-    WeightedCounter,
-)
+from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign

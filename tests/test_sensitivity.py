@@ -139,6 +139,7 @@ CEILINGS: dict[tuple[str, str, str], tuple[float, float]] = {
     ("filter", "rolling", "item-add-remove"): (1.23, 1.26),
     ("optimal-filter", "rolling", "event"): (1.11, 1.41),
     ("optimal-filter", "rolling", "item-add-remove"): (1.15, 1.25),
+    ("offset-filter", "rolling", "item-add-remove"): (1.10, 1.10),
     ("crossed-counters", "any", "item"): (1.12, 1.12),
     ("crossed-counters", "any:m", "item"): (1.12, 1.12),
     ("tensor-filter", "any", "event"): (1.02, 1.52),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+OFFSET = "tests/test_offset_filter.py::"
 SENSITIVITY = "tests/test_sensitivity.py::"
 PAPER = "tests/test_paper.py::"
 KERNEL = "tests/test_kernel.py::"
@@ -513,5 +514,13 @@ MUTANTS = [
         'if types["item"] == "decimal"',
         'if types["item"] == "no decimal"',
         f"{LOCALITY}test_parquet_files",
+    ),
+    Mutant(
+        "an offset for nothing",
+        "A common offset lowers what an item costs, and its own part of the bound is left out.",
+        "kernel/bounds/offset_patterns.py",
+        "        return mean + (most << lags.shift)\n",
+        "        return most << lags.shift\n",
+        f"{OFFSET}test_the_bound_holds_for_every_item",
     ),
 ]

@@ -11,6 +11,7 @@ smaller bound than the one proved.
 | | counter, matrix of increments | - | - | - | longest column |
 | | counter without end | two ends | two ends | two ends | one end |
 | rolling | filter | runs | signed runs | signed runs | runs |
+| | matrix of increments | - | - | - | runs less an offset |
 | | differences and anchors | runs | signed runs | runs of both | runs |
 | any | filters on both axes | rectangles | - | - | - |
 | | trees on both axes | corners | - | - | - |
@@ -29,6 +30,7 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.ask.windows import count_windows, longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds import (
+    offset_patterns,
     pattern_sensitivity,
     period_sensitivity,
     rectangles,
@@ -40,7 +42,7 @@ from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, Triangular
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS, LogarithmicRows, cumulative_unlimited_l2
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.problem import Problem
@@ -102,6 +104,10 @@ def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | 
             return _filter(problem, taps, steps)
         case AnchoredDifferences() | CausalAnchors() if problem.law == LAPLACE and isinstance(problem.window, Rolling):
             return differences(problem, measured, steps)
+        case TriangularCounter(weights=matrix) | CausalCounter(rows=ListedRows(matrix=matrix)) if (
+            problem.law == GAUSSIAN and isinstance(problem.window, Rolling) and steps == len(matrix)
+        ):
+            return _matrix_on_rolling(problem, matrix)
         case Identity(unit=unit) | CausalIdentity(unit=unit):
             return direct(problem, unit, steps)
     if isinstance(problem.window, Cumulative):
@@ -169,6 +175,14 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple
         case _:
             raise NotCertifiedError(problem, Filter(1, taps))
     return min(found)
+
+
+def _matrix_on_rolling(problem: Problem, matrix: IntArray) -> tuple[int, str]:
+    """Rolling counts through a matrix of integers on the increments."""
+    if not isinstance(problem.window, Rolling) or not isinstance(problem.unit, ItemAddRemove):
+        raise NotCertifiedError(problem, TriangularCounter(matrix))
+    offset = offset_patterns.rolling_offset_add_remove_l2
+    return offset(matrix, problem.window.length, len(matrix), problem.thresholds), name_of(offset)
 
 
 def differences(problem: Problem, measured: AnchoredDifferences | CausalAnchors, steps: int | None) -> tuple[int, str]:

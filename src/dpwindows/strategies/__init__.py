@@ -23,6 +23,7 @@ from dpwindows.strategies import (
     dense_counter,
     direct,
     logarithmic_counter,
+    offset_filter,
     optimal_filter,
     paper,
     series_filter,
@@ -35,6 +36,7 @@ from dpwindows.strategies.strategy import Batch, Strategy, Stream
 STRATEGIES: tuple[Strategy, ...] = (
     Strategy(series_filter.NAME, series_filter.design, series_filter.stream),
     Strategy(optimal_filter.NAME, optimal_filter.design, optimal_filter.stream),
+    Strategy(offset_filter.NAME, offset_filter.design, offset_filter.stream),
     Strategy(dense_counter.NAME, dense_counter.design, dense_counter.stream),
     Strategy(tensor_filter.NAME, tensor_filter.design, tensor_filter.stream),
     Strategy(counters.NAME, counters.design, counters.stream),

@@ -52,7 +52,12 @@ class Lags:
     def of(cls, taps: Sequence[int], length: int, runs: int) -> Lags:
         """The lags of integer taps that matter within `length` places."""
         exact = autocorrelation(taps)[:length]
-        exact += [0] * (length - len(exact))
+        return cls.fitting(exact + [0] * (length - len(exact)), runs)
+
+    @classmethod
+    def fitting(cls, exact: Sequence[int], runs: int) -> Lags:
+        """Any lags, for d = 0..N-1, divided so that no sum over at most `runs` runs can wrap."""
+        length = len(exact)
         reached = 4 * length * (min(runs, length) + 1) * sum(map(abs, exact))
         shift = max(0, reached.bit_length() - _BITS)
         return cls(tuple(-(-value >> shift) for value in exact), shift)
@@ -146,23 +151,30 @@ def recent_tables(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tu
 # --- Runs and their nearest neighbours ------------------------------------------------------------------------------
 
 
-def neighbour_bound(lags: Lags, runs: int, place_price: int, *, shortest: int = 1) -> int:
-    """Bound on `g'Gg` that keeps all pairs within a run, and all pairs between a run and the next.
+def neighbour_bound(
+    lags: Lags, runs: int, place_price: int, *, shortest: int = 1, price: int = 0, widest: int | None = None
+) -> int:
+    """Bound on `g'Gg - price * ones` that keeps all pairs within a run, and all pairs between a run and the next.
 
     Every run but the last has at least `shortest` places. `place_price` is a Lagrange multiplier for the number of
-    places: the bound holds for every value, and is best where the worst chain just fills the N places.
+    places: the bound holds for every value, and is best where the worst chain just fills the N places. Where `widest`
+    is given, pairs across wider gaps are dropped, which takes less time.
 
     Proof. Write a pattern as run lengths and gaps `n_1, g_1, n_2, ..., n_j`, of total at most N. Pairs within runs
     make `q(n_i)`; pairs between a run and the next make `2 c(n, g, n') = q(n+g+n') - q(n+g) - q(g+n') + q(g)`, the
     pairs of the span less those of its parts; between ones of other runs lie a gap, a run of at least `shortest` places
     and a gap, so they are more than `shortest + 2` apart, where `r_d` is replaced by `max(r_d, 0)`
     (`positive_pairs`). Adding
-    `place_price (N - sum n_i - sum g_i) >= 0` only raises this. The result is a sum of terms of neighbouring lengths;
+    `place_price (N - sum n_i - sum g_i) >= 0` only raises this, and so does dropping `2 c <= 0` for a gap wider than
+    `widest`, as no lag beyond it is positive, and charging only `widest + 1` places for the gap. Each run is charged
+    `price n_i`, which is exact. The result is a sum of terms of neighbouring lengths;
     over all chains of at most k runs in which each two neighbours fit into N places, among them all patterns, its
     maximum is found by dynamic programming over the length of the last run. QED.
     """
     everything = np.arange(1, lags.length + 1)
-    value, _ = best_chain(lags, everything, everything, runs, place_price, shortest=shortest)
+    value, _ = best_chain(
+        lags, everything, everything, runs, place_price, shortest=shortest, price=price, widest=widest
+    )
     return max(0, value + place_price * lags.length) + lags.positive_pairs(shortest + 2)
 
 
@@ -174,45 +186,63 @@ def best_chain(
     place_price: int,
     *,
     shortest: int = 1,
+    price: int = 0,
+    widest: int | None = None,
 ) -> tuple[int, list[int]]:
     """The best chain of runs with lengths from `sizes` and gaps from `widths`, as `n_1, g_1, n_2, ...`.
 
-    Its value is `sum q(n_i) + sum 2 c - place_price (sum n_i + sum g_i)`.
+    Its value is `sum q(n_i) + sum 2 c - place_price (sum n_i + sum g_i) - price sum n_i`; a gap wider than `widest`,
+    if that is given, counts as `widest + 1` places that no pair spans.
     """
     lags.require_price(place_price)
+    lags.require_price(price)
     norms = np.array(lags.norms(), dtype=np.int64)
-    alone = norms[sizes] - place_price * sizes
+    alone = norms[sizes] - (place_price + price) * sizes
     last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
-    links, gaps = _links(norms, sizes, widths, place_price, last_positive)
+    near = None if widest is None else max(widest, last_positive)
+    links, gaps = _links(norms, sizes, widths, place_price, last_positive, near)
     inner = np.where(sizes >= shortest, 0, _NEVER)
     chain, history = alone, []
     best = (int(alone.max()), 0, int(alone.argmax()))
     for count in range(1, min(runs, (lags.length + shortest) // (shortest + 1))):
         joined = np.maximum(chain + inner, _NEVER)[:, None] + links
         history.append(joined.argmax(axis=0))
-        chain = np.maximum(joined.max(axis=0), _NEVER) + alone
+        before, chain = chain, np.maximum(joined.max(axis=0), _NEVER) + alone
+        if (chain <= before).all():
+            break  # one run more gains nowhere, so two gain no more than one: what is added only grows with the chain
         if int(chain.max()) > best[0]:
             best = (int(chain.max()), count, int(chain.argmax()))
     value, count, last = best
     found = [int(sizes[last])]
     for step in range(count - 1, -1, -1):
-        before = int(history[step][last])
-        found += [int(gaps[before, last]), int(sizes[before])]
-        last = before
+        earlier = int(history[step][last])
+        found += [int(gaps[earlier, last]), int(sizes[earlier])]
+        last = earlier
     return value, found[::-1]
 
 
 def _links(
-    norms: Table, sizes: NDArray[np.int64], widths: NDArray[np.int64], place_price: int, last_positive: int
+    norms: Table,
+    sizes: NDArray[np.int64],
+    widths: NDArray[np.int64],
+    place_price: int,
+    last_positive: int,
+    near: int | None,
 ) -> tuple[Table, NDArray[np.int64]]:
-    """`max_g 2 c(n, g, n') - place_price g` for all neighbouring lengths, and the gap; `_NEVER` where none fits."""
+    """`max_g 2 c(n, g, n') - place_price g` for all neighbouring lengths, and the gap; `_NEVER` where none fits.
+
+    No gap is wider than `near + 1`, and that one stands for all that are wider, with 0 for their pairs.
+    """
     length = len(norms) - 1
     spans = sizes[:, None] + sizes[None, :]
     room = length - spans
     best, gaps = np.full(spans.shape, _NEVER, dtype=np.int64), np.zeros(spans.shape, dtype=np.int64)
     # Spans that do not fit are masked out, so what stands for their norms does not matter.
     padded = np.concatenate([norms, np.zeros(2 * length + 1, dtype=np.int64)])
-    for gap in widths[widths <= room.max()].tolist():
+    if near is not None:
+        far = room > near
+        best[far], gaps[far] = -place_price * (near + 1), near + 1
+    for gap in widths[widths <= min(int(room.max()), length if near is None else near)].tolist():
         fits = room >= gap
         # From here on 2 c <= 0 if no lag beyond the gap is positive, so no wider gap is better than -place_price gap.
         if gap > last_positive and int(best[fits].min()) >= -place_price * gap:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.kernel.bounds.held_patterns import Held
 from dpwindows.kernel.bounds.potentials import NEVER, Automaton, Check, Table
-from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, recent_tables
+from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, recent_bound, recent_tables
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
 
 # Periods after which what places add is taken for settled, and over which it is taken to be the same again.
@@ -34,6 +34,9 @@ _CELLS = 20_000_000
 _MOST_MEMORY = 16
 # How many lengths of runs and gaps are tried while a price is sought.
 _TRIED = 96
+# Halvings of a price for every one, places remembered while it is sought, and the part of a place's own cost that pairs
+# across wide gaps may be.
+_PRICE_ROUNDS, _TRIED_MEMORY, _NEGLIGIBLE = 11, 6, 1e-4
 
 
 # --- Tables -----------------------------------------------------------------------------------------------------------
@@ -208,6 +211,62 @@ def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> tuple[i
         else:
             high, fitting = middle, chain
     return high, fitting
+
+
+def good_prices_for_ones(lags: Lags, offset: int, runs: int, shortest: int) -> tuple[int, int, int]:
+    """A price for every one, a price for places, and the widest gap worth its pairs, for `offset_patterns`.
+
+    They make `price^2 / (4 offset) + neighbour_bound`, a convex function of both prices, nearly least.
+    """
+    some = some_lengths(lags.length)
+    sizes = np.unique(np.concatenate([some, np.arange(shortest, shortest + 16)]))
+    sizes = sizes[sizes <= lags.length]
+    widest = _reach(lags)
+    places: dict[int, int] = {}
+
+    def cost(price: int) -> int:
+        most, places[price] = _over_places(
+            lags, lambda by: best_chain(lags, sizes, some, runs, by, shortest=shortest, price=price, widest=widest)
+        )
+        return ((price << lags.shift) ** 2 // (4 * offset) if offset else 0) + (most << lags.shift)
+
+    price = least(cost, lags.values[0] if offset else 0, _PRICE_ROUNDS)
+    cost(price)
+    return price, places[price], widest
+
+
+def _over_places(lags: Lags, chain_at: Callable[[int], tuple[int, list[int]]]) -> tuple[int, int]:
+    """The least value of a chain's bound over prices of places, nearly, and the price: by halving where chains fit."""
+    value, chain = chain_at(0)
+    best = (value, 0)
+    low, high = 0, lags.values[0] if sum(chain) > lags.length else 0
+    for _ in range(_PRICE_ROUNDS if high else 0):
+        middle = (low + high) // 2
+        value, chain = chain_at(middle)
+        best = min(best, (value + middle * lags.length, middle))
+        if sum(chain) > lags.length:
+            low = middle
+        else:
+            high = middle
+    return best
+
+
+def _reach(lags: Lags) -> int:
+    """The distance beyond which lags add up to next to nothing."""
+    beyond = np.cumsum(np.abs(np.array(lags.values, dtype=np.float64))[::-1])[::-1]
+    return max(1, int((beyond > lags.values[0] * _NEGLIGIBLE).sum()))
+
+
+def good_recent_price(lags: Lags, offset: int, runs: int, memory: int) -> int:
+    """A price for every one at which `price^2 / (4 offset) + recent_bound` is nearly least."""
+    if not offset:
+        return 0
+
+    def cost(price: int) -> int:
+        most = recent_bound(lags, runs, min(memory, _TRIED_MEMORY), price)
+        return (price << lags.shift) ** 2 // (4 * offset) + (most << lags.shift)
+
+    return least(cost, lags.values[0], 10)
 
 
 def recent_pattern(lags: Lags, runs: int, memory: int, price: int = 0) -> list[int]:

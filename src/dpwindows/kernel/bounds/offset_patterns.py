@@ -1,0 +1,105 @@
+"""Certified sensitivities of rolling counts through any lower-triangular matrix, for one item added or removed.
+
+An item that is present at all may be counted at half of all steps, so much of its cost is the mean of its series. Noise
+with a common random offset is lenient about the mean: its precision is a Toeplitz matrix less a constant. The bound
+here finds such a constant in the very integers that are applied, and asks for no structure.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound
+from dpwindows.kernel.bounds.sensitivity import Thresholds, most_runs
+from dpwindows.kernel.proofs import proves
+from dpwindows.kernel.untrusted.pattern_search import good_prices_for_ones, good_recent_price, memory_for
+
+
+@proves("rolling-offset-presence")
+def rolling_offset_add_remove_l2(
+    weights: NDArray[np.int64], length: int, steps: int, thresholds: Thresholds, cells: int = 4_000_000
+) -> int:
+    """Rolling counts, one item added or removed, through a matrix of integers on the increments.
+
+    Proof. For each threshold k the change is f, a 0/1 pattern in T places with n ones, in at most
+    `R = k ceil(T/(W+1))` runs, for k = 1 of at least W places but for the last (`rolling_patterns_add_remove_l2`). It
+    moves what is measured by `M f`, `M = E D` with E the `weights`, so it costs `f'Af`, `A = M'M` in exact integers
+    (`gram`). With `a_d` the largest entry of A at distance d from the diagonal (`largest_by_distance`), and any c >= 0,
+
+        f'Af <= sum_{s,t} a_|s-t| f_s f_t = f'Gf - c n^2,   G_st = r_|s-t|,  r_d = a_d + c,
+
+    since `f_s f_t >= 0`. For any real m, `-c n^2 <= c m^2 - 2 c m n`, as `c (n - m)^2 >= 0`. With `P = 2 c m`,
+
+        f'Af <= P^2 / (4 c) + max_f (f'Gf - P n),
+
+    for any P >= 0, P = 0 if c = 0. The maximum over all such patterns is bounded in `run_patterns`, with P a price for
+    every one, in two ways; `Lags` rounds r up and P is a whole number of its units. The rest is rounded up. c is the
+    least number that makes no `r_d`, d >= 1, positive, and 0 if none is needed; the prices are searched for, and any
+    of them gives a bound. Thresholds are measured apart; their squared norms add. QED.
+
+    Args:
+        weights: E, of `steps` rows; beyond the last one nothing is measured.
+        length: the window's length W in steps.
+        steps: the horizon T in steps.
+        thresholds: the thresholds measured apart.
+        cells: how much work the tables of recent places may be.
+
+    Returns:
+        The bound on the squared L2 norm, in squared lattice units.
+
+    Raises:
+        ValueError: the matrix has not as many rows and columns as there are steps.
+    """
+    if weights.shape != (steps, steps):
+        raise ValueError(f"the matrix must have {steps} rows and columns, got {weights.shape}")
+    majorant = largest_by_distance(gram(weights))
+    offset = max(0, -max(majorant[1:], default=0))
+    exact = [value + offset for value in majorant]
+    return sum(_threshold(exact, offset, k, min(length, steps), most_runs(k, length, steps), cells) for k in thresholds)
+
+
+def _threshold(exact: list[int], offset: int, k: int, length: int, runs: int, cells: int) -> int:
+    """The least of the bounds for one threshold."""
+    lags = Lags.fitting(exact, runs)
+    shortest = length if k == 1 else 1
+
+    def whole(price: int, most: int) -> int:
+        mean = -(-((price << lags.shift) ** 2) // (4 * offset)) if offset else 0
+        return mean + (most << lags.shift)
+
+    price, place_price, widest = good_prices_for_ones(lags, offset, runs, shortest)
+    bounds = [
+        whole(price, neighbour_bound(lags, runs, place_price, shortest=shortest, price=price, widest=widest)),
+    ]
+    if shortest == 1:
+        memory = memory_for(lags.length, runs, cells)
+        price = good_recent_price(lags, offset, runs, memory)
+        bounds.append(whole(price, recent_bound(lags, runs, memory, price)))
+    return min(bounds)
+
+
+def gram(weights: NDArray[np.int64]) -> NDArray[np.generic]:
+    """`M'M` in exact integers, `M = E D` with E the weights and D the first differences."""
+    steps = len(weights)
+    wide = weights.astype(object if int(np.abs(weights).max()) >= 1 << 61 else np.int64)
+    matrix = wide - np.concatenate([wide[:, 1:], np.zeros_like(wide[:, :1])], axis=1)
+    bits = int(np.abs(matrix).max()).bit_length()
+    half = (bits + 1) // 2
+    # Floats hold sums of products of halves exactly, in whatever order they are added; 64-bit integers hold the whole.
+    if 2 * half + 2 + steps.bit_length() > 52 or 2 * bits + steps.bit_length() > 61:
+        exact = matrix.astype(object)
+        return np.asarray(exact.T @ exact)
+    high = (matrix >> half).astype(np.float64)
+    low = (matrix & ((1 << half) - 1)).astype(np.float64)
+    mixed = high.T @ low
+    return np.asarray(
+        ((high.T @ high).astype(np.int64) << (2 * half))
+        + ((mixed + mixed.T).astype(np.int64) << half)
+        + (low.T @ low).astype(np.int64)
+    )
+
+
+def largest_by_distance(matrix: NDArray[np.generic]) -> list[int]:
+    """The largest entry of a symmetric matrix at each distance 0, 1, ... from its diagonal."""
+    return [int(np.diagonal(matrix, distance).max()) for distance in range(len(matrix))]

@@ -1,0 +1,126 @@
+"""`offset-filter`: a filter whose noise has a common random offset, for rolling counts under item add/remove.
+
+An item that is added may be counted at half of all steps and more, so much of what it costs is the mean of its series.
+With `G` the Gram matrix of a fractional filter, `G - c 11'` is the precision of the filter's noise plus one random
+number common to all steps, which is lenient about that mean. The factor M of `G - c 11' = M'M` is lower-triangular, so
+batch and continual release share it. Its three parameters are sought at the cost of evenly spaced runs, which are
+nearly the worst; the certificate is `rolling-offset-presence`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+from scipy import linalg
+
+from dpwindows.ask.privacy import ItemAddRemove
+from dpwindows.ask.queries import Rolling
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds.sensitivity import most_runs
+from dpwindows.kernel.maps.counters import TriangularCounter
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import StepDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.untrusted.pattern_search import some_lengths
+from dpwindows.strategies.search.fractional import real_taps, search
+from dpwindows.strategies.twins import twins
+
+NAME = "offset-filter"
+# The certificate and the factor take O(steps^3); one step has no mean of its own.
+_SHORTEST, _LONGEST = 2, 512
+# The share of the precision of the mean that is left: what is tried.
+_SHARES = np.geomspace(0.01, 0.9, 48)
+# How many lengths of runs, widths of gaps and numbers of runs the search charges for.
+_LENGTHS, _WIDTHS, _COUNTS = 24, 16, 5
+
+
+def design(problem: Problem) -> Design | None:
+    """The filter with its offset, or None where it does not apply."""
+    window = problem.window
+    if problem.law != GAUSSIAN or not isinstance(window, Rolling) or not isinstance(problem.unit, ItemAddRemove):
+        return None
+    if not _SHORTEST <= problem.steps <= _LONGEST:
+        return None
+    alpha, decay, share = _parameters(window.length, problem.steps, problem.thresholds)
+    weights = np.rint(_factor(alpha, decay, share, problem.steps) * 2.0**problem.bits).astype(np.int64)
+    if not (np.diagonal(weights) > 0).all():
+        return None
+    # On increments: E = M D^-1, whose columns are sums of M's from x on, in exact integers.
+    summed = np.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
+    parameters = {"alpha": alpha, "decay": decay, "share": share, "bits": problem.bits}
+    return SeriesDesign(problem, NAME, parameters, map=TriangularCounter(summed))
+
+
+def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """The same filter in a stream."""
+    return twins(design, problem, horizon)
+
+
+@lru_cache(maxsize=16)
+def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
+    """M, lower-triangular, of `M'M = G - c 11'` with `1 - c 1'G^-1 1 = share`."""
+    lags = _autocorrelation(alpha, decay, steps)
+    alike = linalg.toeplitz(lags)
+    mean = float(linalg.solve_toeplitz(lags, np.ones(steps)).sum())
+    precision = alike - (1 - share) / mean
+    # Cholesky's factor of the matrix with rows and columns reversed.
+    return np.asarray(np.linalg.cholesky(precision[::-1, ::-1]).T[::-1, ::-1])
+
+
+@lru_cache(maxsize=64)
+def _parameters(length: int, steps: int, thresholds: tuple[int, ...]) -> tuple[float, float, float]:
+    """Order and decay of the filter and the share of the precision of the mean that is left, of least error."""
+    charged = [
+        _even_patterns(min(length, steps) if k == 1 else 1, most_runs(k, length, steps), steps) for k in thresholds
+    ]
+
+    def errors(alpha: float, decay: float) -> FloatArray:
+        """The squared error for each of the shares, as on an unbounded horizon."""
+        lags = _autocorrelation(alpha, decay, steps)
+        alone, mean = (real_taps(-alpha, decay, steps) ** 2).sum(), steps * (1 - decay) ** (-2 * alpha)
+        variance = alone + (1 - _SHARES) / _SHARES * mean / steps**2
+        cost = np.zeros(len(_SHARES))
+        for ones, pairs in charged:
+            cost += ((pairs @ lags)[:, None] - np.outer(ones**2, (1 - _SHARES) / mean)).max(axis=0)
+        return np.asarray(variance * cost)
+
+    alpha, decay = search(lambda alpha, decay: float(errors(alpha, decay).min()), min(length, steps))
+    return alpha, decay, float(_SHARES[errors(alpha, decay).argmin()])
+
+
+def _autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:
+    """Of the fractional filter, at distances 0..count-1."""
+    size = 1 << (4 * count - 1).bit_length()
+    taps = real_taps(alpha, decay, 2 * count)
+    return np.asarray(np.fft.irfft(np.abs(np.fft.rfft(taps, size)) ** 2, size)[:count])
+
+
+def _even_patterns(shortest: int, runs: int, steps: int) -> tuple[FloatArray, FloatArray]:
+    """Evenly spaced runs: how many ones each pattern has, and how many ordered pairs of ones at each distance."""
+    patterns = []
+    sizes = some_lengths(steps)
+    for size in _thinned(sizes[sizes >= shortest], _LENGTHS):
+        for gap in _thinned(sizes, _WIDTHS):
+            most = min(runs, (steps + gap) // (size + gap))
+            for count in _thinned(np.arange(1, most + 1), _COUNTS):
+                pattern = np.zeros(steps)
+                for first in range(0, count * (size + gap), size + gap):
+                    pattern[first : first + size] = 1
+                patterns.append(pattern)
+    listed = np.array(patterns)
+    width = 1 << (2 * steps - 1).bit_length()
+    pairs = np.fft.irfft(np.abs(np.fft.rfft(listed, width)) ** 2, width)[:, :steps]
+    pairs[:, 1:] *= 2
+    return listed.sum(axis=1), pairs
+
+
+def _thinned(values: np.ndarray, count: int) -> list[int]:
+    """At most so many of some values, dense at the lower end, the last always among them."""
+    if not len(values):
+        return []
+    places = np.unique(np.rint(np.geomspace(1, len(values), count)).astype(int)) - 1
+    return [int(value) for value in values[places]]

@@ -1,0 +1,199 @@
+"""Filters with a common offset: bounds against every neighbour, against adversaries, and the figures they buy."""
+
+from __future__ import annotations
+
+from itertools import groupby, product
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, Unit
+from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, unit_scale
+from dpwindows.kernel.bounds.offset_patterns import gram, largest_by_distance, rolling_offset_add_remove_l2
+from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound
+from dpwindows.kernel.certify import NotCertifiedError, along_time
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.strategies import candidates, stream_candidates, offset_filter
+from dpwindows.strategies.scoring import score
+from tests.single_item import all_logs, differences
+
+ADD_REMOVE = ItemAddRemove()
+
+
+def problem(
+    window: WindowFamily, *thresholds: int, steps: int = 365, unit: Unit = ADD_REMOVE, bits: int = 24
+) -> Problem:
+    scale = unit_scale(ApproxDP(1.0, 1e-6), GAUSSIAN)
+    return Problem(window, steps, thresholds or (1,), unit, GAUSSIAN, scale, bits=bits)
+
+
+def designed(window: WindowFamily, *thresholds: int, steps: int = 365, bits: int = 24) -> SeriesDesign:
+    found = offset_filter.design(problem(window, *thresholds, steps=steps, bits=bits))
+    assert isinstance(found, SeriesDesign)
+    return found
+
+
+def matrix_of(design: SeriesDesign) -> NDArray[np.int64]:
+    assert isinstance(design.map, TriangularCounter)
+    return np.asarray(design.map.weights)
+
+
+def truth(weights: NDArray[np.int64], window: Rolling, thresholds: tuple[int, ...]) -> int:
+    """The largest squared norm over all logs of one item, in exact integers."""
+    steps, most = len(weights), max(thresholds)
+    while (most + 2) ** steps <= 20_000 and most < max(thresholds) + 1:
+        most += 1
+    applied = weights.astype(object)
+    largest = 0
+    for piece in differences(all_logs(steps, most), window, thresholds, ADD_REMOVE):
+        increments = np.diff(piece, axis=2, prepend=0)
+        for change in increments:
+            largest = max(largest, sum(int(value) ** 2 for series in change for value in applied @ series))
+    return largest
+
+
+SMALL = [
+    *((length, (1,), steps) for steps in (2, 3, 5, 8) for length in range(1, steps + 1)),
+    *((length, thresholds, steps) for thresholds in ((2,), (1, 2)) for steps in (3, 5, 6) for length in (1, 2, 4)),
+]
+
+
+@pytest.mark.parametrize(("length", "thresholds", "steps"), SMALL, ids=str)
+def test_the_bound_holds_for_every_item(length: int, thresholds: tuple[int, ...], steps: int) -> None:
+    """For the strategy's own integers on fine and coarse lattices, and for matrices that no strategy would make."""
+    rng = np.random.default_rng(steps * 100 + length)
+    matrices = [matrix_of(designed(Rolling(length), *thresholds, steps=steps, bits=bits)) for bits in (4, 24)]
+    for spread in (2, 40):
+        made = np.tril(rng.integers(-spread, spread + 1, size=(steps, steps)))
+        np.fill_diagonal(made, rng.integers(1, 60, size=steps))
+        matrices.append(made)
+    for weights in matrices:
+        true = truth(weights, Rolling(length), thresholds)
+        assert true <= rolling_offset_add_remove_l2(weights, length, steps, thresholds)
+
+
+def legal(length: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], steps: int) -> NDArray[np.float64]:
+    """What an item is counted at that comes at each start and stays for so many steps, at least a window."""
+    pattern = np.zeros(steps)
+    for start, many in zip(starts, lengths, strict=True):
+        pattern[start : start + max(length, int(many))] = 1
+    return pattern
+
+
+@pytest.mark.parametrize(("length", "looseness"), [(1, 1.02), (7, 1.1), (28, 1.1)])
+def test_an_adversary_does_not_pass_the_bound_and_comes_near(length: int, looseness: float) -> None:
+    design, steps, rng = designed(Rolling(length)), 365, np.random.default_rng(length)
+    cost = gram(matrix_of(design)).astype(np.float64)
+    best = 0.0
+    for gap in range(1, 16):
+        for longer in range(2):
+            starts = np.arange(0, steps, length + longer + gap)
+            for count in np.unique(np.linspace(1, len(starts), 20).astype(int)):
+                pattern = legal(length, starts[:count], np.full(count, length + longer), steps)
+                best = max(best, float(pattern @ cost @ pattern))
+    # Then single steps of the gaps' lengths, at random, as long as they gain.
+    starts = np.arange(0, steps, length + 2)
+    reached = 0.0
+    for _ in range(600):
+        tried = np.sort(np.unique(np.clip(starts + (rng.random(len(starts)) < 0.05) * rng.integers(-3, 4), 0, steps)))
+        tried = tried[np.diff(tried, prepend=-steps) > length]
+        pattern = legal(length, tried, np.full(len(tried), length), steps)
+        found = float(pattern @ cost @ pattern)
+        if found > reached:
+            starts, reached = tried, found
+    best = max(best, reached)
+    assert best <= design.sensitivity <= looseness * best
+
+
+@pytest.mark.parametrize(("length", "std", "least"), [(1, 42.6, 42.47), (7, 37.6, 34.7), (28, 28.6, 25.6)])
+def test_figures_and_the_limit_of_random_items(length: int, std: float, least: float) -> None:
+    """No Gaussian noise errs less than the limit, from the covariance of the series of items drawn at random."""
+    assert least <= score(designed(Rolling(length))) <= std
+
+
+def test_the_planner_chooses_it() -> None:
+    found = candidates(problem(Rolling(7), steps=60))
+    assert found[0].strategy == "offset-filter"
+    assert score(found[0]) < 0.9 * score(found[1])
+
+
+def test_the_gram_matrix_is_exact_on_every_lattice() -> None:
+    rng = np.random.default_rng(0)
+    for bits in (3, 12, 24, 25, 27, 34, 61):
+        weights = np.tril(rng.integers(-(1 << bits), 1 << bits, size=(40, 40)))
+        exact = weights.astype(object)
+        exact[:, :-1] = exact[:, :-1] - exact[:, 1:]
+        assert (gram(weights).astype(object) == exact.T @ exact).all()
+
+
+def test_the_largest_entry_at_each_distance() -> None:
+    assert largest_by_distance(np.array([[5, -1, 2], [-1, 7, 0], [2, 0, 6]])) == [7, 0, 2]
+
+
+def run_lengths(pattern: tuple[int, ...]) -> list[int]:
+    return [len(list(run)) for one, run in groupby(pattern) if one]
+
+
+@pytest.mark.parametrize("seed", range(24))
+def test_runs_with_a_price_for_ones_and_gaps_cut_short(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    places, runs, shortest = int(rng.integers(2, 11)), int(rng.integers(1, 6)), int(rng.integers(1, 4))
+    tail = rng.integers(-30, 3 if seed % 3 else 30, size=places - 1)
+    lags = Lags((int(rng.integers(30, 120)), *(int(lag) for lag in tail)), 0)
+    allowed = [
+        ones
+        for g in product((0, 1), repeat=places)
+        if len(lengths := run_lengths(g)) <= runs and all(n >= shortest for n in lengths[:-1])
+        for ones in [[place for place, one in enumerate(g) if one]]
+    ]
+    for price in (0, lags.values[0] // 3, lags.values[0]):
+        worst = max(sum(lags.values[abs(i - j)] - price * (i == j) for i in g for j in g) for g in allowed)
+        for place in (0, 1, lags.values[0] // 5):
+            for widest in (None, 1, 2, 4):
+                assert neighbour_bound(lags, runs, place, shortest=shortest, price=price, widest=widest) >= worst
+
+
+@pytest.mark.parametrize("bits", [8, 24])
+def test_decoding_inverts_what_is_measured(bits: int) -> None:
+    design = designed(Rolling(5), steps=60, bits=bits)
+    exact = np.random.default_rng(0).integers(0, 1000, size=60)
+    assert np.allclose(design.decode(design.map.encode(exact).astype(float)), exact, atol=1e-6)
+    weights = np.array([design.decode(noise) for noise in np.eye(60)])
+    assert np.allclose((weights**2).sum(axis=0), design.variance())
+
+
+def test_a_stream_with_a_horizon_measures_the_same_integers() -> None:
+    asked = problem(Rolling(7), steps=60)
+    streamed = {design.strategy: design for design in stream_candidates(asked, 60)}
+    assert next(iter(streamed)) == "offset-filter"
+    batch, stream = designed(Rolling(7), steps=60), streamed["offset-filter"]
+    assert stream.sensitivity == batch.sensitivity
+    assert stream.proof == batch.proof == "rolling-offset-presence"
+    assert np.allclose(stream.variance(), batch.variance(), rtol=1e-9)
+
+
+def test_what_it_is_not_for() -> None:
+    for unit in (EventLevel(), ItemLevel()):
+        assert offset_filter.design(problem(Rolling(7), unit=unit)) is None
+    assert offset_filter.design(problem(Cumulative())) is None
+    assert offset_filter.design(problem(Rolling(7), steps=5000)) is None
+    assert offset_filter.design(Problem(Rolling(7), 30, (1,), ADD_REMOVE, LAPLACE, 1.0)) is None
+
+
+@pytest.mark.parametrize("unit", [EventLevel(), ItemLevel()])
+def test_other_units_are_not_certified(unit: Unit) -> None:
+    weights = matrix_of(designed(Rolling(3), steps=6))
+    for measured in (TriangularCounter(weights), CausalCounter(ListedRows(weights))):
+        with pytest.raises(NotCertifiedError):
+            along_time(problem(Rolling(3), steps=6, unit=unit), measured, 6)
+
+
+@pytest.mark.parametrize("steps", [5, 7, None])
+def test_a_horizon_of_another_length_is_not_certified(steps: int | None) -> None:
+    weights = matrix_of(designed(Rolling(3), steps=6))
+    with pytest.raises(NotCertifiedError):
+        along_time(problem(Rolling(3), steps=6), CausalCounter(ListedRows(weights)), steps)

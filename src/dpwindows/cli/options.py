@@ -158,6 +158,14 @@ zone_option = click.option(
 )
 
 
+time_format_option = click.option(
+    "--time-format",
+    metavar="FORMAT",
+    help="What times are whose type does not say it: iso (the default), epoch-s, epoch-ms, epoch-us (whole numbers "
+    "since 1970), or a pattern of strptime such as %m/%d/%Y.",
+)
+
+
 def open_ledger(options: dict[str, Any]) -> Ledger | None:
     """The dataset that `--ledger` and `--dataset` name; None without them."""
     file, dataset = options["ledger_file"], options["dataset"]

@@ -19,6 +19,7 @@ from dpwindows.cli.options import (
     query_options,
     refuse_inputs,
     step_option,
+    time_format_option,
     zone_option,
 )
 from dpwindows.cli.screen import screen
@@ -31,6 +32,7 @@ from dpwindows.plan.forecast_table import say_notes, show_forecast
 @click.argument("events")
 @click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
+@time_format_option
 @click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
 @click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a database or its connection address.")
 @click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
@@ -72,6 +74,7 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
             item=options["item"],
             time=options["time"],
             count=options["count"],
+            time_format=options["time_format"],
             table=options["table"],
             settings=settings,
             ledger=ledger,

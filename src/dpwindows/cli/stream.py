@@ -17,6 +17,7 @@ from dpwindows.cli.options import (
     refuse_inputs,
     stack,
     step_option,
+    time_format_option,
     zone_option,
 )
 from dpwindows.cli.screen import screen
@@ -54,6 +55,7 @@ def stream() -> None:
 @_STATE
 @click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
+@time_format_option
 @click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
 @click.option("--start", required=True, help="First moment of the first step. Public: never read from the data.")
 @step_option
@@ -79,6 +81,7 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
         item=options["item"],
         time=options["time"],
         count=options["count"],
+        time_format=options["time_format"],
         start=start,
         step=options["step"],
         time_zone=options["time_zone"],

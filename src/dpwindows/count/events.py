@@ -6,18 +6,25 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpwindows.count.time_formats import time_format_of
 from dpwindows.errors import InputError
 
 
 @dataclass(frozen=True)
 class EventColumns:
-    """The names of the columns that hold the item, its time and, if any, its number of occurrences."""
+    """The names of the columns that hold the item, its time and, if any, its number of occurrences.
+
+    `time_format` says what times are whose type does not: `iso`, `epoch-s`, `epoch-ms`, `epoch-us` or a pattern of
+    strptime (`dpwindows.count.time_formats`); None, which `iso` becomes, for times and ISO 8601 text.
+    """
 
     item: str
     time: str
     count: str | None = None
+    time_format: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "time_format", time_format_of(self.time_format))
         for role, name in self.roles:
             if not isinstance(name, str) or not name:
                 raise InputError(f"the {role} column must be given by its name, got {name!r}")

@@ -42,6 +42,7 @@ class Request:
         item: the column that identifies items.
         time: the column that holds times.
         count: the column of multiplicities, or None.
+        time_format: what the times are if their type does not say it, or None.
         singleton: whether its guarantee rests on the public promise of at most one event a step.
         endless: True for a stream without end.
     """
@@ -56,6 +57,7 @@ class Request:
     count: str | None = None
     singleton: bool = False
     endless: bool = False
+    time_format: str | None = None
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -68,8 +70,14 @@ class Request:
             "unit": self.unit.name,
             "singleton": self.singleton,
             "timeline": timeline,
-            "columns": {"item": self.item, "time": self.time, "count": self.count},
+            "columns": {"item": self.item, "time": self.time, "count": self.count} | self._readings,
         }
+
+    @property
+    def _readings(self) -> dict[str, str]:
+        """How columns are read, where that was said: what is left at its default is no part of a key."""
+        said = {"time_format": self.time_format}
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def key(self) -> str:
@@ -80,14 +88,15 @@ class Request:
     def place(self) -> dict[str, Any]:
         """Where in time it reads, and by which clock and steps: what parallel composition needs to know.
 
-        `start` and `end` are instants, `longest` is at least the length of any step, in the same unit.
+        `start` and `end` are instants, `longest` is at least the length of any step, in the same unit. A column read
+        by another format is another clock: of one event it may make two times.
         """
         first, last = (int(self.timeline.boundary_values[at]) for at in (0, -1))
         zone = "integer" if self.timeline.is_integer else self.timeline.time_zone
         return {
             "start": first,
             "end": None if self.endless else last,
-            "clock": [zone, self.time],
+            "clock": [zone, self.time] if self.time_format is None else [zone, self.time, self.time_format],
             "grid": [self.timeline.step_text, zone, step_phase(self.timeline)],
             "longest": longest_step(self.timeline),
         }

@@ -192,6 +192,7 @@ class Plan:
         item: str,
         time: str,
         count: str | None = None,
+        time_format: str | None = None,
         table: str | None = None,
         engine: str | None = None,
         settings: EngineSettings | None = None,
@@ -209,6 +210,8 @@ class Plan:
             item: name of the column that identifies items.
             time: name of the column that holds times.
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
+            time_format: what times are whose type does not say it: `epoch-s`, `epoch-ms`, `epoch-us` or a pattern of
+                strptime such as "%m/%d/%Y"; ISO 8601 text (`iso`) needs none.
             table: table to read where `events` is a database or a Spark session.
             engine: name of the engine that counts; by default the source tells. The same as `settings.engine`.
             settings: memory limit, spill directory, threads, progress and access of the engine.
@@ -230,6 +233,7 @@ class Plan:
             item=item,
             time=time,
             count=count,
+            time_format=time_format,
             table=table,
             settings=engine_settings(settings, engine),
             ledger=ledger,

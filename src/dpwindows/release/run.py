@@ -36,12 +36,13 @@ def run_plan(
     table: str | None,
     settings: EngineSettings,
     ledger: Ledger | None = None,
+    time_format: str | None = None,
 ) -> Outcome:
     """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
     from dpwindows.count.counting import count_events
     from dpwindows.count.events import EventColumns
 
-    columns = EventColumns(item, time, count)
+    columns = EventColumns(item, time, count, time_format)
     # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
     described = describe(plan)
     public = [
@@ -61,7 +62,8 @@ def run_plan(
 
     if ledger is None:
         return Outcome(draw(read(), {}), stored=False)
-    return release_once(ledger, batch_request(plan, item=item, time=time, count=count), read, draw)
+    request = batch_request(plan, item=item, time=time, count=count, time_format=columns.time_format)
+    return release_once(ledger, request, read, draw)
 
 
 def draw_estimates(

@@ -82,6 +82,7 @@ class Stream:
         step: str | int,
         time_zone: str = "UTC",
         count: str | None = None,
+        time_format: str | None = None,
         ledger: Ledger | None = None,
         settings: EngineSettings | None = None,
     ) -> Stream:
@@ -96,6 +97,7 @@ class Stream:
             step: length of a step, as in `Timeline`.
             time_zone: zone of days, weeks and months and of times that carry none.
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
+            time_format: what times are whose type does not say it, as in `Plan.run`, for the life of the stream.
             ledger: the dataset whose total the whole budget of the stream is spent from, now.
             settings: memory limit, spill directory, threads and progress of the engine.
 
@@ -117,7 +119,7 @@ class Stream:
             token=secrets.token_hex(16),
             described=plan.describe(),
             mechanism=values,
-            columns=EventColumns(item, time, count),
+            columns=EventColumns(item, time, count, time_format),
             start=timeline.to_dict()["start"],
             begins=int(timeline.boundary_values[0]),
             step=timeline.to_dict()["step"],

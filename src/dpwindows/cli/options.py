@@ -14,7 +14,7 @@ from dpwindows.count.engines import ENGINES
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
-    from dpwindows.count.events import EngineSettings
+    from dpwindows.count.events import CsvLayout, EngineSettings
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.stream_plan import StreamPlan
@@ -164,6 +164,29 @@ time_format_option = click.option(
     help="What times are whose type does not say it: iso (the default), epoch-s, epoch-ms, epoch-us (whole numbers "
     "since 1970), or a pattern of strptime such as %m/%d/%Y.",
 )
+
+
+csv_options = stack(
+    [
+        click.option(
+            "--delimiter", metavar="C", help=r"Of CSV files: one character, \t for a tab, or spaces for runs of them."
+        ),
+        click.option("--no-header", is_flag=True, help="CSV files have no line of names; with --columns."),
+        click.option(
+            "--columns", metavar="NAME,NAME,...", help="The names of all columns, from left to right; with --no-header."
+        ),
+    ]
+)
+
+
+def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
+    """What the CSV options of a command ask for."""
+    from dpwindows.count.events import csv_layout
+
+    names = options["columns"]
+    if options["no_header"] != (names is not None):
+        raise InputError("--no-header and --columns NAME,NAME,... go together: give both, or neither")
+    return csv_layout(options["delimiter"], None if names is None else names.split(","))
 
 
 def open_ledger(options: dict[str, Any]) -> Ledger | None:

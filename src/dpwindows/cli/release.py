@@ -10,6 +10,8 @@ import click
 from dpwindows.cli.options import (
     build_plan,
     claimed_output,
+    csv_layout_of,
+    csv_options,
     engine_options,
     engine_settings_of,
     ledger_options,
@@ -33,6 +35,7 @@ from dpwindows.plan.forecast_table import say_notes, show_forecast
 @click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
 @time_format_option
+@csv_options
 @click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
 @click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a database or its connection address.")
 @click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
@@ -75,6 +78,7 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
             time=options["time"],
             count=options["count"],
             time_format=options["time_format"],
+            layout=csv_layout_of(options),
             table=options["table"],
             settings=settings,
             ledger=ledger,

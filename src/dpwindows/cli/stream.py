@@ -10,6 +10,8 @@ from rich.console import Console
 
 from dpwindows.cli.options import (
     build_stream_plan,
+    csv_layout_of,
+    csv_options,
     ledger_options,
     open_ledger,
     privacy_options,
@@ -100,6 +102,7 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
 @click.argument("events", required=False)
 @click.option("--through", required=True, metavar="TIME", help="End of the last step to close, exclusive.")
 @click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB database.")
+@csv_options
 @click.option("--empty", is_flag=True, help="In place of EVENTS: the steps had no events.")
 @click.option(
     "--late",
@@ -139,6 +142,7 @@ def advance(state: Path, events: str | None, through: str, output: Path | None, 
             empty=options["empty"],
             late=options["late"],
             table=options["table"],
+            layout=csv_layout_of(options),
             max_steps=options["max_steps"],
         )
         _write(released, output, force)

@@ -193,6 +193,8 @@ class Plan:
         time: str,
         count: str | None = None,
         time_format: str | None = None,
+        delimiter: str | None = None,
+        columns: Sequence[str] | None = None,
         table: str | None = None,
         engine: str | None = None,
         settings: EngineSettings | None = None,
@@ -212,6 +214,8 @@ class Plan:
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
             time_format: what times are whose type does not say it: `epoch-s`, `epoch-ms`, `epoch-us` or a pattern of
                 strptime such as "%m/%d/%Y"; ISO 8601 text (`iso`) needs none.
+            delimiter: of CSV files, a character or `spaces` for runs of them; by default that of the line of names.
+            columns: the names of all columns of CSV files without a line of names.
             table: table to read where `events` is a database or a Spark session.
             engine: name of the engine that counts; by default the source tells. The same as `settings.engine`.
             settings: memory limit, spill directory, threads, progress and access of the engine.
@@ -224,7 +228,7 @@ class Plan:
             EngineError: the engine failed, and nothing was spent; or the ledger could not be written, and the message
                 says what was spent.
         """
-        from dpwindows.count.events import engine_settings
+        from dpwindows.count.events import csv_layout, engine_settings
         from dpwindows.release.run import run_plan
 
         return run_plan(
@@ -234,6 +238,7 @@ class Plan:
             time=time,
             count=count,
             time_format=time_format,
+            layout=csv_layout(delimiter, columns),
             table=table,
             settings=engine_settings(settings, engine),
             ledger=ledger,

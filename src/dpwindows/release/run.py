@@ -19,7 +19,7 @@ from dpwindows.release.release import Release
 
 if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers
-    from dpwindows.count.events import EngineSettings
+    from dpwindows.count.events import CsvLayout, EngineSettings
     from dpwindows.kernel.maps.integer_maps import FloatArray
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.allotment import Allotment
@@ -37,12 +37,13 @@ def run_plan(
     settings: EngineSettings,
     ledger: Ledger | None = None,
     time_format: str | None = None,
+    layout: CsvLayout | None = None,
 ) -> Outcome:
     """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
     from dpwindows.count.counting import count_events
     from dpwindows.count.events import EventColumns
 
-    columns = EventColumns(item, time, count, time_format)
+    columns = EventColumns(item, time, count, time_format, layout)
     # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
     described = describe(plan)
     public = [

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,7 +30,7 @@ import pyarrow.compute as pc
 
 from dpwindows import __version__
 from dpwindows.ask.timeline import Timeline, TimePoint
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import BudgetExceededError
 from dpwindows.plan.description import FORMAT
@@ -182,6 +183,7 @@ class Stream:
         empty: bool = False,
         late: LatePolicy = "refuse",
         table: str | None = None,
+        layout: CsvLayout | None = None,
         max_steps: int = MOST_STEPS,
     ) -> Release:
         """Close every step up to a time and release the windows that end at them; or return what was released then.
@@ -198,6 +200,7 @@ class Stream:
             late: what to do with events of steps that are closed already: `refuse` them all, `ignore` them, or `move`
                 them to the first step that this call closes (`dpwindows.stream.calls` has the proof).
             table: table to read where `events` is a DuckDB database.
+            layout: how CSV files are laid out, where their first line does not say it.
             max_steps: close at most so many steps in this call; more are refused before anything is read.
 
         Returns:
@@ -226,7 +229,7 @@ class Stream:
                 "(--empty; in Python empty=True)"
             )
         if events is not None or empty:
-            handed = EMPTY if events is None else self._hand_over(events, timeline, table)
+            handed = EMPTY if events is None else self._hand_over(events, timeline, table, layout)
             moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named)
             self._close(task, timeline, handed, moved)
             forget(self._state)
@@ -308,10 +311,12 @@ class Stream:
                 "was closed: install the rules (tzdata) it was closed with"
             )
 
-    def _hand_over(self, events: Any, timeline: Timeline, table: str | None) -> Handed:
+    def _hand_over(self, events: Any, timeline: Timeline, table: str | None, layout: CsvLayout | None) -> Handed:
         creation = self._creation
         handed = hand_over(
-            *(self._state, events, creation.columns, timeline, creation.secret), table=table, settings=self._settings
+            *(self._state, events, replace(creation.columns, layout=layout), timeline, creation.secret),
+            table=table,
+            settings=self._settings,
         )
         require_kind(records.read_kind(self._state), handed.kind, creation.columns.item)
         return handed

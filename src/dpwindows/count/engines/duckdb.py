@@ -42,6 +42,7 @@ _KINDS = {
     Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
     Kind.NULL: ("null", "sqlnull"),
 }
+READS_LAYOUTS = True
 _NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
 _KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
 

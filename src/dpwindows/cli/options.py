@@ -166,6 +166,12 @@ time_format_option = click.option(
 )
 
 
+item_type_option = click.option(
+    "--item-type",
+    type=click.Choice(["integer"]),
+    help="Items are the whole numbers that values such as 13085.0 stand for; rows whose item is none are ignored.",
+)
+
 csv_options = stack(
     [
         click.option(

@@ -14,6 +14,7 @@ from dpwindows.cli.options import (
     csv_options,
     engine_options,
     engine_settings_of,
+    item_type_option,
     ledger_options,
     max_draws_option,
     open_ledger,
@@ -35,6 +36,7 @@ from dpwindows.plan.forecast_table import say_notes, show_forecast
 @click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
 @time_format_option
+@item_type_option
 @csv_options
 @click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
 @click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a database or its connection address.")
@@ -78,6 +80,7 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
             time=options["time"],
             count=options["count"],
             time_format=options["time_format"],
+            item_type=options["item_type"],
             layout=csv_layout_of(options),
             table=options["table"],
             settings=settings,

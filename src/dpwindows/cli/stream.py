@@ -12,6 +12,7 @@ from dpwindows.cli.options import (
     build_stream_plan,
     csv_layout_of,
     csv_options,
+    item_type_option,
     ledger_options,
     open_ledger,
     privacy_options,
@@ -58,6 +59,7 @@ def stream() -> None:
 @click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
 @time_format_option
+@item_type_option
 @click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
 @click.option("--start", required=True, help="First moment of the first step. Public: never read from the data.")
 @step_option
@@ -84,6 +86,7 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
         time=options["time"],
         count=options["count"],
         time_format=options["time_format"],
+        item_type=options["item_type"],
         start=start,
         step=options["step"],
         time_zone=options["time_zone"],

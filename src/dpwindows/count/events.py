@@ -64,7 +64,8 @@ class EventColumns:
 
     `time_format` says what times are whose type does not: `iso`, `epoch-s`, `epoch-ms`, `epoch-us` or a pattern of
     strptime (`dpwindows.count.time_formats`); None, which `iso` becomes, for times and ISO 8601 text.
-    `layout` says how CSV files are laid out.
+    `layout` says how CSV files are laid out. With the `item_type` "integer" items are the whole numbers that their
+    values stand for, 13085.0 for 13085, and rows whose item stands for none are no events.
     """
 
     item: str
@@ -72,9 +73,12 @@ class EventColumns:
     count: str | None = None
     time_format: str | None = None
     layout: CsvLayout | None = None
+    item_type: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time_format", time_format_of(self.time_format))
+        if self.item_type not in (None, "integer"):
+            raise InputError(f"item_type must be 'integer' or left out, got {self.item_type!r}")
         for role, name in self.roles:
             if not isinstance(name, str) or not name:
                 raise InputError(f"the {role} column must be given by its name, got {name!r}")

@@ -43,6 +43,7 @@ class Request:
         time: the column that holds times.
         count: the column of multiplicities, or None.
         time_format: what the times are if their type does not say it, or None.
+        item_type: `integer` if items are the whole numbers that values stand for, or None.
         singleton: whether its guarantee rests on the public promise of at most one event a step.
         endless: True for a stream without end.
     """
@@ -58,6 +59,7 @@ class Request:
     singleton: bool = False
     endless: bool = False
     time_format: str | None = None
+    item_type: str | None = None
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -76,7 +78,7 @@ class Request:
     @property
     def _readings(self) -> dict[str, str]:
         """How columns are read, where that was said: what is left at its default is no part of a key."""
-        said = {"time_format": self.time_format}
+        said = {"time_format": self.time_format, "item_type": self.item_type}
         return {name: value for name, value in said.items() if value is not None}
 
     @property
@@ -186,6 +188,11 @@ def require_fit(request: Request, unit: str, *, singleton: bool, first: dict[str
         raise InputError(
             f"the items of this dataset are those of the column {first['columns']['item']!r}, and a release that "
             f"protects those of {request.item!r} does not protect them: keep another dataset for other items"
+        )
+    if unit != "event" and request.item_type != first["columns"].get("item_type"):
+        raise InputError(
+            f"the items of this dataset are those of the column {request.item!r} as its first release read them, with "
+            f"or without --item-type integer, and one of them may be several of the others: read them alike"
         )
     if (periods_of(unit) is not None or request.singleton) and request.place["grid"] != first["grid"]:
         raise InputError(

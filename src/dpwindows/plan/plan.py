@@ -193,6 +193,7 @@ class Plan:
         time: str,
         count: str | None = None,
         time_format: str | None = None,
+        item_type: str | None = None,
         delimiter: str | None = None,
         columns: Sequence[str] | None = None,
         table: str | None = None,
@@ -214,6 +215,8 @@ class Plan:
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
             time_format: what times are whose type does not say it: `epoch-s`, `epoch-ms`, `epoch-us` or a pattern of
                 strptime such as "%m/%d/%Y"; ISO 8601 text (`iso`) needs none.
+            item_type: `integer` if items are the whole numbers that values such as 13085.0 stand for; rows whose item
+                stands for none are ignored. By default items are what they are, and floating-point ones are refused.
             delimiter: of CSV files, a character or `spaces` for runs of them; by default that of the line of names.
             columns: the names of all columns of CSV files without a line of names.
             table: table to read where `events` is a database or a Spark session.
@@ -238,6 +241,7 @@ class Plan:
             time=time,
             count=count,
             time_format=time_format,
+            item_type=item_type,
             layout=csv_layout(delimiter, columns),
             table=table,
             settings=engine_settings(settings, engine),

@@ -38,12 +38,13 @@ def run_plan(
     ledger: Ledger | None = None,
     time_format: str | None = None,
     layout: CsvLayout | None = None,
+    item_type: str | None = None,
 ) -> Outcome:
     """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
     from dpwindows.count.counting import count_events
     from dpwindows.count.events import EventColumns
 
-    columns = EventColumns(item, time, count, time_format, layout)
+    columns = EventColumns(item, time, count, time_format, layout, item_type)
     # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
     described = describe(plan)
     public = [
@@ -63,7 +64,8 @@ def run_plan(
 
     if ledger is None:
         return Outcome(draw(read(), {}), stored=False)
-    request = batch_request(plan, item=item, time=time, count=count, time_format=columns.time_format)
+    how = {"time_format": columns.time_format, "item_type": columns.item_type}
+    request = batch_request(plan, item=item, time=time, count=count, **how)
     return release_once(ledger, request, read, draw)
 
 

@@ -84,6 +84,7 @@ class Stream:
         time_zone: str = "UTC",
         count: str | None = None,
         time_format: str | None = None,
+        item_type: str | None = None,
         ledger: Ledger | None = None,
         settings: EngineSettings | None = None,
     ) -> Stream:
@@ -99,6 +100,7 @@ class Stream:
             time_zone: zone of days, weeks and months and of times that carry none.
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
             time_format: what times are whose type does not say it, as in `Plan.run`, for the life of the stream.
+            item_type: `integer` if items are the whole numbers that values stand for, as in `Plan.run`.
             ledger: the dataset whose total the whole budget of the stream is spent from, now.
             settings: memory limit, spill directory, threads and progress of the engine.
 
@@ -120,7 +122,7 @@ class Stream:
             token=secrets.token_hex(16),
             described=plan.describe(),
             mechanism=values,
-            columns=EventColumns(item, time, count, time_format),
+            columns=EventColumns(item, time, count, time_format, item_type=item_type),
             start=timeline.to_dict()["start"],
             begins=int(timeline.boundary_values[0]),
             step=timeline.to_dict()["step"],

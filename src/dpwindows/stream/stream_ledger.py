@@ -45,6 +45,7 @@ def request(plan: StreamPlan, creation: Creation) -> Any:
         count=columns.count,
         endless=plan.horizon is None,
         time_format=columns.time_format,
+        item_type=columns.item_type,
     )
 
 

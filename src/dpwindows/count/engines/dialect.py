@@ -87,6 +87,13 @@ class Dialect(ABC):
         within = f"{number} > -{beyond} AND {number} < {beyond}"
         return f"CASE WHEN {within} AND floor({number}) = {number} THEN CAST({number} AS BIGINT) END"
 
+    def whole_items(self, column: Column, beyond: int) -> str | None:
+        """A column `item` as whole numbers, null where it stands for none; None if the engine does not make them.
+
+        Floating-point numbers, and text that such a number was written as, stand for one below `beyond` only.
+        """
+        return "item" if column.kind in (Kind.INTEGER, Kind.NULL) else None
+
     def patterned_times(self, relation: str, pattern: str) -> str | None:
         """As `text_times`, where `time` is text of a pattern of strptime; None if the engine does not read such."""
         return None

@@ -44,6 +44,7 @@ _KINDS = {
 }
 READS_LAYOUTS = True
 _NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
+_WIDER_THAN_BIGINT = ("ubigint", "hugeint", "uhugeint")
 _KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
 
 
@@ -88,6 +89,23 @@ class _DuckDB(Dialect):
         read = f"CASE WHEN {zoned} THEN {instant} ELSE {local} END"
         wall = f"CASE WHEN {self.matches('time', TIME_TEXT)} THEN {read} END"
         return f"SELECT *, {wall} AS wall, CASE WHEN {zoned} THEN 0 END AS ahead FROM ({relation}) AS texts"
+
+    def whole_items(self, column: Column, beyond: int) -> str | None:
+        """All as BIGINT, so that files of several types go together, but for integers that may not fit."""
+        match column.kind:
+            case Kind.INTEGER if column.type_name.lower() not in _WIDER_THAN_BIGINT:
+                return "CAST(item AS BIGINT)"
+            case Kind.FLOAT:
+                return self.whole_float("item", beyond)
+            case Kind.DECIMAL:
+                return "CASE WHEN floor(item) = ceil(item) THEN TRY_CAST(floor(item) AS BIGINT) END"
+            case Kind.TEXT:
+                number = "TRY_CAST(regexp_extract(item, '[+-]?[0-9]+') AS BIGINT)"
+                exact = f"contains(item, '.') AND NOT {number} BETWEEN {1 - beyond} AND {beyond - 1}"
+                pattern = "[ \t\n\r]*[+-]?[0-9]+([.]0*)?[ \t\n\r]*"
+                return f"CASE WHEN {exact} THEN NULL WHEN {self.matches('item', pattern)} THEN {number} END"
+            case _:
+                return super().whole_items(column, beyond)
 
     def patterned_times(self, relation: str, pattern: str) -> str:
         """The engine's own reader, which takes words such as epoch for times too: a time has a digit in it."""
@@ -172,7 +190,9 @@ def open_events(
         parts = find_parts(connection, source, columns, table)
         typed = [{role: _column(type_id) for role, type_id in part.types.items()} for part in parts]
         pairs = list(zip(parts, typed, strict=True))
-        kinds = sorted({part.of for part, types in pairs if types["item"].kind is not Kind.NULL})
+        kinds = sorted(
+            {_items_of(part.of, types["item"], columns) for part, types in pairs if types["item"].kind is not Kind.NULL}
+        )
         if len(kinds) > 1:
             raise InputError(
                 f"the item column {columns.item!r} has different types in different files "
@@ -188,6 +208,12 @@ def open_events(
                 hashed=bool(set(kinds) & set(_NO_FIXED_WIDTH)),
                 rereadable=not isinstance(source, pa.RecordBatchReader | duckdb.DuckDBPyRelation),
             )
+
+
+def _items_of(own: str, column: Column, columns: EventColumns) -> str:
+    """The type that the items of a part come to be of, which is that of all other parts."""
+    wide = column.type_name.lower() in _WIDER_THAN_BIGINT
+    return own if columns.item_type is None or wide else "bigint"
 
 
 def _column(type_id: str) -> Column:

@@ -85,7 +85,10 @@ class EventQueries:
         Raises:
             InputError: a column's type does not serve.
         """
-        _require_exact(types["item"], self._columns.item)
+        if self._columns.item_type is not None:
+            relation = self._whole_items(relation, types["item"])
+        else:
+            _require_exact(types["item"], self._columns.item)
         time = self._time(relation, types["time"])
         count = "CAST(1 AS BIGINT)" if self._columns.count is None else self._count(types["count"], self._columns.count)
         inner = (
@@ -103,6 +106,17 @@ class EventQueries:
         if self._columns.count is not None:
             within += " AND count >= 1"
         return f"SELECT item, CAST({step} AS INTEGER) AS step, count FROM ({inner}) AS timed WHERE {within}"
+
+    def _whole_items(self, relation: str, column: Column) -> str:
+        """A relation whose items are the whole numbers that they stand for, null where they stand for none."""
+        whole = self._dialect.whole_items(column, _EXACT_BELOW.get(column.type_name, 2**53))
+        if whole is None:
+            raise InputError(
+                f"the item column {self._columns.item!r} is of type {column.type_name}, of which the engine "
+                f"{self._dialect.name} makes no whole numbers: leave --item-type out, or write it as integers"
+            )
+        others = ", time" if self._columns.count is None else ", time, count"
+        return f"SELECT {whole} AS item{others} FROM ({relation}) AS typed"
 
     def _time(self, relation: str, column: Column) -> _Reading:
         if column.kind is Kind.NULL:
@@ -264,7 +278,8 @@ def _require_exact(column: Column, name: str) -> None:
     if column.kind is Kind.FLOAT:
         raise InputError(
             f"the item column {name!r} is of type {column.type_name}, and floating-point numbers do not identify "
-            f"items; write it as integers or text (a pandas column of integers with gaps needs the type Int64)"
+            f"items; write it as integers or text (a pandas column of integers with gaps needs the type Int64), "
+            f"or give --item-type integer, if they are whole numbers"
         )
     if column.kind is Kind.NESTED:
         raise InputError(

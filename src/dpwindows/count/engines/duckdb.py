@@ -20,6 +20,7 @@ from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, qu
 from dpwindows.count.engines.duckdb_progress import progress_bar
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
 from dpwindows.count.engines.duckdb_sources import INT96, find_parts, out_of_memory, outside, reaches_out
+from dpwindows.count.engines.json_lines import unreadable_field
 from dpwindows.count.engines.relation import EventQueries, unreadable
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.recency import recency_sql
@@ -254,7 +255,7 @@ def _running(columns: EventColumns) -> Iterator[None]:
         raise out_of_memory() from None
     except duckdb.Error as error:
         text = str(error)
-        if refusal := unreadable(text, columns):
+        if refusal := unreadable(text, columns) or unreadable_field(text, columns):
             raise refusal from None
         if reaches_out(error):
             raise outside("the table") from None
@@ -263,6 +264,10 @@ def _running(columns: EventColumns) -> Iterator[None]:
             raise InputError(
                 f"a CSV file is malformed ({line[0] if line else 'invalid CSV'}): it must be UTF-8, with the same "
                 f"number of fields in every row, fields with delimiters in double quotes, and one kind of line end"
+            ) from None
+        if "JSON" in text and isinstance(error, duckdb.InvalidInputException):
+            raise InputError(
+                "a file of JSON Lines is malformed: each line is one object in UTF-8, in which no name is repeated"
             ) from None
         # The file readers' own complaints arrive as the base class.
         if type(error) is duckdb.Error or isinstance(error, duckdb.InvalidInputException | duckdb.DataError):

@@ -21,6 +21,7 @@ import pyarrow as pa
 from dpwindows.count.engines.csv_files import CsvHeader, read_header
 from dpwindows.count.engines.dialect import quote_name, quote_text
 from dpwindows.count.engines.files import files_of, folder_keys, kind_of, require_one_place
+from dpwindows.count.engines.json_lines import json_lines_sql, require_fields
 from dpwindows.count.engines.names import chosen_table, require_columns, require_told_apart
 from dpwindows.count.engines.typed_columns import typed_table
 from dpwindows.count.events import SPACES, EventColumns
@@ -125,6 +126,10 @@ def _path_parts(
         return _database_parts(connection, files[0], columns, table)
     if table is not None:
         raise InputError(f"table goes with a DuckDB database file; {text} is {kind}")
+    if kind == "JSON Lines":
+        require_fields(files, columns)
+        types = {role: "varchar" for role, _ in columns.roles}
+        return [Part(json_lines_sql(_file_list(files), columns), types, "varchar")]
     reader = _parquet_parts if kind == "Parquet" else _csv_parts
     return reader(connection, files, columns)
 

@@ -12,6 +12,7 @@ from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
+JSON_LINES_SUFFIXES = tuple(name + packed for name in (".jsonl", ".ndjson") for packed in ("", ".gz", ".zst"))
 EXCEL_SUFFIXES = (".xlsx", ".xlsm", ".xlsb")
 PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
 # What is beside the files of a Delta, a Hudi and an Iceberg table: what keeps track of their versions.
@@ -31,7 +32,7 @@ def files_of(text: str) -> list[Path]:
         )
     path = at_home(text)
     if path.is_dir():
-        suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
+        suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES + JSON_LINES_SUFFIXES
         found = sorted(path.rglob("*"))
         _refuse_table_format(found, text)
         files = [file for file in found if _is_visible(file, path) and file.is_file()]
@@ -127,6 +128,8 @@ def _kind(path: Path, *, csv: bool) -> str:
             f"{path} is a workbook of Excel, whose cells have no types: save the sheet as CSV UTF-8, or "
             f"use pandas.read_excel({path.name!r}, dtype=str).to_csv('events.csv', index=False), and give that"
         )
+    if name.endswith(JSON_LINES_SUFFIXES):
+        return "JSON Lines"
     if csv or name.endswith(CSV_SUFFIXES):
         return "CSV"
     raise InputError(

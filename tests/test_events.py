@@ -186,9 +186,9 @@ def test_a_full_disk_is_the_environments_fault(tmp_path: Path) -> None:
     script = f"""
 import resource
 from dpwindows.errors import EngineError
-from dpwindows.events import EngineSettings, EventColumns
-from dpwindows.recency import count_events
-from dpwindows.timeline import Timeline
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.counting import count_events
+from dpwindows.ask.timeline import Timeline
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     count_events({str(path)!r}, EventColumns("id", "when"), Timeline.of_steps(2), [2],

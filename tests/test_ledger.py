@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 import dpwindows as dw
-import dpwindows.count.recency
+import dpwindows.count.counting
 from dpwindows.ask.privacy import (
     ZCDP,
     ApproxDP,
@@ -761,7 +761,7 @@ def test_over_budget_is_refused_before_data_are_read(path: Path, monkeypatch: py
     def fail(*arguments: object, **named: object) -> None:
         raise AssertionError("data were read")
 
-    monkeypatch.setattr(dpwindows.count.recency, "count_events", fail)
+    monkeypatch.setattr(dpwindows.count.counting, "count_events", fail)
     with pytest.raises(OverBudgetError):
         plan().run(LOG, item="who", time="at", ledger=ledger)
     assert not ledger.book().entries

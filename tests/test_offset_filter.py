@@ -17,7 +17,7 @@ from dpwindows.kernel.certify import NotCertifiedError, along_time
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import candidates, stream_candidates, offset_filter
+from dpwindows.strategies import candidates, offset_filter, stream_candidates
 from dpwindows.strategies.scoring import score
 from tests.single_item import all_logs, differences
 

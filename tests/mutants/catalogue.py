@@ -60,9 +60,9 @@ MUTANTS = [
     Mutant(
         "period cut at the forecast",
         "The bound of a stream for items within a period is for the forecast's steps, however long the period is.",
-        "plan/stream_plan.py",
-        "return max(FORECAST_STEPS, 4 * longest, longest + period)",
-        "return max(FORECAST_STEPS, 4 * longest)",
+        "kernel/certify.py",
+        "return period_sensitivity.affected_ends(length, period, steps)",
+        "return period_sensitivity.affected_ends(length, period, 4096)",
         "tests/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
     ),
     Mutant(

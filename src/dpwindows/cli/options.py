@@ -14,7 +14,7 @@ from dpwindows.count.engines import ENGINES
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
-    from dpwindows.count.events import EngineSettings
+    from dpwindows.count.events import CsvLayout, EngineSettings
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.stream_plan import StreamPlan
@@ -156,6 +156,43 @@ step_option = click.option(
 zone_option = click.option(
     "--time-zone", default="UTC", show_default=True, help="Zone of days, weeks, months and of times that carry none."
 )
+
+
+time_format_option = click.option(
+    "--time-format",
+    metavar="FORMAT",
+    help="What times are whose type does not say it: iso (the default), epoch-s, epoch-ms, epoch-us (whole numbers "
+    "since 1970), or a pattern of strptime such as %m/%d/%Y.",
+)
+
+
+item_type_option = click.option(
+    "--item-type",
+    type=click.Choice(["integer"]),
+    help="Items are the whole numbers that values such as 13085.0 stand for; rows whose item is none are ignored.",
+)
+
+csv_options = stack(
+    [
+        click.option(
+            "--delimiter", metavar="C", help=r"Of CSV files: one character, \t for a tab, or spaces for runs of them."
+        ),
+        click.option("--no-header", is_flag=True, help="CSV files have no line of names; with --columns."),
+        click.option(
+            "--columns", metavar="NAME,NAME,...", help="The names of all columns, from left to right; with --no-header."
+        ),
+    ]
+)
+
+
+def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
+    """What the CSV options of a command ask for."""
+    from dpwindows.count.events import csv_layout
+
+    names = options["columns"]
+    if options["no_header"] != (names is not None):
+        raise InputError("--no-header and --columns NAME,NAME,... go together: give both, or neither")
+    return csv_layout(options["delimiter"], None if names is None else names.split(","))
 
 
 def open_ledger(options: dict[str, Any]) -> Ledger | None:

@@ -10,8 +10,11 @@ import click
 from dpwindows.cli.options import (
     build_plan,
     claimed_output,
+    csv_layout_of,
+    csv_options,
     engine_options,
     engine_settings_of,
+    item_type_option,
     ledger_options,
     max_draws_option,
     open_ledger,
@@ -19,6 +22,7 @@ from dpwindows.cli.options import (
     query_options,
     refuse_inputs,
     step_option,
+    time_format_option,
     zone_option,
 )
 from dpwindows.cli.screen import screen
@@ -31,6 +35,9 @@ from dpwindows.plan.forecast_table import say_notes, show_forecast
 @click.argument("events")
 @click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
+@time_format_option
+@item_type_option
+@csv_options
 @click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
 @click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a database or its connection address.")
 @click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
@@ -72,6 +79,9 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
             item=options["item"],
             time=options["time"],
             count=options["count"],
+            time_format=options["time_format"],
+            item_type=options["item_type"],
+            layout=csv_layout_of(options),
             table=options["table"],
             settings=settings,
             ledger=ledger,

@@ -10,6 +10,9 @@ from rich.console import Console
 
 from dpwindows.cli.options import (
     build_stream_plan,
+    csv_layout_of,
+    csv_options,
+    item_type_option,
     ledger_options,
     open_ledger,
     privacy_options,
@@ -17,6 +20,7 @@ from dpwindows.cli.options import (
     refuse_inputs,
     stack,
     step_option,
+    time_format_option,
     zone_option,
 )
 from dpwindows.cli.screen import screen
@@ -54,6 +58,8 @@ def stream() -> None:
 @_STATE
 @click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
+@time_format_option
+@item_type_option
 @click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
 @click.option("--start", required=True, help="First moment of the first step. Public: never read from the data.")
 @step_option
@@ -79,6 +85,8 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
         item=options["item"],
         time=options["time"],
         count=options["count"],
+        time_format=options["time_format"],
+        item_type=options["item_type"],
         start=start,
         step=options["step"],
         time_zone=options["time_zone"],
@@ -97,6 +105,7 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
 @click.argument("events", required=False)
 @click.option("--through", required=True, metavar="TIME", help="End of the last step to close, exclusive.")
 @click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB database.")
+@csv_options
 @click.option("--empty", is_flag=True, help="In place of EVENTS: the steps had no events.")
 @click.option(
     "--late",
@@ -136,6 +145,7 @@ def advance(state: Path, events: str | None, through: str, output: Path | None, 
             empty=options["empty"],
             late=options["late"],
             table=options["table"],
+            layout=csv_layout_of(options),
             max_steps=options["max_steps"],
         )
         _write(released, output, force)

@@ -37,6 +37,11 @@ def count_events(
     wanted = _checked_thresholds(thresholds)
     settings = settings or EngineSettings()
     engine = engine_for(source, settings)
+    if columns.layout is not None and not getattr(engine, "READS_LAYOUTS", False):
+        name = str(vars(engine)["__name__"]).rpartition(".")[2]
+        raise columns.layout.refuse(
+            f"the engine {name} reads none, or only those with a line of names that says its delimiter; duckdb does"
+        )
     counted = engine.signed_counts(source, columns, timeline, wanted, table=table, settings=settings)
     return ExactAnswers(timeline.steps, by_threshold(counted, wanted))
 

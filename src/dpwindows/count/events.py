@@ -3,21 +3,82 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpwindows.count.time_formats import time_format_of
 from dpwindows.errors import InputError
+
+SPACES = "spaces"
+"""The delimiter that stands for runs of spaces and tabs."""
+
+
+@dataclass(frozen=True)
+class CsvLayout:
+    r"""How CSV files are laid out, where their first line is not to say it.
+
+    `delimiter` is one character, `\\t` written in full for a tab, or `spaces` for runs of spaces and tabs, where
+    quotes mean nothing and lines may begin and end with spaces; None: that of the line of names, or a comma where there
+    is none. `names` are the columns of files without a line of names, from left to right; None: there is such a line.
+    """
+
+    delimiter: str | None = None
+    names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        mark = {"\\t": "\t", "tab": "\t"}.get(str(self.delimiter), self.delimiter)
+        object.__setattr__(self, "delimiter", mark)
+        plain = isinstance(mark, str) and len(mark) == 1 and mark.isascii() and (mark.isprintable() or mark == "\t")
+        if mark not in (None, SPACES) and (not plain or str(mark).isalnum() or str(mark) in '"\\'):
+            raise InputError(
+                f"delimiter must be one ASCII character that is no letter, digit, quote or backslash, \\t for a tab, "
+                f"or {SPACES} for runs of spaces, got {self.delimiter!r}"
+            )
+        names = self.names
+        if names is not None and not (len(names) and all(isinstance(name, str) for name in names)):
+            raise InputError(f"columns must be the names of all columns, from left to right, got {names!r}")
+
+    def refuse(self, what: str) -> InputError:
+        """The error for a source that is laid out by itself."""
+        said = "delimiter" if self.names is None else "no-header and columns"
+        return InputError(f"--{said.replace(' and ', ' and --')} say how CSV files are laid out, and {what}: leave out")
+
+
+def csv_layout(delimiter: str | None, columns: Sequence[str] | None) -> CsvLayout | None:
+    """The layout that options ask for; None if they leave it to the line of names.
+
+    Raises:
+        InputError: it is not legal.
+    """
+    if isinstance(columns, str):
+        raise InputError(f"columns must be a list of names, got the text {columns!r}")
+    if delimiter is None and columns is None:
+        return None
+    return CsvLayout(delimiter, None if columns is None else tuple(columns))
 
 
 @dataclass(frozen=True)
 class EventColumns:
-    """The names of the columns that hold the item, its time and, if any, its number of occurrences."""
+    """The names of the columns that hold the item, its time and, if any, its number of occurrences.
+
+    `time_format` says what times are whose type does not: `iso`, `epoch-s`, `epoch-ms`, `epoch-us` or a pattern of
+    strptime (`dpwindows.count.time_formats`); None, which `iso` becomes, for times and ISO 8601 text.
+    `layout` says how CSV files are laid out. With the `item_type` "integer" items are the whole numbers that their
+    values stand for, 13085.0 for 13085, and rows whose item stands for none are no events.
+    """
 
     item: str
     time: str
     count: str | None = None
+    time_format: str | None = None
+    layout: CsvLayout | None = None
+    item_type: str | None = None
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "time_format", time_format_of(self.time_format))
+        if self.item_type not in (None, "integer"):
+            raise InputError(f"item_type must be 'integer' or left out, got {self.item_type!r}")
         for role, name in self.roles:
             if not isinstance(name, str) or not name:
                 raise InputError(f"the {role} column must be given by its name, got {name!r}")

@@ -42,6 +42,8 @@ class Request:
         item: the column that identifies items.
         time: the column that holds times.
         count: the column of multiplicities, or None.
+        time_format: what the times are if their type does not say it, or None.
+        item_type: `integer` if items are the whole numbers that values stand for, or None.
         singleton: whether its guarantee rests on the public promise of at most one event a step.
         endless: True for a stream without end.
     """
@@ -56,6 +58,8 @@ class Request:
     count: str | None = None
     singleton: bool = False
     endless: bool = False
+    time_format: str | None = None
+    item_type: str | None = None
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -68,8 +72,14 @@ class Request:
             "unit": self.unit.name,
             "singleton": self.singleton,
             "timeline": timeline,
-            "columns": {"item": self.item, "time": self.time, "count": self.count},
+            "columns": {"item": self.item, "time": self.time, "count": self.count} | self._readings,
         }
+
+    @property
+    def _readings(self) -> dict[str, str]:
+        """How columns are read, where that was said: what is left at its default is no part of a key."""
+        said = {"time_format": self.time_format, "item_type": self.item_type}
+        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def key(self) -> str:
@@ -80,14 +90,15 @@ class Request:
     def place(self) -> dict[str, Any]:
         """Where in time it reads, with its clock and its steps: what parallel composition needs to know.
 
-        `start` and `end` are instants, `longest` is at least the length of any step, in the same unit.
+        `start` and `end` are instants, `longest` is at least the length of any step, in the same unit. A column read
+        by another format is another clock: of one event it may make two times.
         """
         first, last = (int(self.timeline.boundary_values[at]) for at in (0, -1))
         zone = "integer" if self.timeline.is_integer else self.timeline.time_zone
         return {
             "start": first,
             "end": None if self.endless else last,
-            "clock": [zone, self.time],
+            "clock": [zone, self.time] if self.time_format is None else [zone, self.time, self.time_format],
             "grid": [self.timeline.step_text, zone, step_phase(self.timeline)],
             "longest": longest_step(self.timeline),
         }
@@ -177,6 +188,11 @@ def require_fit(request: Request, unit: str, *, singleton: bool, first: dict[str
         raise InputError(
             f"the items of this dataset are those of the column {first['columns']['item']!r}, and a release that "
             f"protects those of {request.item!r} does not protect them: keep another dataset for other items"
+        )
+    if unit != "event" and request.item_type != first["columns"].get("item_type"):
+        raise InputError(
+            f"the items of this dataset are those of the column {request.item!r} as its first release read them, with "
+            f"or without --item-type integer, and one of them may be several of the others: read them alike"
         )
     if (periods_of(unit) is not None or request.singleton) and request.place["grid"] != first["grid"]:
         raise InputError(

@@ -192,6 +192,10 @@ class Plan:
         item: str,
         time: str,
         count: str | None = None,
+        time_format: str | None = None,
+        item_type: str | None = None,
+        delimiter: str | None = None,
+        columns: Sequence[str] | None = None,
         table: str | None = None,
         engine: str | None = None,
         settings: EngineSettings | None = None,
@@ -209,6 +213,12 @@ class Plan:
             item: name of the column that identifies items.
             time: name of the column that holds times.
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
+            time_format: what times are whose type does not say it: `epoch-s`, `epoch-ms`, `epoch-us` or a pattern of
+                strptime such as "%m/%d/%Y"; ISO 8601 text (`iso`) needs none.
+            item_type: `integer` if items are the whole numbers that values such as 13085.0 stand for; rows whose item
+                stands for none are ignored. By default items are what they are, and floating-point ones are refused.
+            delimiter: of CSV files, a character or `spaces` for runs of them; by default that of the line of names.
+            columns: the names of all columns of CSV files without a line of names.
             table: table to read where `events` is a database or a Spark session.
             engine: name of the engine that counts; by default the source tells. The same as `settings.engine`.
             settings: memory limit, spill directory, threads, progress and access of the engine.
@@ -221,7 +231,7 @@ class Plan:
             EngineError: the engine failed, and nothing was spent; or the ledger could not be written, and the message
                 says what was spent.
         """
-        from dpwindows.count.events import engine_settings
+        from dpwindows.count.events import csv_layout, engine_settings
         from dpwindows.release.run import run_plan
 
         return run_plan(
@@ -230,6 +240,9 @@ class Plan:
             item=item,
             time=time,
             count=count,
+            time_format=time_format,
+            item_type=item_type,
+            layout=csv_layout(delimiter, columns),
             table=table,
             settings=engine_settings(settings, engine),
             ledger=ledger,

@@ -92,7 +92,9 @@ def _parsed(content: bytes) -> Release:
     return Release(*release_files.from_bytes(content, FORMAT)._replace(verified=True))
 
 
-def batch_request(plan: Plan, *, item: str, time: str, count: str | None) -> Request:
+def batch_request(
+    plan: Plan, *, item: str, time: str, count: str | None, time_format: str | None = None, item_type: str | None = None
+) -> Request:
     """The request of one batch release of a plan."""
     asked = {
         "queries": asked_queries(plan.queries),
@@ -101,4 +103,8 @@ def batch_request(plan: Plan, *, item: str, time: str, count: str | None) -> Req
         "criterion": plan.criterion,
         "confidence": plan.confidence,
     }
-    return Request("release", asked, plan.budget, plan.unit, plan.timeline, item, time, count, plan.singleton)
+    return Request(
+        *("release", asked, plan.budget, plan.unit, plan.timeline, item, time, count, plan.singleton),
+        time_format=time_format,
+        item_type=item_type,
+    )

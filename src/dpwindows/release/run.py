@@ -19,7 +19,7 @@ from dpwindows.release.release import Release
 
 if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers
-    from dpwindows.count.events import EngineSettings
+    from dpwindows.count.events import CsvLayout, EngineSettings
     from dpwindows.kernel.maps.integer_maps import FloatArray
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.allotment import Allotment
@@ -36,12 +36,15 @@ def run_plan(
     table: str | None,
     settings: EngineSettings,
     ledger: Ledger | None = None,
+    time_format: str | None = None,
+    layout: CsvLayout | None = None,
+    item_type: str | None = None,
 ) -> Outcome:
     """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
     from dpwindows.count.counting import count_events
     from dpwindows.count.events import EventColumns
 
-    columns = EventColumns(item, time, count)
+    columns = EventColumns(item, time, count, time_format, layout, item_type)
     # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
     described = describe(plan)
     public = [
@@ -61,7 +64,9 @@ def run_plan(
 
     if ledger is None:
         return Outcome(draw(read(), {}), stored=False)
-    return release_once(ledger, batch_request(plan, item=item, time=time, count=count), read, draw)
+    how = {"time_format": columns.time_format, "item_type": columns.item_type}
+    request = batch_request(plan, item=item, time=time, count=count, **how)
+    return release_once(ledger, request, read, draw)
 
 
 def draw_estimates(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import duckdb
@@ -76,7 +76,7 @@ class Creation:
 
     def to_json(self) -> str:
         """As text; `from_json` gives it back."""
-        columns = {"item": self.columns.item, "time": self.columns.time, "count": self.columns.count}
+        columns = {name: value for name, value in asdict(self.columns).items() if value is not None or name == "count"}
         return json.dumps(self.__dict__ | {"columns": columns}, ensure_ascii=False, allow_nan=False)
 
     @classmethod

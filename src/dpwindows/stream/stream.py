@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import json
 import secrets
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -29,7 +30,7 @@ import pyarrow.compute as pc
 
 from dpwindows import __version__
 from dpwindows.ask.timeline import Timeline, TimePoint
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import BudgetExceededError
 from dpwindows.plan.description import FORMAT
@@ -82,6 +83,8 @@ class Stream:
         step: str | int,
         time_zone: str = "UTC",
         count: str | None = None,
+        time_format: str | None = None,
+        item_type: str | None = None,
         ledger: Ledger | None = None,
         settings: EngineSettings | None = None,
     ) -> Stream:
@@ -96,6 +99,8 @@ class Stream:
             step: length of a step, as in `Timeline`.
             time_zone: zone of days, weeks and months and of times that carry none.
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
+            time_format: what times are whose type does not say it, as in `Plan.run`, for the life of the stream.
+            item_type: `integer` if items are the whole numbers that values stand for, as in `Plan.run`.
             ledger: the dataset whose total the whole budget of the stream is spent from, now.
             settings: memory limit, spill directory, threads and progress of the engine.
 
@@ -117,7 +122,7 @@ class Stream:
             token=secrets.token_hex(16),
             described=plan.describe(),
             mechanism=values,
-            columns=EventColumns(item, time, count),
+            columns=EventColumns(item, time, count, time_format, item_type=item_type),
             start=timeline.to_dict()["start"],
             begins=int(timeline.boundary_values[0]),
             step=timeline.to_dict()["step"],
@@ -180,6 +185,7 @@ class Stream:
         empty: bool = False,
         late: LatePolicy = "refuse",
         table: str | None = None,
+        layout: CsvLayout | None = None,
         max_steps: int = MOST_STEPS,
     ) -> Release:
         """Close every step up to a time and release the windows that end at them; or return what was released then.
@@ -196,6 +202,7 @@ class Stream:
             late: what to do with events of steps that are closed already: `refuse` them all, `ignore` them, or `move`
                 them to the first step that this call closes (`dpwindows.stream.calls` has the proof).
             table: table to read where `events` is a DuckDB database.
+            layout: how CSV files are laid out, where their first line does not say it.
             max_steps: close at most so many steps in this call; more are refused before anything is read.
 
         Returns:
@@ -224,7 +231,7 @@ class Stream:
                 "(--empty; in Python empty=True)"
             )
         if events is not None or empty:
-            handed = EMPTY if events is None else self._hand_over(events, timeline, table)
+            handed = EMPTY if events is None else self._hand_over(events, timeline, table, layout)
             moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named)
             self._close(task, timeline, handed, moved)
             forget(self._state)
@@ -306,10 +313,12 @@ class Stream:
                 "was closed: install the rules (tzdata) it was closed with"
             )
 
-    def _hand_over(self, events: Any, timeline: Timeline, table: str | None) -> Handed:
+    def _hand_over(self, events: Any, timeline: Timeline, table: str | None, layout: CsvLayout | None) -> Handed:
         creation = self._creation
         handed = hand_over(
-            *(self._state, events, creation.columns, timeline, creation.secret), table=table, settings=self._settings
+            *(self._state, events, replace(creation.columns, layout=layout), timeline, creation.secret),
+            table=table,
+            settings=self._settings,
         )
         require_kind(records.read_kind(self._state), handed.kind, creation.columns.item)
         return handed

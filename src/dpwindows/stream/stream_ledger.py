@@ -44,6 +44,8 @@ def request(plan: StreamPlan, creation: Creation) -> Any:
         time=columns.time,
         count=columns.count,
         endless=plan.horizon is None,
+        time_format=columns.time_format,
+        item_type=columns.item_type,
     )
 
 

@@ -10,13 +10,14 @@ their own names is the line of names, there or repeated where files were joined,
 from __future__ import annotations
 
 import csv
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
-from dpwindows.count.engines.names import require_columns
-from dpwindows.count.events import EventColumns
+from dpwindows.count.engines.names import near, require_columns
+from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.errors import InputError
 
 _DELIMITERS = (",", ";", "\t", "|")
@@ -25,11 +26,12 @@ _LONGEST_HEADER = 1 << 20
 
 @dataclass(frozen=True)
 class CsvHeader:
-    """How the fields and the lines of a file end, and the names of its columns."""
+    """How the fields and the lines of a file end, the names of its columns, and whether its first line has them."""
 
     delimiter: str
     names: tuple[str, ...]
     line_end: str = "\n"
+    named: bool = True
 
     def places(self, columns: EventColumns) -> dict[str, int]:
         """Where the column of each role stands, from 0."""
@@ -42,6 +44,10 @@ def read_header(file: Path, columns: EventColumns) -> CsvHeader:
     Raises:
         InputError: the file cannot be read, or its first line lacks one of our columns.
     """
+    layout = columns.layout
+    if layout is not None and layout.names is not None:
+        require_columns(columns, layout.names, "--columns")
+        return CsvHeader(layout.delimiter or ",", layout.names, named=False)
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
             text = stream.read(_LONGEST_HEADER).decode("utf-8-sig", errors="replace")
@@ -61,10 +67,19 @@ def parse_header(line: str, columns: EventColumns, what: str) -> CsvHeader:
     if not line.strip():
         raise InputError(f"{what} is empty; a CSV file begins with a line of column names")
     wanted = {name for _, name in columns.roles}
-    found = [CsvHeader(mark, tuple(next(csv.reader([line], delimiter=mark))), line_end) for mark in _DELIMITERS]
+    marks = (columns.layout.delimiter,) if columns.layout and columns.layout.delimiter else _DELIMITERS
+    found = [CsvHeader(mark, tuple(_names(line, mark)), line_end) for mark in marks]
     header = max(found, key=lambda header: (wanted <= set(header.names), len(header.names)))
-    if not wanted & set(header.names):
+    # A first line that is like one of the names asked for is of names, and no row.
+    if not wanted & set(header.names) and not any(near(name, header.names) for name in wanted):
         names = ", ".join(repr(name) for _, name in columns.roles)
-        raise InputError(f"the first line of {what} names none of the columns {names}: is the line of names missing?")
+        raise InputError(
+            f"the first line of {what} names none of the columns {names}: is the line of names missing? Then give "
+            f"--no-header --columns NAME,NAME,...; if it is there, is it delimited by something else (--delimiter)?"
+        )
     require_columns(columns, header.names, what)
     return header
+
+
+def _names(line: str, delimiter: str) -> list[str]:
+    return re.findall(r"[^ \t]+", line) if delimiter == SPACES else next(csv.reader([line], delimiter=delimiter))

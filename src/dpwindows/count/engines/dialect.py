@@ -46,12 +46,15 @@ class Column:
 class Dialect(ABC):
     """How one engine spells the little that is not standard SQL.
 
-    `divide` is the operator that divides two whole numbers of at least 0, rounding down. `grouping_sets` says that
-    the engine reads GROUPING SETS. `fence` at the end of a query keeps a planner from putting its expressions in place
-    of the columns they make, over and over.
+    `name` is the engine's. `reads_floats` says that it reads whole numbers out of floating-point columns. `divide` is
+    the operator that divides two whole numbers of at least 0, rounding down. `grouping_sets` says that the engine
+    reads GROUPING SETS. `fence` at the end of a query keeps a planner from putting its expressions in place of the
+    columns they make, over and over.
     """
 
+    name: str
     divide: str = "/"
+    reads_floats: bool = False
     grouping_sets: bool = True
     fence: str = ""
 
@@ -78,6 +81,22 @@ class Dialect(ABC):
     def whole(self, number: str) -> str:
         """A DECIMAL as a whole number that compares with any other; null where it is none."""
         return f"CASE WHEN floor({number}) = ceil({number}) THEN floor({number}) END"
+
+    def whole_float(self, number: str, beyond: int) -> str:
+        """A FLOAT as a bigint; null where it is not whole, or not between -`beyond` and `beyond`, both excluded."""
+        within = f"{number} > -{beyond} AND {number} < {beyond}"
+        return f"CASE WHEN {within} AND floor({number}) = {number} THEN CAST({number} AS BIGINT) END"
+
+    def whole_items(self, column: Column, beyond: int) -> str | None:
+        """A column `item` as whole numbers, null where it stands for none; None if the engine does not make them.
+
+        Floating-point numbers, and text that such a number was written as, stand for one below `beyond` only.
+        """
+        return "item" if column.kind in (Kind.INTEGER, Kind.NULL) else None
+
+    def patterned_times(self, relation: str, pattern: str) -> str | None:
+        """As `text_times`, where `time` is text of a pattern of strptime; None if the engine does not read such."""
+        return None
 
     @abstractmethod
     def days(self, date: str) -> str:

@@ -20,9 +20,11 @@ from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, qu
 from dpwindows.count.engines.duckdb_progress import progress_bar
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
 from dpwindows.count.engines.duckdb_sources import INT96, find_parts, out_of_memory, outside, reaches_out
+from dpwindows.count.engines.json_lines import unreadable_field
 from dpwindows.count.engines.relation import EventQueries, unreadable
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.recency import recency_sql
+from dpwindows.count.time_formats import has_offset
 from dpwindows.errors import EngineError, InputError
 
 _INTEGERS = (
@@ -41,14 +43,18 @@ _KINDS = {
     Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
     Kind.NULL: ("null", "sqlnull"),
 }
+READS_LAYOUTS = True
 _NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
+_WIDER_THAN_BIGINT = ("ubigint", "hugeint", "uhugeint")
 _KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
 
 
 class _DuckDB(Dialect):
     """DuckDB's spelling; a column's `type_name` is the engine's identifier of its type in capitals."""
 
+    name = "duckdb"
     divide = "//"
+    reads_floats = True
 
     def microseconds(self, column: Column, about: str) -> str:
         if column.type_name in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
@@ -84,6 +90,30 @@ class _DuckDB(Dialect):
         read = f"CASE WHEN {zoned} THEN {instant} ELSE {local} END"
         wall = f"CASE WHEN {self.matches('time', TIME_TEXT)} THEN {read} END"
         return f"SELECT *, {wall} AS wall, CASE WHEN {zoned} THEN 0 END AS ahead FROM ({relation}) AS texts"
+
+    def whole_items(self, column: Column, beyond: int) -> str | None:
+        """All as BIGINT, so that files of several types go together, but for integers that may not fit."""
+        match column.kind:
+            case Kind.INTEGER if column.type_name.lower() not in _WIDER_THAN_BIGINT:
+                return "CAST(item AS BIGINT)"
+            case Kind.FLOAT:
+                return self.whole_float("item", beyond)
+            case Kind.DECIMAL:
+                return "CASE WHEN floor(item) = ceil(item) THEN TRY_CAST(floor(item) AS BIGINT) END"
+            case Kind.TEXT:
+                number = "TRY_CAST(regexp_extract(item, '[+-]?[0-9]+') AS BIGINT)"
+                exact = f"contains(item, '.') AND NOT {number} BETWEEN {1 - beyond} AND {beyond - 1}"
+                pattern = "[ \t\n\r]*[+-]?[0-9]+([.]0*)?[ \t\n\r]*"
+                return f"CASE WHEN {exact} THEN NULL WHEN {self.matches('item', pattern)} THEN {number} END"
+            case _:
+                return super().whole_items(column, beyond)
+
+    def patterned_times(self, relation: str, pattern: str) -> str:
+        """The engine's own reader, which takes words such as epoch for times too: a time has a digit in it."""
+        read = f"epoch_us(try_strptime(CAST(time AS VARCHAR), {quote_text(pattern)}))"
+        wall = f"CASE WHEN regexp_matches(CAST(time AS VARCHAR), '[0-9]') THEN {read} END"
+        ahead = "CAST(0 AS BIGINT)" if has_offset(pattern) else "CAST(NULL AS BIGINT)"
+        return f"SELECT *, {wall} AS wall, {ahead} AS ahead FROM ({relation}) AS texts"
 
     def failure(self, message: str, column: str) -> str:
         return f"CAST(error({quote_text(message)} || left(CAST({column} AS VARCHAR), 0)) AS BIGINT)"
@@ -161,7 +191,9 @@ def open_events(
         parts = find_parts(connection, source, columns, table)
         typed = [{role: _column(type_id) for role, type_id in part.types.items()} for part in parts]
         pairs = list(zip(parts, typed, strict=True))
-        kinds = sorted({part.of for part, types in pairs if types["item"].kind is not Kind.NULL})
+        kinds = sorted(
+            {_items_of(part.of, types["item"], columns) for part, types in pairs if types["item"].kind is not Kind.NULL}
+        )
         if len(kinds) > 1:
             raise InputError(
                 f"the item column {columns.item!r} has different types in different files "
@@ -177,6 +209,12 @@ def open_events(
                 hashed=bool(set(kinds) & set(_NO_FIXED_WIDTH)),
                 rereadable=not isinstance(source, pa.RecordBatchReader | duckdb.DuckDBPyRelation),
             )
+
+
+def _items_of(own: str, column: Column, columns: EventColumns) -> str:
+    """The type that the items of a part come to be of, which is that of all other parts."""
+    wide = column.type_name.lower() in _WIDER_THAN_BIGINT
+    return own if columns.item_type is None or wide else "bigint"
 
 
 def _column(type_id: str) -> Column:
@@ -217,7 +255,7 @@ def _running(columns: EventColumns) -> Iterator[None]:
         raise out_of_memory() from None
     except duckdb.Error as error:
         text = str(error)
-        if refusal := unreadable(text, columns):
+        if refusal := unreadable(text, columns) or unreadable_field(text, columns):
             raise refusal from None
         if reaches_out(error):
             raise outside("the table") from None
@@ -226,6 +264,10 @@ def _running(columns: EventColumns) -> Iterator[None]:
             raise InputError(
                 f"a CSV file is malformed ({line[0] if line else 'invalid CSV'}): it must be UTF-8, with the same "
                 f"number of fields in every row, fields with delimiters in double quotes, and one kind of line end"
+            ) from None
+        if "JSON" in text and isinstance(error, duckdb.InvalidInputException):
+            raise InputError(
+                "a file of JSON Lines is malformed: each line is one object in UTF-8, in which no name is repeated"
             ) from None
         # The file readers' own complaints arrive as the base class.
         if type(error) is duckdb.Error or isinstance(error, duckdb.InvalidInputException | duckdb.DataError):

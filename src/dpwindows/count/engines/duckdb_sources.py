@@ -21,9 +21,10 @@ import pyarrow as pa
 from dpwindows.count.engines.csv_files import CsvHeader, read_header
 from dpwindows.count.engines.dialect import quote_name, quote_text
 from dpwindows.count.engines.files import files_of, folder_keys, kind_of, require_one_place
+from dpwindows.count.engines.json_lines import json_lines_sql, require_fields
 from dpwindows.count.engines.names import chosen_table, require_columns, require_told_apart
 from dpwindows.count.engines.typed_columns import typed_table
-from dpwindows.count.events import EventColumns
+from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.errors import EngineError, InputError
 
 _FRAME = "dpwindows_frame"
@@ -104,6 +105,8 @@ def find_parts(
         return _path_parts(connection, str(source), columns, table)
     if table is not None:
         raise InputError("table names a table of a DuckDB database file; it does not go with a data frame or relation")
+    if columns.layout is not None:
+        raise columns.layout.refuse("a data frame or relation has columns with names")
     return _frame_parts(connection, source, columns)
 
 
@@ -114,13 +117,19 @@ def _path_parts(
     connection: duckdb.DuckDBPyConnection, text: str, columns: EventColumns, table: str | None
 ) -> list[Part]:
     files = files_of(text)
-    kind = kind_of(files, text)
+    kind = kind_of(files, text, csv=columns.layout is not None)
+    if kind != "CSV" and columns.layout is not None:
+        raise columns.layout.refuse(f"{text} is {kind}")
     if kind == "DuckDB":
         if len(files) > 1:
             raise InputError(f"{text} names {len(files)} DuckDB databases; give one")
         return _database_parts(connection, files[0], columns, table)
     if table is not None:
         raise InputError(f"table goes with a DuckDB database file; {text} is {kind}")
+    if kind == "JSON Lines":
+        require_fields(files, columns)
+        types = {role: "varchar" for role, _ in columns.roles}
+        return [Part(json_lines_sql(_file_list(files), columns), types, "varchar")]
     reader = _parquet_parts if kind == "Parquet" else _csv_parts
     return reader(connection, files, columns)
 
@@ -192,15 +201,39 @@ def _csv_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], col
 
 def _csv_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -> Part:
     """Every column is read as text, under a name of ours: nothing is sniffed, ids keep their bytes."""
+    if header.delimiter == SPACES:
+        return _spaced_part(header, files, columns)
     struct = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(header.names)))
     relation = (
-        f"read_csv({_file_list(files)}, columns={{{struct}}}, auto_detect=false, header=true, skip=0, "
+        f"read_csv({_file_list(files)}, columns={{{struct}}}, auto_detect=false, "
+        f"header={'true' if header.named else 'false'}, skip=0, "
         f"delim={quote_text(header.delimiter)}, quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, "
         f"comment='', strict_mode=true, null_padding=false, ignore_errors=false, hive_partitioning=false)"
     )
     chosen = {role: f"c{place}" for role, place in header.places(columns).items()}
+    return _text_part(header, chosen, relation, columns)
+
+
+def _spaced_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -> Part:
+    """Lines are read whole, by a delimiter that no text has, and cut at runs of spaces and tabs."""
+    lines = (
+        f"read_csv({_file_list(files)}, columns={{'line': 'VARCHAR'}}, auto_detect=false, header=false, skip=0, "
+        f"delim='\x01\x02', quote='', escape='', nullstr='', comment='', strict_mode=true, null_padding=false, "
+        f"ignore_errors=false, hive_partitioning=false)"
+    )
+    cut = f"SELECT line, string_split_regex(trim(line, ' \t\r'), '[ \t]+') AS cut FROM {lines}"
+    failure = "CAST(error('CSV: another number of fields' || left(line, 0)) AS VARCHAR[])"
+    # An empty line is passed over: of no fields, each is null.
+    fields = f"CASE WHEN len(cut) = {len(header.names)} THEN cut WHEN cut <> [''] THEN {failure} END"
+    chosen = {role: f"fields[{place + 1}]" for role, place in header.places(columns).items()}
+    return _text_part(header, chosen, f"(SELECT {fields} AS fields FROM ({cut}) AS lines) AS spaced", columns)
+
+
+def _text_part(header: CsvHeader, chosen: dict[str, str], relation: str, columns: EventColumns) -> Part:
+    """Columns of text, but for the line of names where there is one, and wherever it is repeated."""
     repeated = " AND ".join(f"{chosen[role]} = {quote_text(name)}" for role, name in columns.roles)
-    return Part(f"{_select(chosen, relation)} WHERE NOT ({repeated})", dict.fromkeys(chosen, "varchar"), "varchar")
+    events = f" WHERE NOT ({repeated})" if header.named else ""
+    return Part(_select(chosen, relation) + events, dict.fromkeys(chosen, "varchar"), "varchar")
 
 
 def _file_list(files: Sequence[Path]) -> str:

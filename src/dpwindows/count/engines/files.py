@@ -12,6 +12,8 @@ from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 
 CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
+JSON_LINES_SUFFIXES = tuple(name + packed for name in (".jsonl", ".ndjson") for packed in ("", ".gz", ".zst"))
+EXCEL_SUFFIXES = (".xlsx", ".xlsm", ".xlsb")
 PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
 # What is beside the files of a Delta, a Hudi and an Iceberg table: what keeps track of their versions.
 TABLE_FORMAT_MARKS = ("_delta_log", ".hoodie", "metadata/*.metadata.json")
@@ -30,7 +32,7 @@ def files_of(text: str) -> list[Path]:
         )
     path = at_home(text)
     if path.is_dir():
-        suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES
+        suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES + JSON_LINES_SUFFIXES
         found = sorted(path.rglob("*"))
         _refuse_table_format(found, text)
         files = [file for file in found if _is_visible(file, path) and file.is_file()]
@@ -94,9 +96,12 @@ def _refuse_table_format(files: list[Path], directory: str) -> None:
         raise table_format(directory)
 
 
-def kind_of(files: list[Path], text: str) -> str:
-    """What all of the files are: Parquet, DuckDB, SQLite or CSV. Raises `InputError` if they are of several kinds."""
-    kinds = {_kind(path) for path in files}
+def kind_of(files: list[Path], text: str, *, csv: bool = False) -> str:
+    """What all of the files are: Parquet, DuckDB, SQLite or CSV. Raises `InputError` if they are of several kinds.
+
+    With `csv`, that they are CSV was said, and their names need not end as CSV does.
+    """
+    kinds = {_kind(path, csv=csv) for path in files}
     if len(kinds) > 1:
         raise InputError(f"{text} holds files of several kinds ({', '.join(sorted(kinds))}); give a glob for one kind")
     return kinds.pop()
@@ -107,7 +112,7 @@ def _is_visible(file: Path, directory: Path) -> bool:
     return not any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
 
 
-def _kind(path: Path) -> str:
+def _kind(path: Path, *, csv: bool) -> str:
     """Parquet, DuckDB or CSV, by the first bytes where these tell and by the name otherwise."""
     try:
         head = first_bytes(path, 12)
@@ -118,10 +123,18 @@ def _kind(path: Path) -> str:
         return "Parquet"
     if head[8:12] == b"DUCK":
         return "DuckDB"
-    if name.endswith(CSV_SUFFIXES):
+    if (head[:4] == b"PK\3\4" and name.endswith(EXCEL_SUFFIXES)) or name.endswith(".xls"):
+        raise InputError(
+            f"{path} is a workbook of Excel, whose cells have no types: save the sheet as CSV UTF-8, or "
+            f"use pandas.read_excel({path.name!r}, dtype=str).to_csv('events.csv', index=False), and give that"
+        )
+    if name.endswith(JSON_LINES_SUFFIXES):
+        return "JSON Lines"
+    if csv or name.endswith(CSV_SUFFIXES):
         return "CSV"
     raise InputError(
-        f"{path} is neither Parquet nor a DuckDB database, and its name does not end as CSV does ({CSV_SUFFIXES[0]})"
+        f"{path} is neither Parquet nor a DuckDB database, and its name does not end as CSV does ({CSV_SUFFIXES[0]}); "
+        f"if it is CSV all the same, say how it is laid out with --delimiter"
     )
 
 

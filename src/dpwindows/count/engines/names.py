@@ -14,6 +14,10 @@ from dpwindows.errors import InputError
 
 def require_columns(columns: EventColumns, available: Sequence[str], what: str) -> None:
     """Raise `InputError` unless `what` has every column that is read, each of them once."""
+    missing = [(role, name) for role, name in columns.roles if name not in available]
+    if len(missing) > 1:
+        said = ", ".join(f"{name!r} for the {role}{near(name, available)}" for role, name in missing)
+        raise InputError(f"{what} has none of the columns {said}; its columns are {listed(available)}")
     for role, name in columns.roles:
         require_column(name, role, available, what)
 

@@ -56,6 +56,7 @@ _REASONS = {
 class _PostgreSQL(Dialect):
     """PostgreSQL's spelling. Text columns come as text of the collation "C"."""
 
+    name = "postgresql"
     fence = " OFFSET 0"
 
     def microseconds(self, column: Column, about: str) -> str:

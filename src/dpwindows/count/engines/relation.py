@@ -18,6 +18,7 @@ from dpwindows.ask.zones import DAY_US, from_microseconds
 from dpwindows.count.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind
 from dpwindows.count.events import EventColumns
 from dpwindows.count.step_map import StepMap, instant_map, offset_sql, wall_map
+from dpwindows.count.time_formats import EPOCHS
 from dpwindows.errors import InputError
 
 _EXACT = (Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.WALL, Kind.INSTANT, Kind.DATE, Kind.EXACT, Kind.NULL)
@@ -27,10 +28,16 @@ _BEFORE_ALL, _AFTER_ALL = str(-(2**63 - 1)), str(2**63 - 1)
 _LAST_DAY = datetime(9999, 12, 31)
 _TIME_ADVICE = 'ISO 8601 text such as "2013-01-31", "2013-01-31T06:30:00" or "2013-01-31T06:30:00+01:00"'
 
+# Beyond these a number of the type stands for more whole numbers than one.
+_EXACT_BELOW = {"FLOAT": 2**24, "DOUBLE": 2**53}
+
 _WANTED = {
     "time": f"expected {_TIME_ADVICE}",
     "integer_time": "expected whole numbers, since the timeline has integer steps",
     "decimal_time": "expected whole numbers, since the timeline has integer steps",
+    "epoch_time": "expected whole numbers, as --time-format says",
+    "decimal_epoch_time": "expected whole numbers, as --time-format says",
+    "patterned_time": "expected text of the pattern that --time-format says",
     "count": "expected whole numbers",
     "decimal_count": "expected whole numbers of occurrences",
 }
@@ -63,6 +70,11 @@ class EventQueries:
         self._dialect, self._columns, self._timeline, self._cap = dialect, columns, timeline, cap
         self._later = later
         self._instants = instant_map(timeline)
+        if timeline.is_integer and columns.time_format is not None:
+            raise InputError(
+                f"--time-format {columns.time_format} makes calendar times, and the timeline has integer steps: give "
+                f'start, end and step of times, such as step "1d", or leave the format out'
+            )
         self._walls = self._instants if timeline.is_integer else wall_map(timeline)
 
     def sql(self, relation: str, types: Mapping[str, Column]) -> str:
@@ -73,7 +85,10 @@ class EventQueries:
         Raises:
             InputError: a column's type does not serve.
         """
-        _require_exact(types["item"], self._columns.item)
+        if self._columns.item_type is not None:
+            relation = self._whole_items(relation, types["item"])
+        else:
+            _require_exact(types["item"], self._columns.item)
         time = self._time(relation, types["time"])
         count = "CAST(1 AS BIGINT)" if self._columns.count is None else self._count(types["count"], self._columns.count)
         inner = (
@@ -92,16 +107,34 @@ class EventQueries:
             within += " AND count >= 1"
         return f"SELECT item, CAST({step} AS INTEGER) AS step, count FROM ({inner}) AS timed WHERE {within}"
 
+    def _whole_items(self, relation: str, column: Column) -> str:
+        """A relation whose items are the whole numbers that they stand for, null where they stand for none."""
+        whole = self._dialect.whole_items(column, _EXACT_BELOW.get(column.type_name, 2**53))
+        if whole is None:
+            raise InputError(
+                f"the item column {self._columns.item!r} is of type {column.type_name}, of which the engine "
+                f"{self._dialect.name} makes no whole numbers: leave --item-type out, or write it as integers"
+            )
+        others = ", time" if self._columns.count is None else ", time, count"
+        return f"SELECT {whole} AS item{others} FROM ({relation}) AS typed"
+
     def _time(self, relation: str, column: Column) -> _Reading:
         if column.kind is Kind.NULL:
             return _Reading(relation, "CAST(NULL AS BIGINT)", self._instants, "FALSE")
         if self._timeline.is_integer:
             return self._integer_time(relation, column)
+        if self._columns.time_format in EPOCHS:
+            return self._epoch_time(relation, column, EPOCHS[self._columns.time_format])
+        if self._columns.time_format is not None:
+            return self._patterned_time(relation, column, self._columns.time_format)
         if column.kind is Kind.TEXT:
             return self._text_time(relation)
         if column.kind not in (Kind.WALL, Kind.INSTANT, Kind.DATE):
             whole = column.kind in (Kind.INTEGER, Kind.DECIMAL)
+            whole = whole or column.kind is Kind.FLOAT
+            units = "--time-format epoch-s, epoch-ms or epoch-us"
             advice = "; for integer time give step as a plain integer" if whole else ""
+            advice += f", and for seconds or such since 1970 {units}" if whole else ""
             raise InputError(
                 f"the time column {self._columns.time!r} is of type {column.type_name}; steps of "
                 f"{self._timeline.step_text} need a timestamp, a date or {_TIME_ADVICE}{advice}"
@@ -133,6 +166,50 @@ class EventQueries:
             f'steps; give a start, end and step of times, such as step "1d"'
         )
 
+    def _epoch_time(self, relation: str, column: Column, unit: int) -> _Reading:
+        """Instants out of whole numbers, of `unit` microseconds each, since 1970.
+
+        The bounds are of that unit, one beyond the range on either side, so that no product leaves 64 bits.
+        """
+        low, high = self._instants.low // unit - 1, -(-self._instants.high // unit) + 1
+        about = "TRUE"
+        match column.kind:
+            case Kind.INTEGER:
+                about = f"time >= {low}" + ("" if self._later else f" AND time < {high}")
+                number = _clamped("time", low, high)
+            case Kind.DECIMAL:
+                number = self._whole("time", low, high, "decimal_epoch_time")
+            case Kind.TEXT:
+                beyond = f"CASE WHEN trim(time) LIKE '-%' THEN {_BEFORE_ALL} ELSE {_AFTER_ALL} END"
+                number = self._or_fail("time", _clamped(self._number("time", beyond), low, high), "epoch_time")
+            case Kind.FLOAT if self._dialect.reads_floats:
+                whole = self._dialect.whole_float("time", _EXACT_BELOW[column.type_name])
+                read = self._or_fail("time", _clamped(whole, low, high), "decimal_epoch_time")
+                number = f"CASE WHEN NOT isnan(time) THEN {read} END"
+            case _:
+                raise self._format_refused(column, "whole numbers, or text of them")
+        return _Reading(relation, f"({number}) * {unit}", self._instants, about)
+
+    def _patterned_time(self, relation: str, column: Column, pattern: str) -> _Reading:
+        """Instants out of text of a pattern; text without an offset is local to the zone."""
+        if column.kind not in (Kind.TEXT, Kind.INTEGER):
+            raise self._format_refused(column, "text, or whole numbers such as 20130131")
+        timed = self._dialect.patterned_times(relation, pattern)
+        if timed is None:
+            raise InputError(
+                f"the engine {self._dialect.name} does not read times by a pattern such as --time-format {pattern!r}; "
+                f"make the column {self._columns.time!r} a timestamp, in a view for example, or count with duckdb"
+            )
+        moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
+        return _Reading(timed, self._or_fail("time", moment, "patterned_time"), self._instants)
+
+    def _format_refused(self, column: Column, wanted: str) -> InputError:
+        what = "says itself what its times are: leave --time-format out"
+        if column.kind not in (Kind.WALL, Kind.INSTANT, Kind.DATE):
+            what = f"goes with {wanted}, as the engine {self._dialect.name} reads them: write it so"
+            what = f"is read by --time-format {self._columns.time_format}, which {what}"
+        return InputError(f"the time column {self._columns.time!r} is of type {column.type_name}, and {what}")
+
     def _text_time(self, relation: str) -> _Reading:
         """Instants out of ISO text; text without an offset is local to the zone."""
         moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
@@ -157,9 +234,9 @@ class EventQueries:
         value = f"coalesce({self._dialect.number(role)}, {beyond})"
         return f"CASE WHEN {self._dialect.matches(role, INTEGER_TEXT)} THEN {value} END"
 
-    def _whole(self, role: str, low: int, high: int) -> str:
+    def _whole(self, role: str, low: int, high: int, what: str = "") -> str:
         """Decimals moved into [low, high]; the query fails where one has a fraction, or is no number."""
-        return self._or_fail(role, _clamped(self._dialect.whole(role), low, high), f"decimal_{role}")
+        return self._or_fail(role, _clamped(self._dialect.whole(role), low, high), what or f"decimal_{role}")
 
     def _or_fail(self, column: str, value: str, role: str) -> str:
         """`value`, null where the column is null; where only the value is, the query fails and says what it was."""
@@ -182,7 +259,11 @@ def unreadable_values(what: str, columns: EventColumns) -> InputError:
             f"the {role} column {name!r} holds decimals, and not all of them are whole numbers; {_WANTED[what]}: "
             f"round the others or leave them out before, in a view for example"
         )
-    return InputError(f"the {role} column {name!r} is text and not all of it can be read; {_WANTED[what]}")
+    if columns.time_format is not None and role == "time":
+        said = f"--time-format {columns.time_format!r}"
+        return InputError(f"the time column {name!r} is not all as {said} says; {_WANTED[what]}: give another format")
+    iso = ", or say what it is with --time-format" if what == "time" else ""
+    return InputError(f"the {role} column {name!r} is text and not all of it can be read; {_WANTED[what]}{iso}")
 
 
 def _clamped(value: str, low: int, high: int) -> str:
@@ -197,7 +278,8 @@ def _require_exact(column: Column, name: str) -> None:
     if column.kind is Kind.FLOAT:
         raise InputError(
             f"the item column {name!r} is of type {column.type_name}, and floating-point numbers do not identify "
-            f"items; write it as integers or text (a pandas column of integers with gaps needs the type Int64)"
+            f"items; write it as integers or text (a pandas column of integers with gaps needs the type Int64), "
+            f"or give --item-type integer, if they are whole numbers"
         )
     if column.kind is Kind.NESTED:
         raise InputError(

@@ -44,6 +44,7 @@ _KIND_OF = {name: kind for kind, names in _KINDS.items() for name in names}
 class _Spark(Dialect):
     """Spark's spelling. Nothing here reads the time zone of the session."""
 
+    name = "spark"
     divide = "div"
 
     def microseconds(self, column: Column, about: str) -> str:

@@ -40,6 +40,7 @@ _BLANKS = "' ' || char(9) || char(10) || char(13)"
 class _SQLite(Dialect):
     """SQLite's spelling: patterns without regular expressions, no GROUPING SETS, no type for times."""
 
+    name = "sqlite"
     grouping_sets = False
     fence = " LIMIT -1"
 

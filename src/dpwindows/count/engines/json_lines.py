@@ -1,0 +1,84 @@
+"""JSON Lines in DuckDB: one object a line, of which our fields are read as text, each value by itself.
+
+Nothing is inferred from values. A string is its text and a number the digits it is written with, so that 13085 and
+"13085" are one item; times and counts are read from there by the rules for text. A field that is null or not there is
+null. `true`, `false`, objects and lists are refused in a field that is read, and so are items with a fraction or an
+exponent, unless items are whole numbers (`--item-type integer`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from dpwindows.count.engines.dialect import quote_text
+from dpwindows.count.engines.names import require_columns
+from dpwindows.count.events import EventColumns
+from dpwindows.errors import InputError
+
+_LOOKED_AT = 1 << 20
+MARK = "dpwindows cannot read a field of JSON: "
+
+
+def json_lines_sql(file_list: str, columns: EventColumns) -> str:
+    """The query for item, time[, count], all of them text, of files that an SQL list names."""
+    fields = ", ".join(f"{quote_text(name)}: 'JSON'" for name in dict.fromkeys(name for _, name in columns.roles))
+    relation = (
+        f"read_json({file_list}, columns={{{fields}}}, format='newline_delimited', auto_detect=false, "
+        f"ignore_errors=false, hive_partitioning=false)"
+    )
+    chosen = ", ".join(f"{_text(name, role, columns)} AS {role}" for role, name in columns.roles)
+    return f"SELECT {chosen} FROM {relation}"
+
+
+def _text(name: str, role: str, columns: EventColumns) -> str:
+    field = '"' + name.replace('"', '""') + '"'
+    written = f"CAST({field} AS VARCHAR)"
+    fractions = role != "item" or columns.item_type is not None
+    number = "-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?" if fractions else "-?[0-9]+"
+    failure = f"CAST(error({quote_text(MARK + role)} || left({written}, 0)) AS VARCHAR)"
+    return (
+        f"CASE WHEN {field} IS NULL OR {written} = 'null' THEN NULL "
+        f"WHEN starts_with({written}, '\"') THEN {field} ->> '$' "
+        f"WHEN regexp_full_match({written}, {quote_text(number)}) THEN {written} ELSE {failure} END"
+    )
+
+
+def unreadable_field(message: str, columns: EventColumns) -> InputError | None:
+    """The error for a field that is no text and no number, if an engine's message is about such."""
+    _, found, role = message.partition(MARK)
+    if not found:
+        return None
+    role = next(known for known, _ in columns.roles if role.startswith(known))
+    advice = "; items with a fraction or exponent need --item-type integer" if role == "item" else ""
+    return InputError(
+        f"the {role} column {dict(columns.roles)[role]!r} of JSON Lines holds more than strings, numbers and nulls"
+        f"{advice}"
+    )
+
+
+def require_fields(files: Sequence[Path], columns: EventColumns) -> None:
+    """Check that the fields that are read occur: one that is misspelled would be null in every row.
+
+    Raises:
+        InputError: a file cannot be read, or none of the objects that the files begin with has such a field.
+    """
+    found: dict[str, None] = {}
+    for file in files:
+        try:
+            with pa.input_stream(str(file), compression="detect") as stream:
+                text = stream.read(_LOOKED_AT).decode("utf-8-sig", errors="replace")
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None
+        for line in text.split("\n"):
+            try:
+                read = json.loads(line)
+            except (ValueError, RecursionError):
+                continue
+            found |= dict.fromkeys(read) if isinstance(read, dict) else {}
+        if all(name in found for _, name in columns.roles):
+            return
+    require_columns(columns, list(found), str(files[0]))

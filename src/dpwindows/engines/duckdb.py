@@ -227,7 +227,7 @@ def _running(columns: EventColumns) -> Iterator[None]:
                 f"a CSV file is malformed ({line[0] if line else 'invalid CSV'}): it must be UTF-8, with the same "
                 f"number of fields in every row, fields with delimiters in double quotes, and one kind of line end"
             ) from None
-        # The file readers' own complaints arrive as the base class, and lengths beyond the file's end as failures of it.
+        # The readers' own complaints arrive as the base class, lengths beyond a file's end as failures of the disk.
         damaged = type(error) is duckdb.Error or isinstance(error, duckdb.InvalidInputException | duckdb.DataError)
         if damaged or "Could not read enough bytes" in text:
             raise InputError(f"the events cannot be read ({type(error).__name__}): a file is damaged") from None

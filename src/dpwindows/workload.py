@@ -34,6 +34,9 @@ class Workload:
     rows: int
     draws: int
 
+    def __add__(self, other: Workload) -> Workload:
+        return Workload(self.rows + other.rows, self.draws + other.draws)
+
     @property
     def seconds(self) -> float:
         """About how long drawing the noise takes on one core."""

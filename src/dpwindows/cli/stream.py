@@ -11,6 +11,7 @@ from rich.console import Console
 from dpwindows.cli.options import (
     build_stream_plan,
     ledger_options,
+    max_draws_option,
     open_ledger,
     privacy_options,
     query_options,
@@ -61,6 +62,7 @@ def stream() -> None:
 @click.option("--horizon", type=int, metavar="N", help="End the stream after N steps. Default: it has no end.")
 @query_options
 @privacy_options
+@max_draws_option
 @ledger_options
 def create(state: Path, start: str, horizon: int | None, **options: Any) -> None:
     """Make the new stream STATE: what will be released at every step, for whom, under which budget.

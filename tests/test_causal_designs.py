@@ -9,10 +9,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytest
 
+import dpwindows as dw
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
@@ -234,3 +236,15 @@ def test_what_no_bound_covers_for_ever_needs_a_horizon(window: WindowFamily, uni
     with pytest.raises(InputError, match="--horizon"):
         stream_candidates(problem, None)
     assert stream_candidates(problem, 100)
+
+
+@pytest.mark.parametrize("unit", [dw.EventLevel(), dw.ItemPerPeriod(3)])
+@pytest.mark.parametrize("budget", [dw.ZCDP(1.0), dw.PureDP(1.0)])
+@pytest.mark.parametrize("window", [dw.Rolling(5), dw.Cumulative()])
+def test_moments_of_a_series_are_those_of_its_steps(window: Any, budget: Any, unit: Any) -> None:
+    (design,) = dw.StreamPlan([window], unit=unit, budget=budget, horizon=40).designs
+    steps = range(1, 41)
+    assert design.variance() == pytest.approx(np.concatenate([design.variance_at(step) for step in steps]), rel=1e-12)
+    fourth = design.fourth_moment()
+    if fourth is not None:
+        assert fourth == pytest.approx(np.concatenate([design.fourth_moment_at(step) for step in steps]), rel=1e-12)

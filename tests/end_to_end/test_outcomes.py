@@ -242,3 +242,12 @@ def test_a_ledger_whose_stored_release_is_no_bytes_is_damaged(log: Path) -> None
     assert outcome.code == 1
     _one_message(outcome.err)
     assert not Path("two.json").exists()
+
+
+def test_windows_of_any_length_in_streams_are_planned_quickly_or_refused() -> None:
+    asked = ("--unit", "event", "--rho", "1", "--stream")
+    assert run("plan", "--window", "rolling:1000000", *asked).code == 0
+    for window in ("rolling:" + "9" * 30, "any:100000"):
+        outcome = run("plan", "--window", window, *asked)
+        assert outcome.code == 2
+        assert "--max-draws" in outcome.err

@@ -247,10 +247,12 @@ def json_releases(draw: st.DrawFn) -> Case:
         release_files.write(table, metadata, path, force=False)
         tree: Any = json.loads(path.read_text())
     changed = []
-    if draw(st.booleans()):
+    if draw(st.integers(0, 3)):
         # As older versions wrote them, so that what is changed gets past the comparison.
         del tree["metadata"]["checksum"]
         changed.append("no checksum")
+        for row in draw(st.lists(st.integers(0, len(tree["rows"]) - 1), max_size=3)):
+            tree["rows"][row]["estimate"] = draw(st.floats(-1e9, 1e9))
     for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
         part = draw(st.sampled_from(("metadata",) * 5 + ("rows",) * 4 + (None,)))
         if part is None or not (isinstance(tree, dict) and isinstance(tree.get(part), (dict, list)) and tree[part]):
@@ -288,13 +290,19 @@ def states(draw: st.DrawFn) -> Case:
     elif how == "rows":
         content, what = draw(_duckdb_changes(content))
         changed.append(what)
+    # The state is closed up to the fourth of January.
+    through = draw(st.integers(5, 20))
+    rows = draw(st.lists(st.tuples(st.sampled_from(("ann", "bob", "[/b]", "日本")), st.integers(4, through - 1))))
+    log = "who,at\n" + "".join(f"{who},2013-01-{day:02}\n" for who, day in rows)
     commands = (
         ("stream", "show", "state"),
         ("stream", "show", "state", "-o", "out.json"),
-        ("stream", "advance", "state", "--empty", "--through", "2013-01-06"),
-        ("stream", "advance", "state", "--empty", "--through", "2013-01-04"),
+        ("stream", "advance", "state", "--empty", "--through", f"2013-01-{through:02}"),
+        *[("stream", "advance", "state", "log.csv", "--through", f"2013-01-{through:02}")] * 4,
+        ("stream", "advance", "state", "--through", "2013-01-04"),
     )
-    return Case(draw(st.sampled_from(commands)), {"state": content}, (0, 1, 2), None, (how, *changed))
+    files = {"state": content, "log.csv": log.encode()}
+    return Case(draw(st.sampled_from(commands)), files, (0, 1, 2), None, (how, *changed))
 
 
 @st.composite
@@ -444,11 +452,29 @@ _LINES: tuple[tuple[str, ...], ...] = (
 )
 
 
+_USUAL = {
+    "--epsilon": st.floats(0.01, 20).map(repr),
+    "--rho": st.floats(0.01, 20).map(repr),
+    "--steps": st.integers(1, 30).map(str),
+    "--window": st.one_of(
+        st.integers(1, 40).map(lambda n: f"rolling:{n}"),
+        st.integers(1, 5).map(lambda n: f"any:{n}"),
+        st.just("cumulative"),
+    ),
+    "--confidence": st.floats(0.5, 0.999).map(repr),
+    "--target-std": st.floats(1, 100).map(repr),
+}
+
+
 @st.composite
 def lines(draw: st.DrawFn) -> Case:
     """Command lines with other values, without some words, with others twice."""
     words = list(draw(st.sampled_from(_LINES)))
     changed = []
+    if words[0] != "theory":
+        for place, word in enumerate(words[:-1]):
+            if word in _USUAL:
+                words[place + 1] = draw(_USUAL[word])
     for _ in range(draw(st.sampled_from((0, 0, 0, 1, 1, 2)))):
         named = [i for i, word in enumerate(words[:-1]) if word in _OPTIONS]
         how = draw(st.sampled_from(("value", "value", "value", "value", "option", "drop", "place")))

@@ -272,7 +272,7 @@ def build_stream_plan(horizon: int | None, options: dict[str, Any]) -> StreamPla
     if wanted.pop("singleton"):
         raise InputError("--singleton has no use in a stream: leave it out")
     budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
-    return StreamPlan(budget=budget, horizon=horizon, **wanted)
+    return StreamPlan(budget=budget, horizon=horizon, max_draws=options.get("max_draws", MAX_DRAWS), **wanted)
 
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from dpwindows.cli.options import (
     csv_options,
     item_type_option,
     ledger_options,
+    max_draws_option,
     open_ledger,
     privacy_options,
     query_options,
@@ -67,6 +68,7 @@ def stream() -> None:
 @click.option("--horizon", type=int, metavar="N", help="End the stream after N steps. Default: it has no end.")
 @query_options
 @privacy_options
+@max_draws_option
 @ledger_options
 def create(state: Path, start: str, horizon: int | None, **options: Any) -> None:
     """Make the new stream STATE: what will be released at every step, for whom, under which budget.

@@ -9,6 +9,7 @@ from typing import Any
 from dpwindows.ask.privacy import Budget, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import Law, unit_scale
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
@@ -18,7 +19,7 @@ from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.description import describe, guarantee
 from dpwindows.plan.plan import MAX_ROWS, Plan
-from dpwindows.plan.workload import Workload
+from dpwindows.plan.workload import Workload, least, require_within
 from dpwindows.strategies import stream_candidates
 
 # Steps over which families without a horizon are planned, and an unlimited stream is forecast.
@@ -41,6 +42,7 @@ class StreamPlan(Plan):
         criterion: `rms` or `max`, the error over windows that strategies are chosen by.
         weights: relative importance of the window families, as in `Plan`.
         confidence: coverage of each interval by itself.
+        max_draws: the most noise values that the forecast may be about: those of all its steps together.
 
     `forecast()` is for the `horizon` steps, or for the first 4,096 steps of an unlimited stream.
 
@@ -59,6 +61,7 @@ class StreamPlan(Plan):
         criterion: Criterion = "rms",
         weights: Mapping[str, float] | Sequence[float] | None = None,
         confidence: float = 0.95,
+        max_draws: int = MAX_DRAWS,
     ) -> None:
         if horizon is not None and not 1 <= horizon <= MOST_STEPS:
             raise InputError(f"the horizon must be a whole number of steps from 1 to {MOST_STEPS:,}, got {horizon!r}")
@@ -72,6 +75,7 @@ class StreamPlan(Plan):
             criterion=criterion,
             weights=weights,
             confidence=confidence,
+            max_draws=max_draws,
         )
         self.allotments = tuple(self._over(allotment, self.timeline.steps) for allotment in self.allotments)
 
@@ -102,7 +106,10 @@ class StreamPlan(Plan):
         raise InputError("a stream is created and advanced (Stream.create), not run: for one batch release use Plan")
 
     def _require_bearable(self, work: Workload, max_draws: int, *, at_least: bool = False) -> None:
-        """Streams draw their noise step by step; `_require_room` holds what one step may draw."""
+        """Noise is drawn step by step, which `_require_room` bounds; planning holds the steps that are forecast."""
+        if at_least:
+            planned = [least([query], self._planned_steps(query.window)) for query in self.queries]
+            require_within(sum(planned, Workload(0, 0)), max_draws, at_least=True)
 
     def _require_room(self) -> None:
         rows = sum(

@@ -269,8 +269,9 @@ def _running(columns: EventColumns) -> Iterator[None]:
             raise InputError(
                 "a file of JSON Lines is malformed: each line is one object in UTF-8, in which no name is repeated"
             ) from None
-        # The file readers' own complaints arrive as the base class.
-        if type(error) is duckdb.Error or isinstance(error, duckdb.InvalidInputException | duckdb.DataError):
+        # The readers' own complaints arrive as the base class, lengths beyond a file's end as failures of the disk.
+        damaged = type(error) is duckdb.Error or isinstance(error, duckdb.InvalidInputException | duckdb.DataError)
+        if damaged or "Could not read enough bytes" in text:
             raise InputError(f"the events cannot be read ({type(error).__name__}): a file is damaged") from None
         raise EngineError(f"the engine failed ({type(error).__name__}){_disk_hint(text)}") from None
 

@@ -320,6 +320,9 @@ class StepDesign(Design):
 
     @cached_property
     def _variance(self) -> FloatArray:
+        if isinstance(self.shape, SeriesShape):
+            # Those of all positions at once: one step after another they would take time and room for each pair.
+            return moment_of(self.shape.map, self.problem.steps, 2)
         return self._canonical([self.shape.moment(step, 2) for step in self._steps])
 
     def variance(self) -> FloatArray:
@@ -329,6 +332,8 @@ class StepDesign(Design):
     def fourth_moment(self) -> FloatArray | None:
         """Fourth moments, in canonical order."""
         try:
+            if isinstance(self.shape, SeriesShape):
+                return moment_of(self.shape.map, self.problem.steps, 4)
             return self._canonical([self.shape.moment(step, 4) for step in self._steps])
         except ValueError:
             return None

@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, parse_unit
 from dpwindows.ledger.ledger import Ledger
@@ -253,10 +253,12 @@ class SharedLedger(RuleBasedStateMachine):
         if job.get("state"):
             self.states[job["state"]] = (0, "t0")
 
-    @precondition(lambda self: self.stored)
     @rule(which=st.integers(0, 99))
     def ask_again(self, which: int) -> None:
         """A stored release is had again, whatever is left, and nothing is spent."""
+        # No precondition: who wins a race differs from run to run, and the histories drawn must not.
+        if not self.stored:
+            return
         key = sorted(self.stored)[which % len(self.stored)]
         budget, start, end, data = json.loads(key)
         job = {"do": "release", "path": str(self.path), "unit": self.page.unit, "time": "at"}
@@ -285,10 +287,11 @@ class SharedLedger(RuleBasedStateMachine):
                 assert again["release"][0] == entry.release_id
                 self.stored[self.key(job)] = again["release"]
 
-    @precondition(lambda self: self.states)
     @rule(which=st.integers(0, 99), copies=st.integers(1, 4), stale=st.booleans())
     def advance(self, which: int, copies: int, stale: bool) -> None:
         """Of several copies of a stream's state that go on at once, one gets ahead; one that is behind never does."""
+        if not self.states:
+            return
         state = sorted(self.states)[which % len(self.states)]
         step, token = self.states[state]
         known = (step, "another") if stale else (step, token)

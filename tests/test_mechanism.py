@@ -205,6 +205,17 @@ def test_a_period_longer_than_the_forecast_is_charged_whole(budget: Budget, hori
     assert change <= design.sensitivity
 
 
+def test_a_stream_whose_noise_was_for_a_shorter_period_is_refused() -> None:
+    """As older versions made them where a period was longer than the forecast: at the scale of 4,096 steps."""
+    plan = StreamPlan(dw.Rolling(7), unit=dw.ItemPerPeriod(2 * FORECAST_STEPS), budget=dw.PureDP(1.0))
+    values, arrays = Mechanism.of_plan(plan).stored()
+    Mechanism.restored(values, arrays)
+    (entry,) = values["measurements"]
+    entry |= {"scale": (FORECAST_STEPS * (1 + 1e-12)).hex(), "sensitivity": str(FORECAST_STEPS)}
+    with pytest.raises(BudgetExceededError):
+        Mechanism.restored(values, arrays)
+
+
 def test_a_stream_ends_at_its_horizon() -> None:
     mechanism = Mechanism.of_plan(StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX, horizon=3))
     with pytest.raises(ValueError, match="ends after 3 steps"):

@@ -11,6 +11,7 @@ from typing import Any
 
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query
+from dpwindows.ledger.request import asked_queries
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.plan import Plan
 
@@ -37,6 +38,17 @@ def describe(plan: Plan) -> dict[str, Any]:
         "measurements": [_describe_allotment(allotment) for allotment in plan.allotments],
         "forecast": [forecast.to_dict() for forecast in plan.forecast()],
         "versions": dict(library_versions()),
+    }
+
+
+def asked_of(plan: Plan) -> dict[str, Any]:
+    """What a plan was asked, as a ledger knows it again: queries, shares and how strategies are chosen."""
+    return {
+        "queries": asked_queries(plan.queries),
+        "shares": [allotment.share for allotment in plan.allotments],
+        "strategy": plan.strategy,
+        "criterion": plan.criterion,
+        "confidence": plan.confidence,
     }
 
 

@@ -29,8 +29,8 @@ from typing import TYPE_CHECKING, Any
 
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger
-from dpwindows.ledger.request import Request, asked_queries
-from dpwindows.plan.description import FORMAT
+from dpwindows.ledger.request import Request
+from dpwindows.plan.description import FORMAT, asked_of
 from dpwindows.release import files as release_files
 from dpwindows.release.release import Release
 
@@ -96,13 +96,7 @@ def batch_request(
     plan: Plan, *, item: str, time: str, count: str | None, time_format: str | None = None, item_type: str | None = None
 ) -> Request:
     """The request of one batch release of a plan."""
-    asked = {
-        "queries": asked_queries(plan.queries),
-        "shares": [allotment.share for allotment in plan.allotments],
-        "strategy": plan.strategy,
-        "criterion": plan.criterion,
-        "confidence": plan.confidence,
-    }
+    asked = asked_of(plan)
     return Request(
         *("release", asked, plan.budget, plan.unit, plan.timeline, item, time, count, plan.singleton),
         time_format=time_format,

@@ -27,15 +27,10 @@ def spend(ledger: Ledger, plan: StreamPlan, creation: Creation) -> None:
 
 def request(plan: StreamPlan, creation: Creation) -> Any:
     """The stream as a ledger sees it."""
-    from dpwindows.ledger.request import Request, asked_queries
+    from dpwindows.ledger.request import Request
+    from dpwindows.plan.description import asked_of
 
-    asked = {
-        "queries": asked_queries(plan.queries),
-        "shares": [allotment.share for allotment in plan.allotments],
-        "strategy": plan.strategy,
-        "criterion": plan.criterion,
-        "confidence": plan.confidence,
-    }
+    asked = asked_of(plan)
     timeline = Timeline.of_length(creation.start, plan.horizon or 1, creation.step, creation.time_zone)
     columns = creation.columns
     return Request(

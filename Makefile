@@ -29,13 +29,11 @@ test: $(READY) servers ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 # The tests that are named for the trusted files, and those that use ledgers and streams as a user would.
-TRUSTED := tests/test_kernel.py $(wildcard tests/test_*sensitivity*.py tests/test_*patterns.py tests/test_ledger*.py) \
-	$(wildcard tests/test_stream*.py tests/end_to_end/test_ledger.py) tests/test_accounting.py tests/test_composition.py \
-	tests/test_integer_maps.py tests/test_parallel.py tests/test_privacy.py tests/test_rectangles.py tests/test_staircases.py
+TRUSTED := tests/kernel tests/ledger tests/stream tests/end_to_end/test_ledger.py tests/ask/test_privacy.py
 
 coverage: $(READY) ## branch coverage of the files that a release is trusted for
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest --deselect tests/test_kernel.py::test_a_broken_kernel_is_noticed $(TRUSTED) $(ARGS)
+	$(BIN)/coverage run -m pytest --deselect tests/kernel/test_measure.py::test_a_broken_kernel_is_noticed $(TRUSTED) $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -20,7 +20,7 @@ from dpwindows.count.events import EventColumns
 from dpwindows.stream.items import _RARELY
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
-from tests.streams import STEP, new_stream, plan_of, spied, table_of
+from tests.stream.streams import STEP, new_stream, plan_of, spied, table_of
 
 PRIVACY = ("--unit", "event", "--epsilon", "1", "--delta", "1e-6")
 DATA = ("--item", "who", "--time", "at", "--start", "2013-01-01")

@@ -1,33 +1,33 @@
 """Planted privacy bugs: one exact change of one source file each, and the ordinary test that must notice it.
 
 A change is a piece of source that must occur exactly once, and what takes its place; when the source moves on, the
-mutant fails loudly and must move with it. `tests/test_kernel.py` holds more of the kernel's own.
+mutant fails loudly and must move with it. `tests/kernel/test_measure.py` holds more of the kernel's own.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-OFFSET = "tests/test_offset_filter.py::"
-SENSITIVITY = "tests/test_sensitivity.py::"
-PAPER = "tests/test_paper.py::"
-KERNEL = "tests/test_kernel.py::"
-PLAN = "tests/test_plan.py::"
-ACCOUNTING = "tests/test_accounting.py::"
-LEDGER = "tests/test_ledger.py::"
-PARALLEL = "tests/test_parallel.py::"
-STREAM = "tests/test_stream.py::"
-FAULTS = "tests/test_stream_faults.py::"
-AUDIT_NOISE = "tests/test_audit_noise.py::"
-AUDIT_ENCODING = "tests/test_audit_encoding.py::"
-AUDIT_REPLAY = "tests/test_audit_replay.py::"
-GATE = "tests/test_stream_gate.py::"
-CREATE = "tests/test_stream_create.py::"
+OFFSET = "tests/strategies/test_offset_filter.py::"
+SENSITIVITY = "tests/kernel/bounds/test_sensitivity.py::"
+PAPER = "tests/strategies/test_paper.py::"
+KERNEL = "tests/kernel/test_measure.py::"
+PLAN = "tests/plan/test_plan.py::"
+ACCOUNTING = "tests/kernel/test_accounting.py::"
+LEDGER = "tests/ledger/test_ledger.py::"
+PARALLEL = "tests/ledger/test_parallel.py::"
+STREAM = "tests/stream/test_stream.py::"
+FAULTS = "tests/stream/test_faults.py::"
+AUDIT_NOISE = "tests/audit/test_noise.py::"
+AUDIT_ENCODING = "tests/audit/test_encoding.py::"
+AUDIT_REPLAY = "tests/audit/test_replay.py::"
+GATE = "tests/stream/test_gate.py::"
+CREATE = "tests/stream/test_create.py::"
 DURABLE = "tests/test_durable.py::"
-RELEASE_FILES = "tests/test_release_files.py::"
+RELEASE_FILES = "tests/release/test_files.py::"
 OUTPUTS = "tests/end_to_end/test_outputs.py::"
-TYPED = "tests/engines/test_typed_columns.py::test_one_event_more_moves_counts_by_one_or_is_refused"
-LOCALITY = "tests/engines/test_row_locality.py::"
+TYPED = "tests/count/engines/test_typed_columns.py::test_one_event_more_moves_counts_by_one_or_is_refused"
+LOCALITY = "tests/count/engines/test_row_locality.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 
@@ -63,7 +63,7 @@ MUTANTS = [
         "kernel/certify.py",
         "return period_sensitivity.affected_ends(length, period, steps)",
         "return period_sensitivity.affected_ends(length, period, 4096)",
-        "tests/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
+        "tests/stream/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
     ),
     Mutant(
         "half the noise",
@@ -113,7 +113,7 @@ MUTANTS = [
         "kernel/certify.py",
         " and len(taps) >= min(len(longest), places)",
         "",
-        "tests/test_certify.py::test_what_moves_further_than_its_bound_is_refused[starts cut short]",
+        "tests/kernel/test_certify.py::test_what_moves_further_than_its_bound_is_refused[starts cut short]",
     ),
     Mutant(
         "levels that cancel",
@@ -121,7 +121,7 @@ MUTANTS = [
         "kernel/certify.py",
         "        if min(sizes) < 1:\n",
         "        if max(sizes) < 1:\n",
-        "tests/test_certify.py::test_what_moves_further_than_its_bound_is_refused[a tree whose levels cancel]",
+        "tests/kernel/test_certify.py::test_what_moves_further_than_its_bound_is_refused[a tree whose levels cancel]",
     ),
     Mutant(
         "shapes that answer for themselves",
@@ -129,7 +129,7 @@ MUTANTS = [
         "kernel/measure.py",
         " and type(design.shape) not in _STEP_SHAPES:",
         " and type(design.shape) in ():",
-        "tests/test_certify.py::test_the_kernel_measures_no_shape_that_answers_for_itself",
+        "tests/kernel/test_certify.py::test_the_kernel_measures_no_shape_that_answers_for_itself",
     ),
     Mutant(
         "group factor dropped",
@@ -329,7 +329,7 @@ MUTANTS = [
         "stream/calls.py",
         "        if handed.of(step) != recorded(step):\n            raise _different(name(step))\n",
         "        pass\n",
-        "tests/test_stream_repeats.py::test_a_step_is_released_once",
+        "tests/stream/test_repeats.py::test_a_step_is_released_once",
     ),
     Mutant(
         "a step drawn again",
@@ -337,7 +337,7 @@ MUTANTS = [
         "stream/stream.py",
         "        if task.finished:\n            return\n",
         "        task = task._replace(closed=task.first - 1)\n",
-        "tests/test_stream_repeats.py::test_a_step_is_released_once",
+        "tests/stream/test_repeats.py::test_a_step_is_released_once",
     ),
     Mutant(
         "rows handed out before they are on record",

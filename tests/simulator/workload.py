@@ -31,7 +31,7 @@ from dpwindows.release.run import run_plan
 from dpwindows.stream import close_step as closing
 from dpwindows.stream.stream import Stream
 from tests.simulator import shim
-from tests.streams import STEP, Event, table_of
+from tests.stream.streams import STEP, Event, table_of
 
 SETTINGS = dw.EngineSettings(threads=1, progress=False)
 DATASET, TOTAL = "d", 2.5

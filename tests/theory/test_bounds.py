@@ -22,7 +22,7 @@ from dpwindows.theory import bounds
 from dpwindows.theory.bounds import LOWER, UPPER, Setting
 from dpwindows.theory.table import errors, families, row, table
 from tests.end_to_end.command_line import run
-from tests.test_paper import problem
+from tests.strategies.test_paper import problem
 
 HUGE = Setting(10**9, 10**4, 7, 0.1)
 

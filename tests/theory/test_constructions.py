@@ -34,7 +34,7 @@ from dpwindows.theory.constructions import (
 )
 from dpwindows.theory.hard_instance import HardInstance
 from dpwindows.theory.points import cumulative_points, dominating, window_points
-from tests.test_paper import problem
+from tests.strategies.test_paper import problem
 
 Array = NDArray[np.int64]
 FORMS = pytest.mark.parametrize("singleton", [False, True], ids=["bundle", "singleton"])

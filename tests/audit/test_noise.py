@@ -1,0 +1,396 @@
+"""The audit of the noise: it finds noise that is not as stated, and next to never fault with noise that is."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import stats
+
+import dpwindows as dw
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemLevel, PureDP
+from dpwindows.ask.queries import Cumulative, Query, Rolling, WindowFamily
+from dpwindows.audit import NoiseAudit, audit_noise, noise_tests
+from dpwindows.audit.discrete_laws import NoiseLaw
+from dpwindows.audit.noise import draws_needed
+from dpwindows.audit.processes import draws_of_processes
+from dpwindows.errors import InputError
+from dpwindows.kernel import measure as kernel
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.measure import draw_noise
+
+Ints = NDArray[np.int64]
+Draw = Callable[..., Ints]
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "audit.md"
+# The documented example, Gaussian noise on a fine lattice, and several measurements with several thresholds.
+PLANS: dict[str, tuple[list[Query | WindowFamily], Budget]] = {
+    "laplace": ([Rolling(7).at_least(3)], PureDP(1.0)),
+    "gaussian": ([Cumulative()], ZCDP(0.5)),
+    "several": ([Rolling(2).at_least(1, 2), Cumulative()], ZCDP(0.5)),
+}
+
+
+def plan_of(name: str, steps: int = 8) -> dw.Plan:
+    queries, budget = PLANS[name]
+    return dw.Plan(queries, timeline=dw.Timeline.of_steps(steps), unit=EventLevel(), budget=budget)
+
+
+def audited(name: str, draws: int = 1200, **more: Any) -> NoiseAudit:
+    return audit_noise(plan_of(name), draws=draws, processes=False, **more)
+
+
+# --- Honest noise ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_honest_noise_is_as_stated(name: str) -> None:
+    found = audited(name)
+    assert found.verdict == "as stated", found.faults
+    assert found.least.chance * found.tests > found.error
+    assert {one.law for one in found.measurements} == {plan_of(name).allotments[0].measurement.law}
+    assert all(one.draws >= 2 * 1200 for one in found.measurements)
+
+
+def test_honest_noise_of_a_stream_and_of_next_to_no_noise_is_as_stated() -> None:
+    stream = dw.StreamPlan([Rolling(3).at_least(1, 2)], horizon=6, unit=EventLevel(), budget=ZCDP(0.5))
+    assert audit_noise(stream, draws=600, processes=False).verdict == "as stated"
+    for budget in (PureDP(3.0), PureDP(1e6)):
+        loud = dw.Plan(Rolling(2), timeline=dw.Timeline.of_steps(4), unit=EventLevel(), budget=budget)
+        assert audit_noise(loud, draws=600, processes=False).verdict == "as stated"
+
+
+@pytest.mark.parametrize(
+    ("law", "scale"),
+    [(law, scale) for law in (LAPLACE, GAUSSIAN) for scale in (0.001, 0.4, 1.0, 7.0, 300.0, 2.0**24, 2.0**50)],
+)
+def test_false_alarms_are_as_rare_as_the_tests_say(law: Law, scale: float) -> None:
+    """Over many small samples: no test has a chance below x in clearly more than a share x of them."""
+    known, seen = NoiseLaw(law, scale), dict[str, list[float]]()
+    noise = draw_noise(law, scale, 200 * 80).reshape(200, 2, 40)
+    for one, other in noise:
+        for name, chance in {
+            "scale": noise_tests.scale_chance(known, one),
+            "shape": noise_tests.shape_chance(known, one),
+            "tail": noise_tests.tail_chance(known, one),
+            "sign": noise_tests.sign_chance(one),
+            "repeat": noise_tests.repeat_chance(known, one),
+            "recurrence": noise_tests.recurrence_chance(known, one.reshape(4, 10)),
+            **{f"pair {what}": value for what, value in noise_tests.pair_chances(known, one, other).items()},
+        }.items():
+            seen.setdefault(name, []).append(chance)
+    for name, chances in seen.items():
+        for limit in (0.5, 0.1, 0.01):
+            alarms = sum(chance < limit for chance in chances)
+            # Of 200 honest samples: beyond this in one of 10^7 runs.
+            assert alarms <= stats.binom.isf(1e-7, 200, limit), (name, limit, alarms)
+
+
+# --- Noise that is not as stated ------------------------------------------------------------------------------------
+
+
+def scaled(factor: float) -> Callable[[Draw], Draw]:
+    return lambda draw: lambda law, scale, count, *more: draw(law, scale * factor, count, *more)
+
+
+def wider_only_for(law_wanted: Law, given: Law) -> Callable[[Draw], Draw]:
+    """The other law, at the same variance."""
+
+    def planted(draw: Draw) -> Draw:
+        def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
+            if law != law_wanted:
+                return draw(law, scale, count, *more)
+            return draw(given, scale / 2**0.5 if given == LAPLACE else scale * 2**0.5, count, *more)
+
+        return drawn
+
+    return planted
+
+
+def first_again(draw: Draw) -> Draw:
+    """Every call has the noise of the first of its length and scale."""
+    known: dict[tuple[float, int], Ints] = {}
+    return lambda law, scale, count, *more: known.setdefault((scale, count), draw(law, scale, count, *more))
+
+
+def one_for_all_rows(draw: Draw) -> Draw:
+    return lambda law, scale, count, *more: np.repeat(draw(law, scale, 1, *more), count)
+
+
+def every_second_row_again(draw: Draw) -> Draw:
+    def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
+        return np.repeat(draw(law, scale, -(-count // 2), *more), 2)[:count]
+
+    return drawn
+
+
+def mirrored_rows(draw: Draw) -> Draw:
+    """The second half of a vector has the noise of the first with the other sign."""
+
+    def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
+        half = draw(law, scale, -(-count // 2), *more)
+        return np.concatenate([half, -half])[:count]
+
+    return drawn
+
+
+def every_second_call_again(draw: Draw) -> Draw:
+    last: list[Ints] = []
+
+    def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
+        if last and len(last[0]) == count:
+            return last.pop()
+        last[:] = [draw(law, scale, count, *more)]
+        return last[0]
+
+    return drawn
+
+
+def seeded(draw: Draw) -> Draw:
+    """Every call seeds a generator anew, with one of a thousand seeds."""
+    seeds = itertools.count()
+
+    def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
+        rng = np.random.default_rng(next(seeds) * 7919 % 997)
+        values = rng.laplace(0, scale, count) if law == LAPLACE else rng.normal(0, scale, count)
+        return np.rint(values).astype(np.int64)
+
+    return drawn
+
+
+def positive(draw: Draw) -> Draw:
+    return lambda *asked: abs(draw(*asked))
+
+
+def cut_at_two_scales(draw: Draw) -> Draw:
+    def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
+        return np.clip(draw(law, scale, count, *more), -round(2 * scale), round(2 * scale))
+
+    return drawn
+
+
+def shared_width(draw: Draw) -> Draw:
+    """Right law and fresh signs for every number, but all numbers of a call have one size."""
+
+    def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
+        signs = np.sign(draw(LAPLACE, 1e6, count))
+        return np.asarray(signs * abs(draw(law, scale, 1, *more)))
+
+    return drawn
+
+
+WRONG: dict[str, tuple[Callable[[Draw], Draw], str, int]] = {
+    "half the scale": (scaled(0.5), "scale", 300),
+    "twice the scale": (scaled(2.0), "scale", 300),
+    "1.3 times too small": (scaled(1 / 1.3), "scale", 2000),
+    "a seventh too small": (scaled(1 / 1.15), "scale", 10_000),
+    "the same noise for every call": (first_again, "calls", 600),
+    "the same noise for all rows": (one_for_all_rows, "numbers", 600),
+    "the same noise for two rows": (every_second_row_again, "numbers 1 apart", 600),
+    "one half of the rows with the other sign": (mirrored_rows, "apart", 600),
+    "the same noise for two calls of the sampler": (every_second_call_again, "shared", 2000),
+    "a generator that is seeded anew": (seeded, "again", 10_000),
+    "no negative noise": (positive, "signs", 600),
+    "noise without tails": (cut_at_two_scales, "tails", 3000),
+    "sizes that are shared": (shared_width, "numbers", 600),
+}
+
+
+@pytest.mark.parametrize("name", ["laplace", "gaussian"])
+@pytest.mark.parametrize("wrong", WRONG, ids=str)
+def test_noise_that_is_not_as_stated_is_found(name: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted, word, draws = WRONG[wrong]
+    monkeypatch.setattr(kernel, "draw_noise", planted(kernel.draw_noise))
+    found = audited(name, draws)
+    assert found.verdict == "not as stated", found.least
+    assert any(word in fault.test for fault in found.faults), found.faults
+
+
+@pytest.mark.parametrize(("name", "law", "given"), [("laplace", LAPLACE, GAUSSIAN), ("gaussian", GAUSSIAN, LAPLACE)])
+def test_the_other_law_at_the_same_variance_is_found(
+    name: str, law: Law, given: Law, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(kernel, "draw_noise", wider_only_for(law, given)(kernel.draw_noise))
+    found = audited(name, 10_000)
+    assert any("shape" in fault.test for fault in found.faults)
+
+
+def test_noise_shared_by_thresholds_and_by_measurements_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, last = kernel.draw_noise, list[Ints]()
+
+    def shared(law: Law, scale: float, count: int, *more: Any) -> Ints:
+        """Three vectors, of two thresholds and a further measurement, from the noise of one."""
+        if not last:
+            last.extend([draw(law, scale, count, *more)] * 3)
+        kept = last.pop()
+        return np.resize(kept, count)
+
+    monkeypatch.setattr(kernel, "draw_noise", shared)
+    found = audited("several")
+    tests = " ".join(fault.test for fault in found.faults)
+    assert "thresholds 1 apart" in tests
+    assert "rolling:2 and cumulative" in tests
+
+
+def test_noise_that_heeds_what_it_is_added_to_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    add = kernel.add_noise
+
+    def heeding(exact: Ints, noise: Ints) -> Ints:
+        return add(exact, np.where(abs(exact) > 2000, noise // 2, noise))
+
+    monkeypatch.setattr(kernel, "add_noise", heeding)
+    found = audited("laplace", 600)
+    assert found.faults
+    assert all("large log" in fault.test for fault in found.faults)
+
+
+def test_noise_of_steps_that_is_reused_is_found_though_releases_have_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache in the way of streams alone."""
+    step, known = kernel.measure_step, list[Ints]()
+
+    def cached(measurements: Any, budget: Any, exact: Any) -> Any:
+        found = step(measurements, budget, exact)
+        for noisy, before in zip(found, exact, strict=True):
+            for k, values in noisy.items():
+                known[:] = known or [values - before[k]]
+                noisy[k] = before[k] + np.resize(known[0], len(values))
+        return found
+
+    monkeypatch.setattr(kernel, "measure_step", cached)
+    found = audited("laplace", 2400)
+    assert found.faults
+    assert all("step by step" in fault.test for fault in found.faults)
+
+
+def test_an_encoding_that_depends_on_the_data_shows_as_noise_that_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpwindows.kernel.shapes.series import SeriesDesign
+
+    encode = SeriesDesign.encode
+    monkeypatch.setattr(
+        SeriesDesign,
+        "encode",
+        lambda self, answers, k: encode(self, answers, k) * (2 if answers.cumulative(k).max() > 2000 else 1),
+    )
+    assert audited("laplace", 300).faults
+
+
+def test_what_two_new_processes_draw_differs() -> None:
+    one, other = draws_of_processes(GAUSSIAN, 2.0**24, 64, processes=2)
+    assert len(set(one.tolist()) | set(other.tolist())) > 120
+    assert noise_tests.scale_chance(NoiseLaw(GAUSSIAN, 2.0**24), np.concatenate([one, other])) > 1e-9
+
+
+def test_processes_that_draw_the_same_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpwindows.audit import noise
+
+    same = draw_noise(GAUSSIAN, 2.0**24, 64)
+    monkeypatch.setattr(noise, "draws_of_processes", lambda *asked, **more: [same, same])
+    found = audit_noise(plan_of("gaussian"), draws=600)
+    assert any("two processes" in fault.test for fault in found.faults)
+
+
+# --- Power ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("draws", [300, 10_000])
+def test_scales_at_the_stated_power_are_found(law: Law, draws: int) -> None:
+    """At the scale said to be found with probability 0.99, in nearly all of 300 samples; half way there, in few."""
+    limit = 1e-8
+    below, above = noise_tests.found_surely(law, draws, limit)
+    assert 0 < below < 1 < above
+    if draws == 10_000:
+        assert below > 0.9
+        assert above < 1.1
+    else:
+        assert below > 0.5
+    known, rng = NoiseLaw(law, 2.0**20), np.random.default_rng(0)
+    spread = rng.laplace if law == LAPLACE else rng.normal
+    for factor in (below, above):
+        found = sum(
+            noise_tests.scale_chance(known, np.rint(spread(0, factor * known.scale, draws)).astype(np.int64)) < limit
+            for _ in range(300)
+        )
+        assert found >= stats.binom.isf(1 - 1e-6, 300, 0.985)
+
+
+def test_the_documentation_states_the_power_that_there_is() -> None:
+    tests = audited("laplace", 300).tests
+    stated = re.findall(r"^\| ([\d,]+)(?: \(default\))? \| (\d+)% \| (\d+)% \|$", DOCUMENT.read_text(), re.MULTILINE)
+    assert len(stated) == 4
+    for draws, low, high in stated:
+        below, above = noise_tests.found_surely(LAPLACE, int(draws.replace(",", "")), 1e-6 / tests)
+        assert (int(low), int(high)) == pytest.approx((100 * below, 100 * above), abs=1)
+
+
+def test_the_bounds_are_above_the_true_probabilities() -> None:
+    """Of small samples, over all outcomes, weighed: nothing is drawn."""
+    known = NoiseLaw(LAPLACE, 0.8)
+    values = np.arange(-6, 7)
+    masses = np.diff(known.at_most(np.arange(-7, 7)))
+    outcomes = np.array(list(itertools.product(range(13), repeat=4)))
+    weights = masses[outcomes].prod(axis=1)
+    sample = outcomes[weights > 1e-9]
+    for chance in (noise_tests.scale_chance, noise_tests.shape_chance, noise_tests.repeat_chance):
+        chances = np.array([chance(known, values[one]) for one in sample])
+        for limit in (0.5, 0.1, 0.01, 1e-4):
+            assert weights[weights > 1e-9][chances <= limit].sum() <= limit + 1e-4
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
+@pytest.mark.parametrize("scale", [0.001, 0.05, 0.6, 1.0, 2.9, 3.1, 40.0, 4095.5, 4096.5])
+def test_probabilities_are_those_of_the_formula(law: Law, scale: float) -> None:
+    most = max(6, math.ceil(45 * scale))
+    z = np.arange(-most, most + 1)
+    weights = np.exp(-abs(z) / scale) if law == LAPLACE else np.exp(-((z / scale) ** 2) / 2)
+    masses, known = weights / weights.sum(), NoiseLaw(law, scale)
+    points = np.array([-2 * math.ceil(scale), -1, 0, 1, 2, math.ceil(scale)])
+    assert known.at_most(points) == pytest.approx(np.cumsum(masses)[points + most], abs=1e-12)
+    assert known.none == pytest.approx(masses[most], rel=1e-12)
+    assert known.alike == pytest.approx(2 * (masses**2).sum() - masses[most] ** 2, rel=1e-9)
+    assert known.commonest == pytest.approx(max(masses[most], 2 * masses[most + 1]), rel=1e-9)
+    assert known.beyond(2) == pytest.approx(masses[abs(z) > 2].sum(), abs=1e-12)
+    statistic = (abs(z) / scale) ** (1 if law == LAPLACE else 2)
+    mean = float((masses * statistic).sum())
+    assert known.expected_statistic() == pytest.approx(mean, rel=1e-6, abs=1e-12)
+    if mean > 1e-6:
+        assert known.divergence(mean) == pytest.approx(0, abs=1e-7)
+        other = NoiseLaw(law, 1.5 * scale)
+        shares = np.exp(-abs(z) / other.scale) if law == LAPLACE else np.exp(-((z / other.scale) ** 2) / 2)
+        shares /= shares.sum()
+        held = masses > 0
+        entropy = float((shares[held] * (np.log(shares[held]) - np.log(masses[held]))).sum())
+        assert known.divergence(float((shares * statistic).sum())) == pytest.approx(entropy, rel=1e-5)
+
+
+# --- Requests -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [{"draws": 299}, {"draws": 0}, {"error": 0.0}, {"error": 1.0}], ids=str)
+def test_what_tells_nothing_is_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError):
+        audit_noise(plan_of("laplace"), processes=False, **wrong)
+
+
+def test_the_noise_that_is_drawn_is_what_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[int] = []
+    for name in PLANS:
+        drawn.clear()
+        audited(name, 300, progress=drawn.append)
+        assert sum(drawn) == draws_needed(plan_of(name), 300)
+
+
+def test_findings_are_plain_values() -> None:
+    plan = dw.Plan(Cumulative(), timeline=dw.Timeline.of_steps(3), unit=ItemLevel(), budget=ApproxDP(1.0, 1e-6))
+    told = audit_noise(plan, draws=300, processes=False).to_dict()
+    assert told["verdict"] == "as stated"
+    assert told["faults"] == []
+    assert told["false_alarm_probability"] == 1e-6
+    assert 0.5 < told["measurements"][0]["found_below"] < 1 < told["measurements"][0]["found_above"]

@@ -1,0 +1,34 @@
+"""Servers that start when a test first asks for them, once in a test process.
+
+Tests that need a server carry the mark `xdist_group` with its name: they go to one process, so it starts once in all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.count.engines import servers
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[servers.PostgreSQL]:
+    """A PostgreSQL server."""
+    with servers.postgresql() as server:
+        yield server
+
+
+@pytest.fixture
+def server(cluster: servers.PostgreSQL, monkeypatch: pytest.MonkeyPatch) -> servers.PostgreSQL:
+    """The server, with the password of its roles in the environment."""
+    monkeypatch.setenv("PGPASSWORD", cluster.password)
+    return cluster
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """A running Spark session."""
+    with servers.spark() as session:
+        yield session

@@ -1,0 +1,146 @@
+"""Every engine counts every log alike, to the last integer, and as the definition says."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.errors import InputError
+from tests.count.engines import servers
+from tests.count.engines.logs import LOGS, THRESHOLDS, Log
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a log has been put."""
+
+    source: object
+    table: str | None = None
+    settings: EngineSettings | None = None
+
+
+def in_duckdb(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
+    return Place(log.table)
+
+
+def in_duckdb_table(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
+    """A table whose texts are of a collation by which many of them are equal."""
+    path = directory / "log.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.register("rows", log.table)
+        described = connection.execute("SELECT column_name, column_type FROM (DESCRIBE rows)").fetchall()
+        collated = {"VARCHAR": "VARCHAR COLLATE NOCASE.NOACCENT"}
+        kinds = ", ".join(f'"{name}" {collated.get(kind, kind)}' for name, kind in described)
+        connection.execute(f"CREATE TABLE log ({kinds})")
+        connection.execute("INSERT INTO log SELECT * FROM rows")
+    return Place(path, "log")
+
+
+def in_sqlite(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
+    path = directory / "log.sqlite"
+
+    def plain(value: Any) -> Any:
+        return str(value) if isinstance(value, datetime | date | Decimal) else value
+
+    # SQLite has no decimals: a column of NUMERIC affinity keeps whole ones as integers.
+    count = {"integer": "INTEGER", "decimal": "NUMERIC", "text": "TEXT"}[log.count]
+    with sqlite3.connect(path) as connection:
+        connection.execute(f"CREATE TABLE log (item COLLATE NOCASE, time, count {count})")
+        connection.executemany("INSERT INTO log VALUES (?, ?, ?)", [tuple(map(plain, row)) for row in log.rows])
+    connection.close()
+    return Place(path)
+
+
+def in_postgresql(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
+    server: servers.PostgreSQL = request.getfixturevalue("server")
+    item = {str: "text", int: "bigint", Decimal: "numeric"}[type(log.rows[0][0])]
+    kinds = {"zoned": "timestamptz", "naive": "timestamp", "date": "date"}
+    kinds |= {"integer": "bigint", "decimal": "numeric", "text": "text"}
+    time, count = kinds[log.time], kinds[log.count]
+    with server.connect() as connection:
+        connection.execute(f'DROP TABLE IF EXISTS "{log.name}"')
+        connection.execute(f'CREATE TABLE "{log.name}" (item {item}, time {time}, count {count})')
+        connection.execute(f'GRANT SELECT ON "{log.name}" TO reader')
+        with connection.cursor().copy(f'COPY "{log.name}" FROM STDIN') as copy:
+            for row in log.rows:
+                copy.write_row(row)
+    return Place(server.address(), log.name)
+
+
+def in_spark(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
+    request.getfixturevalue("spark")
+    pq.write_table(log.table, directory / "log.parquet")
+    return Place(directory / "log.parquet", None, EngineSettings(engine="spark"))
+
+
+Put = Callable[[Log, Path, pytest.FixtureRequest], Place]
+ENGINES = [
+    pytest.param(in_duckdb, id="duckdb"),
+    pytest.param(in_duckdb_table, id="duckdb-table"),
+    pytest.param(in_sqlite, id="sqlite"),
+    pytest.param(in_postgresql, id="postgresql", marks=pytest.mark.xdist_group("postgresql")),
+    pytest.param(in_spark, id="spark", marks=pytest.mark.xdist_group("spark")),
+]
+
+
+@pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
+@pytest.mark.parametrize("put", ENGINES)
+def test_every_engine_counts_as_the_definition_says(
+    put: Put, log: Log, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place = put(log, tmp_path, request)
+    columns = EventColumns("item", "time", "count" if log.weighted else None)
+    answers = count_events(place.source, columns, log.timeline, THRESHOLDS, table=place.table, settings=place.settings)
+    steps = log.timeline.steps
+    assert sum(map(sum, log.windows[1])) > 0
+    for k in THRESHOLDS:
+        assert answers.windows(k, 1, steps, 1, steps).tolist() == log.windows[k]
+
+
+COUNTS = [1, 0, -1, None, 2, 3, 2**62, -(2**62), 7]
+
+
+@pytest.mark.parametrize(("count", "tell"), [("integer", int), ("decimal", Decimal), ("text", str)])
+@pytest.mark.parametrize("put", ENGINES)
+def test_which_counts_count(
+    put: Put, count: str, tell: Callable[[int], Any], tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Rows without a count, or with one below 1, take nothing from the other rows of their item."""
+    rows = [(str(place), 0, None if number is None else tell(number)) for place, number in enumerate(COUNTS)]
+    rows += [("sum", 0, tell(number)) for number in (2, -9, 0, 2)]
+    log = Log(f"counts {count}", Timeline.of_steps(1), "integer", rows, True, count)
+    place = put(log, tmp_path, request)
+    columns = EventColumns("item", "time", "count")
+    answers = count_events(place.source, columns, log.timeline, range(1, 9), table=place.table, settings=place.settings)
+    held = [number for number in [*COUNTS, 4] if number is not None]
+    for k in range(1, 9):
+        assert answers.cumulative(k).tolist() == [sum(number >= k for number in held)]
+
+
+@pytest.mark.parametrize(("role", "value"), [("time", "-0.5"), ("count", "1.000000001")])
+@pytest.mark.parametrize("put", ENGINES)
+def test_a_fraction_is_refused_and_not_rounded(
+    put: Put, role: str, value: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    whole = {"item": "a", "time": Decimal(1), "count": Decimal(1)}
+    rows = [(row["item"], row["time"], row["count"]) for row in (whole, whole | {role: Decimal(value)})]
+    log = Log(f"fraction of {role}", Timeline.of_steps(3), "decimal", rows, True, "decimal")
+    place = put(log, tmp_path, request)
+    columns = EventColumns("item", "time", "count")
+    # SQLite holds a float, or the text that it was given.
+    message = f"the {role} column '{role}' (holds decimals, and not all of them are whole|is of .*REAL|is text)"
+    with pytest.raises(InputError, match=message) as caught:
+        count_events(place.source, columns, log.timeline, [1], table=place.table, settings=place.settings)
+    assert value not in str(caught.value)

@@ -1,0 +1,289 @@
+"""An item changed within a period: bounds against every neighbour on small horizons, and what the proofs rest on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, PureDP
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.windows import count_windows
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.bounds import period_sensitivity, sensitivity
+from dpwindows.kernel.bounds.period_sensitivity import affected_ends, any_cells_period, most_signed_runs
+from dpwindows.kernel.bounds.staircases import (
+    CrossedBlock,
+    Line,
+    crossed_counters_l2,
+    crossed_counters_period_l1,
+    crossed_counters_period_l2,
+)
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.filters import Filter
+from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.counters import CountersDesign
+from dpwindows.kernel.shapes.crossed import CrossedDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.grouped import grouped_unit
+from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.strategies import BATCH, candidates, compressed, paper
+from dpwindows.strategies.search.fractional import integer_taps
+from tests.kernel.bounds.test_sensitivity import (
+    Looseness,
+    any_taps,
+    contracting_taps,
+    kind,
+    largest_norm,
+    matrix_of,
+    matrix_over_all_windows,
+)
+from tests.single_item import Ints, all_logs, differences
+
+QUICK = [(4, (1,), 1), (4, (1, 2), 2)]
+SLOW = [(4, (3,), 3), (5, (2,), 2), (6, (1,), 1)]
+
+
+def truth(design: Design, most: int) -> int:
+    """The exact sensitivity over all logs with at most `most` occurrences a step."""
+    problem = design.problem
+    pieces = differences(all_logs(problem.steps, most), problem.window, problem.thresholds, problem.unit)
+    return largest_norm(pieces, matrix_of(design), problem.law)
+
+
+# --- What a change within a period looks like -------------------------------------------------------------------------
+
+
+def rolling_changes(length: int, span: int, k: int) -> Iterator[Ints]:
+    """All changes of the windows that see a span, for every log of `length - 1` steps on either side of it."""
+    inside = all_logs(span, k)
+    for before, after in itertools.product(all_logs(length - 1, k) if length > 1 else np.zeros((1, 0), int), repeat=2):
+        logs = np.hstack([np.tile(before, (len(inside), 1)), inside, np.tile(after, (len(inside), 1))])
+        sums = np.cumsum(np.pad(logs, ((0, 0), (1, 0))), axis=1)
+        answers = np.unique(sums[:, length:] - sums[:, :-length] >= k, axis=0).astype(np.int64)
+        assert answers.shape[1] == affected_ends(length, span, None)
+        yield (answers[:, None] - answers[None]).reshape(-1, answers.shape[1])
+
+
+SPANS = [(1, w, n) for w in (1, 2, 3, 4) for n in (1, 2, 3, 4, 5, 6)] + [(1, 5, 7), (2, 1, 4), (3, 2, 3)]
+SPANS += [(2, w, n) for w in (2, 3) for n in (1, 2, 3, 4)] + [(3, 3, 1), (3, 3, 2), (2, 4, 2)]
+
+
+@pytest.mark.parametrize(("k", "length", "span"), SPANS)
+def test_runs_and_signs_of_a_change_within_a_period(k: int, length: int, span: int) -> None:
+    reached = 0
+    for changes in rolling_changes(length, span, k):
+        ends = np.abs(np.diff(changes, axis=1, prepend=0, append=0)).sum(axis=1)
+        reached = max(reached, int(ends.max()) // 2)
+        if span <= length:
+            middle = changes[:, span - 1 : length]
+            assert not ((middle.min(axis=1) < 0) & (middle.max(axis=1) > 0)).any()
+    places = affected_ends(length, span, None)
+    assert reached <= most_signed_runs(k, length, span)
+    if k == 1:
+        assert reached == min(places, most_signed_runs(k, length, span))
+
+
+def test_the_most_runs_grow_with_the_period() -> None:
+    assert [most_signed_runs(1, 4, span) for span in range(1, 12)] == [1, 2, 2, 2, 2, 3, 4, 4, 4, 4, 5]
+    assert [most_signed_runs(3, 9, span) for span in (1, 2, 3, 4, 10, 11, 20)] == [3, 4, 5, 6, 6, 9, 12]
+
+
+# --- Every strategy in every cell -------------------------------------------------------------------------------------
+
+FAMILIES: list[WindowFamily] = [
+    Cumulative(),
+    *(Rolling(length) for length in (1, 2, 3, 5)),
+    AnyWindow(),
+    *(AnyWindow(longest) for longest in (1, 2, 4)),
+]
+# Certified over true sensitivity: what is not named must be exact.
+CEILINGS: dict[tuple[str, str], float] = {
+    ("filter", "rolling"): 1.9,
+    ("optimal-filter", "rolling"): 1.1,
+    ("anchored-differences", "rolling"): 2.4,
+    ("crossed-counters", "any"): 1.6,
+    ("crossed-counters", "any:m"): 1.6,
+    ("counters", "any"): 1.02,
+    ("counters", "any:m"): 1.02,
+    ("tree", "any"): 1.35,
+    ("tree", "any:m"): 2.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("steps", "thresholds", "most"),
+    [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
+    ids=str,
+)
+def test_every_strategy_in_every_cell(steps: int, thresholds: tuple[int, ...], most: int) -> None:
+    found, served = Looseness(), set()
+    for window, span in itertools.product(FAMILIES, range(1, steps + 1)):
+        unit = ItemPerPeriod(span)
+        pieces = tuple(differences(all_logs(steps, most), window, thresholds, unit))
+        for law, (name, strategy) in itertools.product((GAUSSIAN, LAPLACE), BATCH.items()):
+            design = strategy(Problem(window, steps, thresholds, unit, law, noise_per_unit=1.0))
+            if design is not None:
+                served.add((name, kind(window)))
+                true = largest_norm(pieces, matrix_of(design), law)
+                found.add((name, kind(window), unit.name), design.sensitivity, true)
+    found.show(f"T={steps}, at least {thresholds}")
+    for where in ("cumulative", "rolling", "any", "any:m"):
+        assert sum(met == where for _, met in served) >= 2
+    if steps >= 5:
+        for (name, where, period), ratios in found.seen.items():
+            assert max(ratios) <= CEILINGS.get((name, where), 1.0 + 1e-9), (name, where, period)
+
+
+def test_the_paper_has_no_such_unit() -> None:
+    for window, law in itertools.product(FAMILIES, (GAUSSIAN, LAPLACE)):
+        asked = Problem(window, 6, (1,), ItemPerPeriod(2), law, 1.0, budget=PureDP(1.0))
+        assert paper.design(asked) is None
+
+
+# --- Parameters no planner would choose -------------------------------------------------------------------------------
+
+
+def _series(steps: int, window: WindowFamily, ks: tuple[int, ...], span: int, law: Law, found: Any) -> Design:
+    return SeriesDesign(Problem(window, steps, ks, ItemPerPeriod(span), law, 1.0), "test", map=found)
+
+
+def random_cases(rng: np.random.Generator, count: int) -> Iterator[tuple[int, int, int, tuple[int, ...], int]]:
+    """(steps, span, length, thresholds, most occurrences a step)."""
+    shapes = [((1,), 7, 1), ((1,), 5, 2), ((2,), 5, 2), ((3,), 4, 3), ((1, 2), 4, 2), ((1, 3), 4, 3)]
+    for i in range(count):
+        ks, largest, most = shapes[i % len(shapes)]
+        steps = int(rng.integers(2, largest + 1))
+        yield steps, int(rng.integers(1, steps + 1)), int(rng.integers(1, steps + 1)), ks, most
+
+
+def test_filters_and_differences_with_any_parameters() -> None:
+    rng = np.random.default_rng(1)
+    for steps, span, length, ks, most in random_cases(rng, 60):
+        for taps in (contracting_taps(rng, steps + 1), (101, -100)):
+            bound = period_sensitivity.rolling_filter_period_l2(taps, length, span, steps, ks)
+            assert truth(_series(steps, Rolling(length), ks, span, GAUSSIAN, Filter(steps, taps)), most) <= bound
+            free = period_sensitivity.rolling_filter_period_l2(taps, length, span, None, ks)
+            assert bound <= free
+        step, anchor, every = int(rng.integers(1, 9)), int(rng.choice([1, 7, 100])), int(rng.integers(1, steps + 2))
+        bound = period_sensitivity.rolling_differences_period_l1(step, anchor, every, length, span, steps, ks)
+        found = AnchoredDifferences(steps, every, step, anchor)
+        assert truth(_series(steps, Rolling(length), ks, span, LAPLACE, found), most) <= bound
+        assert bound <= period_sensitivity.rolling_differences_period_l1(step, anchor, every, length, span, None, ks)
+
+
+def test_counters_and_trees_for_every_start_with_any_parameters() -> None:
+    rng = np.random.default_rng(2)
+    for steps, span, longest, ks, most in random_cases(rng, 36):
+        unit, taps = ItemPerPeriod(span), any_taps(rng, longest)
+        problem = Problem(AnyWindow(longest), steps, ks, unit, GAUSSIAN, 1.0)
+        bound = period_sensitivity.any_counters_period_l2(taps, longest, span, steps, ks)
+        filtered = CountersDesign(problem, "test", map=Filter(longest, taps), causal=True)
+        assert truth(filtered, most) <= bound
+        assert bound <= period_sensitivity.any_counters_period_l2(taps, longest, span, None, ks)
+        tree = TentTree(longest, (longest // 2, longest // 3), 10)
+        bound = period_sensitivity.any_counters_period_l1(tree.column_total, longest, span, steps, ks)
+        problem = Problem(AnyWindow(longest), steps, ks, unit, LAPLACE, 1.0)
+        assert truth(CountersDesign(problem, "test", map=tree, causal=False), most) <= bound
+        assert bound <= period_sensitivity.any_counters_period_l1(tree.column_total, longest, span, None, ks)
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
+def test_crossed_counters_in_blocks_with_any_parameters(law: Law) -> None:
+    rng = np.random.default_rng(3)
+    for steps, span, longest, ks, most in random_cases(rng, 24):
+        taps = any_taps(rng, steps)
+        problem = Problem(AnyWindow(longest), steps, ks, ItemPerPeriod(span), law, 1.0)
+        width = int(rng.integers(1, steps + 1))
+        design = CrossedDesign(problem, taps, width, float(rng.uniform(-0.5, 1.0)), 16, parameters={})
+        assert truth(design, most) <= design.sensitivity
+
+
+def test_crossed_counters_of_huge_weights_are_rounded_up() -> None:
+    block = CrossedBlock(1, (3, 2, 1), (1, 2, 3))
+    for bound, power in ((crossed_counters_period_l2, 2), (crossed_counters_period_l1, 1)):
+        small = bound((5, -2, 1), [block], 2, 3, (1,))
+        for factor in (1 << 20, 3 << 40, 5 << 70):
+            heavy = CrossedBlock(
+                1, *(tuple(factor * w for w in part) for part in (block.start_weights, block.end_weights))
+            )
+            large = bound((5, -2, 1), [heavy], 2, 3, (1,))
+            assert small * factor**power <= large <= small * factor**power * (1 + 1e-6)
+            large = bound((5 * factor, -2 * factor, factor), [block], 2, 3, (1,))
+            assert small * factor**power <= large <= small * factor**power * (1 + 1e-6)
+
+
+# --- Horizons ---------------------------------------------------------------------------------------------------------
+
+
+def test_bounds_without_a_horizon_are_those_of_long_ones() -> None:
+    taps = integer_taps(0.5, 0.95, 64, 16)
+    for length, span, ks in [(5, 1, (1,)), (5, 3, (2,)), (4, 17, (1, 3)), (9, 9, (1,))]:
+        reach = length + span - 1
+        for steps in (reach, reach + 1, 500):
+            assert period_sensitivity.rolling_filter_period_l2(taps, length, span, steps, ks) == (
+                period_sensitivity.rolling_filter_period_l2(taps, length, span, None, ks)
+            )
+        for steps in (2 * length + span, 300):
+            assert period_sensitivity.any_counters_period_l2(taps, length, span, steps, ks) == (
+                period_sensitivity.any_counters_period_l2(taps, length, span, None, ks)
+            )
+            assert any_cells_period(length, span, steps) == any_cells_period(length, span, None)
+
+
+def test_a_period_as_long_as_the_horizon_is_item_level() -> None:
+    taps = integer_taps(0.5, 0.95, 64, 16)
+    for steps, length in ((9, 3), (20, 20), (20, 7)):
+        for span in (steps, steps + 1, 10**6):
+            bound = period_sensitivity.any_counters_period_l2(taps, length, span, steps, (1, 2))
+            assert bound == sensitivity.any_counters_l2(taps, length, steps, (1, 2), formal=True)
+            assert any_cells_period(length, span, steps) == count_windows(AnyWindow(length), steps)
+            assert affected_ends(length, span, steps) == steps
+    block = CrossedBlock(1, (3, 2, 1), (1, 2, 3))
+    lines = [Line(3, 3), Line(2, 2), Line(1, 1), Line(1, 1), Line(2, 2), Line(3, 3)]
+    assert crossed_counters_period_l2((5, -2, 1), [block], 3, 3, (1,)) == (
+        crossed_counters_l2((5, -2, 1), lines, (1,), formal=True)
+    )
+
+
+def test_windows_that_meet_a_span_are_counted_one_by_one() -> None:
+    for steps, longest, span in itertools.product((1, 2, 5, 8), (1, 2, 3, 8), (1, 2, 5)):
+        met = [
+            sum(
+                a <= first + span - 1 and b >= first
+                for a in range(1, steps + 1)
+                for b in range(a, min(steps, a + longest - 1) + 1)
+            )
+            for first in range(1, steps + 1)
+        ]
+        assert any_cells_period(longest, span, steps) == max(met)
+
+
+# --- Compressed designs -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("span", "size", "groups"), [(1, 3, 1), (2, 3, 2), (4, 3, 2), (5, 3, 3), (7, 7, 2), (8, 7, 2)])
+def test_a_span_meets_so_many_groups(span: int, size: int, groups: int) -> None:
+    met = max(len({step // size for step in range(first, first + span)}) for first in range(size))
+    assert met == groups
+    assert grouped_unit(ItemPerPeriod(span), size) == ItemPerPeriod(groups)
+    assert grouped_unit(EventLevel(), size) == EventLevel()
+
+
+@pytest.mark.parametrize(("thresholds", "most"), [((1,), 1), ((1, 2), 1)])
+def test_compressed_designs(thresholds: tuple[int, ...], most: int) -> None:
+    steps, found = 6, Looseness()
+    for window, span in itertools.product((Cumulative(), Rolling(2), Rolling(4), AnyWindow(), AnyWindow(3)), (1, 2, 3)):
+        unit = ItemPerPeriod(span)
+        pieces = tuple(differences(all_logs(steps, most), AnyWindow(), thresholds, unit))
+        for law in (GAUSSIAN, LAPLACE):
+            problem = Problem(window, steps, thresholds, unit, law, 1.0, singleton=True)
+            for design in compressed.designs(problem, candidates):
+                true = largest_norm(pieces, matrix_over_all_windows(design), law)
+                found.add((design.strategy, kind(window), unit.name), design.sensitivity, true)
+    found.show(f"compressed, at least {thresholds}")
+    assert len(found.seen) > 12

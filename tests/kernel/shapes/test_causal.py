@@ -1,0 +1,250 @@
+"""Causal designs: each step's numbers against the whole matrix, its errors, and its certified sensitivity.
+
+A step design run over all steps at once is an ordinary design, so the enumeration of neighbours that batch strategies
+go through serves here too, with and without a horizon.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpwindows as dw
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.windows import window_steps
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, WeightedRows
+from dpwindows.kernel.maps.differences import CausalAnchors
+from dpwindows.kernel.maps.endless_counter import LogarithmicRows, cumulative_unlimited_l2
+from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap
+from dpwindows.kernel.maps.trees import CausalTree, Tree
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, Shape, StepAnswers, StepDesign
+from dpwindows.strategies import stream_candidates
+from dpwindows.strategies.search.fractional import integer_taps
+from tests.kernel.bounds.test_sensitivity import Looseness, kind, matrix_of, truth
+from tests.single_item import TableAnswers, random_square
+
+TAPS = integer_taps(0.5, 0.95, 40, 16)
+STEPS = 17
+
+
+def designed(window: WindowFamily, shape: Shape, steps: int = STEPS) -> StepDesign:
+    problem = Problem(window, steps, (1,), EventLevel(), GAUSSIAN, 1.0)
+    return StepDesign(problem, shape, "under test", None)
+
+
+def series_maps() -> list[CausalMap]:
+    listed = np.tril(np.random.default_rng(3).integers(1, 4, (STEPS, STEPS)))
+    np.fill_diagonal(listed, 40)
+    return [
+        CausalFilter(TAPS),
+        CausalFilter(TAPS[:3]),
+        CausalFilter((5,)),
+        CausalIdentity(3),
+        CausalAnchors(4, 10, 5),
+        CausalAnchors(1, 3, 7),
+        CausalTree(2, (5, 4, 3, 2, 1)),
+        CausalTree(3, (4, 4)),
+        CausalTree(20, (2,)),
+        CausalCounter(ListedRows(listed)),
+        CausalCounter(WeightedRows(np.arange(50, 50 - STEPS, -1), np.arange(1, STEPS + 1))),
+        CausalCounter(LogarithmicRows(12)),
+    ]
+
+
+def block_shapes() -> Iterator[tuple[WindowFamily, BlocksShape]]:
+    for longest, width, backward in itertools.product((1, 3, 5), (1, 2, 5, 10), (True, False)):
+        extent = width + longest - 1
+        filters = BlocksShape(
+            longest, width, extent, Filter(width, TAPS[:width]), CausalFilter(TAPS[:extent]), backward
+        )
+        yield AnyWindow(longest), filters
+        trees = BlocksShape(longest, width, extent, Tree(width, 2), CausalTree(2, (3, 2)), backward)
+        yield AnyWindow(longest), trees
+    yield AnyWindow(), BlocksShape(STEPS, STEPS, STEPS, Filter(STEPS, TAPS[:STEPS]), CausalFilter(TAPS[:STEPS]))
+    yield AnyWindow(4), BlocksShape(4, 1, 4, Identity(1), CausalIdentity(2))
+
+
+def all_designs() -> list[StepDesign]:
+    found = [
+        designed(window, SeriesShape(window, made)) for window in (Rolling(4), Cumulative()) for made in series_maps()
+    ]
+    return found + [designed(window, shape) for window, shape in block_shapes()]
+
+
+@pytest.mark.parametrize("design", all_designs(), ids=lambda design: f"{design.problem.window}")
+def test_decoding_undoes_encoding_and_errors_are_those_of_unit_noise(design: StepDesign) -> None:
+    square = random_square(np.random.default_rng(1), STEPS, 9)
+    encoded = design.encode(TableAnswers(square), 1)
+    assert encoded.dtype in (np.int64, object)
+    assert len(encoded) == design.rows
+    first, last = window_steps(design.problem.window, STEPS)
+    assert design.decode(encoded.astype(np.float64)) == pytest.approx(square[first - 1, last - 1], abs=1e-6)
+    weights = np.stack([design.decode(unit) for unit in np.eye(design.rows)], axis=1)
+    assert (weights**2).sum(axis=1) == pytest.approx(design.variance(), rel=1e-9)
+    assert (weights**4).sum(axis=1) == pytest.approx(design.fourth_moment(), rel=1e-9)
+
+
+@pytest.mark.parametrize("design", all_designs(), ids=lambda design: f"{design.problem.window}")
+def test_nothing_that_is_measured_or_estimated_needs_a_later_step(design: StepDesign) -> None:
+    """The matrix is lower-triangular in time: changing the answers of later ends changes no earlier row."""
+    square = random_square(np.random.default_rng(2), STEPS, 9)
+    later = square.copy()
+    later[:, 9:] += 1
+    rows = sum(design.shape.rows_at(step) for step in range(1, 10))
+    before, after = (design.encode(TableAnswers(table), 1)[:rows] for table in (square, np.triu(later)))
+    assert (before == after).all()
+    noisy = np.random.default_rng(5).normal(size=design.rows)
+    other = noisy.copy()
+    other[rows:] = 0.0
+    _, last = window_steps(design.problem.window, STEPS)
+    assert (design.decode(noisy)[last <= 9] == design.decode(other)[last <= 9]).all()
+
+
+@pytest.mark.parametrize("design", all_designs(), ids=lambda design: f"{design.problem.window}")
+def test_the_error_at_a_step_is_the_forecast_to_the_last_bit(design: StepDesign) -> None:
+    _, last = window_steps(design.problem.window, STEPS)
+    forecast = design.over(STEPS).variance()
+    for step in range(1, STEPS + 1):
+        assert (design.variance_at(step) == forecast[last == step]).all()
+
+
+def test_memory_of_bounded_windows_does_not_grow() -> None:
+    rng = np.random.default_rng(0)
+    for _, shape in block_shapes():
+        memory, sizes = shape.fresh(), []
+        for step in range(1, 80):
+            recent = np.sort(rng.integers(0, 50, step))
+            answers = StepAnswers(step, {1: recent}, {1: 0})
+            measured = shape.encode(answers, 1, memory)
+            _, memory = shape.decode(answers, 1, measured.astype(np.float64), memory)
+            sizes.append(sum(value.nbytes for value in memory.values()))
+        assert max(sizes[20:]) <= max(sizes[:20]) + max(sizes) // 2
+
+
+# --- Certified sensitivities against all neighbours -------------------------------------------------------------------
+
+
+@lru_cache(maxsize=512)
+def stream_designs(
+    window: WindowFamily, unit: Unit, thresholds: tuple[int, ...], horizon: int | None
+) -> list[StepDesign]:
+    found = []
+    for law in (GAUSSIAN, LAPLACE):
+        problem = Problem(window, horizon or 64, thresholds, unit, law, noise_per_unit=1.0, bits=16)
+        found += stream_candidates(problem, horizon)
+    return found
+
+
+def bounded_cells(steps: int, thresholds: tuple[int, ...]) -> Iterator[StepDesign]:
+    windows = [Cumulative(), *(Rolling(length) for length in range(1, steps + 1)), AnyWindow()]
+    for window in [*windows, *(AnyWindow(longest) for longest in range(1, steps + 1))]:
+        for unit in (EventLevel(), ItemLevel(), ItemAddRemove(), ItemPerPeriod(2)):
+            yield from stream_designs(window, unit, thresholds, steps)
+
+
+def unlimited_cells(steps: int, thresholds: tuple[int, ...]) -> Iterator[StepDesign]:
+    windows = [Cumulative(), Rolling(1), Rolling(2), Rolling(3), AnyWindow(1), AnyWindow(2), AnyWindow(3)]
+    for window in windows:
+        units: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(1), ItemPerPeriod(2))
+        for unit in units:
+            yield from (design.over(steps) for design in stream_designs(window, unit, thresholds, None))
+    units = (ItemLevel(), ItemAddRemove())
+    for unit in units:
+        yield from (design.over(steps) for design in stream_designs(Cumulative(), unit, thresholds, None))
+
+
+@pytest.mark.parametrize("cells", [bounded_cells, unlimited_cells])
+@pytest.mark.parametrize(
+    ("steps", "thresholds"),
+    [(3, (1,)), (4, (1,)), (4, (2,)), (4, (1, 2)), pytest.param(5, (1,), marks=pytest.mark.slow), (5, (3,))],
+    ids=str,
+)
+def test_no_neighbour_moves_a_stream_by_more_than_is_certified(
+    cells: object, steps: int, thresholds: tuple[int, ...]
+) -> None:
+    assert callable(cells)
+    found = Looseness()
+    for design in cells(steps, thresholds):
+        found.add(
+            (design.strategy, kind(design.problem.window), design.problem.unit.name), design.sensitivity, truth(design)
+        )
+    found.show(f"{getattr(cells, '__name__', '')}, T={steps}, at least {thresholds}")
+    assert found.seen
+
+
+@pytest.mark.parametrize("unit", [EventLevel(), ItemAddRemove()], ids=lambda unit: unit.name)
+def test_no_neighbour_changes_more_numbers_than_the_lattice_is_charged_for(unit: Unit) -> None:
+    steps = 5
+    for window in (
+        (Rolling(2), AnyWindow(2)) if isinstance(unit, EventLevel) else (Rolling(2), AnyWindow(), Cumulative())
+    ):
+        for design in stream_designs(window, unit, (1,), None if isinstance(unit, EventLevel) else steps):
+            if design.problem.law != GAUSSIAN:
+                continue
+            matrix = matrix_of(design.over(steps))
+            from tests.kernel.bounds.test_sensitivity import neighbours
+
+            for piece in neighbours(window, steps, (1,), unit):
+                moved = (piece[:, 0] @ matrix.T.astype(np.int64)) != 0
+                assert moved.sum(axis=1).max() <= design.moved
+
+
+def test_the_bound_for_unlimited_counters_holds_for_longer_columns_than_it_adds_up() -> None:
+    rows = LogarithmicRows(20)
+    squares = np.cumsum(rows.taps(60_000).astype(object) ** 2)
+    assert int(squares[-1]) <= rows.column
+    # What is left for all later steps together is about what the integral says.
+    left = (rows.column - int(squares[4095])) / 4**20
+    assert left == pytest.approx(np.log(30) ** 1.5 / np.pi * 2 / np.sqrt(np.log(4125)), rel=0.01)
+    assert cumulative_unlimited_l2(rows, 2, (1, 2)) == 4 * rows.column
+
+
+def test_unlimited_taps_are_those_of_the_formula() -> None:
+    taps = LogarithmicRows(30).taps(3000)
+    lags = np.arange(1, 3000)
+    root = np.concatenate([[1.0], np.cumprod((lags - 0.5) / lags)])
+    formula = root * (np.log(30) / np.log(np.arange(3000) + 30)) ** 0.75 * 2.0**30
+    assert taps == pytest.approx(formula, abs=1.01)
+    assert (taps <= formula + 1e-4).all()
+    assert (LogarithmicRows(30).taps(100) == taps[:100]).all()
+
+
+def test_the_error_of_an_unlimited_stream_grows_like_a_power_of_the_logarithm() -> None:
+    counter = CausalCounter(LogarithmicRows(24))
+    early, late = np.sqrt(counter.variance(1 << 16)[[255, 65535]])
+    # From 2^8 to 2^16 steps the logarithm doubles; noise that is merely summed up would grow 16-fold.
+    assert 1 < late / early < 2 ** (5 / 4)
+
+
+@pytest.mark.parametrize(
+    ("window", "unit"),
+    [(AnyWindow(), EventLevel()), (Rolling(7), ItemLevel()), (AnyWindow(7), ItemAddRemove())],
+    ids=str,
+)
+def test_what_no_bound_covers_for_ever_needs_a_horizon(window: WindowFamily, unit: Unit) -> None:
+    problem = Problem(window, 100, (1,), unit, GAUSSIAN, 1.0)
+    with pytest.raises(InputError, match="--horizon"):
+        stream_candidates(problem, None)
+    assert stream_candidates(problem, 100)
+
+
+@pytest.mark.parametrize("unit", [dw.EventLevel(), dw.ItemPerPeriod(3)])
+@pytest.mark.parametrize("budget", [dw.ZCDP(1.0), dw.PureDP(1.0)])
+@pytest.mark.parametrize("window", [dw.Rolling(5), dw.Cumulative()])
+def test_moments_of_a_series_are_those_of_its_steps(window: Any, budget: Any, unit: Any) -> None:
+    (design,) = dw.StreamPlan([window], unit=unit, budget=budget, horizon=40).designs
+    steps = range(1, 41)
+    assert design.variance() == pytest.approx(np.concatenate([design.variance_at(step) for step in steps]), rel=1e-12)
+    fourth = design.fourth_moment()
+    if fourth is not None:
+        assert fourth == pytest.approx(np.concatenate([design.fourth_moment_at(step) for step in steps]), rel=1e-12)

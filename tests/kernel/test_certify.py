@@ -1,0 +1,327 @@
+"""The kernel's table of proofs against all neighbours, with maps and parameters that no strategy would choose.
+
+A certificate must hold for whatever it is given or be refused: maps are drawn at random, without a search that might
+happen to stay where the bounds are right. `pytest -s` prints what was met.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.certify import Certificate, NotCertifiedError
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
+from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
+from dpwindows.kernel.maps.endless_counter import LogarithmicRows
+from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
+from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import CausalTree, Tree
+from dpwindows.kernel.measure import Measurement, measure
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.blocks import BlocksDesign
+from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign, horizon_of
+from dpwindows.kernel.shapes.counters import CountersDesign
+from dpwindows.kernel.shapes.crossed import CrossedDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.series import SeriesDesign
+from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of, neighbours
+from tests.single_item import SingleItem
+
+LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
+# Designs drawn for each shape and horizon; about half of them are refused.
+_TRIALS = 120
+THRESHOLDS = ((1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3))
+
+
+@dataclass
+class Draw:
+    """Parameters at random."""
+
+    rng: np.random.Generator
+
+    def whole(self, low: int, high: int) -> int:
+        return int(self.rng.integers(low, high + 1))
+
+    def one(self, *things: Any) -> Any:
+        return things[self.whole(0, len(things) - 1)]
+
+    def contracting(self, longest: int) -> tuple[int, ...]:
+        tail = sorted((self.whole(0, 9) for _ in range(self.whole(0, longest - 1))), reverse=True)
+        return (sum(tail) + self.whole(1, 12), *(-tap for tap in tail))
+
+    def taps(self, longest: int) -> tuple[int, ...]:
+        if self.rng.random() < 0.5:
+            return self.contracting(longest)
+        return (self.whole(1, 9), *(self.whole(-9, 9) for _ in range(self.whole(0, longest - 1))))
+
+    def weights(self, count: int) -> tuple[int, ...]:
+        return tuple(self.whole(1, 9) for _ in range(count))
+
+    def unit(self, steps: int) -> Unit:
+        return cast(
+            "Unit",
+            self.one(EventLevel(), EventLevel(), ItemLevel(), ItemAddRemove(), ItemPerPeriod(self.whole(1, steps))),
+        )
+
+    def along_time(self, steps: int) -> WindowFamily:
+        return cast("WindowFamily", self.one(Cumulative(), Rolling(self.whole(1, steps + 1))))
+
+    def any_windows(self, steps: int) -> AnyWindow:
+        return cast("AnyWindow", self.one(AnyWindow(), AnyWindow(self.whole(1, steps + 1))))
+
+    def problem(self, window: WindowFamily, steps: int) -> Problem:
+        return Problem(window, steps, self.one(*THRESHOLDS), self.unit(steps), self.one(*LAWS), 1.0)
+
+    def tree(self, length: int) -> IntegerMap:
+        made = Tree(length, self.whole(2, 3)), TentTree(length, (self.whole(0, max(0, length - 1)),), self.whole(2, 5))
+        return cast("IntegerMap", self.one(*made))
+
+    def triangle(self, steps: int) -> np.ndarray:
+        matrix = np.tril(self.rng.integers(-9, 10, (steps, steps)))
+        np.fill_diagonal(matrix, self.rng.integers(1, 10, steps))
+        return np.asarray(matrix)
+
+    def map(self, steps: int) -> IntegerMap:
+        made: tuple[IntegerMap, ...] = (
+            Filter(steps, self.taps(steps + 2)),
+            Filter(steps, self.contracting(steps + 2)),
+            AnchoredDifferences(steps, self.whole(1, steps), self.whole(1, 5), self.whole(1, 5)),
+            Identity(steps, self.whole(1, 3)),
+            self.tree(steps),
+            WeightedCounter(steps, self.taps(steps + 2), self.weights(steps)),
+            TriangularCounter(self.triangle(steps)),
+        )
+        return cast("IntegerMap", self.one(*made))
+
+    def causal_map(self, steps: int) -> CausalMap:
+        long = tuple(self.whole(0, 9) for _ in range(steps + 2))
+        made: tuple[CausalMap, ...] = (
+            CausalFilter(self.taps(steps + 2)),
+            CausalFilter(self.contracting(steps + 2)),
+            CausalAnchors(self.whole(1, steps), self.whole(1, 5), self.whole(1, 5)),
+            CausalIdentity(self.whole(1, 3)),
+            CausalTree(self.whole(2, 3), self.weights(self.whole(1, 4))),
+            CausalCounter(ListedRows(self.triangle(steps))),
+            CausalCounter(WeightedRows(np.array((3, *long)), np.array(self.weights(steps)))),
+            CausalCounter(LogarithmicRows(self.whole(2, 8))),
+        )
+        return cast("CausalMap", self.one(*made))
+
+
+def series(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.along_time(steps), steps)
+    return SeriesDesign(problem, "drawn", map=draw.map(steps))
+
+
+def blocks(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.any_windows(steps), steps)
+    taps, branching, cut = draw.contracting(steps + 1), draw.whole(2, 3), draw.whole(1, steps)
+    makers = (
+        lambda size: Filter(size, taps),
+        lambda size: Filter(size, taps[:size]),
+        # Cut shorter than the axis is another filter, which its own bound must cover.
+        lambda size: Filter(size, taps[: min(cut, size)]),
+        lambda size: Filter(size, taps[:1] if size == steps else taps),
+        lambda size: Tree(size, branching),
+        lambda size: TentTree(size, (1,) if size > 1 else (0,), 3),
+        lambda size: Identity(size, branching),
+    )
+    return BlocksDesign(problem, "drawn", width=draw.whole(1, steps + 1), make_map=draw.one(*makers))
+
+
+def counters(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.any_windows(steps), steps)
+    longest = longest_window(problem.window, steps)
+    made = draw.one(Identity(longest, draw.whole(1, 3)), Filter(longest, draw.taps(steps + 1)), draw.tree(longest))
+    return CountersDesign(problem, "drawn", map=made, causal=not isinstance(made, (Tree, TentTree)))
+
+
+def crossed(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.any_windows(steps), steps)
+    power = float(draw.one(-1.0, 0.0, 0.5, 2.0))
+    return CrossedDesign(problem, draw.taps(steps + 1), draw.whole(1, steps + 1), power, draw.whole(1, 9), {})
+
+
+def steps_of_series(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.along_time(steps), steps)
+    horizon = draw.one(None, steps, horizon_of(problem.window, problem.unit, steps))
+    window = cast("Cumulative | Rolling", problem.window)
+    return StepDesign(problem, SeriesShape(window, draw.causal_map(steps)), "drawn", horizon)
+
+
+def steps_of_blocks(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.any_windows(steps), steps)
+    horizon = draw.one(None, steps, horizon_of(problem.window, problem.unit, steps))
+    window = cast("AnyWindow", problem.window)
+    # Without a horizon a window may be longer than the steps that are looked at.
+    longest = longest_window(window, horizon or max(steps, window.max_length or 0))
+    width = draw.whole(1, steps)
+    extent = width + longest - 1 if horizon is None else min(width + longest - 1, steps)
+    taps = draw.contracting(steps + 1)
+    pairs: tuple[tuple[IntegerMap, CausalMap], ...] = (
+        (Filter(width, taps), CausalFilter(taps)),
+        (Filter(width, taps[:width]), CausalFilter(taps[:extent])),
+        (Filter(width, taps[: draw.whole(1, width)]), CausalFilter(taps)),
+        (Filter(width, taps[:width]), CausalFilter(taps[: draw.whole(1, extent)])),
+        (draw.tree(width), CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3)))),
+    )
+    alone: tuple[CausalMap, ...] = (
+        CausalFilter(draw.taps(steps + 1)),
+        CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3))),
+        CausalIdentity(draw.whole(1, 3)),
+    )
+    if draw.rng.random() < 0.5:
+        starts, ends = draw.one(*pairs)
+        shape = BlocksShape(longest, width, extent, starts, ends, draw.one(True, False))
+    else:
+        shape = BlocksShape(longest, 1, longest, Identity(1), draw.one(*alone))
+    return StepDesign(problem, shape, "drawn", horizon)
+
+
+SHAPES = {made.__name__: made for made in (series, blocks, counters, crossed, steps_of_series, steps_of_blocks)}
+
+
+def worst(design: Design) -> tuple[int, int]:
+    """The largest norm over all neighbours, and the most numbers of one threshold that one changes."""
+    problem, matrix = design.problem, matrix_of(design)
+    pieces = neighbours(problem.window, problem.steps, problem.thresholds, problem.unit)
+    moved = max(int(((piece @ matrix.T.astype(np.int64)) != 0).sum(axis=2).max()) for piece in pieces)
+    return largest_norm(pieces, matrix, problem.law), moved
+
+
+@pytest.mark.parametrize("steps", [2, 3, 4])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_neighbour_moves_any_map_by_more_than_its_certificate(shape: str, steps: int) -> None:
+    draw = Draw(np.random.default_rng([list(SHAPES).index(shape), steps]))
+    met: Counter[str] = Counter()
+    for _ in range(_TRIALS):
+        design = SHAPES[shape](draw, steps)
+        try:
+            found = design.certificate
+        except (NotCertifiedError, ValueError):  # a bound refuses what it cannot serve
+            met["refused"] += 1
+            continue
+        norm, moved = worst(design)
+        assert norm <= found.bound, f"certified {found.bound}, but a neighbour moves it by {norm}: {design}"
+        if design.problem.law == GAUSSIAN:
+            assert moved <= found.moved, f"certified {found.moved} numbers, but a neighbour changes {moved}: {design}"
+        met[found.proof] += 1
+    print(f"\n{shape}, T={steps}: {dict(met)}")  # noqa: T201
+    assert len(met) > 1
+
+
+# --- What must be refused, and was certified once ---------------------------------------------------------------------
+
+LONG = (12, -3, -3, -3)
+
+
+def asked(window: WindowFamily, law: Law, unit: Unit = EventLevel(), steps: int = 4) -> Problem:  # noqa: B008
+    return Problem(window, steps, (1,), unit, law, 1.0)
+
+
+def understated() -> dict[str, Design]:
+    """Designs whose bound was smaller than what a neighbour moves: by name."""
+    four, three = asked(AnyWindow(), GAUSSIAN), asked(Cumulative(), LAPLACE)
+    presence = asked(Cumulative(), GAUSSIAN, ItemAddRemove())
+    return {
+        "starts cut short": BlocksDesign(
+            four, "", width=2, make_map=lambda size: Filter(size, LONG if size > 2 else LONG[:1])
+        ),
+        "starts of a stream cut short": StepDesign(
+            four, BlocksShape(4, 4, 4, Filter(4, LONG[:1]), CausalFilter(LONG)), "", 4
+        ),
+        "ends of a stream cut short": StepDesign(
+            four, BlocksShape(4, 4, 4, Filter(4, LONG), CausalFilter(LONG[:1])), "", 4
+        ),
+        "a tree whose levels cancel": StepDesign(three, SeriesShape(Cumulative(), CausalTree(2, (5, -4))), "", 4),
+        "trees whose levels cancel for every start": StepDesign(
+            asked(AnyWindow(2), LAPLACE, ItemLevel()),
+            BlocksShape(2, 1, 2, Identity(1), CausalTree(2, (5, -4))),
+            "",
+            4,
+        ),
+        "anchors that cancel": StepDesign(
+            asked(Rolling(2), LAPLACE), SeriesShape(Rolling(2), CausalAnchors(1, 5, -4)), "", None
+        ),
+        "anchors at negative places": SeriesDesign(
+            asked(Rolling(2), LAPLACE), "", map=AnchoredDifferences(4, 1, 5, -4)
+        ),
+        "a negative lattice": SeriesDesign(three, "", map=Identity(4, -1)),
+        "one weight for all steps": SeriesDesign(presence, "", map=WeightedCounter(4, (5, 5, 5, 5), (2,))),
+        "one weight for all steps of a stream": StepDesign(
+            presence,
+            SeriesShape(Cumulative(), CausalCounter(WeightedRows(np.array([5, 5, 5, 5]), np.array([2])))),
+            "",
+            4,
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", understated())
+def test_what_moves_further_than_its_bound_is_refused(name: str) -> None:
+    design = understated()[name]
+    norm, _ = worst(design)
+    assert norm > 0
+    with pytest.raises(NotCertifiedError):
+        _ = design.certificate
+
+
+def test_listed_counters_have_no_bound_beyond_their_rows() -> None:
+    rows = ListedRows(np.eye(3, dtype=np.int64))
+    for horizon in (None, 4):
+        design = StepDesign(
+            asked(Cumulative(), GAUSSIAN, ItemAddRemove()), SeriesShape(Cumulative(), CausalCounter(rows)), "", horizon
+        )
+        with pytest.raises(NotCertifiedError):
+            _ = design.certificate
+
+
+def test_filters_with_all_the_taps_that_their_axis_can_use_are_one_filter() -> None:
+    """What strategies hand over, and what states of streams hold: maps cut at the length of their axis."""
+    problem = asked(AnyWindow(), GAUSSIAN)
+    cut = BlocksDesign(problem, "", width=2, make_map=lambda size: Filter(size, LONG[:size]))
+    whole = BlocksDesign(problem, "", width=2, make_map=lambda size: Filter(size, LONG))
+    assert cut.certificate == whole.certificate
+    stream = BlocksShape(4, 2, 4, Filter(2, LONG[:2]), CausalFilter(LONG))
+    assert StepDesign(problem, stream, "", 4).certificate.bound == whole.certificate.bound
+
+
+class Boastful(SeriesShape):
+    """A shape of somebody else, which states a bound of its own."""
+
+    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+        return Certificate(1, "trust me", 1)
+
+
+@dataclass(frozen=True)
+class BoastfulSeries(SeriesDesign):
+    """A design of somebody else, which states a bound of its own."""
+
+    @property
+    def certificate(self) -> Certificate:
+        return Certificate(1, "trust me", 1)
+
+
+def test_the_kernel_measures_no_shape_that_answers_for_itself() -> None:
+    problem = asked(Cumulative(), LAPLACE)
+    inner = replace(problem, steps=2)
+    boastful: tuple[Design, ...] = (
+        BoastfulSeries(problem, "", map=Identity(4)),
+        StepDesign(problem, Boastful(Cumulative(), CausalIdentity()), "", 4),
+        CompressedDesign(problem, 2, BoastfulSeries(inner, "", map=Identity(2))),
+        CompressedDesign(problem, 1, CompressedDesign(problem, 2, BoastfulSeries(inner, "", map=Identity(2)))),
+    )
+    answers = SingleItem((1, 0, 0, 1))
+    for design in boastful:
+        with pytest.raises(ValueError, match="its own shapes only, not Boastful"):
+            measure([Measurement(design, LAPLACE, 1.0)], PureDP(1.0), answers)

@@ -1,0 +1,534 @@
+"""Release files: the golden files of format 1 load for ever, writing is atomic, and foreign files are refused."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import os
+import random
+import re
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet
+import pytest
+
+import dpwindows as dw
+from dpwindows.durable import UnsettledError
+from dpwindows.release import files as release_files
+from dpwindows.report import page, preview
+
+DATA = Path(__file__).parents[1] / "data"
+
+
+@pytest.fixture(scope="module")
+def release() -> dw.Release:
+    return dw.Release.load(DATA / "format-1.parquet")
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_golden_files_of_format_1_load(ending: str) -> None:
+    golden = dw.Release.load(DATA / f"format-1.{ending}")
+    table = golden.to_arrow()
+    assert golden.metadata["format"] == 1
+    assert table.num_rows == 10 + 10 + 10 + 19
+    assert golden.count("2024-02-28", "2024-03-01").window == "any:2"
+    assert golden.count("2024-02-28", "2024-03-02", exactly=1).window == "rolling:3"
+    assert golden.count("2024-02-26", "2024-03-07").window == "cumulative"
+    assert table["start"][0].as_py().isoformat() == "2024-02-26T00:00:00+01:00"
+    assert table.equals(dw.Release.load(DATA / "format-1.parquet").to_arrow())
+
+
+def test_golden_file_of_integer_time_loads() -> None:
+    golden = dw.Release.load(DATA / "format-1-integer-time.json")
+    assert golden.to_arrow()["end"].to_pylist() == [2, 4, 6]
+    assert golden.count(0, 4, at_least=2).k == 2
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_what_is_saved_is_loaded(release: dw.Release, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"copy.{ending}"
+    release.save(path)
+    loaded = dw.Release.load(path)
+    assert loaded.to_arrow().equals(release.to_arrow())
+    assert loaded.metadata == release.metadata
+
+
+def test_json_is_what_the_format_says(release: dw.Release, tmp_path: Path) -> None:
+    release.save(tmp_path / "copy.json")
+    content = json.loads((tmp_path / "copy.json").read_text())
+    assert set(content) == {"format", "metadata", "rows"}
+    assert content["format"] == 1
+    assert content["rows"][0]["start"] == "2024-02-26T00:00:00+01:00"
+    assert content["rows"][0]["consistent"] is None
+
+
+def test_an_existing_file_is_kept_unless_forced(release: dw.Release, tmp_path: Path) -> None:
+    path = tmp_path / "copy.csv"
+    release.save(path)
+    before = path.read_bytes()
+    with pytest.raises(dw.InputError, match="force"):
+        release.save(path)
+    path.unlink()
+    with pytest.raises(dw.InputError, match=r"meta\.json"):
+        release.save(path)
+    release.save(path, force=True)
+    assert path.read_bytes() == before
+
+
+def test_a_failed_write_leaves_what_was_there(
+    release: dw.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "copy.parquet"
+    release.save(path)
+    before = path.read_bytes()
+
+    def full_disk(table: pa.Table, file: str) -> None:
+        Path(file).write_bytes(b"half")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(pyarrow.parquet, "write_table", full_disk)
+    with pytest.raises(dw.EngineError, match="No space left"):
+        release.save(path, force=True)
+    assert path.read_bytes() == before
+    assert [found.name for found in tmp_path.iterdir()] == ["copy.parquet"]
+
+
+def test_a_csv_table_never_stands_without_its_metadata(
+    release: dw.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written: list[str] = []
+    replace, link = Path.replace, os.link
+
+    def record(self: Path, target: Path) -> Path:
+        written.append(Path(target).name)
+        return replace(self, target)
+
+    def record_link(source: Path, target: Path) -> None:
+        written.append(Path(target).name)
+        link(source, target)
+
+    monkeypatch.setattr(Path, "replace", record)
+    monkeypatch.setattr(os, "link", record_link)
+    release.save(tmp_path / "copy.csv")
+    # At last the metadata are freed of the mark that their table is not in place yet.
+    assert written == ["copy.csv.meta.json", "copy.csv", "copy.csv.meta.json"]
+
+
+def _other(release: dw.Release) -> dw.Release:
+    """The same numbers said to be released under another budget."""
+    return dw.Release(release.table, release.metadata | {"budget": {"kind": "pure", "epsilon": 50.0}})
+
+
+def test_a_failed_replacement_of_a_csv_leaves_no_mixed_pair(
+    release: dw.Release, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Old numbers must never stand under a new guarantee, whichever of the writes fails."""
+    replace = Path.replace
+    for failing in ("copy.csv.meta.json", "copy.csv"):
+        path = tmp_path / "copy.csv"
+        release.save(path, force=True)
+
+        def full_disk(self: Path, target: Path, failing: str = failing) -> Path:
+            if Path(target).name == failing:
+                raise OSError(28, "No space left on device")
+            return replace(self, target)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(Path, "replace", full_disk)
+            with pytest.raises(dw.EngineError, match="No space left"):
+                _other(release).save(path, force=True)
+        assert list(tmp_path.glob(".*")) == []
+        loaded = dw.Release.load(path)
+        assert loaded.metadata == release.metadata
+        assert loaded.to_arrow().equals(release.to_arrow())
+        _other(release).save(path, force=True)
+        assert dw.Release.load(path).metadata == _other(release).metadata
+
+
+def _another(release: dw.Release) -> dw.Release:
+    """Another release: other numbers under another budget."""
+    raised = pc.add(release.table["estimate"], 1.0)
+    table = release.table.set_column(release.table.schema.get_field_index("estimate"), "estimate", raised)
+    return dw.Release(table, release.metadata | {"budget": {"kind": "pure", "epsilon": 50.0}})
+
+
+def _is(path: Path, release: dw.Release) -> bool:
+    loaded = dw.Release.load(path)
+    same = loaded.metadata == release.metadata
+    assert same == loaded.to_arrow().equals(release.to_arrow()), "numbers stand under the metadata of another release"
+    return same
+
+
+def _killed_at(step: int, work: Callable[[], None]) -> bool:
+    """Do some work in a process that is killed before its so many-th change of files; False if it has ended before."""
+    child = os.fork()
+    if child == 0:
+        try:
+            _kill_before_change(step)
+            work()
+            os._exit(0)
+        except BaseException:
+            os._exit(7)
+    status = os.waitpid(child, 0)[1]
+    assert os.waitstatus_to_exitcode(status) in (0, -signal.SIGKILL)
+    return os.waitstatus_to_exitcode(status) != 0
+
+
+def _kill_before_change(step: int) -> None:
+    left = [step]
+
+    def counted(change: Callable[..., Any]) -> Callable[..., Any]:
+        def counting(*arguments: Any, **options: Any) -> Any:
+            left[0] -= 1
+            if left[0] < 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return change(*arguments, **options)
+
+        return counting
+
+    for name in ("open", "link", "fsync", "close"):
+        setattr(os, name, counted(getattr(os, name)))
+    for name in ("replace", "unlink", "write_bytes"):
+        setattr(Path, name, counted(getattr(Path, name)))
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_a_killed_replacement_leaves_the_release_before_or_the_one_after(
+    release: dw.Release, tmp_path: Path, ending: str
+) -> None:
+    path, before, after = tmp_path / f"copy.{ending}", _another(release), release
+    seen, step = set(), 0
+    while True:
+        before.save(path, force=True)
+        killed = _killed_at(step, lambda: after.save(path, force=True))
+        seen.add(_is(path, after))
+        assert _is(path, before) or _is(path, after)
+        if not killed:
+            break
+        after.save(path, force=True)
+        assert _is(path, after)
+        step += 1
+    assert seen == {False, True}
+    assert step > 8
+    assert list(tmp_path.glob(".*")) == [], "what the killed ones left is removed by the next writer"
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_a_write_that_was_killed_is_made_good_by_the_same_call(
+    release: dw.Release, tmp_path: Path, ending: str
+) -> None:
+    path, step, killed = tmp_path / f"copy.{ending}", 0, True
+    while killed:
+        killed = _killed_at(step, lambda: release.save(path))
+        if path.exists():
+            assert _is(path, release)
+        else:
+            release.save(path)
+            assert _is(path, release)
+        for part in (path, release_files.meta_path(path)):
+            part.unlink(missing_ok=True)
+        step += 1
+    assert step > 8
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_each_failing_sync_leaves_a_whole_release(
+    release: dw.Release, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, other, sync = tmp_path / f"copy.{ending}", _another(release), os.fsync
+    outcomes = []
+    for failing in range(8):
+        other.save(path, force=True)
+        left = [failing]
+
+        def counted(handle: int, left: list[int] = left) -> None:
+            left[0] -= 1
+            if left[0] == -1:
+                raise OSError(5, "Input/output error")
+            sync(handle)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(os, "fsync", counted)
+            try:
+                release.save(path, force=True)
+                outcomes.append("saved")
+            except UnsettledError:
+                outcomes.append("in place")
+            except dw.EngineError:
+                outcomes.append("as before")
+        assert _is(path, release) == (outcomes[-1] != "as before")
+        assert list(tmp_path.glob(".*")) == []
+    assert set(outcomes) == {"saved", "in place", "as before"}
+
+
+def test_a_table_that_was_replaced_meanwhile_is_not_taken_for_changed(release: dw.Release, tmp_path: Path) -> None:
+    path, other = tmp_path / "copy.csv", _another(release)
+    release.save(path)
+    stop = threading.Event()
+
+    def replace_often() -> None:
+        while not stop.is_set():
+            other.save(path, force=True)
+            release.save(path, force=True)
+
+    writer = threading.Thread(target=replace_often)
+    writer.start()
+    try:
+        seen = {_is(path, release) for _ in range(40)}
+    finally:
+        stop.set()
+        writer.join()
+    assert seen <= {True, False}
+
+
+# --- The checksum -----------------------------------------------------------------------------------------------------
+
+
+def _text_of(path: Path) -> str:
+    if path.suffix == ".parquet":
+        stated: bytes = pyarrow.parquet.read_schema(path).metadata[b"dpwindows"]
+        return stated.decode()
+    return (release_files.meta_path(path) if path.suffix == ".csv" else path).read_text()
+
+
+def _write_text(path: Path, text: str) -> None:
+    if path.suffix == ".parquet":
+        table = pyarrow.parquet.read_table(path)
+        pyarrow.parquet.write_table(table.replace_schema_metadata({b"dpwindows": text.encode()}), path)
+    else:
+        (release_files.meta_path(path) if path.suffix == ".csv" else path).write_text(text)
+
+
+@pytest.fixture
+def fresh(release: dw.Release) -> dw.Release:
+    return dw.Release(release.table, release.metadata)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+@pytest.mark.parametrize(
+    ("written", "edited"),
+    [
+        (r'"epsilon": 1.0', '"epsilon": 0.01'),
+        (r'"confidence": 0.95', '"confidence": 0.5'),
+        ("Protects ", "Hides "),
+        (r'"law": "discrete Gaussian"', '"law": "exact discrete Gaussian"'),
+        (r'"singleton": false', '"singleton": true'),
+    ],
+)
+def test_an_edited_guarantee_is_noticed(
+    fresh: dw.Release, tmp_path: Path, ending: str, written: str, edited: str
+) -> None:
+    path = tmp_path / f"copy.{ending}"
+    fresh.save(path)
+    text = _text_of(path)
+    assert written in text
+    _write_text(path, text.replace(written, edited))
+    with pytest.raises(dw.InputError, match="does not agree with its checksum"):
+        dw.Release.load(path)
+
+
+@pytest.mark.parametrize("column", ["estimate", "lower", "k", "last_step", "start", "complete", "window", "consistent"])
+def test_an_edited_number_is_noticed(fresh: dw.Release, tmp_path: Path, column: str) -> None:
+    path = tmp_path / "copy.json"
+    fresh.save(path)
+    content = json.loads(path.read_text())
+    other = {"window": "any:3", "start": "2024-02-26T00:00:01+01:00", "complete": None, "consistent": 0}
+    before = content["rows"][0][column]
+    content["rows"][0][column] = (not before) if column == "complete" else other.get(column, 1)
+    if content["rows"][0][column] == before:
+        content["rows"][0][column] += 1
+    path.write_text(json.dumps(content))
+    with pytest.raises(dw.InputError, match="does not agree with its checksum"):
+        dw.Release.load(path)
+
+
+def test_swapped_and_dropped_rows_are_noticed(fresh: dw.Release, tmp_path: Path) -> None:
+    path = tmp_path / "copy.json"
+    fresh.save(path)
+    content = json.loads(path.read_text())
+    rows = content["rows"]
+    for edited in (rows[:-1], [rows[1], rows[0], *rows[2:]], [*rows, rows[0]]):
+        path.write_text(json.dumps(content | {"rows": edited}))
+        with pytest.raises(dw.InputError, match="does not agree with its checksum"):
+            dw.Release.load(path)
+
+
+def test_the_checksum_is_of_the_release_and_not_of_its_file(fresh: dw.Release, tmp_path: Path) -> None:
+    found = set()
+    for ending in ("parquet", "csv", "json"):
+        fresh.save(tmp_path / f"copy.{ending}")
+        text = _text_of(tmp_path / f"copy.{ending}")
+        stated = json.loads(text)["metadata"] if ending == "json" else json.loads(text)
+        found.add(stated["checksum"])
+        loaded = dw.Release.load(tmp_path / f"copy.{ending}")
+        assert loaded.verified
+        assert "checksum" not in loaded.metadata
+    assert len(found) == 1
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
+def test_a_release_written_before_checksums_stays_unverified(tmp_path: Path, ending: str) -> None:
+    golden = dw.Release.load(DATA / f"format-1.{ending}")
+    assert not golden.verified
+    golden.save(tmp_path / f"copy.{ending}")
+    again = dw.Release.load(tmp_path / f"copy.{ending}")
+    assert not again.verified
+    assert again == golden or again.metadata == golden.metadata
+
+
+_ODD: tuple[Any, ...] = (None, True, 7, -1.5, 10**400, "x", "", "12", [], [[]], [7], {}, {"x": 1}, {"law": 1})
+
+
+def _places(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The place of every value inside a document; of a list, those in its first entry."""
+    if at:
+        yield at
+    inner = value.items() if isinstance(value, dict) else enumerate(value[:1]) if isinstance(value, list) else ()
+    for name, held in inner:
+        yield from _places(held, (*at, name))
+
+
+def _with_value(document: Any, at: tuple[Any, ...], value: Any) -> Any:
+    changed = copy.deepcopy(document)
+    inner = changed
+    for name in at[:-1]:
+        inner = inner[name]
+    inner[at[-1]] = value
+    return changed
+
+
+def _use(loaded: dw.Release) -> None:
+    repr(loaded)
+    page(loaded.table, loaded.metadata)
+    preview(loaded.table, loaded.metadata)
+    with contextlib.suppress(dw.InputError):
+        loaded.count("2024-02-28", "2024-03-01")
+    with contextlib.suppress(dw.InputError):
+        loaded.count(0, 4, at_least=2)
+
+
+def test_values_of_the_wrong_type_are_refused_or_do_no_harm(tmp_path: Path) -> None:
+    document = json.loads((DATA / "format-1-integer-time.json").read_text())
+    crafted = [(at, value) for at in _places(document) for value in _ODD]
+    random.Random(5).shuffle(crafted)
+    used, path = 0, tmp_path / "crafted.json"
+    for at, value in crafted:
+        path.write_text(json.dumps(_with_value(document, at, value)))
+        try:
+            loaded = dw.Release.load(path)
+        except dw.InputError:
+            continue
+        if used < 40:
+            _use(loaded)
+            used += 1
+    assert used == 40
+
+
+@pytest.mark.parametrize("value", [None, "x", 3, [], ["discrete Gaussian"], True])
+def test_noise_of_the_wrong_type_is_refused(tmp_path: Path, value: Any) -> None:
+    document = json.loads((DATA / "format-1.json").read_text())
+    path = tmp_path / "crafted.json"
+    path.write_text(json.dumps(_with_value(document, ("metadata", "measurements", 0, "noise"), value)))
+    if value is None:
+        _use(dw.Release.load(path))
+        return
+    with pytest.raises(dw.InputError, match=r"measurements\[0\].noise"):
+        dw.Release.load(path)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("[" * 100_000, "not a release"), ("\ud800", "not a release"), ("[1]", "lacks"), ("", "not a release")],
+)
+def test_what_is_no_document_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "crafted.json"
+    path.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(dw.InputError, match=said):
+        dw.Release.load(path)
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e999", "9" * 5000, '"7"', "null"])
+def test_numbers_that_no_release_has_are_refused(tmp_path: Path, number: str) -> None:
+    document = json.loads((DATA / "format-1.json").read_text())
+    document["rows"][0]["estimate"] = "HERE"
+    path = tmp_path / "crafted.json"
+    path.write_text(json.dumps(document).replace('"HERE"', number))
+    with pytest.raises(dw.InputError, match="not a release"):
+        dw.Release.load(path)
+
+
+def test_a_csv_under_the_metadata_of_another_release_is_refused(release: dw.Release, tmp_path: Path) -> None:
+    path = tmp_path / "copy.csv"
+    release.save(path)
+    path.write_text(path.read_text().replace(",true,", ",false,", 1))
+    with pytest.raises(dw.InputError, match="another table"):
+        dw.Release.load(path)
+
+
+@pytest.mark.parametrize("missing", ["guarantee", "unit", "budget", "queries", "measurements", "confidence"])
+def test_a_release_that_does_not_say_what_it_promises_is_refused(tmp_path: Path, missing: str) -> None:
+    with pytest.raises(dw.InputError, match=missing):
+        dw.Release.load(_without(tmp_path / "silent.json", {missing: None}))
+
+
+def test_a_notebook_shows_chart_and_table_without_loading_anything(release: dw.Release) -> None:
+    shown = release._repr_html_()
+    assert "<svg" in shown
+    assert "<table>" in shown
+    assert release.metadata["guarantee"][:40] in shown
+    assert not re.search(r"(src|href)\s*=\s*[\"']?https?:", shown)
+
+
+def test_files_get_the_usual_permissions(release: dw.Release, tmp_path: Path) -> None:
+    mask = os.umask(0o022)
+    try:
+        release.save(tmp_path / "copy.json")
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "copy.json").stat().st_mode & 0o777 == 0o644
+
+
+def _without(path: Path, change: dict[str, Any]) -> Path:
+    content = json.loads((DATA / "format-1.json").read_text())
+    content["metadata"] |= change
+    path.write_text(json.dumps(content))
+    return path
+
+
+def test_foreign_and_damaged_files_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(dw.InputError, match="newer dpwindows"):
+        dw.Release.load(_without(tmp_path / "next.json", {"format": 2}))
+    with pytest.raises(dw.InputError, match="not a release"):
+        dw.Release.load(_without(tmp_path / "odd.json", {"timeline": {}}))
+    plain = tmp_path / "plain.parquet"
+    pyarrow.parquet.write_table(pa.table({"a": [1]}), plain)
+    with pytest.raises(dw.InputError, match="no dpwindows metadata"):
+        dw.Release.load(plain)
+    torn = tmp_path / "torn.parquet"
+    torn.write_bytes((DATA / "format-1.parquet").read_bytes()[:200])
+    with pytest.raises(dw.InputError, match="not a release"):
+        dw.Release.load(torn)
+    alone = tmp_path / "alone.csv"
+    alone.write_bytes((DATA / "format-1.csv").read_bytes())
+    with pytest.raises(dw.InputError, match="metadata"):
+        dw.Release.load(alone)
+    with pytest.raises(dw.InputError, match="no release file"):
+        dw.Release.load(tmp_path / "missing.json")
+    with pytest.raises(dw.InputError, match="ends in"):
+        dw.Release.load(DATA.parent / "test_release_files.py")
+
+
+def test_names_of_outputs_are_checked_first(tmp_path: Path) -> None:
+    with pytest.raises(dw.InputError, match="must end in"):
+        release_files.require_writable(tmp_path / "release.txt", force=False)
+    with pytest.raises(dw.InputError, match="folder"):
+        release_files.require_writable(tmp_path / "a" / "release.csv", force=False)
+    with pytest.raises(dw.InputError, match="no file can have"):
+        release_files.require_writable(tmp_path / "a\0b.csv", force=False)

@@ -1,0 +1,311 @@
+"""Making a stream: paid for once, whatever happens meanwhile; and calls that are refused before they cost anything."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import dpwindows as dw
+from dpwindows.stream import creating, stream_ledger
+from dpwindows.stream.creating import draft_path
+from dpwindows.stream.limits import MOST_STEPS
+from dpwindows.stream.stream import Stream
+from tests.end_to_end.command_line import run, run_process
+from tests.stream.streams import STEP, new_stream, plan_of, spied, table_of
+
+PLAN = ("rolling:2", "cumulative")
+PRIVACY = ("--unit", "event", "--epsilon", "1", "--delta", "1e-6")
+ASKED = ("--item", "who", "--time", "at", "--start", "0", "--step", "10", "--window", "rolling:2", *PRIVACY)
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> dw.Ledger:
+    return dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.ApproxDP(5.0, 5e-6), unit=dw.EventLevel())
+
+
+def spent(ledger: dw.Ledger) -> float:
+    return float(ledger.book().to_dict()["spent"]["epsilon"])
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(found.name for found in folder.iterdir())
+
+
+# --- Paid for once ----------------------------------------------------------------------------------------------------
+
+
+def test_whoever_comes_while_a_stream_is_paid_for_pays_nothing(
+    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one comes at the worst moment: between the first look at the name and the payment."""
+    state, in_ledger = tmp_path / "state", ("--ledger", tmp_path / "ledger", "--dataset", "log")
+    original, outcomes = stream_ledger.spend, []
+
+    def spend(*arguments: Any) -> None:
+        outcomes.append(run_process("stream", "create", state, *ASKED, *in_ledger))
+        assert spent(ledger) == 0.0
+        original(*arguments)
+
+    monkeypatch.setattr(stream_ledger, "spend", spend)
+    assert run("stream", "create", state, *ASKED, *in_ledger).code == 0
+    assert [outcome.code for outcome in outcomes] == [2]
+    assert "another process" in outcomes[0].err
+    assert spent(ledger) == 1.0
+    assert left(tmp_path) == ["ledger", "state", "state.mark"]
+
+
+def test_of_several_at_once_one_pays(tmp_path: Path, ledger: dw.Ledger) -> None:
+    for number in range(4):
+        path = tmp_path / str(number)
+        together, made, refused = threading.Barrier(4), list[str](), list[str]()
+
+        def make(path: Path, together: threading.Barrier, made: list[str], refused: list[str]) -> None:
+            together.wait(60)
+            try:
+                made.append(new_stream(path, plan_of(*PLAN), ledger=ledger).description["state_id"])
+            except dw.InputError as error:
+                refused.append(str(error))
+
+        threads = [threading.Thread(target=make, args=(path, together, made, refused)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (len(made), len(refused)) == (1, 3), refused
+        assert [entry.state for entry in ledger.book().entries][number:] == made
+    assert spent(ledger) == 4.0
+
+
+def fail_to_name(path: Path, monkeypatch: pytest.MonkeyPatch, ledger: dw.Ledger | None) -> None:
+    """The disk fails when a stream has been paid for."""
+
+    def hardlink_to(self: Path, target: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    def replace(self: Path, target: Path) -> Path:
+        if target == path:
+            raise OSError(5, "Input/output error")
+        return original(self, target)
+
+    original = Path.replace
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "hardlink_to", hardlink_to)
+        patch.setattr(Path, "replace", replace)
+        with pytest.raises(dw.EngineError, match=r"Input/output error.*it pays once"):
+            new_stream(path, plan_of(*PLAN), ledger=ledger)
+    assert not path.exists()
+
+
+def test_what_was_paid_for_and_not_named_is_named_by_the_next_call(
+    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fail_to_name(tmp_path / "state", monkeypatch, ledger)
+    assert spent(ledger) == 1.0
+    with new_stream(tmp_path / "state", plan_of(*PLAN), ledger=ledger) as stream:
+        assert [entry.state for entry in ledger.book().entries] == [stream.description["state_id"]]
+        stream.advance(table_of([("a", 1, 1)]), STEP)
+    assert spent(ledger) == 1.0
+    assert left(tmp_path) == ["ledger", "state", "state.mark"]
+
+
+def test_a_payment_of_which_nothing_was_heard_is_not_made_again(
+    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger has it on record, or not, and says only that the disk failed."""
+    original = dw.Ledger.spend
+    for number, pays in enumerate((False, True)):
+
+        def spend(self: dw.Ledger, *arguments: Any, pays: bool = pays, **options: Any) -> int:
+            if pays:
+                original(self, *arguments, **options)
+            raise dw.EngineError("the ledger cannot be used: the disk failed")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(dw.Ledger, "spend", spend)
+            with pytest.raises(dw.EngineError, match="disk failed"):
+                new_stream(tmp_path / str(number), plan_of(*PLAN), ledger=ledger)
+        new_stream(tmp_path / str(number), plan_of(*PLAN), ledger=ledger).close()
+        assert spent(ledger) == number + 1.0
+
+
+def test_another_stream_does_not_take_the_place_of_one_that_was_paid_for(
+    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state"
+    fail_to_name(path, monkeypatch, ledger)
+    other = dw.Ledger.create(tmp_path / "other", "log", budget=dw.ApproxDP(5.0, 5e-6), unit=dw.EventLevel())
+    for options, plan in (({"ledger": ledger}, plan_of("rolling:3")), ({"ledger": other}, plan_of(*PLAN))):
+        with pytest.raises(dw.InputError, match="repeat it as it was"):
+            new_stream(path, plan, **options)
+    with pytest.raises(dw.InputError, match="repeat it as it was"):
+        new_stream(path, plan_of(*PLAN))
+    assert (spent(ledger), spent(other)) == (1.0, 0.0)
+    draft_path(path).unlink()
+    new_stream(path, plan_of("rolling:3"), ledger=ledger).close()
+    assert spent(ledger) == 2.0
+
+
+def test_a_refusal_leaves_nothing(tmp_path: Path, ledger: dw.Ledger) -> None:
+    dear = dw.StreamPlan([dw.Rolling(2)], unit=dw.EventLevel(), budget=dw.ApproxDP(50.0, 1e-6))
+    with pytest.raises(dw.OverBudgetError):
+        new_stream(tmp_path / "state", dear, ledger=ledger)
+    assert left(tmp_path) == ["ledger"]
+
+
+def test_what_a_killed_process_leaves_is_removed_by_the_next_call(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state"
+    fail_to_name(path, monkeypatch, None)
+    older = tmp_path / ".state.0123abcd.part"
+    shutil.copy(draft_path(path), older)
+    older.with_name(older.name + ".wal").write_bytes(b"cut")
+    (tmp_path / ".state.cafe0123.part").write_bytes(b"cut")
+    (tmp_path / ".other.part").write_bytes(b"another's")
+    (tmp_path / ".state.claim").write_bytes(b"")
+    new_stream(path, plan_of(*PLAN)).close()
+    assert left(tmp_path) == [".other.part", "state", "state.mark"]
+
+
+def test_a_draft_that_got_its_name_is_forgotten(tmp_path: Path, ledger: dw.Ledger) -> None:
+    """A process was killed between giving a state its name and taking the draft's away."""
+    path = tmp_path / "state"
+    new_stream(path, plan_of(*PLAN), ledger=ledger).close()
+    draft_path(path).hardlink_to(path)
+    with pytest.raises(dw.InputError, match="exists already"):
+        new_stream(path, plan_of(*PLAN), ledger=ledger)
+    Stream.open(path).close()
+    assert left(tmp_path) == ["ledger", "state", "state.mark"]
+    # Whoever moved the stream away instead does not get it twice.
+    draft_path(path).hardlink_to(path)
+    path.rename(tmp_path / "moved")
+    with new_stream(path, plan_of(*PLAN), ledger=ledger) as one, Stream.open(tmp_path / "moved") as other:
+        assert one.description["state_id"] != other.description["state_id"]
+    assert spent(ledger) == 2.0
+
+
+def test_create_says_what_holds_without_a_ledger(tmp_path: Path, ledger: dw.Ledger) -> None:
+    without = run("stream", "create", tmp_path / "one", *ASKED)
+    assert "Without --ledger" in without.err
+    assert "backup" in without.err
+    in_ledger = ("--ledger", tmp_path / "ledger", "--dataset", "log")
+    assert "Without --ledger" not in run("stream", "create", tmp_path / "two", *ASKED, *in_ledger).err
+
+
+# --- Files of others --------------------------------------------------------------------------------------------------
+
+
+def test_the_umask_is_left_alone_and_files_are_private_under_any(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It belongs to the whole process: what other threads write meanwhile is none of ours."""
+    before = os.umask(0)
+    try:
+        seen: set[int] = set()
+        monkeypatch.setattr(os, "umask", lambda mask: pytest.fail("the umask was set"))
+        original = creating.require_new
+
+        def require_new(path: Path) -> None:
+            original(path)
+            seen.update(stat.S_IMODE(found.stat().st_mode) for found in tmp_path.iterdir())
+
+        monkeypatch.setattr(creating, "require_new", require_new)
+        with new_stream(tmp_path / "state", plan_of(*PLAN)) as stream:
+            for step in (1, 2):
+                stream.advance(table_of([("a", step, 1)]), step * STEP)
+                seen.update(stat.S_IMODE(found.stat().st_mode) for found in tmp_path.iterdir())
+    finally:
+        monkeypatch.undo()
+        os.umask(before)
+    assert seen == {0o600}
+
+
+@pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])
+def test_a_state_that_others_may_write_is_refused(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "state"
+    new_stream(path, plan_of(*PLAN)).close()
+    path.chmod(mode)
+    for arguments in (("advance", path, "--empty", "--through", "10"), ("show", path)):
+        outcome = run("stream", *arguments)
+        assert outcome.code == 2
+        assert "chmod" in outcome.err
+    path.chmod(0o600)
+    Stream.open(path).close()
+
+
+# --- Names that are none ----------------------------------------------------------------------------------------------
+
+BAD_NAMES: list[Callable[[Path], str]] = [
+    lambda folder: "/",
+    lambda folder: ".",
+    lambda folder: "..",
+    lambda folder: "~nouser/x",
+    lambda folder: str(folder),
+    lambda folder: str(folder / "loop"),
+    lambda folder: str(folder / os.fsdecode(b"caf\xe9")),
+    lambda folder: str(folder / "there.csv" / "x"),
+]
+
+
+@pytest.mark.parametrize("name", BAD_NAMES)
+def test_a_name_that_is_none_is_refused_in_one_message(
+    tmp_path: Path, ledger: dw.Ledger, name: Callable[[Path], str]
+) -> None:
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "there.csv").write_text("who,at\n")
+    in_ledger = ("--ledger", tmp_path / "ledger", "--dataset", "log")
+    state = name(tmp_path)
+    for arguments in (
+        ("create", state, *ASKED, *in_ledger),
+        ("advance", state, "--empty", "--through", "10"),
+        ("show", state),
+    ):
+        outcome = run("stream", *arguments)
+        assert outcome.code == 2, outcome.err
+        assert len(outcome.err.strip().splitlines()) <= 4, outcome.err
+        assert "Error" in outcome.err
+    assert spent(ledger) == 0.0
+
+
+def test_no_path_at_all_is_refused_too(tmp_path: Path) -> None:
+    with pytest.raises(dw.InputError, match="no path of a state"):
+        new_stream(tmp_path / "a\0b", plan_of(*PLAN))
+    with pytest.raises(dw.InputError, match="no path of a state"):
+        Stream.open(tmp_path / "a\0b")
+
+
+# --- Calls that close many steps --------------------------------------------------------------------------------------
+
+
+def test_a_long_gap_is_refused_before_anything_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert MOST_STEPS < 5000
+    with new_stream(tmp_path / "state", plan_of("rolling:2")) as stream, spied(monkeypatch) as seen:
+        with pytest.raises(dw.InputError, match=r"would close 5,000 steps.*minutes.*--max-steps 5000"):
+            stream.advance(through=5000 * STEP, empty=True)
+        stream.advance(table_of([("a", 1, 1)]), STEP)
+        with pytest.raises(dw.InputError, match="close 5 steps and release 10 numbers or more"):
+            stream.advance(table_of([("a", 6, 1)]), 6 * STEP, max_steps=4)
+        assert list(seen) == [1]
+        released = stream.advance(table_of([("a", 6, 1)]), 6 * STEP, max_steps=5)
+        # What is closed is not closed again.
+        assert stream.advance(through=6 * STEP, max_steps=1).table.equals(released.table)
+        for most in (0, -1, True, 1.5):
+            wrong: Any = most
+            with pytest.raises(dw.InputError, match="max_steps"):
+                stream.advance(through=7 * STEP, empty=True, max_steps=wrong)
+
+
+def test_the_limit_is_raised_on_the_command_line(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert run("stream", "create", state, *ASKED).code == 0
+    refused = run("stream", "advance", state, "--empty", "--through", "50", "--max-steps", "4")
+    assert refused.code == 2
+    assert "--max-steps 5" in refused.err
+    assert run("stream", "advance", state, "--empty", "--through", "50", "--max-steps", "5").code == 0

@@ -1,0 +1,424 @@
+"""Streams on failing machines and with wrong files: a clear message, and nothing lost or doubled."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+import dpwindows as dw
+from dpwindows.stream import creating, schema, state_file
+from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.stream import Stream
+from tests.end_to_end.command_line import run
+from tests.stream.streams import STEP, Event, new_stream, plan_of, require_exact, same, spied, table_of
+
+PLAN = ("rolling:2", "cumulative")
+LOG: list[list[Event]] = [[("a", 1, 1), ("b", 1, 3)], [("a", 2, 2)], [("b", 3, 1), ("c", 3, 1)]]
+
+
+def started(path: Path, **options: Any) -> dw.Release:
+    """Make a stream with its first step closed."""
+    with new_stream(path, plan_of(*PLAN), **options) as stream:
+        return stream.advance(table_of(LOG[0]), STEP)
+
+
+def require_whole(path: Path, first: dw.Release, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first step is as it was, and the stream goes on as if nothing had happened."""
+    with spied(monkeypatch) as seen, Stream.open(path) as stream:
+        assert same(stream.advance(through=STEP), first)
+        stream.advance(table_of(LOG[1]), 2 * STEP)
+        stream.advance(table_of(LOG[2]), 3 * STEP)
+    require_exact(seen[3], [event for events in LOG for event in events], plan_of(*PLAN))
+
+
+# --- The disk ---------------------------------------------------------------------------------------------------------
+
+# Runs in a process of its own, where files may grow by so many bytes beyond the state's size.
+_SHORT_OF_DISK = """
+import resource, sys
+from pathlib import Path
+from dpwindows.cli import main
+state, more, *arguments = sys.argv[1:]
+limit = Path(state).stat().st_size + int(more)
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+sys.argv = ["dpwindows", *arguments]
+main()
+"""
+
+
+def short_of_disk(path: Path, more: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-c", _SHORT_OF_DISK, str(path), str(more), *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.slow
+def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of a step does not fit: first not at all, then in part."""
+    path, events = tmp_path / "state", tmp_path / "events.csv"
+    first = started(path)
+    size = path.stat().st_size
+    many = [f"item-{i},{STEP + i % STEP},1" for i in range(200_000)]
+    events.write_text("who,at,times\n" + "\n".join(many) + "\n")
+    for more in (4096 - size, 100_000 - size, 1_000_000 - size):
+        done = short_of_disk(path, more, "stream", "advance", path, events, "--through", str(2 * STEP))
+        assert done.returncode == 1, done.stderr
+        assert "may not grow any more" in done.stderr or "full" in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr
+        with Stream.open(path) as stream:
+            assert stream.closed_steps == 1
+    require_whole(path, first, monkeypatch)
+
+
+@pytest.mark.parametrize("committed", [False, True])
+def test_a_failed_commit_is_found_out_afterwards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, committed: bool
+) -> None:
+    """Whether the engine fails before or after the commit is on disk, the same call again gives the step once."""
+    path = tmp_path / "state"
+    first = started(path)
+
+    def commit(state: StateFile) -> None:
+        if committed:
+            original(state)
+        raise duckdb.IOException('Could not write file "state.wal": No space left on device')
+
+    original = StateFile.commit
+    with Stream.open(path) as stream, monkeypatch.context() as patch:
+        patch.setattr(StateFile, "commit", commit)
+        with pytest.raises(dw.EngineError, match=r"the disk is full\. Nothing that was committed is lost"):
+            stream.advance(table_of(LOG[1]), 2 * STEP)
+        with pytest.raises(dw.EngineError, match="open it again"):
+            stream.advance(table_of(LOG[1]), 2 * STEP)
+    with Stream.open(path) as stream:
+        assert stream.closed_steps == 1 + committed
+    require_whole(path, first, monkeypatch)
+
+
+def test_a_failed_sync_of_the_folder_publishes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+    first = started(path)
+
+    def fail(path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with Stream.open(path) as stream, monkeypatch.context() as patch:
+        patch.setattr(state_file, "_settle_folder", fail)
+        with pytest.raises(dw.EngineError, match="Input/output error"):
+            stream.advance(table_of(LOG[1]), 2 * STEP)
+    require_whole(path, first, monkeypatch)
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that any user may enter: root would not notice that a disk is read-only."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        yield Path(folder)
+
+
+# Runs a command twice: in a copy of the folder, which imports everything, and then in the folder itself, as a user who
+# may not write there and need not be able to read Python's own files either.
+_AS_NOBODY = """
+import contextlib, io, os, shutil, sys, tempfile
+from dpwindows.cli import main
+folder, *arguments = sys.argv[1:]
+with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
+    with contextlib.redirect_stderr(io.StringIO()), contextlib.suppress(SystemExit):
+        shutil.copytree(folder, scratch, dirs_exist_ok=True)
+        os.chmod(scratch, 0o755)
+        os.chmod(scratch + "/state", 0o600)
+        main([argument.replace(folder, scratch) for argument in arguments])
+if os.geteuid() == 0:
+    os.setegid(65534)
+    os.seteuid(65534)
+main(arguments)
+"""
+
+
+@pytest.mark.slow
+def test_a_read_only_disk_can_be_shown_and_nothing_else(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, events = open_folder / "state", open_folder / "events.csv"
+    first = started(path)
+    events.write_text(f"who,at,times\na,{STEP},1\n")
+    path.chmod(0o444)
+    open_folder.chmod(0o555)
+    asked = ("--item", "a", "--time", "b", "--start", "0", "--step", "1", "--window", "cumulative", "--unit", "event")
+    calls: list[tuple[tuple[str | Path, ...], int]] = [
+        (("show", path), 0),
+        (("advance", path, events, "--through", str(2 * STEP)), 1),
+        (("create", open_folder / "new", *asked, "--epsilon", "1"), 1),
+    ]
+    for arguments, code in calls:
+        command = [sys.executable, "-c", _AS_NOBODY, str(open_folder), "stream", *map(str, arguments)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == code, done.stderr
+        assert "Traceback" not in done.stderr
+        if code:
+            assert "denied" in done.stderr or "cannot be written" in done.stderr or "read-only" in done.stderr
+    open_folder.chmod(0o755)
+    path.chmod(0o600)
+    require_whole(path, first, monkeypatch)
+
+
+# --- Wrong and damaged files ------------------------------------------------------------------------------------------
+
+
+def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    with pytest.raises(dw.InputError, match="there is no stream"):
+        Stream.open(path)
+    with pytest.raises(dw.InputError, match="is a folder"):
+        Stream.open(tmp_path)
+    for content in (b"", b"short", b"SQLite format 3\x00" + bytes(5000), b"who,at\na,1\n" * 900):
+        path.write_bytes(content)
+        with pytest.raises(dw.InputError, match="not the state of a stream"):
+            Stream.open(path)
+        assert path.read_bytes() == content
+    path.unlink()
+    duckdb.connect(str(path)).execute("CREATE TABLE creation (facts VARCHAR)").close()
+    with pytest.raises(dw.InputError, match="not the state of a stream"):
+        Stream.open(path)
+
+
+def test_a_truncated_or_damaged_state_says_so(tmp_path: Path) -> None:
+    path, broken = tmp_path / "state", tmp_path / "broken"
+    first = started(path)
+    content = path.read_bytes()
+    for size in (4096, 13_000, len(content) // 2, len(content) - 100_000):
+        broken.write_bytes(content[:size])
+        with pytest.raises(dw.EngineError, match="damaged or cut short"), Stream.open(broken) as stream:
+            stream.advance(table_of(LOG[1]), 2 * STEP)
+    for at in range(13_000, len(content), len(content) // 7):
+        flipped = bytearray(content)
+        flipped[at : at + 64] = bytes(byte ^ 255 for byte in flipped[at : at + 64])
+        broken.write_bytes(bytes(flipped))
+        assert outcome_of(broken, first) in ("whole", "damaged"), "what was hit may not be in use"
+
+
+def outcome_of(path: Path, first: dw.Release) -> str:
+    """What comes of using a state that may be damaged."""
+    try:
+        with Stream.open(path) as stream:
+            whole = same(stream.advance(through=STEP), first)
+            stream.advance(table_of(LOG[1]), 2 * STEP)
+    except dw.EngineError as error:
+        return "damaged" if "damaged" in str(error) else str(error)
+    return "whole" if whole else "changed"
+
+
+@pytest.mark.parametrize(
+    "edit",
+    [
+        "UPDATE released SET estimate = estimate + 1 WHERE place = 0",
+        "DELETE FROM released WHERE place = 1",
+        "UPDATE creation SET facts = replace(facts, '0.95', '0.94')",
+        "UPDATE working SET step = 7",
+        "UPDATE working SET content = encode('nothing')",
+        "DELETE FROM steps",
+    ],
+)
+def test_an_edited_state_is_noticed(tmp_path: Path, edit: str) -> None:
+    path = tmp_path / "state"
+    started(path)
+    duckdb.connect(str(path)).execute(edit).close()
+    with pytest.raises(dw.EngineError, match="does not agree with its checksums"), Stream.open(path) as stream:
+        stream.advance(through=STEP, empty=False) if "released" in edit else stream.advance(table_of(LOG[1]), 2 * STEP)
+
+
+# --- Versions ---------------------------------------------------------------------------------------------------------
+
+
+def test_an_older_state_is_upgraded_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A version without a table and a column that this one has: two upgrades, one after the other."""
+    path = tmp_path / "state"
+    first = started(path)
+    connection = duckdb.connect(str(path))
+    connection.execute("CREATE TABLE kinds AS FROM item_kind; DROP TABLE item_kind; DROP TABLE state_schema")
+    connection.execute("CREATE TABLE state_schema AS SELECT -1 AS version")
+    connection.execute("ALTER TABLE calls DROP COLUMN moved")
+    connection.close()
+    monkeypatch.setattr(schema, "UPGRADES", {
+        -1: ("CREATE TABLE item_kind AS FROM kinds", "DROP TABLE kinds"),
+        0: (f"ALTER TABLE calls ADD COLUMN moved VARCHAR DEFAULT '{'0' * 32}'",),
+    })  # fmt: skip
+    with pytest.raises(dw.InputError, match="can only be read here"):
+        Stream.open(path, read_only=True)
+    require_whole(path, first, monkeypatch)
+    with Stream.open(path, read_only=True) as stream:
+        assert stream.closed_steps == 3
+
+
+def test_an_upgrade_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+    first = started(path)
+    with monkeypatch.context() as patch:
+        patch.setattr(schema, "VERSION", 2)
+        patch.setattr(schema, "UPGRADES", {1: ("DROP TABLE working", "SELECT error('no')")})
+        with pytest.raises(dw.EngineError):
+            Stream.open(path)
+    require_whole(path, first, monkeypatch)
+
+
+def test_a_newer_state_asks_for_a_newer_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+    started(path)
+    monkeypatch.setattr(schema, "VERSION", 0)
+    with pytest.raises(dw.InputError, match="version 1, and this dpwindows knows versions up to 0: use a newer"):
+        Stream.open(path)
+
+
+def test_a_state_can_be_read_by_the_oldest_engine_we_allow(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    started(path)
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{path}' AS state (READ_ONLY)")
+        tags = connection.execute("SELECT tags FROM duckdb_databases() WHERE database_name = 'state'").fetchall()
+    assert tags[0][0]["storage_version"].startswith("v1.4")
+
+
+# --- Several at once --------------------------------------------------------------------------------------------------
+
+_HOLD = """
+import sys
+from dpwindows.stream.stream import Stream
+with Stream.open(sys.argv[1]):
+    print("open", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_of_two_processes_one_wins_and_the_other_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+    first = started(path)
+    command = [sys.executable, "-c", _HOLD, str(path)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        for arguments in (("advance", path, "--empty", "--through", "20"), ("show", path)):
+            outcome = run("stream", *arguments)
+            assert outcome.code == 1
+            assert "in use by another process" in outcome.err
+        holder.communicate("\n")
+    require_whole(path, first, monkeypatch)
+
+
+def test_of_two_in_one_process_as_well(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    started(path)
+    (tmp_path / "link").symlink_to(path)
+    with Stream.open(path) as stream:
+        for name in ("state", "link"):
+            with pytest.raises(dw.EngineError, match="in use by another process or stream object"):
+                Stream.open(tmp_path / name)
+        # And the failed attempt has not given the engine's lock away.
+        done = subprocess.run(
+            [sys.executable, "-c", _HOLD, str(path)], input="", capture_output=True, text=True, check=False
+        )
+        assert "in use" in done.stderr
+        stream.advance(table_of(LOG[1]), 2 * STEP)
+    with Stream.open(tmp_path / "link") as stream:
+        assert stream.closed_steps == 2
+
+
+# --- Backups and copies, under a ledger -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> dw.Ledger:
+    return dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.ApproxDP(1.5, 2e-6), unit=dw.EventLevel())
+
+
+def test_a_backup_is_refused_once_the_stream_went_on(tmp_path: Path, ledger: dw.Ledger) -> None:
+    path, backup = tmp_path / "state", tmp_path / "backup"
+    first = started(path, ledger=ledger)
+    shutil.copy(path, backup)
+    with Stream.open(backup) as stream:  # it is still where the ledger is
+        assert same(stream.advance(through=STEP), first)
+    with Stream.open(path) as stream:
+        stream.advance(table_of(LOG[1]), 2 * STEP)
+    for read_only in (False, True):
+        with pytest.raises(dw.StateBehindLedgerError, match="step 2 on record"):
+            Stream.open(backup, read_only=read_only)
+    with Stream.open(path) as stream:
+        stream.advance(table_of(LOG[2]), 3 * STEP)
+
+
+def test_of_two_copies_one_goes_on(tmp_path: Path, ledger: dw.Ledger) -> None:
+    """Both draw noise for the same step; only the first to be on record hands it out."""
+    path, copy = tmp_path / "state", tmp_path / "copy"
+    started(path, ledger=ledger)
+    shutil.copy(path, copy)
+    with Stream.open(path) as one, Stream.open(copy) as other:
+        one.advance(table_of(LOG[1]), 2 * STEP)
+        with pytest.raises(dw.StateBehindLedgerError):
+            other.advance(table_of(LOG[1]), 2 * STEP)
+    with pytest.raises(dw.StateBehindLedgerError):
+        Stream.open(copy)
+
+
+def test_a_step_committed_but_not_on_record_goes_on_record_when_opened(
+    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "state"
+    first = started(path, ledger=ledger)
+
+    def fail(*arguments: Any) -> None:
+        raise dw.EngineError("the ledger is locked")
+
+    with Stream.open(path) as stream, monkeypatch.context() as patch:
+        state_id = stream.description["state_id"]
+        patch.setattr(dw.Ledger, "advance", fail)
+        with pytest.raises(dw.EngineError, match="ledger is locked"):
+            stream.advance(table_of(LOG[1]), 2 * STEP)
+    assert ledger.position(state_id).step == 1
+    with Stream.open(path, read_only=True) as stream:
+        stream.show()
+    assert ledger.position(state_id).step == 2
+    require_whole(path, first, monkeypatch)
+
+
+def test_the_whole_budget_is_spent_before_there_is_a_state(
+    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And once: what was paid for and got no name gets it from the same call again."""
+    path = tmp_path / "state"
+
+    def crash(draft: Path, path: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(creating, "_name", crash)
+        with pytest.raises(KeyboardInterrupt):
+            new_stream(path, plan_of(*PLAN), ledger=ledger)
+    assert sorted(found.name for found in tmp_path.iterdir()) == [".state.part", "ledger"]
+    assert ledger.book().to_dict()["spent"]["epsilon"] == 1.0
+    with pytest.raises(dw.InputError, match="asks for"):
+        new_stream(tmp_path / "other", plan_of(*PLAN), ledger=ledger)
+    assert sorted(found.name for found in tmp_path.iterdir()) == [".state.part", "ledger"]
+    with new_stream(path, plan_of(*PLAN), ledger=ledger) as stream:
+        assert ledger.position(stream.description["state_id"]).step == 0
+    assert ledger.book().to_dict()["spent"]["epsilon"] == 1.0
+    assert len(ledger.book().entries) == 1
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["ledger", "state", "state.mark"]
+
+
+def test_a_ledger_that_is_gone_or_was_never_there(tmp_path: Path, ledger: dw.Ledger) -> None:
+    started(tmp_path / "state", ledger=ledger)
+    started(tmp_path / "without")
+    with pytest.raises(dw.InputError, match="created without a ledger"):
+        Stream.open(tmp_path / "without", ledger)
+    moved = tmp_path / "moved"
+    ledger.path.rename(moved)
+    with pytest.raises(dw.InputError, match="If it was moved, say where it is"):
+        Stream.open(tmp_path / "state")
+    with Stream.open(tmp_path / "state", dw.Ledger.open(moved, "log")) as stream:
+        assert stream.closed_steps == 1

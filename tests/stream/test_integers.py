@@ -1,0 +1,146 @@
+"""What streams and releases measure, pinned: taps, weights, bounds, names and scales of a spread of cells.
+
+A stream must go on with the integers it began with, and a plan must stay what it was when files are moved. The pinned
+values are those of `python -m tests.stream.test_integers`, which writes them anew where a change is meant.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
+from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
+from dpwindows.ask.timeline import Timeline
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.problem import Criterion, Problem
+from dpwindows.plan.plan import Plan
+from dpwindows.plan.stream_plan import StreamPlan
+from dpwindows.strategies import candidates, stream_candidates
+from dpwindows.stream.mechanism import Mechanism
+from dpwindows.stream.saved_mechanism import Arrays, stored
+
+PINNED = Path(__file__).parents[1] / "data" / "stream-integers.json"
+STEPS = 20
+WINDOWS: tuple[WindowFamily, ...] = (Cumulative(), Rolling(7), AnyWindow(5), AnyWindow())
+UNITS = (EventLevel(), ItemLevel(), ItemAddRemove(), ItemPerPeriod(3))
+BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.25))
+
+
+def problems() -> Iterator[tuple[str, Problem, int | None]]:
+    """Every window, unit and law with a name, with a horizon and, where it can be, without."""
+    kinds = itertools.product(WINDOWS, UNITS, (GAUSSIAN, LAPLACE), ((1,), (1, 3)), (STEPS, None))
+    for window, unit, law, thresholds, horizon in kinds:
+        criterion: Criterion = "max" if thresholds == (1, 3) else "rms"
+        problem = Problem(window, horizon or 48, thresholds, unit, law, 1.0, criterion, bits=16)
+        yield f"{window}, {unit.name}, {law}, {thresholds}, {horizon}", problem, horizon
+
+
+def _integers(arrays: Arrays) -> dict[str, list[Any]]:
+    return {name: values.ravel().tolist() for name, values in arrays.items()}
+
+
+def of_stream(problem: Problem, horizon: int | None) -> list[Any]:
+    """Every causal design of a problem, best first; nothing where it needs a horizon."""
+    found: list[Any] = []
+    try:
+        designs = stream_candidates(problem, horizon)
+    except InputError:
+        return found
+    for design in designs:
+        arrays: Arrays = {}
+        shape = stored(design.shape, arrays, "shape")
+        found.append([design.strategy, str(design.sensitivity), design.moved, shape, _integers(arrays)])
+    return found
+
+
+def of_batch(problem: Problem) -> list[Any]:
+    """Every batch design of a problem, best first."""
+    return [[design.strategy, str(design.sensitivity), design.moved, design.rows] for design in candidates(problem)]
+
+
+def of_plans() -> Iterator[tuple[str, Any]]:
+    """Whole plans of streams and of releases: scales, forecasts and what a stream stores."""
+    asked: list[Query | WindowFamily] = [Cumulative().at_least(1, 2), Rolling(7).exactly(1), AnyWindow(4)]
+    for budget, unit in itertools.product(BUDGETS, UNITS):
+        batch = Plan(asked, timeline=Timeline.of_steps(STEPS), unit=unit, budget=budget)
+        yield f"release, {unit.name}, {budget}", [_forecast(batch)]
+        for horizon in (STEPS, None) if isinstance(unit, (EventLevel, ItemPerPeriod)) else (STEPS,):
+            plan = StreamPlan(asked, unit=unit, budget=budget, horizon=horizon)
+            entries, arrays = Mechanism.of_plan(plan).stored()
+            # Long rows are told by their first numbers and their sum.
+            short = {name: [*row[:8], len(row), sum(row)] for name, row in _integers(arrays).items()}
+            yield f"stream, {unit.name}, {budget}, {horizon}", [_forecast(plan), entries, short]
+
+
+def _forecast(plan: Plan) -> list[Any]:
+    return [
+        [found.window, found.measure, found.k, found.strategy, found.noise, found.rms, found.max, found.half_width]
+        for found in plan.forecast()
+    ]
+
+
+def streams() -> dict[str, Any]:
+    """What streams can measure, by cell."""
+    return {name: of_stream(problem, horizon) for name, problem, horizon in problems()}
+
+
+def releases() -> dict[str, Any]:
+    """What releases can measure, by cell."""
+    return {name: of_batch(problem) for name, problem, horizon in problems() if horizon is not None}
+
+
+def plans() -> dict[str, Any]:
+    """Plans of both, by name."""
+    return dict(of_plans())
+
+
+PARTS = {part.__name__: part for part in (streams, releases, plans)}
+
+
+def require_same(found: Any, pinned: Any, where: str) -> None:
+    """Equal, numbers to a millionth: another processor may round the last bit of a search otherwise."""
+    if isinstance(pinned, dict):
+        assert found.keys() == pinned.keys(), where
+        for name, value in pinned.items():
+            require_same(found[name], value, f"{where}: {name}")
+    elif isinstance(pinned, list):
+        assert len(found) == len(pinned), where
+        for index, value in enumerate(pinned):
+            require_same(found[index], value, f"{where}: {index}")
+    elif _number(pinned) is not None:
+        assert _number(found) == pytest.approx(_number(pinned), rel=1e-6, abs=1 if isinstance(pinned, int) else 0), (
+            where
+        )
+    else:
+        assert found == pinned, where
+
+
+def _number(value: Any) -> float | None:
+    """Numbers, and the texts of integers and of hexadecimal scales."""
+    if isinstance(value, str):
+        try:
+            return float.fromhex(value) if value.startswith("0x") else float(int(value))
+        except ValueError:
+            return None
+    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+@pytest.mark.parametrize("part", ["streams", "releases", pytest.param("plans", marks=pytest.mark.slow)])
+def test_what_is_measured_is_what_was_pinned(part: str) -> None:
+    found = json.loads(json.dumps(PARTS[part]()))
+    require_same(found, json.loads(PINNED.read_text(encoding="utf-8"))[part], part)
+
+
+if __name__ == "__main__":
+    lines = (
+        f"{json.dumps(part)}: {{\n" + ",\n".join(f"{json.dumps(k)}: {json.dumps(v)}" for k, v in cells.items()) + "\n}"
+        for part, cells in ((name, found()) for name, found in PARTS.items())
+    )
+    PINNED.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -522,7 +522,7 @@ def test_foreign_and_damaged_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(dw.InputError, match="no release file"):
         dw.Release.load(tmp_path / "missing.json")
     with pytest.raises(dw.InputError, match="ends in"):
-        dw.Release.load(DATA.parent / "test_release_files.py")
+        dw.Release.load(Path(__file__))
 
 
 def test_names_of_outputs_are_checked_first(tmp_path: Path) -> None:

@@ -20,6 +20,8 @@ from dpwindows.ask.whole_numbers import LARGEST_COUNT, LONGEST, read_whole
 from dpwindows.errors import InputError
 
 MeasureKind = Literal["at_least", "exactly"]
+# The most counts that a histogram may tell apart: beyond it, what is asked is a mistake.
+MOST_BINS = 100
 
 
 @dataclass(frozen=True, order=True)
@@ -57,6 +59,10 @@ class WindowFamily:
     def exactly(self, *ks: int) -> Query:
         """Ask for the number of items seen exactly `k` times, for every `k` given."""
         return Query(self).exactly(*ks)
+
+    def histogram(self, most: int) -> Query:
+        """Ask how many items were seen exactly 1, 2, ..., `most` - 1 times, and how many at least 1, 2, ..., `most`."""
+        return Query(self).histogram(most)
 
     @property
     def text(self) -> str:
@@ -125,6 +131,21 @@ class Query:
     def exactly(self, *ks: int) -> Query:
         """The same query with "exactly k" added for every `k` given."""
         return self._with("exactly", ks)
+
+    def histogram(self, most: int) -> Query:
+        """The same query with "at least k" added for k = 1..`most` and "exactly k" for k = 1..`most` - 1.
+
+        Measured are the at-least counts alone, all by one mechanism: an exact count is the difference of two of them.
+
+        Raises:
+            InputError: `most` is below 2, where there is no exact count, or above 100.
+        """
+        if isinstance(most, bool) or not isinstance(most, int) or not 2 <= most <= MOST_BINS:
+            raise InputError(
+                f"a histogram needs a whole number from 2 to {MOST_BINS}, from which on all occurrences are counted "
+                f"together, got {most!r}"
+            )
+        return self.at_least(*range(1, most + 1)).exactly(*range(1, most))
 
     def _with(self, kind: MeasureKind, ks: tuple[int, ...]) -> Query:
         if not ks:

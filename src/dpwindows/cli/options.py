@@ -54,6 +54,14 @@ query_options = stack(
         click.option(
             "--exactly", multiple=True, type=int, metavar="K", help="Count items seen exactly K times. Repeatable."
         ),
+        click.option(
+            "--histogram",
+            "histograms",
+            multiple=True,
+            type=int,
+            metavar="K",
+            help="Count items by how often they were seen: at least 1..K times and exactly 1..K-1 times. Repeatable.",
+        ),
     ]
 )
 
@@ -284,7 +292,10 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
     for text in options["windows"]:
         query = Query(parse_window(text))
         query = query.at_least(*options["at_least"]) if options["at_least"] else query
-        queries.append(query.exactly(*options["exactly"]) if options["exactly"] else query)
+        query = query.exactly(*options["exactly"]) if options["exactly"] else query
+        for most in options["histograms"]:
+            query = query.histogram(most)
+        queries.append(query)
     return {
         "queries": queries,
         "unit": parse_unit(options["unit"]),

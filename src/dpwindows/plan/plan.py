@@ -42,7 +42,7 @@ _WIDEST_SCALE, _HIGHEST_SCALE = 2.0**50, 2.0**55
 # Noise, in counts, beyond which no lattice is coarse enough.
 _MOST_NOISE = 2.0**45
 # The least possible error is worked out for series of at most so many steps, and for so many k above 1.
-_LONGEST_LIMIT, _MOST_LIMITS = 1 << 15, 8
+_LONGEST_LIMIT, _MOST_LIMITS = 1 << 15, 3
 
 
 @dataclass(frozen=True)
@@ -175,9 +175,10 @@ class Plan:
         if measure.kind != "at_least" or self.singleton or GAUSSIAN not in laws_for(self.budget):
             return None
         problem = allotment.measurement.design.problem
-        if not self._limits_worth(problem.window, measure.k):
+        window = problem.window
+        if (min(window.length, problem.steps) if isinstance(window, Rolling) else problem.steps) > _LONGEST_LIMIT:
             return None
-        bound = limit(problem.window, measure.k, self.unit, problem.steps)
+        bound = limit(window, self._limit_k(measure.k), self.unit, problem.steps)
         # The scale is the least one but for the head-room it was given.
         return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, allotment.share) * (1 - 1e-9)
 
@@ -248,11 +249,15 @@ class Plan:
             ledger=ledger,
         ).release
 
-    def _limits_worth(self, window: WindowFamily, k: int) -> bool:
-        """True if finding the least possible error, a comparison that nobody's numbers depend on, is quick enough."""
-        reach = min(window.length, self.timeline.steps) if isinstance(window, Rolling) else self.timeline.steps
+    def _limit_k(self, k: int) -> int:
+        """The k whose least possible error is told for this one: itself, or where many are asked one that is smaller.
+
+        Finding one takes a second or two. It holds for every larger k: the changes that it is derived from, of at most
+        k runs where that matters, are among those for a larger k.
+        """
         asked = sorted({measure.k for query in self.queries for measure in query.measures if measure.k > 1})
-        return reach <= _LONGEST_LIMIT and (k == 1 or k in asked[:_MOST_LIMITS])
+        told = [1, *asked[:: -(-len(asked) // _MOST_LIMITS) or 1]]
+        return max(known for known in told if known <= k)
 
     def _require_bearable(self, work: Workload, max_draws: int, *, at_least: bool = False) -> None:
         require_within(work, max_draws, at_least=at_least)

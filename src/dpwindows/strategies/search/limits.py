@@ -284,6 +284,7 @@ class Suffixes:
         return np.asarray(np.diagonal(sums).copy())
 
 
+@lru_cache(maxsize=64)
 def _suffix_limit(steps: int) -> float:
     """Beyond the dense horizon, that of blocks: a suffix of the horizon is one of the block it begins in."""
     blocks, rest = divmod(steps, _DENSE)
@@ -316,6 +317,7 @@ class Stationary:
         return np.asarray((self.pairs * sums).sum(axis=1))
 
 
+@lru_cache(maxsize=64)
 def _item_limit(steps: int, length: int) -> float:
     """One item added or removed (or changed, which includes that), for k = 1; with k-fold occurrences for every k.
 

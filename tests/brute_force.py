@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
+from typing import TypeVar
 
+Item = TypeVar("Item", bound=Hashable)
 Log = Iterable[tuple[Hashable, int, int]]
 
 
@@ -37,3 +39,8 @@ def any_window(log: Log, k: int, steps: int) -> list[list[int]]:
     """Row a - 1, column b - 1 holds the window (a, b); 0 where b < a."""
     events = list(log)
     return [[count_at_least(events, k, a, b) for b in range(1, steps + 1)] for a in range(1, steps + 1)]
+
+
+def once_a_step(log: Iterable[tuple[Item, int, int]]) -> list[tuple[Item, int, int]]:
+    """The log in which an item occurs at most once in a step."""
+    return [(item, step, 1) for item, step in dict.fromkeys((item, step) for item, step, _ in log)]

@@ -210,7 +210,7 @@ def releases(
             progress(1)
         return
     columns = EventColumns("item", "time", "count")
-    answers = count_events(log, columns, plan.timeline, plan.thresholds, settings=settings)
+    answers = count_events(log, columns, plan.timeline, plan.thresholds, rule=plan.rule, settings=settings)
     for _ in range(runs):
         yield np.concatenate(draw_estimates(plan, answers))
         progress(1)

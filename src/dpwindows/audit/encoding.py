@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.audit import large_logs
+from dpwindows.audit.counted import counted
 from dpwindows.audit.neighbours import Ints, changes
 from dpwindows.audit.probe import Mechanism, Table, probe
 from dpwindows.kernel.accounting import LAPLACE
@@ -148,10 +149,11 @@ def _neighbours(mechanism: Mechanism, unit: Unit, rng: np.random.Generator) -> I
 def _is_near(
     measurements: Sequence[Measurement], log: large_logs.LargeAnswers, one: Ints, other: Ints
 ) -> Iterator[str]:
-    alone = np.ones(1, dtype=np.int64)
+    alone, rule = np.ones(1, dtype=np.int64), measurements[0].design.problem.rule
     thresholds = sorted(log.table.squares)
     low, high = (
-        large_logs.added(log.table, large_logs.crowd(history[None], alone, thresholds)) for history in (one, other)
+        large_logs.added(log.table, large_logs.crowd(history[None], alone, thresholds))
+        for history in (counted(rule, one), counted(rule, other))
     )
     for measurement in measurements:
         moved = _encode(measurement, high) - _encode(measurement, low)
@@ -172,11 +174,12 @@ def _is_counted(plan: Plan, mechanism: Mechanism, rng: np.random.Generator) -> I
     log = large_logs.events_table(
         plan.timeline.boundaries(), {f"item {number}": history for number, history in enumerate(histories)}
     )
-    known = large_logs.crowd(histories, np.ones(_ITEMS, dtype=np.int64), _thresholds(mechanism))
+    known = large_logs.crowd(counted(plan.rule, histories), np.ones(_ITEMS, dtype=np.int64), _thresholds(mechanism))
     columns, settings = EventColumns("item", "time", "count"), EngineSettings(progress=False)
-    counted = count_events(log, columns, plan.timeline, _thresholds(mechanism), settings=settings)
+    asked, rule = _thresholds(mechanism), plan.rule
+    answers = count_events(log, columns, plan.timeline, asked, rule=rule, settings=settings)
     wrong = sum(
-        int(counted.windows(k, first, 1, last, 1)[0, 0] != known.windows(k, first, 1, last, 1)[0, 0])
+        int(answers.windows(k, first, 1, last, 1)[0, 0] != known.windows(k, first, 1, last, 1)[0, 0])
         for k, first, last in mechanism.sources
     )
     if wrong:

@@ -14,7 +14,7 @@ most `error`, over all tests together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -219,10 +219,9 @@ def _logs(mechanism: Mechanism, seed: int) -> tuple[Table, Table]:
     thresholds = sorted({k for k, _, _ in mechanism.sources})
     heaviest = max(int(abs(part.matrix).sum(axis=1).max(initial=1)) for part in mechanism.parts)
     size = max(1, min(_MOST_ITEMS, _LARGEST // max(1, heaviest)))
-    return (
-        large_logs.flat(mechanism.steps, thresholds, 0),
-        large_logs.random(mechanism.steps, thresholds, size, np.random.default_rng(seed)),
-    )
+    empty = large_logs.flat(mechanism.steps, thresholds, 0)
+    large = large_logs.random(mechanism.steps, thresholds, size, np.random.default_rng(seed))
+    return replace(empty, rule=mechanism.rule), replace(large, rule=mechanism.rule)
 
 
 def _measure_in_steps(

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.audit.counted import counted
 from dpwindows.audit.losses import Moved
 from dpwindows.audit.neighbours import Ints, Pair
 from dpwindows.errors import EngineError, InputError
@@ -33,6 +35,7 @@ class Table:
 
     steps: int
     squares: Mapping[int, NDArray[Any]]
+    rule: CountingRule = EVERY_OCCURRENCE
 
     def cumulative(self, k: int) -> NDArray[Any]:
         """The row of windows from step 1 on."""
@@ -99,6 +102,7 @@ class Mechanism:
     steps: int
     sources: tuple[Source, ...]
     parts: tuple[Part, ...]
+    rule: CountingRule = EVERY_OCCURRENCE
 
     @property
     def most(self) -> int:
@@ -112,7 +116,8 @@ class Mechanism:
 
     def answers(self, histories: Ints) -> Ints:
         """What is read of logs that hold one item each: 0 or 1, shape (histories, sources), from the definition."""
-        sums = np.concatenate([np.zeros((len(histories), 1), dtype=np.int64), np.cumsum(histories, axis=1)], axis=1)
+        held = np.cumsum(counted(self.rule, histories), axis=1)
+        sums = np.concatenate([np.zeros((len(histories), 1), dtype=np.int64), held], axis=1)
         k, first, last = np.array(self.sources).T
         return np.asarray(sums[:, last] - sums[:, first - 1] >= k, dtype=np.int64)
 
@@ -135,7 +140,7 @@ def probe(measurements: Sequence[Measurement]) -> Mechanism:
     sources = require_readable(measurements)
     steps = measurements[0].design.problem.steps
     parts = tuple(Part(_matrix(one, sources, steps), one.law, one.scale) for one in measurements)
-    found = Mechanism(steps, sources, parts)
+    found = Mechanism(steps, sources, parts, measurements[0].design.problem.rule)
     _require_linear(measurements, found)
     return found
 

@@ -62,6 +62,11 @@ query_options = stack(
             metavar="K",
             help="Count items by how often they were seen: at least 1..K times and exactly 1..K-1 times. Repeatable.",
         ),
+        click.option(
+            "--distinct-steps",
+            is_flag=True,
+            help="An item counts at most once in a step: K is the number of different steps it was seen in.",
+        ),
     ]
 )
 
@@ -303,6 +308,7 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
         "criterion": options["criterion"],
         "weights": _parse_weights(options["weights"]),
         "singleton": options["singleton"],
+        "distinct_steps": options["distinct_steps"],
         "confidence": options["confidence"],
     }
 

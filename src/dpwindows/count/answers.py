@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.zones import Int64Array
 from dpwindows.errors import InputError
 
@@ -42,14 +43,20 @@ class ExactAnswers:
     """Exact window counts of one event log, for a horizon of `steps` steps and the thresholds it was counted for.
 
     Memory is proportional to the number of signed counts (at most the number of events, and at most
-    steps * (steps + 1) / 2 a threshold) plus `steps`; only `windows` is dense, in the block asked for.
+    steps * (steps + 1) / 2 a threshold) plus `steps`; only `windows` is dense, in the block asked for. `rule` is
+    the one that was enforced when they were counted.
     """
 
-    def __init__(self, steps: int, changes: Mapping[int, tuple[Int64Array, Int64Array, Int64Array]]) -> None:
+    def __init__(
+        self,
+        steps: int,
+        changes: Mapping[int, tuple[Int64Array, Int64Array, Int64Array]],
+        rule: CountingRule = EVERY_OCCURRENCE,
+    ) -> None:
         """`changes` maps each threshold k to its arrays (step, recency, delta) of equal length, in any order."""
         if steps < 1:
             raise ValueError(f"steps must be at least 1, got {steps}")
-        self._steps = steps
+        self._steps, self.rule = steps, rule
         self._changes = {k: SignedCounts.of(*changes[k], steps) for k in sorted(changes)}
 
     @property

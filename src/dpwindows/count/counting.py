@@ -7,11 +7,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.engines import engine_for
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.wanted import Wanted
 from dpwindows.errors import InputError
 
 
@@ -21,10 +23,13 @@ def count_events(
     timeline: Timeline,
     thresholds: Iterable[int],
     *,
+    rule: CountingRule = EVERY_OCCURRENCE,
     table: str | None = None,
     settings: EngineSettings | None = None,
 ) -> ExactAnswers:
     """Count the events of a source exactly, for every threshold k of `thresholds` in one reading.
+
+    `rule` says which occurrences of an item count.
 
     `source` is the path of a Parquet, CSV, DuckDB or SQLite file (the last two with `table`), a glob, a directory, a
     pandas, Polars or Arrow table, a record batch reader, a DuckDB relation, the address or SQLAlchemy engine of a
@@ -42,8 +47,8 @@ def count_events(
         raise columns.layout.refuse(
             f"the engine {name} reads none, or only those with a line of names that says its delimiter; duckdb does"
         )
-    counted = engine.signed_counts(source, columns, timeline, wanted, table=table, settings=settings)
-    return ExactAnswers(timeline.steps, by_threshold(counted, wanted))
+    counted = engine.signed_counts(source, columns, timeline, Wanted(wanted, rule), table=table, settings=settings)
+    return ExactAnswers(timeline.steps, by_threshold(counted, wanted), rule)
 
 
 def _checked_thresholds(thresholds: Iterable[int]) -> tuple[int, ...]:

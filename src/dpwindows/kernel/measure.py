@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.privacy import Budget
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import GAUSSIAN, Cost, Law, certify
@@ -91,14 +92,16 @@ def measure(
 
     Raises:
         BudgetExceededError: the costs cannot be proved within the budget; nothing was measured.
-        ValueError: the designs protect different units, are for another horizon than the answers, or were bounded
-            for another noise law than they are given.
+        ValueError: the designs protect different units, are for another horizon or another rule of counting than the
+            answers, or were bounded for another noise law than they are given.
     """
     problems = [measurement.design.problem for measurement in measurements]
     if len({problem.unit for problem in problems}) != 1:
         raise ValueError("all measurements of one call must protect the same unit")
     if any(problem.steps != answers.steps for problem in problems):
         raise ValueError(f"the answers are for {answers.steps} steps, the measurements for another horizon")
+    if any(problem.rule != getattr(answers, "rule", EVERY_OCCURRENCE) for problem in problems):
+        raise ValueError("the answers count other occurrences of an item than the measurements are for")
     _require_paid(measurements, budget)
     # All that can fail is done before any noise is drawn.
     exact = [_encode(measurement.design, answers) for measurement in measurements]

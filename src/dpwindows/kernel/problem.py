@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.privacy import Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.kernel.accounting import Law
@@ -22,7 +23,8 @@ class Problem:
     `bits` is the resolution of the integer lattice: one count is about `2^bits` lattice units. `noise_per_unit` is
     the noise scale, in counts, that the budget buys for a sensitivity of 1; strategies that trade noise for bias
     need it. `singleton` is the public promise of at most one event in each step. `budget` is what this problem may
-    spend of the whole budget, for the strategies that share it out among parts of their own.
+    spend of the whole budget, for the strategies that share it out among parts of their own. `rule` says which
+    occurrences the answers were counted from.
     """
 
     window: WindowFamily
@@ -35,3 +37,4 @@ class Problem:
     bits: int = 24
     singleton: bool = False
     budget: Budget | None = None
+    rule: CountingRule = EVERY_OCCURRENCE

@@ -9,6 +9,7 @@ from functools import cache
 from importlib import metadata as packages
 from typing import Any
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query
 from dpwindows.ledger.request import asked_queries
@@ -25,10 +26,11 @@ def describe(plan: Plan) -> dict[str, Any]:
         "format": FORMAT,
         "release_id": uuid.uuid4().hex,
         "released_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "guarantee": guarantee(plan.budget, plan.unit, singleton=plan.singleton),
+        "guarantee": guarantee(plan.budget, plan.unit, singleton=plan.singleton, rule=plan.rule),
         "unit": {"name": plan.unit.name, "promise": plan.unit.promise},
         "budget": plan.budget.to_dict(),
         "singleton": plan.singleton,
+        **_counting(plan),
         "timeline": {**plan.timeline.to_dict(), "steps": plan.timeline.steps},
         "queries": [_describe_query(query) for query in plan.queries],
         "notes": list(plan.notes),
@@ -49,7 +51,13 @@ def asked_of(plan: Plan) -> dict[str, Any]:
         "strategy": plan.strategy,
         "criterion": plan.criterion,
         "confidence": plan.confidence,
+        **_counting(plan),
     }
+
+
+def _counting(plan: Plan) -> dict[str, Any]:
+    """The rule of counting, where there is one: what counts everything is described as it always was."""
+    return {"counting": plan.rule.to_dict()} if plan.rule != EVERY_OCCURRENCE else {}
 
 
 @cache
@@ -58,14 +66,22 @@ def library_versions() -> dict[str, str]:
     return {"python": platform.python_version(), **{name: packages.version(name) for name in _VERSIONED}}
 
 
-def guarantee(budget: Budget, unit: Unit, *, singleton: bool, over: str = "this release") -> str:
+def guarantee(
+    budget: Budget,
+    unit: Unit,
+    *,
+    singleton: bool,
+    rule: CountingRule = EVERY_OCCURRENCE,
+    over: str = "this release",
+) -> str:
     """What a release promises, in plain words; the part before the first colon is the claim itself."""
     condition = " It assumes the public promise that every step holds at most one event." if singleton else ""
+    counting = f" {rule.promise}" if rule.promise else ""
     others = "other releases" if over == "this release" else "releases outside the stream"
     return (
         f"{over[0].upper()}{over[1:]} satisfies {budget} differential privacy at the level of the unit '{unit.name}': "
         f"{unit.promise} The guarantee covers all numbers of {over} together, whatever else an attacker knows; "
-        f"{others} about the same log spend further budget.{condition}"
+        f"{others} about the same log spend further budget.{condition}{counting}"
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpwindows.ask.counting_rule import CountingRule, require_reachable
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline
@@ -91,6 +92,7 @@ class Plan:
         weights: relative importance of the window families, by canonical text or in the order asked (default: all
             alike). Shares of the budget are in proportion, which minimises the weighted geometric mean of the errors.
         singleton: a public promise that every step holds at most one event over all items.
+        distinct_steps: an item counts at most once in a step, so that "at least k" asks for k different steps.
         confidence: coverage of each interval by itself.
         max_draws: the most noise values that one release may draw; `workload` tells how many this one does.
 
@@ -110,6 +112,7 @@ class Plan:
         criterion: Criterion = "rms",
         weights: Mapping[str, float] | Sequence[float] | None = None,
         singleton: bool = False,
+        distinct_steps: bool = False,
         confidence: float = 0.95,
         max_draws: int = MAX_DRAWS,
     ) -> None:
@@ -124,6 +127,8 @@ class Plan:
             raise InputError(f"criterion must be rms or max, got {criterion!r}")
         if not (isinstance(confidence, (int, float)) and 0 < confidence < 1):
             raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {confidence!r}")
+        self.rule = CountingRule(distinct_steps)
+        require_reachable(self.rule, self.queries, self._last_step)
         require_limit(max_draws)
         self._require_room()
         self._require_bearable(least(self.queries, self.timeline.steps), max_draws, at_least=True)
@@ -141,6 +146,11 @@ class Plan:
         designs = [allotment.measurement.design for allotment in self.allotments]
         read = {k for design in designs if isinstance(design, PrescribedScale) for k in design.counted}
         return tuple(sorted(read.union(*(_thresholds(query) for query in self.queries))))
+
+    @property
+    def _last_step(self) -> int | None:
+        """The last step there will be, None if there is no end of them."""
+        return self.timeline.steps
 
     @property
     def workload(self) -> Workload:
@@ -331,6 +341,7 @@ class Plan:
             bits=bits,
             singleton=self.singleton,
             budget=_part(self.budget, share),
+            rule=self.rule,
         )
         return candidates(problem, self.strategy)
 

@@ -41,6 +41,7 @@ class StreamPlan(Plan):
         strategy: `auto`, or the name of one causal strategy for every query.
         criterion: `rms` or `max`, the error over windows that strategies are chosen by.
         weights: relative importance of the window families, as in `Plan`.
+        distinct_steps: an item counts at most once in a step, as in `Plan`.
         confidence: coverage of each interval by itself.
         max_draws: the most noise values that the forecast may be about: those of all its steps together.
 
@@ -60,6 +61,7 @@ class StreamPlan(Plan):
         strategy: str = "auto",
         criterion: Criterion = "rms",
         weights: Mapping[str, float] | Sequence[float] | None = None,
+        distinct_steps: bool = False,
         confidence: float = 0.95,
         max_draws: int = MAX_DRAWS,
     ) -> None:
@@ -74,6 +76,7 @@ class StreamPlan(Plan):
             strategy=strategy,
             criterion=criterion,
             weights=weights,
+            distinct_steps=distinct_steps,
             confidence=confidence,
             max_draws=max_draws,
         )
@@ -90,6 +93,10 @@ class StreamPlan(Plan):
         if self.horizon is not None:
             return super().notes
         return (f"the stream has no end; errors are forecast for its first {FORECAST_STEPS:,} steps",)
+
+    @property
+    def _last_step(self) -> int | None:
+        return self.horizon
 
     @property
     def designs(self) -> tuple[StepDesign, ...]:
@@ -137,6 +144,7 @@ class StreamPlan(Plan):
             noise_per_unit=unit_scale(self.budget, law, share),
             criterion=self.criterion,
             bits=bits,
+            rule=self.rule,
         )
         return list(stream_candidates(problem, horizon_of(window, self.unit, self.horizon), self.strategy))
 
@@ -154,7 +162,7 @@ class StreamPlan(Plan):
         for name in ("timeline", "release_id", "released_at", "notes"):
             del described[name]
         return described | {
-            "guarantee": guarantee(self.budget, self.unit, singleton=False, over="the stream"),
+            "guarantee": guarantee(self.budget, self.unit, singleton=False, rule=self.rule, over="the stream"),
             "notes": list(self.notes),
         }
 

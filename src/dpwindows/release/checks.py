@@ -82,6 +82,7 @@ _STATED: dict[str, Any] = {
         "rho": _Optional(_text_or_number),
     },
     "singleton": _Optional(_flag),
+    "counting": _Optional({"distinct_steps": _Optional(_flag)}),
     "timeline": {
         "start": _text_or_number,
         "end": _text_or_number,

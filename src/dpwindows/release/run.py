@@ -54,7 +54,9 @@ def run_plan(
     ]
 
     def read() -> ExactAnswers:
-        return count_events(events, columns, plan.timeline, plan.thresholds, table=table, settings=settings)
+        return count_events(
+            events, columns, plan.timeline, plan.thresholds, rule=plan.rule, table=table, settings=settings
+        )
 
     def draw(answers: ExactAnswers, paid: dict[str, Any]) -> Release:
         with noise_progress(_rows(plan), shown=settings.progress) as progress:

@@ -98,6 +98,8 @@ def _count(
         occurrences = f"SELECT item, total FROM handed WHERE step = {step}"
         if moved:
             occurrences = f"SELECT item, sum(total) AS total FROM handed WHERE step <= {step} GROUP BY item"
+        if mechanism.rule.distinct_steps:
+            occurrences = f"SELECT item, 1 AS total FROM ({occurrences})"
         changes = occur(connection, occurrences, step, mechanism.thresholds, oldest_at(step, reach))
     if known is not None:
         prune(connection, step, depth, reach, totals=mechanism.needs_total)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, parse_window
 from dpwindows.kernel.accounting import certify
@@ -42,6 +43,7 @@ class Mechanism:
         unit: the unit of privacy.
         horizon: the number of steps after which the stream ends; None: it is unlimited.
         confidence: coverage of each interval by itself.
+        rule: which occurrences of an item count.
     """
 
     queries: tuple[Query, ...]
@@ -50,6 +52,7 @@ class Mechanism:
     unit: Unit
     horizon: int | None
     confidence: float
+    rule: CountingRule = EVERY_OCCURRENCE
 
     @classmethod
     def of_plan(cls, plan: StreamPlan) -> Mechanism:
@@ -61,6 +64,7 @@ class Mechanism:
             plan.unit,
             plan.horizon,
             plan.confidence,
+            plan.rule,
         )
 
     @property
@@ -112,6 +116,7 @@ class Mechanism:
             "unit": self.unit.name,
             "horizon": self.horizon,
             "confidence": self.confidence,
+            **({"counting": self.rule.to_dict()} if self.rule != EVERY_OCCURRENCE else {}),
         }, arrays
 
     @classmethod
@@ -122,13 +127,14 @@ class Mechanism:
             ValueError: the values describe no mechanism that this version knows.
             BudgetExceededError: the cost cannot be proved within the budget.
         """
-        unit = parse_unit(values["unit"])
+        unit, rule = parse_unit(values["unit"]), CountingRule(**values.get("counting", {}))
         queries, measurements = [], []
         for entry in values["measurements"]:
             measures = tuple(Measure(kind, k) for kind, k in entry["measures"])
             queries.append(Query(parse_window(entry["window"]), measures))
             problem = Problem(
-                parse_window(entry["measured_window"]), 1, tuple(entry["thresholds"]), unit, entry["law"], 1.0
+                *(parse_window(entry["measured_window"]), 1, tuple(entry["thresholds"]), unit, entry["law"], 1.0),
+                rule=rule,
             )
             design = StepDesign(
                 problem,
@@ -140,7 +146,7 @@ class Mechanism:
         spent = values["budget"]
         budget = parse_budget(spent.get("epsilon"), spent.get("delta"), spent.get("rho"))
         certify(budget, [measurement.cost for measurement in measurements])
-        return cls(tuple(queries), tuple(measurements), budget, unit, values["horizon"], values["confidence"])
+        return cls(tuple(queries), tuple(measurements), budget, unit, values["horizon"], values["confidence"], rule)
 
     # --- One step -----------------------------------------------------------------------------------------------------
 

@@ -73,15 +73,20 @@ class Log:
         return pa.table(columns, ["item", "time", "count"])
 
     @cached_property
-    def windows(self) -> dict[int, list[list[int]]]:
-        """Any-window counts for each of THRESHOLDS, from the definition alone."""
+    def events(self) -> list[tuple[Any, int, int]]:
+        """The occurrences within the range: item, step and how many."""
         events = []
         for item, time, count in self.rows:
             step = None if time is None else step_of(self.timeline, time)
             occurrences = 1 if not self.weighted else 0 if count is None else int(count)
             if item is not None and step is not None and occurrences >= 1:
                 events.append((item, step, occurrences))
-        return {k: any_window(events, k, self.timeline.steps) for k in THRESHOLDS}
+        return events
+
+    @cached_property
+    def windows(self) -> dict[int, list[list[int]]]:
+        """Any-window counts for each of THRESHOLDS, from the definition alone."""
+        return {k: any_window(self.events, k, self.timeline.steps) for k in THRESHOLDS}
 
 
 def step_of(timeline: Timeline, time: datetime | date | Decimal | int | str) -> int | None:

@@ -14,10 +14,12 @@ import duckdb
 import pyarrow.parquet as pq
 import pytest
 
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
+from tests.brute_force import any_window, once_a_step
 from tests.count.engines import servers
 from tests.count.engines.logs import LOGS, THRESHOLDS, Log
 
@@ -107,6 +109,24 @@ def test_every_engine_counts_as_the_definition_says(
     assert sum(map(sum, log.windows[1])) > 0
     for k in THRESHOLDS:
         assert answers.windows(k, 1, steps, 1, steps).tolist() == log.windows[k]
+
+
+# With and without counts, items as text and as numbers.
+RULED = [LOGS[place] for place in (0, 1, 2, 3)]
+
+
+@pytest.mark.parametrize("log", RULED, ids=lambda log: log.name)
+@pytest.mark.parametrize("put", ENGINES)
+def test_every_engine_counts_an_item_once_a_step_where_asked(
+    put: Put, log: Log, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place, rule = put(log, tmp_path, request), CountingRule(distinct_steps=True)
+    columns, steps = EventColumns("item", "time", "count" if log.weighted else None), log.timeline.steps
+    options: dict[str, Any] = {"rule": rule, "table": place.table, "settings": place.settings}
+    answers = count_events(place.source, columns, log.timeline, [1, 2, 3, 5], **options)
+    assert answers.rule == rule
+    for k in (1, 2, 3, 5):
+        assert answers.windows(k, 1, steps, 1, steps).tolist() == any_window(once_a_step(log.events), k, steps)
 
 
 COUNTS = [1, 0, -1, None, 2, 3, 2**62, -(2**62), 7]

@@ -8,7 +8,6 @@ Items never leave the engine, and nothing is written where the events are.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from dpwindows.ask.timeline import Timeline
+    from dpwindows.count.wanted import Wanted
 
 ENGINES = ("duckdb", "spark", "postgresql", "sqlite")
 _UNCHECKED = "nothing has shown that it counts the same to the last integer"
@@ -44,12 +44,12 @@ class Engine(Protocol):
         source: object,
         columns: EventColumns,
         timeline: Timeline,
-        thresholds: Sequence[int],
+        wanted: Wanted,
         *,
         table: str | None,
         settings: EngineSettings,
     ) -> pa.Table:
-        """The signed counts of a source of events, for distinct `thresholds`, in one reading.
+        """The signed counts that are wanted of a source of events, in one reading.
 
         Rows with a null item or time, with a null count or one below 1, and events outside the timeline are left out,
         row by row. The source is not written to.

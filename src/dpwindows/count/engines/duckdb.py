@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,8 +23,8 @@ from dpwindows.count.engines.duckdb_sources import INT96, find_parts, out_of_mem
 from dpwindows.count.engines.json_lines import unreadable_field
 from dpwindows.count.engines.relation import EventQueries, unreadable
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import recency_sql
 from dpwindows.count.time_formats import has_offset
+from dpwindows.count.wanted import Wanted
 from dpwindows.errors import EngineError, InputError
 
 _INTEGERS = (
@@ -138,7 +138,7 @@ def signed_counts(
     source: object,
     columns: EventColumns,
     timeline: Timeline,
-    thresholds: Sequence[int],
+    wanted: Wanted,
     *,
     table: str | None,
     settings: EngineSettings,
@@ -146,25 +146,25 @@ def signed_counts(
     """See `Engine.signed_counts`: counts a file, a directory, a DuckDB database, a data frame or a relation."""
     settings.refuse("duckdb", password_file="its files have no password", spark_master="it is for Spark")
     with (
-        open_events(source, columns, timeline, cap=max(thresholds), table=table, settings=settings) as events,
+        open_events(source, columns, timeline, cap=wanted.cap, table=table, settings=settings) as events,
         progress_bar(events.connection, "counting events", shown=settings.progress),
     ):
-        return _count(events, thresholds)
+        return _count(events, wanted)
 
 
-def _count(events: EventRelation, thresholds: Sequence[int]) -> pa.Table:
+def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
     """The signed counts: by the query in order, or by the specification where that one does not serve."""
-    relation = f"({events.sql})"
+    relation = wanted.occurrences(f"({events.sql})", weighted=events.weighted)
     # What can be read only once leaves no second try.
     if events.rereadable:
-        query = in_order_sql(relation, thresholds, weighted=events.weighted, hashed=events.hashed)
+        query = in_order_sql(relation.sql, wanted.thresholds, weighted=relation.weighted, hashed=events.hashed)
         if query is not None:
             try:
                 return events.connection.sql(query).to_arrow_table()
             except duckdb.Error as error:
                 if not is_out_of_order(error):
                     raise
-    return events.connection.sql(recency_sql(relation, thresholds, weighted=events.weighted)).to_arrow_table()
+    return events.connection.sql(wanted.sql(f"({events.sql})", weighted=events.weighted)).to_arrow_table()
 
 
 @contextmanager

@@ -6,7 +6,7 @@ privilege but SELECT on the three columns. Text is compared byte for byte, whate
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -19,7 +19,7 @@ from dpwindows.count.engines.dialect import Column, Dialect, Kind, quote_name, q
 from dpwindows.count.engines.names import chosen_table, require_columns
 from dpwindows.count.engines.relation import EventQueries, unreadable, unreadable_values
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import recency_sql
+from dpwindows.count.wanted import Wanted
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def signed_counts(
     source: object,
     columns: EventColumns,
     timeline: Timeline,
-    thresholds: Sequence[int],
+    wanted: Wanted,
     *,
     table: str | None,
     settings: EngineSettings,
@@ -104,8 +104,8 @@ def signed_counts(
     engine = _engine(source, settings)
     with translated(lambda error: _explain(error, columns)), _snapshot(engine) as connection:
         relation, types = _relation(connection, columns, table)
-        events = EventQueries(_PostgreSQL(), columns, timeline, cap=max(thresholds)).sql(relation, types)
-        return fetch(connection, recency_sql(f"({events})", thresholds, weighted=columns.count is not None))
+        events = EventQueries(_PostgreSQL(), columns, timeline, cap=wanted.cap).sql(relation, types)
+        return fetch(connection, wanted.sql(f"({events})", weighted=columns.count is not None))
 
 
 def _engine(source: object, settings: EngineSettings) -> Engine:

@@ -5,7 +5,7 @@ The driver gets the small table, as Arrow. How to distribute the work is left to
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from dpwindows.count.engines.spark_csv import malformed
 from dpwindows.count.engines.spark_session import running, session_for
 from dpwindows.count.engines.spark_sources import open_frame
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import recency_sql
+from dpwindows.count.wanted import Wanted
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,7 +104,7 @@ def signed_counts(
     source: object,
     columns: EventColumns,
     timeline: Timeline,
-    thresholds: Sequence[int],
+    wanted: Wanted,
     *,
     table: str | None,
     settings: EngineSettings,
@@ -123,8 +123,8 @@ def signed_counts(
         require_columns(columns, frame.columns, "the Spark relation")
         with _view(session, frame) as view:
             relation, types = _relation(frame, view, columns)
-            events = EventQueries(_Spark(), columns, timeline, cap=max(thresholds)).sql(relation, types)
-            query = recency_sql(f"({events})", thresholds, weighted=columns.count is not None)
+            events = EventQueries(_Spark(), columns, timeline, cap=wanted.cap).sql(relation, types)
+            query = wanted.sql(f"({events})", weighted=columns.count is not None)
             return session.sql(query).toArrow()
 
 

@@ -8,7 +8,7 @@ column.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -25,7 +25,7 @@ from dpwindows.count.engines.names import chosen_table, require_columns
 from dpwindows.count.engines.relation import EventQueries, unreadable
 from dpwindows.count.engines.sqlite_files import as_it_lies
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import recency_sql
+from dpwindows.count.wanted import Wanted
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ def signed_counts(
     source: object,
     columns: EventColumns,
     timeline: Timeline,
-    thresholds: Sequence[int],
+    wanted: Wanted,
     *,
     table: str | None,
     settings: EngineSettings,
@@ -110,9 +110,9 @@ def signed_counts(
         _snapshot(engine, said) as connection,
     ):
         relation, types = _relation(connection, columns, table)
-        events = EventQueries(dialect, columns, timeline, cap=max(thresholds)).sql(relation, types)
+        events = EventQueries(dialect, columns, timeline, cap=wanted.cap).sql(relation, types)
         weighted = columns.count is not None
-        query = recency_sql(f"({events})", thresholds, weighted=weighted, grouping_sets=dialect.grouping_sets)
+        query = wanted.sql(f"({events})", weighted=weighted, grouping_sets=dialect.grouping_sets)
         return fetch(connection, query)
 
 

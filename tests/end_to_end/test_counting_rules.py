@@ -1,0 +1,61 @@
+"""Rules of counting on the command line: planned, released, streamed and audited, or refused with nothing spent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.command_line import run
+
+ONCE = ("--window", "rolling:2", "--at-least", "1", "--at-least", "2", "--distinct-steps")
+ALMOST_EXACT = ("--unit", "event", "--epsilon", "1e9", "--delta", "1e-6")
+LOG = "who,at\na,0\na,0\na,0\nb,0\nb,1\n"
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    path = tmp_path / "log.csv"
+    path.write_text(LOG)
+    return path
+
+
+def test_active_steps_on_the_command_line(log: Path, tmp_path: Path) -> None:
+    out, columns = tmp_path / "out.json", ("--item", "who", "--time", "at", "--start", "0", "--step", "1")
+    outcome = run("release", log, *columns, "--end", "3", *ONCE, *ALMOST_EXACT, "-o", out)
+    assert outcome.code == 0, outcome.err
+    written = json.loads(out.read_text())
+    found = {(row["k"], row["last_step"]): round(row["estimate"]) for row in written["rows"]}
+    assert found == {(1, 1): 2, (1, 2): 2, (1, 3): 1, (2, 1): 0, (2, 2): 1, (2, 3): 0}
+    assert "at most once in a step" in " ".join(outcome.err.split())
+    state = tmp_path / "state"
+    assert run("stream", "create", state, *columns, *ONCE, *ALMOST_EXACT).code == 0
+    assert run("stream", "advance", state, log, "--through", "3", "-o", tmp_path / "rows.json").code == 0
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert {(row["k"], row["last_step"]): round(row["estimate"]) for row in rows} == found
+
+
+@pytest.mark.parametrize("kind", ["release", "stream", "plan"])
+def test_more_active_steps_than_there_are_change_nothing(kind: str, log: Path, tmp_path: Path) -> None:
+    asked = ("--window", "rolling:2", "--at-least", "3", "--distinct-steps", *ALMOST_EXACT)
+    columns = ("--item", "who", "--time", "at", "--start", "0", "--step", "1")
+    commands: dict[str, tuple[str | Path, ...]] = {
+        "release": ("release", log, *columns, "--end", "3", "-o", tmp_path / "out.json"),
+        "stream": ("stream", "create", tmp_path / "state", *columns),
+        "plan": ("plan", "--steps", "9"),
+    }
+    outcome = run(*commands[kind], *asked)
+    assert outcome.code == 2
+    assert "ask for k up to 2" in " ".join(outcome.err.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv"]
+
+
+@pytest.mark.parametrize("stream", [(), ("--stream",)])
+def test_the_audit_knows_the_rule(stream: tuple[str, ...]) -> None:
+    budget = ("--unit", "item-per:2", "--epsilon", "1", "--steps", "4")
+    checks = ("--check", "exact", "--check", "encoding", "--check", "replay", "--json")
+    outcome = run("audit", *ONCE, *budget, *checks, *stream)
+    assert outcome.code == 0, outcome.out + outcome.err
+    noise = run("audit", *ONCE, *budget, "--check", "noise", "--draws", "500", *stream)
+    assert noise.code == 0, noise.out + noise.err

@@ -15,6 +15,7 @@ import click
 
 from dpwindows import __version__
 from dpwindows.cli.audit import audit
+from dpwindows.cli.check import check
 from dpwindows.cli.ledger import ledger
 from dpwindows.cli.outcome import told, whole_run
 from dpwindows.cli.pages import demo, report
@@ -46,6 +47,7 @@ def main() -> None:
 
 for command in (
     plan,
+    check,
     release,
     report,
     stream,

@@ -12,7 +12,7 @@ import pytest
 import dpwindows as dw
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.counting import count_events
-from dpwindows.count.engines.duckdb import _engine
+from dpwindows.count.engines.duckdb import private_engine
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream.stream import Stream
@@ -89,7 +89,7 @@ def test_a_view_cannot_name_another_database(view: str, secrets: Path, tmp_path:
 def test_a_view_cannot_read_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`getenv` is a function of DuckDB's command line, and a macro of that name is no more than it says."""
     monkeypatch.setenv("PGPASSWORD", "hunter2")
-    with _engine(QUIET) as connection, pytest.raises(duckdb.CatalogException):
+    with private_engine(QUIET) as connection, pytest.raises(duckdb.CatalogException):
         connection.execute("SELECT getenv('PGPASSWORD')")
     with duckdb.connect(tmp_path / "given.duckdb") as connection:
         connection.execute("CREATE MACRO getenv(name) AS name")
@@ -129,7 +129,7 @@ def test_what_is_off_stays_off(attempt: str, secrets: Path, tmp_path: Path) -> N
 
     with duckdb.connect(tmp_path / "given.duckdb") as connection:
         connection.execute("CREATE TABLE log AS SELECT 'x' AS id, 0 AS tm")
-    with _engine(QUIET) as connection:
+    with private_engine(QUIET) as connection:
         find_parts(connection, tmp_path / "given.duckdb", COLUMNS, None)
         connection.execute("CREATE TEMP TABLE log (id VARCHAR, tm BIGINT)")
         with pytest.raises(duckdb.Error):

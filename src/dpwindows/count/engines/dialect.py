@@ -12,6 +12,8 @@ from enum import Enum
 
 from dpwindows.count.engines.text_times import text_times
 
+# Characters of a value that a message repeats.
+SHOWN = 80
 INTEGER_TEXT = "[ \t\n\r]*[+-]?[0-9]+[ \t\n\r]*"
 # No offset has ever been as large as 18 hours, and engines differ in what they make of larger ones.
 _ZONE_TEXT = "Z|[+-](0[0-9]|1[0-7])(:[0-5][0-9])?"

@@ -119,6 +119,15 @@ class _DuckDB(Dialect):
         return f"CAST(error({quote_text(message)} || left(CAST({column} AS VARCHAR), 0)) AS BIGINT)"
 
 
+class _Lenient(_DuckDB):
+    def failure(self, message: str, column: str) -> str:
+        return "CAST(NULL AS BIGINT)"
+
+
+LENIENT: Dialect = _Lenient()
+"""For looking at a log: what cannot be read is null, and no failure."""
+
+
 @dataclass(frozen=True)
 class EventRelation:
     """A query with the columns item (any exact type), step (1..T) and count (bigint, at least 1), on a connection.
@@ -187,9 +196,9 @@ def open_events(
     Raises `InputError` if the source is missing, unreadable or of the wrong types, `EngineError` if the engine
     fails; errors during the reading itself are turned into these two as well.
     """
-    with _engine(settings or EngineSettings()) as connection:
+    with private_engine(settings or EngineSettings()) as connection:
         parts = find_parts(connection, source, columns, table)
-        typed = [{role: _column(type_id) for role, type_id in part.types.items()} for part in parts]
+        typed = [{role: column_of(type_id) for role, type_id in part.types.items()} for part in parts]
         pairs = list(zip(parts, typed, strict=True))
         kinds = sorted(
             {_items_of(part.of, types["item"], columns) for part, types in pairs if types["item"].kind is not Kind.NULL}
@@ -201,7 +210,7 @@ def open_events(
             )
         writer = EventQueries(_DuckDB(), columns, timeline, cap=cap, later=later)
         queries = [writer.sql(part.sql, types) for part, types in pairs]
-        with _running(columns):
+        with running(columns):
             yield EventRelation(
                 connection,
                 "\nUNION ALL\n".join(queries),
@@ -217,14 +226,15 @@ def _items_of(own: str, column: Column, columns: EventColumns) -> str:
     return own if columns.item_type is None or wide else "bigint"
 
 
-def _column(type_id: str) -> Column:
+def column_of(type_id: str) -> Column:
+    """What a column can serve as, by the engine's identifier of its type."""
     if type_id == INT96:
         return Column(Kind.INSTANT, "TIMESTAMP")
     return Column(_KIND_OF.get(type_id, Kind.OTHER), type_id.upper())
 
 
 @contextmanager
-def _engine(settings: EngineSettings) -> Iterator[duckdb.DuckDBPyConnection]:
+def private_engine(settings: EngineSettings) -> Iterator[duckdb.DuckDBPyConnection]:
     """A private engine in memory, without network, that spills to a private directory."""
     try:
         directory = tempfile.TemporaryDirectory(prefix="dpwindows-", dir=settings.spill_directory)
@@ -247,7 +257,7 @@ def _engine(settings: EngineSettings) -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 @contextmanager
-def _running(columns: EventColumns) -> Iterator[None]:
+def running(columns: EventColumns, source: object = None) -> Iterator[None]:
     """Turn what the engine says while it runs into our two kinds of errors, without repeating any contents."""
     try:
         yield

@@ -129,7 +129,7 @@ def _path_parts(
     if kind == "JSON Lines":
         require_fields(files, columns)
         types = {role: "varchar" for role, _ in columns.roles}
-        return [Part(json_lines_sql(_file_list(files), columns), types, "varchar")]
+        return [Part(json_lines_sql(file_list(files), columns), types, "varchar")]
     reader = _parquet_parts if kind == "Parquet" else _csv_parts
     return reader(connection, files, columns)
 
@@ -143,7 +143,7 @@ def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
     for (signature, keys), members in groups.items():
         # Said outright: left to itself the engine decides by the names of all files together.
         in_folders = "true, hive_types_autocast=false" if keys else "false"
-        relation = f"read_parquet({_file_list(members)}, hive_partitioning={in_folders})"
+        relation = f"read_parquet({file_list(members)}, hive_partitioning={in_folders})"
         with reading(_named(members)):
             part = _part(connection, relation, columns, _named(members))
         if signature[places["time"]].startswith("INT96"):
@@ -164,7 +164,7 @@ def _parquet_signature(
         described = connection.sql(
             f"SELECT column_id, name, num_children, concat_ws(' ', type, converted_type, logical_type, precision, "
             f"scale, num_children, CASE repetition_type WHEN 'REPEATED' THEN 'REPEATED' END) "
-            f"FROM parquet_schema({_file_list([file])})"
+            f"FROM parquet_schema({file_list([file])})"
         ).fetchall()
     # Sorted here: the engine takes more memory for it than it may have been given.
     own = _columns_of([field[1:] for field in sorted(described)])
@@ -205,7 +205,7 @@ def _csv_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -
         return _spaced_part(header, files, columns)
     struct = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(header.names)))
     relation = (
-        f"read_csv({_file_list(files)}, columns={{{struct}}}, auto_detect=false, "
+        f"read_csv({file_list(files)}, columns={{{struct}}}, auto_detect=false, "
         f"header={'true' if header.named else 'false'}, skip=0, "
         f"delim={quote_text(header.delimiter)}, quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, "
         f"comment='', strict_mode=true, null_padding=false, ignore_errors=false, hive_partitioning=false)"
@@ -217,7 +217,7 @@ def _csv_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -
 def _spaced_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -> Part:
     """Lines are read whole, by a delimiter that no text has, and cut at runs of spaces and tabs."""
     lines = (
-        f"read_csv({_file_list(files)}, columns={{'line': 'VARCHAR'}}, auto_detect=false, header=false, skip=0, "
+        f"read_csv({file_list(files)}, columns={{'line': 'VARCHAR'}}, auto_detect=false, header=false, skip=0, "
         f"delim='\x01\x02', quote='', escape='', nullstr='', comment='', strict_mode=true, null_padding=false, "
         f"ignore_errors=false, hive_partitioning=false)"
     )
@@ -236,7 +236,7 @@ def _text_part(header: CsvHeader, chosen: dict[str, str], relation: str, columns
     return Part(_select(chosen, relation) + events, dict.fromkeys(chosen, "varchar"), "varchar")
 
 
-def _file_list(files: Sequence[Path]) -> str:
+def file_list(files: Sequence[Path]) -> str:
     """An SQL list of paths in which nothing is a pattern: [x] is the set that holds only x."""
     return "[" + ", ".join(quote_text(re.sub(r"([*?\[])", r"[\1]", str(file))) for file in files) + "]"
 
@@ -251,6 +251,13 @@ def _named(files: Sequence[Path]) -> str:
 def _database_parts(
     connection: duckdb.DuckDBPyConnection, path: Path, columns: EventColumns, table: str | None
 ) -> list[Part]:
+    relation, name = database_table(connection, path, table)
+    with reading(f"table {name} of {path}"):
+        return [_part(connection, relation, columns, f"table {name}")]
+
+
+def database_table(connection: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> tuple[str, str]:
+    """A table of a database file, attached for reading only: as a relation, and its name."""
     with reading(str(path)):
         connection.execute(f"ATTACH {quote_text(str(path))} AS {_DATABASE} (TYPE duckdb, READ_ONLY)")
         # From here on nothing but this file, and what spills, can be opened: a view may name any file of this machine,
@@ -262,9 +269,7 @@ def _database_parts(
         ).fetchall()
     shown = [name if schema == "main" else f"{schema}.{name}" for schema, name in tables]
     schema, name = chosen_table(tables, shown, table, str(path))
-    relation = f"{_DATABASE}.{quote_name(schema)}.{quote_name(name)}"
-    with reading(f"table {name} of {path}"):
-        return [_part(connection, relation, columns, f"table {name}")]
+    return f"{_DATABASE}.{quote_name(schema)}.{quote_name(name)}", name
 
 
 # --- data frames ---------------------------------------------------------------------------------------------------
@@ -277,7 +282,7 @@ def _frame_parts(connection: duckdb.DuckDBPyConnection, source: object, columns:
         frame = source
         require_columns(columns, frame.schema.names, "the record batch reader")
     else:
-        frame = _frame_table(source, columns)
+        frame = frame_table(source, columns)
     require_told_apart(columns, frame.schema.names, "the data frame")
     with reading("the data frame"):
         connection.register(_FRAME, frame)
@@ -296,7 +301,7 @@ def _relation_reader(relation: duckdb.DuckDBPyRelation, columns: EventColumns) -
         return relation.select(*map(duckdb.SQLExpression, wanted.values())).to_arrow_reader()
 
 
-def _frame_table(source: object, columns: EventColumns) -> pa.Table:
+def frame_table(source: object, columns: EventColumns) -> pa.Table:
     """Our columns of any data frame as Arrow."""
     try:
         frame = nw.from_native(source, pass_through=True)

@@ -1,0 +1,105 @@
+"""`dpwindows check`: what is in a log, for the operator's eyes only."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpwindows.cli.options import (
+    csv_layout_of,
+    csv_options,
+    item_type_option,
+    time_format_option,
+    zone_option,
+)
+from dpwindows.cli.screen import screen
+from dpwindows.errors import InputError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from dpwindows.count.check import Check
+
+
+@click.command(short_help="Look at a log, for your eyes only.")
+@click.argument("events")
+@click.option("--item", metavar="COLUMN", help="Column that identifies items. Default: a guess.")
+@click.option("--time", metavar="COLUMN", help="Column of times. Default: a guess.")
+@time_format_option
+@item_type_option
+@csv_options
+@click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
+@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB database.")
+@click.option("--start", help="With --end, count what lies in this range. It is public: never copy it from the data.")
+@click.option("--end", help="End of the range, exclusive.")
+@click.option("--step", help="Length of a step, as in 'dpwindows release'. Default: one that suits is suggested.")
+@zone_option
+@click.option("--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond.")
+@click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
+def check(events: str, as_json: bool, **options: Any) -> None:
+    """Say what is in the log EVENTS, for the operator's eyes only: the figures are exact and protected by nothing.
+
+    Nothing is written and nothing is spent. EVENTS is a Parquet, CSV or JSON Lines file, a glob, a directory of such
+    files, or a DuckDB database. What is not said is guessed, and shown. At the end stands the shape of a release to
+    run next, whose public range is for you to fill in: from what you know of the log, and not from its first and last
+    time.
+
+    Exits with 2 if a release would be refused, or would be nothing but noise.
+    """
+    from dpwindows.count.check import Told, check_events
+    from dpwindows.count.events import EngineSettings
+
+    settings = EngineSettings(memory_limit=options.pop("memory_limit"))
+    layout = csv_layout_of(options)
+    said = {name: options[name] for name in options if name not in ("delimiter", "no_header", "columns")}
+    found = check_events(events, Told(layout=layout, **said), settings)
+    if as_json:
+        click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
+    else:
+        _show(found, screen())
+    if found.problems:
+        raise InputError(f"{events}: {'; '.join(found.problems)}")
+
+
+def _show(found: Check, console: Console) -> None:
+    console.print(found.to_dict()["warning"], style="bold", soft_wrap=True)
+    console.print()
+    for name, value in _figures(found):
+        console.print(f"{name:<18}{value}", soft_wrap=True)
+    for bad in found.look.bad:
+        place = f", first in {bad.place}" if bad.place else ""
+        console.print(f"  {bad.role} {bad.text!r}: {bad.rows:,} rows{place}", soft_wrap=True)
+    for note in found.notes:
+        console.print(f"Note: {note}", soft_wrap=True)
+    console.print(
+        "\nTo run next; START and END are for you to fill in, from what you know and not from the times above:"
+    )
+    console.print(f"  {found.command}", soft_wrap=True)
+
+
+def _figures(found: Check) -> list[tuple[str, str]]:
+    seen, columns = found.look, found.columns
+    rows = [
+        ("item column", columns.item),
+        ("time column", columns.time + (f", read as {columns.time_format}" if columns.time_format else "")),
+        ("guessed", ", ".join(f"{option} {value}" for option, value in found.guessed.items()) or "nothing"),
+        ("rows", f"{seen.rows:,}"),
+        ("distinct items", f"{seen.items:,}"),
+        ("first time", "none" if seen.first is None else str(seen.first)),
+        ("last time", "none" if seen.last is None else str(seen.last)),
+        ("without item", f"{seen.null_items:,}"),
+        ("without time", f"{seen.null_times:,}"),
+        ("not readable", f"{seen.bad_rows:,}"),
+        ("step that suits", found.step),
+    ]
+    if columns.count is not None:
+        rows.insert(9, ("count below 1", f"{seen.ignored + seen.null_counts:,}"))
+    if seen.rows_inside is not None:
+        share = seen.rows_inside / seen.rows if seen.rows else 0.0
+        inside = (
+            f"{seen.inside:,} events of {seen.items_inside:,} items, {share:.1%} of the rows; {1 - share:.1%} outside"
+        )
+        rows.insert(7, ("in the range", inside))
+    return rows

@@ -1,0 +1,139 @@
+"""The first rows of a source as text: what an operator is helped by, and nothing that a release depends on."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+import duckdb
+import pyarrow as pa
+
+from dpwindows.count.engines.dialect import Kind, quote_name
+from dpwindows.count.engines.duckdb import column_of, private_engine, running
+from dpwindows.count.engines.duckdb_sources import database_table, file_list
+from dpwindows.count.engines.files import files_of, kind_of
+from dpwindows.count.engines.places import text_of
+from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColumns
+from dpwindows.errors import InputError
+
+_ROWS = 1_000
+_DELIMITERS = (",", ";", "\t", "|")
+_NO_NAME = re.compile(r"\s*|[+-]?[0-9.,:/ -]+([eE][+-]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The columns of a source, and their values in its first rows.
+
+    `values[name]` are texts, None where there is no value; `kinds[name]` is what the column's type says, TEXT for files
+    of text. `layout` says how CSV files are laid out, as told or else as their first lines suggest; None where nothing
+    need be said.
+    """
+
+    values: dict[str, list[str | None]]
+    kinds: dict[str, Kind]
+    layout: CsvLayout | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.values)
+
+
+def sample_of(source: str, layout: CsvLayout | None, table: str | None) -> Sample:
+    """The first rows of a file, a directory or a DuckDB database.
+
+    Raises:
+        InputError: there is none, or it cannot be read.
+    """
+    files = files_of(source)
+    kind = kind_of(files, source, csv=layout is not None)
+    if kind == "CSV":
+        return _csv_sample(files[0], layout)
+    if kind == "JSON Lines":
+        return _json_sample(files)
+    with private_engine(EngineSettings()) as connection, running(EventColumns("item", "time"), source):
+        relation = f"read_parquet({file_list(files[:1])})"
+        if kind == "DuckDB":
+            relation, _ = database_table(connection, files[0], table)
+        return _typed_sample(connection, relation)
+
+
+def _typed_sample(connection: duckdb.DuckDBPyConnection, relation: str) -> Sample:
+    described = connection.sql(f"SELECT * FROM {relation}")
+    kinds = {name: column_of(kind.id).kind for name, kind in zip(described.columns, described.types, strict=True)}
+    texts = ", ".join(f"CAST({quote_name(name)} AS VARCHAR)" for name in kinds)
+    rows = connection.execute(f"SELECT {texts} FROM {relation} LIMIT {_ROWS}").fetchall()
+    return Sample({name: [row[place] for row in rows] for place, name in enumerate(kinds)}, kinds)
+
+
+def _json_sample(files: Sequence[Path]) -> Sample:
+    values: dict[str, list[str | None]] = {}
+    rows = 0
+    with text_of(files[0]) as stream:
+        for line in islice(stream, _ROWS):
+            try:
+                row = json.loads(line, parse_int=str, parse_float=str)
+            except (ValueError, RecursionError):
+                continue
+            if not isinstance(row, dict):
+                continue
+            for name in row:
+                values.setdefault(name, [None] * rows)
+            for name, found in values.items():
+                value = row.get(name)
+                found.append(value if value is None or isinstance(value, str) else json.dumps(value))
+            rows += 1
+    return Sample(values, dict.fromkeys(values, Kind.TEXT))
+
+
+def _csv_sample(file: Path, told: CsvLayout | None) -> Sample:
+    with text_of(file) as stream:
+        try:
+            lines = [line for line in islice(stream, _ROWS) if line.strip()]
+        except (OSError, pa.ArrowException) as error:
+            raise InputError(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None
+    if not lines:
+        raise InputError(f"{file} is empty: there is nothing to count, and a release of it would be noise")
+    delimiter = told.delimiter if told and told.delimiter else _delimiter(lines)
+    rows = _cut(lines, delimiter)
+    layout = told or (CsvLayout(delimiter) if delimiter == SPACES else None)
+    if told is not None and told.names is not None:
+        names = list(told.names)
+    elif any(_NO_NAME.fullmatch(field) for field in rows[0]):
+        # A line of names has no numbers and no times in it.
+        names = [f"c{place}" for place in range(1, len(rows[0]) + 1)]
+        layout = CsvLayout(None if delimiter == "," else delimiter, tuple(names))
+    else:
+        names, rows = rows[0], rows[1:]
+    columns: list[list[str | None]] = [
+        [row[place] or None for row in rows if len(row) == len(names)] for place in range(len(names))
+    ]
+    return Sample(dict(zip(names, columns, strict=True)), dict.fromkeys(names, Kind.TEXT), layout)
+
+
+def _cut(lines: Sequence[str], delimiter: str) -> list[list[str]]:
+    if delimiter == SPACES:
+        return [line.split() for line in lines]
+    return list(csv.reader(lines, delimiter=delimiter))
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """What cuts most lines into as many fields, of at least two; a comma where nothing does."""
+
+    def score(mark: str) -> tuple[int, int]:
+        try:
+            width, often = Counter(len(row) for row in _cut(lines, mark)).most_common(1)[0]
+        except csv.Error:
+            return 0, 0
+        return (often, width) if width > 1 else (0, 0)
+
+    best = max(_DELIMITERS, key=score)
+    # Blanks are in many texts: they delimit only what nothing else does.
+    return best if score(best)[0] > len(lines) // 2 or not score(SPACES)[0] else SPACES

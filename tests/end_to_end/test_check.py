@@ -1,0 +1,161 @@
+"""`dpwindows check`: what an operator is told of a log before anything is asked of it."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.end_to_end.command_line import run, run_process
+
+Write = Callable[[str, str], Path]
+
+
+@pytest.fixture
+def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
+    monkeypatch.chdir(tmp_path)
+
+    def file(name: str, text: str) -> Path:
+        Path(name).write_text(text)
+        return Path(name)
+
+    return file
+
+
+def seen(*arguments: str | Path) -> dict[str, Any]:
+    outcome = run("check", *arguments, "--json")
+    assert outcome.code == 0, outcome.err
+    found: dict[str, Any] = json.loads(outcome.out)
+    return found
+
+
+ROWS = "who,at,n\nann,2013-01-01T10:00,1\nbob,2013-01-02T11:00,2\n,2013-01-03T12:00,1\nann,,1\nann,2013-01-09T10:00,0\n"
+JANUARY = ("--start", "2013-01-01", "--end", "2013-01-08")
+
+
+def test_the_figures_are_exact(write: Write) -> None:
+    found = seen(write("log.csv", ROWS), "--count", "n", *JANUARY)
+    assert found["columns"]["item"] == "who"
+    assert found["columns"]["time"] == "at"
+    figures = ("rows", "items", "null_items", "null_times", "ignored", "bad_rows", "rows_inside", "inside", "grain")
+    assert [found[name] for name in figures] == [5, 2, 1, 1, 1, 0, 2, 3, "h"]
+    assert (found["first"], found["last"]) == ("2013-01-01T10:00:00", "2013-01-09T10:00:00")
+    assert "eyes only" in found["warning"]
+
+
+def test_it_says_for_whom_it_is_and_writes_nothing(write: Write) -> None:
+    log = write("log.csv", ROWS)
+    outcome = run_process("check", log, cwd=Path.cwd())
+    assert outcome.code == 0, outcome.err
+    assert outcome.out.startswith("For your eyes only")
+    assert [path.name for path in Path.cwd().iterdir()] == ["log.csv"]
+    assert "\x1b" not in outcome.out
+
+
+def test_the_range_is_left_to_the_operator(write: Write) -> None:
+    command = seen(write("log.csv", ROWS))["command"]
+    assert "--start START --end END" in command
+    assert "2013" not in command
+
+
+def test_the_wrong_year_is_caught(write: Write) -> None:
+    outcome = run("check", write("log.csv", ROWS), "--start", "2014-01-01", "--end", "2014-02-01")
+    assert outcome.code == 2
+    assert "none of the 5 rows lies in the range 2014-01-01 to 2014-02-01" in outcome.err
+    assert "is the year right?" in outcome.err
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "who,at\n"])
+def test_the_empty_file_is_caught(write: Write, text: str) -> None:
+    outcome = run("check", write("log.csv", text))
+    assert outcome.code == 2
+    assert "noise" in outcome.err
+
+
+def test_values_that_cannot_be_read_are_shown_with_their_lines(write: Write) -> None:
+    log = write("log.csv", 'who,at\n"a\nb",2013-01-01\nann,soon\nbob,soon\nbob,2013-02-30\n')
+    outcome = run("check", log, "--item", "who", "--time", "at", "--json")
+    assert outcome.code == 2
+    assert "3 rows cannot be read, such as 'soon' in the time column 'at' in line 4 of log.csv" in outcome.err
+    bad = json.loads(outcome.out)["bad"]
+    assert [(one["text"], one["rows"], one["place"]) for one in bad] == [
+        ("soon", 2, "line 4 of log.csv"),
+        ("2013-02-30", 1, "line 6 of log.csv"),
+    ]
+
+
+def test_what_is_guessed_is_said_and_runs(write: Write) -> None:
+    """The command shown releases the log, once the range is filled in."""
+    spaced = "".join(f"  {1341100800 + 6000 * n}   u{n % 7}.0 \n" for n in range(90)).replace("u", "1")
+    found = seen(write("log.txt", spaced))
+    assert set(found["guessed"]) == {
+        *("--item", "--time", "--delimiter", "--no-header --columns", "--time-format", "--item-type")
+    }
+    words = shlex.split(found["command"].replace("START", "2012-07-01").replace("END", "2012-08-01"))
+    outcome = run(*words[1:])
+    assert outcome.code == 0, outcome.err
+    assert Path("release.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "count", "step"),
+    [
+        (60, 400, "1m"),
+        (60, 4000, "15m"),
+        (3600, 400, "1h"),
+        (86_400, 365, "1d"),
+        (86_400, 2, "1d"),
+        (86_400, 3000, "1w"),
+    ],
+)
+def test_the_step_suits_the_times(write: Write, seconds: int, count: int, step: str) -> None:
+    text = "user,time\n" + "".join(f"u{n % 3},{1_000_000_800 // 86_400 * 86_400 + seconds * n}\n" for n in range(count))
+    assert seen(write("log.csv", text))["step"] == step
+
+
+def test_two_readings_of_a_date_are_both_told(write: Write) -> None:
+    notes = seen(write("log.csv", "user,day\na,1/2/2013\nb,3/4/2013\na,5/6/2013\n"))["notes"]
+    assert any("'%m/%d/%Y' and '%d/%m/%Y' alike" in note for note in notes)
+
+
+def test_milliseconds_said_to_be_seconds_are_noticed(write: Write) -> None:
+    log = write("log.csv", "user,ts\na,1341100800000\na,1341100800001\n")
+    assert any("milliseconds" in note for note in seen(log, "--time-format", "epoch-us")["notes"])
+    outcome = run("check", log, "--time-format", "epoch-s", "--start", "2012-07-01", "--end", "2012-08-01")
+    assert outcome.code == 2
+    assert "none of the 2 rows lies in the range" in outcome.err
+
+
+def test_every_kind_of_file(write: Write, tmp_path: Path) -> None:
+    table = pa.table({"user": ["a", "b", "a"], "time": pa.array([0, 1, 2], pa.timestamp("s"))})
+    pq.write_table(table, "log.parquet")
+    with duckdb.connect("log.duckdb") as connection:
+        connection.register("frame", table)
+        connection.execute("CREATE TABLE log AS FROM frame")
+    lines = "".join(json.dumps({"user": user, "time": f"1970-01-01T00:00:0{n}"}) + "\n" for n, user in enumerate("aba"))
+    write("log.jsonl", lines)
+    for name in ("log.parquet", "log.duckdb", "log.jsonl"):
+        found = seen(name)
+        assert (found["rows"], found["items"], found["last"]) == (3, 2, "1970-01-01T00:00:02"), name
+        assert found["columns"]["item"] == "user"
+
+
+def test_an_unknown_column_names_those_there_are(write: Write) -> None:
+    outcome = run("check", write("log.csv", ROWS), "--item", "wo", "--time", "att")
+    assert outcome.code == 2
+    assert "did you mean 'who'" in outcome.err
+    assert "did you mean 'at'" in outcome.err
+    assert "who, at, n" in outcome.err
+
+
+def test_other_engines_are_refused_by_name(write: Write) -> None:
+    outcome = run("check", "postgresql://reader@localhost/shop", "--table", "visits")
+    assert outcome.code == 2
+    assert "the engine postgresql" in outcome.err

@@ -161,8 +161,8 @@ def _looked(connection: duckdb.DuckDBPyConnection, readings: str, *, integer: bo
     counted = ", ".join(f"count(*) FILTER ({condition}) AS {name}" for name, condition in kinds.items())
     found = _row(
         connection,
-        f"SELECT count(*) AS rows, count(DISTINCT item) AS items, {counted}, min(moment) AS first, max(moment) AS last, "
-        f"count(coalesce(bad_time, bad_count)) AS bad_rows, {grains} "
+        f"SELECT count(*) AS rows, count(DISTINCT item) AS items, {counted}, "
+        f"min(moment) AS first, max(moment) AS last, count(coalesce(bad_time, bad_count)) AS bad_rows, {grains} "
         f"FROM ({readings}) AS readings",
     )
     off = {name: found.pop(f"off_{name}") for name in _LENGTHS}

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 import dpwindows
-from tests.mutants.catalogue import MUTANTS, Mutant
+from tests.mutants.catalogue import MUTANTS
+from tests.mutants.mutant import Mutant
 
 ROOT = Path(__file__).parent.parent.parent
 

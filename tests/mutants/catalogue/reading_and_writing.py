@@ -1,0 +1,125 @@
+"""Bugs in reading events, in plans, and in what leaves with a release."""
+
+from __future__ import annotations
+
+from tests.mutants.mutant import Mutant
+
+PAPER = "tests/strategies/test_paper.py::"
+PLAN = "tests/plan/test_plan.py::"
+STREAM = "tests/stream/test_stream.py::"
+AUDIT_REPLAY = "tests/audit/test_replay.py::"
+DURABLE = "tests/test_durable.py::"
+RELEASE_FILES = "tests/release/test_files.py::"
+OUTPUTS = "tests/end_to_end/test_outputs.py::"
+TYPED = "tests/count/engines/test_typed_columns.py::test_one_event_more_moves_counts_by_one_or_is_refused"
+LOCALITY = "tests/count/engines/test_row_locality.py::"
+
+MUTANTS = [
+    Mutant(
+        "estimates held to what is possible",
+        "No estimate may exceed the items that there are, which are counted exactly and without noise.",
+        "release/run.py",
+        "        _estimate(asked, estimates)\n",
+        "        np.minimum(_estimate(asked, estimates), answers.cumulative(asked.k)[-1])\n",
+        f"{AUDIT_REPLAY}test_neighbours_in_every_cell_differ_in_nothing_but_noise[pure-item-add-remove]",
+    ),
+    Mutant(
+        "wrong unit",
+        "Whatever unit is asked for, noise is calibrated to one event.",
+        "plan/plan.py",
+        "            unit=self.unit,\n            law=law,",
+        "            unit=__import__('dpwindows.ask.privacy').privacy.EventLevel(),\n            law=law,",
+        f"{PLAN}test_units_cost_what_they_promise",
+    ),
+    Mutant(
+        "range read from the data",
+        "A release ends with the last step in which something happened.",
+        "release/run.py",
+        "return Release(pa.concat_tables(tables), described | paid)",
+        "import pyarrow.compute as pc\n"
+        "        last = max((int(change.step.max(initial=0)) for change in answers._changes.values()), default=0)\n"
+        "        return Release(pa.concat_tables(tables).filter(pc.field('last_step') <= last), described | paid)",
+        "tests/end_to_end/test_release.py::test_an_empty_log_is_released_as_noise",
+    ),
+    Mutant(
+        "counts in the metadata",
+        "A release says how often anything changed in the log.",
+        "release/run.py",
+        "return Release(pa.concat_tables(tables), described | paid)",
+        "paid = paid | {'changes': sum(len(change.step) for change in answers._changes.values())}\n"
+        "        return Release(pa.concat_tables(tables), described | paid)",
+        "tests/end_to_end/test_release.py::test_metadata_depends_on_the_plan_alone",
+    ),
+    Mutant(
+        "the paper's delta at small epsilon",
+        "The printed delta of one point does not follow from group privacy.",
+        "strategies/paper/composition.py",
+        "return delta * math.exp(_log_expm1(epsilon) - _log_expm1(points * epsilon))",
+        "return delta / (4 * epsilon * points * points)",
+        f"{PAPER}test_errors_3_and_11_group_privacy_of_delta[1-0.05]",
+    ),
+    Mutant(
+        "a collation that is handed on",
+        "Texts that differ in case are one item in one step and two in another: one event moves the answers of both.",
+        "count/engines/duckdb_sources.py",
+        """AS VARCHAR) COLLATE "binary"'""",
+        "AS VARCHAR)'",
+        f"{STREAM}test_items_of_a_column_with_a_collation_are_told_apart[NOCASE]",
+    ),
+    Mutant(
+        "a checksum of the rows alone",
+        "An epsilon edited in the file is rendered as the guarantee.",
+        "release/checks.py",
+        "stated = json.dumps(metadata, ",
+        "stated = json.dumps({}, ",
+        f"{RELEASE_FILES}test_an_edited_guarantee_is_noticed",
+    ),
+    Mutant(
+        "a name before its content",
+        "After a loss of power a file stands there without the content that was reported as written.",
+        "durable.py",
+        "            sync_file(draft)\n            _put_in_place",
+        "            _put_in_place",
+        f"{DURABLE}test_content_is_on_disk_before_the_name_and_the_name_before_it_returns",
+    ),
+    Mutant(
+        "a folder that is not synced",
+        "After a loss of power a file that was reported as written is gone.",
+        "durable.py",
+        "        sync_folder(path.parent)\n",
+        "        pass\n",
+        f"{DURABLE}test_content_is_on_disk_before_the_name_and_the_name_before_it_returns",
+    ),
+    Mutant(
+        "an output that is not claimed",
+        "Of several processes that write one output all spend, and one writes.",
+        "cli/options.py",
+        "    with claimed(output):\n",
+        "    if claimed is not None:\n",
+        f"{OUTPUTS}test_an_output_that_another_process_prepares_is_refused",
+    ),
+    Mutant(
+        "the first value gives a column its type",
+        "A column of a data frame may hold several types, and all values become what the first one is.",
+        "count/engines/typed_columns.py",
+        "    if len(set(map(type, present))) > 1 or len(set(map(_sort, _with_sorts(present)))) > 1:\n",
+        "    if len(present) < 0:\n",
+        f"{TYPED}[a date among items-first-category]",
+    ),
+    Mutant(
+        "one zone is the zone of all",
+        "One time with a zone makes instants of all times without one.",
+        "count/engines/typed_columns.py",
+        "if isinstance(present[0], dt.datetime | dt.time | np.datetime64)",
+        "if isinstance(present[0], np.datetime64)",
+        f"{TYPED}[a zone among times without-first-object]",
+    ),
+    Mutant(
+        "decimals of several scales",
+        "One file with large decimals rounds those of all other files, and items become one.",
+        "count/engines/duckdb_sources.py",
+        'if types["item"] == "decimal"',
+        'if types["item"] == "no decimal"',
+        f"{LOCALITY}test_parquet_files",
+    ),
+]

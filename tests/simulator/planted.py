@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from dpwindows import durable
 from dpwindows.ledger.ledger import Ledger
-from dpwindows.stream import creating, gate, records, state_file
+from dpwindows.stream import creating, gate, records, state_file, undo
 from dpwindows.stream.gate import Gate
 from dpwindows.stream.state_file import StateFile
 from tests.simulator import shim
@@ -79,6 +79,15 @@ def _no_mark() -> None:
     _replace(gate, "write_mark", lambda path, mark: None)
 
 
+def _no_undo() -> None:
+    """What a checkpoint overwrites is not kept."""
+
+    def keep(path: Path, handle: int, blocks: Iterable[int], block_bytes: int) -> None:
+        return None
+
+    _replace(undo, "keep", keep)
+
+
 def _ungated_show() -> None:
     """Stored rows leave whatever the mark and the ledger say."""
 
@@ -124,6 +133,7 @@ PLANTED: dict[str, Callable[[], None]] = {
     "published-before-commit": _published_before_commit,
     "ledger-before-state": _ledger_before_state,
     "no-mark": _no_mark,
+    "no-undo": _no_undo,
     "ungated-show": _ungated_show,
     "unstored-release": _unstored_release,
     "lazy-ledger": _lazy_ledger,
@@ -136,6 +146,7 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "published-before-commit": ("stream", 11, "two noises"),
     "ledger-before-state": ("stream", 7, "after everything works again"),
     "no-mark": ("backup", 6, "two noises"),
+    "no-undo": ("checkpoint", 1, "is damaged or cut short"),
     "ungated-show": ("copies", 1, "a step that the ledger does not know of"),
     "unstored-release": ("release", 2, "that is not in the ledger"),
     "lazy-ledger": ("release", 2, "that is not in the ledger"),

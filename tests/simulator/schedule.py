@@ -244,8 +244,9 @@ def _checkpoint(maker: _Maker) -> _Made:
     events: list[Event] = []
     for _ in range(maker.dice.choice((1, 2, 3))):
         step = min(HORIZON, step + 1)
-        # The first syncs of a call are those of opening and committing, the last those of the ledger and the mark.
-        fault = Fault(Action.KILL_BEFORE, Class.SYNCS, maker.dice.choice((6, 7, 7, 8, 8, 9)))
+        # The seventh and eighth sync of a call are those of the undo file; the tenth is that of the blocks written in
+        # place, which is the eighth where nothing is kept, and the eleventh that of the header.
+        fault = Fault(Action.KILL_BEFORE, Class.SYNCS, maker.dice.choice((7, 8, 8, 8, 9, 10, 10, 10, 10, 11)))
         if maker.chance(0.2):
             fault = Fault(Action.KILL_SHORT, Class.DATA, maker.dice.randint(10, 25), share=maker.dice.randint(1, 99))
         events += [Run((replace(maker.process(maker.advance(step), faulty=0.0), fault=fault),)), PowerFailure()]

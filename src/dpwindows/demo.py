@@ -84,10 +84,7 @@ def run_demo(output: Path, report: Path, console: Console) -> None:
     """
     import dpwindows as dw
     from dpwindows.report import preview
-    from dpwindows.report.charts import require
 
-    for library in ("altair", "vl_convert"):
-        require(library)
     console.print(_ASKED, markup=True)
     plan = dw.Plan(
         [dw.Rolling(7).at_least(1, 3), dw.Rolling(28).at_least(1, 3), dw.Cumulative(), dw.AnyWindow(90)],

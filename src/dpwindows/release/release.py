@@ -6,6 +6,7 @@ data but the noisy numbers: no path, no count of rows, no range read from the lo
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
@@ -171,14 +172,29 @@ class Release:
             {"window": query["window"], **asked} for query in self.metadata["queries"] for asked in query["measures"]
         ]
 
-    def plot(self) -> Any:
-        """An Altair chart of the release: estimates with their intervals (needs `pip install 'dpwindows[report]'`)."""
-        from dpwindows.report import chart
+    def plot(
+        self,
+        windows: str | Sequence[str] | None = None,
+        *,
+        k: int | Sequence[int] | None = None,
+        groups: Mapping[str, str | Sequence[str]] | None = None,
+    ) -> Any:
+        """An Altair chart of the release: estimates with their intervals (needs `pip install 'dpwindows[report]'`).
 
-        return chart(self.table, self.metadata)
+        Args:
+            windows: canonical texts of the families to draw, such as `rolling:28`; default all.
+            k: the k to draw; default all.
+            groups: for a group column the groups to draw; default all.
+
+        Raises:
+            InputError: the release holds no such window, k or group, or Altair is not installed.
+        """
+        from dpwindows.report import chart, chosen
+
+        return chart(chosen(self.table, windows, k, groups), self.metadata)
 
     def report(self, path: str | Path, *, force: bool = False) -> None:
-        """Write the release as one self-contained HTML page (needs `pip install 'dpwindows[report]'`).
+        """Write the release as one self-contained HTML page.
 
         Raises:
             InputError: the file exists and `force` is not set.
@@ -198,24 +214,7 @@ class Release:
         return f"Release({self.table.num_rows} numbers: {asked}; {self.metadata['unit']['name']} level; {budget})"
 
     def _repr_html_(self) -> str:
-        """A notebook shows the release as its chart, drawn without loading anything, and a table of its first rows."""
-        from html import escape
+        """A notebook shows the release as one chart to point at, and a table of its first rows."""
+        from dpwindows.report.notebook import release_html
 
-        try:
-            from dpwindows.report import drawing
-
-            drawn = drawing(self.table, self.metadata)
-        except InputError:
-            drawn = ""
-        shown = ("window", "measure", "k", "start", "end", "estimate", "std_error", "lower", "upper")
-        head = "".join(f"<th>{name}</th>" for name in shown)
-        rows = "".join(
-            "<tr>" + "".join(f"<td>{escape(_shown(row[name]))}</td>" for name in shown) + "</tr>"
-            for row in self.table.slice(0, 10).to_pylist()
-        )
-        more = f"<p>... and {self.table.num_rows - 10:,} more</p>" if self.table.num_rows > 10 else ""
-        return f"<p>{escape(self.metadata['guarantee'])}</p>{drawn}<table><tr>{head}</tr>{rows}</table>{more}"
-
-
-def _shown(value: Any) -> str:
-    return f"{value:,.1f}" if isinstance(value, float) else str(value)
+        return release_html(self.table, self.metadata)

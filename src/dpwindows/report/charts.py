@@ -10,10 +10,9 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from itertools import starmap
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,30 +38,7 @@ LOOK: Mapping[str, Mapping[str, Any]] = {
 }
 
 _FEW = 32
-
-
-@dataclass(frozen=True)
-class Style:
-    """How charts look where they are shown.
-
-    Attributes:
-        series: colours of up to six series; on a page these are CSS variables, so that one chart serves light and dark.
-        heat: colours from few to many.
-        width: in pixels, or "container" to fill what surrounds the chart.
-        legend: whether the chart draws its own legend of series (a page draws it as text).
-        config: Vega-Lite configuration of text, axes and background.
-        name: tells the chart's selections from those of others shown with it.
-    """
-
-    series: Sequence[str] = SERIES_COLOURS
-    heat: Sequence[str] = HEAT_COLOURS
-    width: int | Literal["container"] = 640
-    legend: bool = True
-    config: Mapping[str, Any] = field(default_factory=dict)
-    name: str = "near"
-
-
-NOTEBOOK = Style()
+_WIDTH = 640
 
 
 def require(module: str) -> ModuleType:
@@ -74,12 +50,10 @@ def require(module: str) -> ModuleType:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise InputError(
-            f"charts and reports need {module}, which is not installed: pip install 'dpwindows[report]'"
-        ) from error
+        raise InputError(f"charts need {module}, which is not installed: pip install 'dpwindows[report]'") from error
 
 
-def over_time(series: Sequence[Series], clock: Clock, confidence: float, style: Style = NOTEBOOK) -> alt.LayerChart:
+def over_time(name: str, series: Sequence[Series], clock: Clock, confidence: float) -> alt.LayerChart:
     """Estimates with their intervals over the ends of the windows; windows cut at the first step dashed and light."""
     altair = require("altair")
     rows = [row for one in series for row in _with_bridge(list(records(one, clock)))]
@@ -89,27 +63,27 @@ def over_time(series: Sequence[Series], clock: Clock, confidence: float, style: 
     else:
         x = altair.X("x:T").scale(type="utc").axis(tickCount="day" if clock.day_ticks(positions) else altair.Undefined)
     tooltip = _tooltip(clock, confidence, rows, series=len(series) > 1)
-    drawn: alt.LayerChart = _band_chart(rows, x.title(clock.axis_title), tooltip, [s.label for s in series], style)
+    drawn: alt.LayerChart = _band_chart(name, rows, x.title(clock.axis_title), tooltip, [s.label for s in series])
     return drawn
 
 
-def over_length(series: Sequence[Series], clock: Clock, confidence: float, style: Style = NOTEBOOK) -> alt.LayerChart:
+def over_length(name: str, series: Sequence[Series], clock: Clock, confidence: float) -> alt.LayerChart:
     """Estimates with their intervals over window length, for windows with one common end."""
     altair = require("altair")
     rows = [row for one in series for row in records(one, clock)]
     x = altair.X("n:Q").scale(zero=False, nice=False).axis(format=",d", tickMinStep=1)
     tooltip = _tooltip(clock, confidence, rows, series=len(series) > 1)
     x = x.title(f"window length ({clock.steps})")
-    drawn: alt.LayerChart = _band_chart(rows, x, tooltip, [one.label for one in series], style)
+    drawn: alt.LayerChart = _band_chart(name, rows, x, tooltip, [one.label for one in series])
     return drawn
 
 
-def heat_map(rows: list[Row], clock: Clock, confidence: float, style: Style = NOTEBOOK) -> alt.Chart:
+def heat_map(rows: list[Row], clock: Clock, confidence: float) -> alt.Chart:
     """The cells of an `any` family (see `series.cells`): end across, length upwards, the count as colour."""
     altair = require("altair")
     estimates = [row["y"] for row in rows if row["y"] is not None]
-    breaks = _nice_breaks(min(estimates, default=0.0), max(estimates, default=0.0), len(style.heat))
-    picks = np.linspace(0, len(style.heat) - 1, len(breaks) + 1).round().astype(int)
+    breaks = _nice_breaks(min(estimates, default=0.0), max(estimates, default=0.0), len(HEAT_COLOURS))
+    picks = np.linspace(0, len(HEAT_COLOURS) - 1, len(breaks) + 1).round().astype(int)
     if clock.unit is None and clock.zone is None:
         x = altair.X("x0:Q").scale(zero=False, nice=False).axis(format=",d", tickMinStep=1)
     else:
@@ -119,7 +93,7 @@ def heat_map(rows: list[Row], clock: Clock, confidence: float, style: Style = NO
     y = altair.Y("n:Q").scale(domain=[1, longest], nice=False)
     ticks = list(range(1, int(longest))) if longest <= 12 else altair.Undefined
     y = y.axis(**_above(f"window length ({clock.steps})"), format=",d", values=ticks)
-    scale = altair.Scale(type="threshold", domain=breaks, range=[style.heat[pick] for pick in picks])
+    scale = altair.Scale(type="threshold", domain=breaks, range=[HEAT_COLOURS[pick] for pick in picks])
     colour = altair.Color("y:Q", scale=scale).legend(
         title="number of items", orient="top", gradientLength=260, gradientThickness=12, offset=26, format=",~f"
     )
@@ -132,20 +106,16 @@ def heat_map(rows: list[Row], clock: Clock, confidence: float, style: Style = NO
         y2="n1",
         color=colour,
     )
-    drawn: alt.Chart = _finish(chart, style, height=380)
+    drawn: alt.Chart = chart.properties(width=_WIDTH, height=380)
     return drawn
 
 
-def _band_chart(rows: list[Row], x: Any, tooltip: Any, labels: list[str], style: Style) -> Any:
+def _band_chart(name: str, rows: list[Row], x: Any, tooltip: Any, labels: list[str]) -> Any:
     """Band (or error bars, where there are few points), line, and points that answer to the pointer."""
     altair = require("altair")
     few = sum("bridge" not in row for row in rows) <= _FEW * len(labels)
-    legend = (
-        altair.Legend(title=None, orient="top", offset=22, symbolType="stroke")
-        if style.legend and len(labels) > 1
-        else None
-    )
-    colour = altair.Color("s:N").scale(domain=labels, range=list(style.series[: len(labels)])).legend(legend)
+    legend = altair.Legend(title=None, orient="top", offset=22, symbolType="stroke") if len(labels) > 1 else None
+    colour = altair.Color("s:N").scale(domain=labels, range=list(SERIES_COLOURS[: len(labels)])).legend(legend)
     y = altair.Y("y:Q").scale(domain=_from_zero(rows), nice=False).axis(**_above("number of items"), format=",~f")
     base = altair.Chart(altair.Data(values=rows)).encode(x=x, color=colour, detail="cut:N")
     interval = base.mark_rule(strokeWidth=1.5) if few else base.mark_area(strokeWidth=0)
@@ -161,12 +131,12 @@ def _band_chart(rows: list[Row], x: Any, tooltip: Any, labels: list[str], style:
         opacity=altair.Opacity("cut:N", scale=altair.Scale(domain=[False, True], range=[1, 0.65]), legend=None),
     )
     near = altair.selection_point(
-        name=style.name, nearest=True, on="pointerover", clear="pointerout", empty=False, encodings=["x"]
+        name=name, nearest=True, on="pointerover", clear="pointerout", empty=False, encodings=["x"]
     )
     points = base.transform_filter("!datum.bridge").mark_circle(size=42, tooltip=tooltip)
     points = points.encode(y=y, opacity=altair.value(1) if few else _shown_if(altair, near))
     layers = altair.layer(interval, line, points.add_params(near)).resolve_scale(opacity="independent")
-    return _finish(layers, style, height=300)
+    return layers.properties(width=_WIDTH, height=300)
 
 
 def _from_zero(rows: list[Row]) -> list[float]:
@@ -230,8 +200,3 @@ def _nice_breaks(low: float, high: float, colours: int) -> list[float]:
     first = np.floor(min(low, 0.0) / step) * step + step
     breaks = [float(first + step * at) for at in range(colours - 1)]
     return [value for value in breaks if value < high] or [breaks[0]]
-
-
-def _finish(chart: Any, style: Style, height: int) -> Any:
-    finished = chart.properties(width=style.width, height=height)
-    return finished.configure(**style.config) if style.config else finished

@@ -2,6 +2,9 @@
 
 A release counts in steps. A reader thinks in days of their own calendar, so every time shown is the wall clock of the
 release's time zone, and a window of whole days is named by its first and its last day.
+
+Whole numbers that can only be seconds, milliseconds or microseconds since 1970 are shown as the dates they stand for,
+in UTC, and the page says so and shows the numbers too.
 """
 
 from __future__ import annotations
@@ -18,6 +21,10 @@ import pyarrow.compute as pc
 
 _UNITS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month"}
 _MILLISECONDS_A_DAY = 86_400_000
+# Units of time since 1970, finest last; numbers from 2000 to 2100 in one of them are taken for times.
+_EPOCHS = (("seconds", 1), ("milliseconds", 1_000), ("microseconds", 1_000_000))
+_FROM, _TO = 946_684_800, 4_102_444_800
+_LENGTHS = (("week", 604_800), ("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 Instants = npt.NDArray[Any]
 
@@ -31,12 +38,14 @@ class Clock:
         unit: the unit of a step in words (`day`), or None where time is a plain number.
         zone: the time zone of the release, or None where time is a plain number or has no zone.
         dates: whether every window is made of whole days, so that dates without a time of day say it all.
+        epoch: what whole numbers count since 1970 (`seconds`, ...), or None where they are no times.
     """
 
     count: int
     unit: str | None
     zone: str | None
     dates: bool
+    epoch: str | None = None
 
     @classmethod
     def of(cls, table: pa.Table, metadata: Mapping[str, Any]) -> Clock:
@@ -46,7 +55,7 @@ class Clock:
         found = re.fullmatch(r"(\d+)\s*(s|mo|m|h|d|w)?", str(timeline.get("step", "1")).strip())
         count, letter = (int(found[1]), found[2]) if found else (1, None)
         if not pa.types.is_timestamp(kind):
-            return cls(count, None, None, dates=False)
+            return _of_numbers(table, count) or cls(count, None, None, dates=False)
         unit = _UNITS.get(letter or "")
         return cls(count, unit, kind.tz, dates=unit in ("day", "week", "month") and _at_midnight(table))
 
@@ -55,7 +64,10 @@ class Clock:
         if pa.types.is_timestamp(column.type):
             local = pc.local_timestamp(column) if column.type.tz else column
             return np.asarray(local.to_numpy(), dtype="datetime64[us]")
-        return np.asarray(column.to_numpy(), dtype=np.int64)
+        numbers = np.asarray(column.to_numpy(), dtype=np.int64)
+        if self.epoch is None:
+            return numbers
+        return (numbers * (1_000_000 // dict(_EPOCHS)[self.epoch])).astype("datetime64[us]")
 
     def positions(self, ends: Instants) -> list[int]:
         """Where windows with these ends (from `wall`) stand on an axis: their last day, else their end.
@@ -111,6 +123,18 @@ class Clock:
             return "steps" if self.count == 1 else f"steps of {self.count:,}"
         return f"{self.unit}s" if self.count == 1 else f"steps of {self.length(1)}"
 
+    def described(self) -> dict[str, Any]:
+        """What a page needs to write times the same way."""
+        return {
+            "kind": "number" if self.unit is None and self.zone is None else "calendar",
+            "dates": self.dates,
+            "seconds": self.unit == "second",
+            "until": self.until,
+            "axis": self.axis_title,
+            "steps": self.steps,
+            "epoch": dict(_EPOCHS)[self.epoch] if self.epoch else None,
+        }
+
     @property
     def axis_title(self) -> str:
         """What the horizontal axis of a chart over time shows."""
@@ -121,6 +145,19 @@ class Clock:
     def day_ticks(self, positions: list[int]) -> bool:
         """Whether so few days are shown that an axis left to itself would add hours."""
         return self.dates and max(positions) - min(positions) < 12 * _MILLISECONDS_A_DAY
+
+
+def _of_numbers(table: pa.Table, step: int) -> Clock | None:
+    """The clock of whole numbers that are times since 1970; None where they need not be."""
+    if table.num_rows == 0:
+        return None
+    first, last = pc.min(table["start"]).as_py(), pc.max(table["end"]).as_py()
+    for name, scale in _EPOCHS:
+        if _FROM * scale <= first and last <= _TO * scale and step % scale == 0:
+            unit, seconds = next((unit, size) for unit, size in _LENGTHS if step // scale % size == 0)
+            days = seconds >= 86_400 and first % (86_400 * scale) == 0
+            return Clock(step // scale // seconds, unit, "UTC", dates=days, epoch=name)
+    return None
 
 
 def _at_midnight(table: pa.Table) -> bool:

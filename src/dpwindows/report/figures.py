@@ -1,7 +1,6 @@
-"""What a report shows of a release: each figure with the words that belong to it.
+"""The charts of a release for a notebook, each with the words that belong to it.
 
-A figure knows its title, what it says in one sentence, what was left out of it and how to draw itself, so that the
-page and the notebook show the same ones.
+A figure knows its title, what it says in one sentence, what was left out of it and how to draw itself.
 """
 
 from __future__ import annotations
@@ -16,15 +15,15 @@ import pyarrow as pa
 from dpwindows.report import charts
 from dpwindows.report.clock import Clock
 from dpwindows.report.series import Family, Row, Series, cells, families, records
+from dpwindows.report.words import confidence_of, number, when
 
-# Together these keep a page of any release under about 5 MB: a row drawn costs it some 150 to 200 bytes.
+# Together these keep the charts of any release under about 5 MB: a row drawn costs some 150 to 200 bytes.
 _LINE_ROWS = 9_000
 _LINE_ROWS_OF_A_SERIES = 1_500
 _HEAT_CELLS = 9_000
 _HEAT_CELLS_OF_A_MAP = 5_000
 _FIGURES = 60
 _SERIES_OF_A_CHART = len(charts.SERIES_COLOURS)
-_TABLE_ROWS = 14
 
 
 @dataclass(frozen=True)
@@ -36,18 +35,14 @@ class Figure:
         title: what is shown, as a heading.
         finding: what it says, in a sentence or two.
         notes: how to read it, and what was left out of it.
-        labels: the series drawn, in the order of their colours; empty where there is nothing to tell apart.
-        rows: some of the numbers, for those who do not see the chart (keys as in `series.records`).
-        draw: makes the Altair chart for a style.
+        draw: makes the Altair chart, with a name that tells its selections from those of others beside it.
     """
 
     window: str
     title: str
     finding: str
     notes: tuple[str, ...]
-    labels: tuple[str, ...]
-    rows: tuple[Row, ...]
-    draw: Callable[[charts.Style], Any]
+    draw: Callable[[str], Any]
 
 
 @dataclass(frozen=True)
@@ -73,19 +68,6 @@ def figures(table: pa.Table, metadata: Mapping[str, Any]) -> Figures:
     return Figures(tuple(made[:_FIGURES]), max(0, len(made) - _FIGURES))
 
 
-def confidence_of(metadata: Mapping[str, Any]) -> float:
-    """The confidence of the intervals, 0.95 where the metadata does not say."""
-    return float(metadata.get("confidence") or 0.95)
-
-
-def number(value: float | None, std_error: float | None) -> str:
-    """An estimate with no more digits than its error leaves meaning."""
-    if value is None:
-        return "unknown"
-    digits = 0 if (std_error or 0.0) >= 2 else 1
-    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
-
-
 @dataclass(frozen=True)
 class _Budget:
     line: int
@@ -108,22 +90,19 @@ def _over_time(family: Family, group: tuple[Series, ...], clock: Clock, confiden
     drawn = tuple(series.thinned(budget.line) for series in group)
     last = [_last(series, clock) for series in group]
     notes = [_thinned_note(drawn)]
-    if any(row["cut"] for row in _some(drawn[0], clock)):
+    if family.name == "rolling" and not all(drawn[0].rows["complete"].to_pylist()):
         notes.append(f"Dashed: windows cut at the first step, shorter than {clock.length(family.size or 1)}.")
     return Figure(
         window=family.window,
-        title=f"{_counted(group)} {_in_window(family, group, clock)}",
-        finding=f"{_when(last[0], clock)}: {_values(group, last, confidence)}",
+        title=f"{_counted(group)} {family.in_windows(clock)}",
+        finding=f"{when(last[0], clock)}: {_values(group, last, confidence)}",
         notes=tuple(note for note in notes if note),
-        labels=tuple(series.label for series in group) if len(group) > 1 else (),
-        rows=tuple(row for series in drawn for row in _some(series, clock)),
-        draw=partial(charts.over_time, drawn, clock, confidence),
+        draw=partial(charts.over_time, series=drawn, clock=clock, confidence=confidence),
     )
 
 
 def _heat_map(family: Family, series: Series, clock: Clock, confidence: float, budget: _Budget) -> Figure:
     drawn = cells(series, clock, budget.cells)
-    longest = f" of up to {clock.length(family.size)}" if family.size else ""
     thinned = [
         f"every {_ordinal(every)} {what}"
         for what, every in (("end", drawn.every_end), ("length", drawn.every_length))
@@ -132,15 +111,13 @@ def _heat_map(family: Family, series: Series, clock: Clock, confidence: float, b
     notes = ["Each cell is one window: across, when it ends; upwards, how long it is; the colour is the estimate."]
     if thinned:
         notes.append(f"Drawn: {' and '.join(thinned)}; all {series.rows.num_rows:,} windows are in the released file.")
-    most = max((row for row in drawn.rows if row["y"] is not None), key=lambda row: float(row["y"]), default=None)
+    last = next(records(series.last_end().thinned(1), clock))
     return Figure(
         window=family.window,
-        title=f"{_counted((series,))} in every window{longest}",
-        finding=f"The largest drawn: {_sentence(most, clock, confidence)}" if most else "",
+        title=f"{_counted((series,))} {family.in_windows(clock)}",
+        finding=f"The longest, {when(last, clock, first='from')}: {_values((series,), [last], confidence)}",
         notes=tuple(notes),
-        labels=(),
-        rows=tuple(_evenly(drawn.rows)),
-        draw=partial(charts.heat_map, drawn.rows, clock, confidence),
+        draw=lambda name: charts.heat_map(drawn.rows, clock, confidence),
     )
 
 
@@ -151,11 +128,9 @@ def _over_length(group: tuple[Series, ...], clock: Clock, confidence: float, bud
     return Figure(
         window=group[0].window,
         title=f"{_counted(group)} by window length, up to {last[0]['b']}",
-        finding=f"In the longest window, {_when(last[0], clock, first='from')}: {_values(group, last, confidence)}",
+        finding=f"In the longest window, {when(last[0], clock, first='from')}: {_values(group, last, confidence)}",
         notes=(note,) if note else (),
-        labels=tuple(series.label for series in group) if len(group) > 1 else (),
-        rows=tuple(row for series in drawn for row in _some(series, clock)),
-        draw=partial(charts.over_length, drawn, clock, confidence),
+        draw=partial(charts.over_length, series=drawn, clock=clock, confidence=confidence),
     )
 
 
@@ -163,24 +138,6 @@ def _counted(group: tuple[Series, ...]) -> str:
     if len(group) > 1:
         return "Items seen"
     return "Distinct items" if group[0].distinct else f"Items seen {group[0].label}"
-
-
-def _in_window(family: Family, group: tuple[Series, ...], clock: Clock) -> str:
-    if family.name == "rolling" and family.size:
-        return (
-            f"in the last {clock.length(family.size)}"
-            if family.size > 1 or clock.count > 1
-            else f"in each {clock.unit or 'step'}"
-        )
-    return f"since {_last(group[0], clock)['a']}"
-
-
-def _when(row: Row, clock: Clock, first: str = "From") -> str:
-    return f"{first} {row['a']} {clock.until} {row['b']}"
-
-
-def _sentence(row: Row, clock: Clock, confidence: float) -> str:
-    return f"{number(row['y'], row['e'])} ({_interval(row, confidence)}) {_when(row, clock, first='from')}."
 
 
 def _interval(row: Row, confidence: float) -> str:
@@ -203,17 +160,6 @@ def _thinned_note(drawn: tuple[Series, ...]) -> str:
 
 def _last(series: Series, clock: Clock) -> Row:
     return next(records(series.thinned(1), clock))
-
-
-def _some(series: Series, clock: Clock) -> list[Row]:
-    """A few rows of a series: the first, the last and some between."""
-    return _evenly(list(records(series, clock)))
-
-
-def _evenly(rows: list[Row]) -> list[Row]:
-    if len(rows) <= _TABLE_ROWS:
-        return rows
-    return [rows[round(at * (len(rows) - 1) / (_TABLE_ROWS - 1))] for at in range(_TABLE_ROWS)]
 
 
 def _ordinal(count: int) -> str:

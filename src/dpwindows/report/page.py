@@ -1,116 +1,69 @@
-"""A release as one HTML page that loads nothing: guarantee first, then charts, errors and how it was made.
+"""A release as one HTML page that loads nothing: what it says first, then any two dates, charts, and the promise.
 
-The page carries its charts' library and data inside itself, and a content security policy that forbids the browser to
-fetch anything, so it can be mailed, archived and opened offline. Text from the metadata is escaped wherever it lands.
+The page carries all released numbers (`pack`) and the few hundred lines of script that draw and look them up
+(`web/`), and a content security policy that forbids the browser to fetch anything: it can be mailed, archived and
+opened offline. Text from the metadata is escaped wherever it lands.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from html import escape
-from importlib.resources import files
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpwindows.report.charts import HEAT_COLOURS, LOOK, SERIES_COLOURS, Style, require
 from dpwindows.report.clock import Clock
-from dpwindows.report.figures import Figure, confidence_of, figures, number
-from dpwindows.report.series import Series, families
+from dpwindows.report.headlines import factor, gaussian_windows, headlines
+from dpwindows.report.html import document, grid, script, unbroken_dates
+from dpwindows.report.pack import pack
+from dpwindows.report.series import Family, Series, families
+from dpwindows.report.words import confidence_of, figures_of, plain
 
-_POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-_LONGEST_VALUE = 60
+_SCRIPTS = ("numbers.js", "charts.js", "heat.js", "explore.js", "table.js", "report.js")
+_FIGURES = 60
 _SYMBOLS = {
     "epsilon": "\N{GREEK SMALL LETTER EPSILON}",
     "delta": "\N{GREEK SMALL LETTER DELTA}",
     "rho": "\N{GREEK SMALL LETTER RHO}",
 }
-_SUPERSCRIPTS = str.maketrans("-0123456789", "\N{SUPERSCRIPT MINUS}⁰¹²³⁴⁵⁶⁷⁸⁹")
-
-_TEXT = {"labelColor": "var(--soft)", "titleColor": "var(--soft)", "labelFontSize": 12, "titleFontSize": 12}
-_RULES = {"gridColor": "var(--rule)", "domainColor": "var(--rule)", "tickColor": "var(--rule)"}
-_PAGE = Style(
-    series=[f"var(--s{at})" for at in range(len(SERIES_COLOURS))],
-    heat=[f"var(--h{at})" for at in range(len(HEAT_COLOURS))],
-    width="container",
-    legend=False,
-    config={
-        **LOOK,
-        "aria": False,  # each chart is one image with a description; its thousands of marks would only be noise
-        "background": "transparent",
-        "font": "system-ui, -apple-system, 'Segoe UI', Roboto, 'Liberation Sans', Arial, sans-serif",
-        "padding": {"left": 2, "right": 14, "top": 6, "bottom": 4},
-        "axis": {**LOOK["axis"], **_TEXT, **_RULES},
-        "legend": {**LOOK["legend"], **_TEXT},
-    },
-)
 
 
 def page(table: pa.Table, metadata: Mapping[str, Any]) -> str:
     """Write the report of a release: a whole HTML document that refers to nothing outside itself.
 
     Args:
-        table: rows of a release, with the columns of a release file; large ones are thinned for display.
+        table: rows of a release, with the columns of a release file. All of them are on the page; of more than about
+            three million the windows of `any` families are thinned, and the page says so.
         metadata: the metadata of the release.
-
-    Raises:
-        InputError: an optional library is missing; the message says what to install.
     """
-    library = _chart_library()
-    shown = figures(table, metadata)
-    title = _title(table, metadata)
-    parts = [
-        f"<header><h1>{_unbroken_dates(title)}</h1>{_lede(table, metadata)}{_guarantee(metadata)}</header>",
-        *(_figure(figure, at, metadata) for at, figure in enumerate(shown.shown)),
-        "" if shown.shown else "<p>This release holds no rows.</p>",
-        f'<p class="note">{shown.left_out:,} more charts are not drawn; their numbers are in the released file.</p>'
-        if shown.left_out
-        else "",
-        _errors(table, metadata),
-        _making(metadata),
-    ]
-    return (
-        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(title)}</title><style>{_asset('page.css')}</style></head>\n"
-        f"<body><main>{''.join(parts)}</main>\n<script>{library}</script>\n"
-        f'<script type="module">{_asset("page.js")}</script></body></html>\n'
-    )
+    found, clock = families(table), Clock.of(table, metadata)
+    title = _title(table, clock)
+    parts = [f"<header><h1>{unbroken_dates(title)}</h1>{_lede(table, clock, metadata)}</header>"]
+    if found:
+        parts += [_headlines(found, clock, metadata), *_numbers(found, clock, metadata)]
+    else:
+        parts.append("<p>This release holds no rows.</p>")
+    parts += [_guarantee(metadata), _errors(found, metadata), _making(metadata)]
+    return document(title, "".join(parts), scripts=_SCRIPTS if found else ())
 
 
-def _chart_library() -> str:
-    """Vega, Vega-Lite and Vega-Embed as one script, of the version Altair writes for."""
-    version = ".".join(str(require("altair").SCHEMA_VERSION).split(".")[:2])
-    converter = require("vl_convert")
-    try:
-        bundle: str = converter.javascript_bundle(vl_version=version)
-    except ValueError:  # a converter older or newer than Altair: its own version draws these charts as well
-        bundle = converter.javascript_bundle()
-    return bundle.replace("</script", "<\\/script")
-
-
-def _asset(name: str) -> str:
-    return files("dpwindows.report").joinpath(name).read_text(encoding="utf-8")
-
-
-def _title(table: pa.Table, metadata: Mapping[str, Any]) -> str:
+def _title(table: pa.Table, clock: Clock) -> str:
     if table.num_rows == 0:
         return "Private counts in time windows"
-    clock = Clock.of(table, metadata)
     bounds = table.select(["start", "end"]).group_by([]).aggregate([("start", "min"), ("end", "max")])
     start = clock.starts(clock.wall(bounds["start_min"]))[0]
     end = clock.ends(clock.wall(bounds["end_max"]))[0]
     return f"How many distinct items, from {start} {clock.until} {end}"
 
 
-def _lede(table: pa.Table, metadata: Mapping[str, Any]) -> str:
-    clock = Clock.of(table, metadata)
+def _lede(table: pa.Table, clock: Clock, metadata: Mapping[str, Any]) -> str:
     zone = f" Times are those of {clock.zone}." if clock.zone else ""
+    if clock.epoch:
+        zone = f" Times in the release are whole numbers, read here as {clock.epoch} since 1970 and shown in UTC."
     interval = f"{100 * confidence_of(metadata):g}% interval"
     biased = (pc.max(table["bias_bound"]).as_py() or 0) > 0
     average = "right on average, but for the bias bound beside them" if biased else "right on average"
@@ -118,115 +71,176 @@ def _lede(table: pa.Table, metadata: Mapping[str, Any]) -> str:
         "Counts from an event log, published under differential privacy: random noise was added to every number. "
         f"Estimates are {average}; the {interval} beside each holds the true count that often.{zone}"
     )
-    hint = '<span class="screen"> Point at a chart for single numbers.</span>'
-    return f'<p class="lede">{escape(text)}{hint}</p>'
+    return f'<p class="lede">{escape(text)} <a href="#guarantee">What is guaranteed</a></p>'
+
+
+def _headlines(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> str:
+    said = headlines(found, clock, metadata)
+    if not said:
+        return ""
+    listed = "".join(f"<li>{unbroken_dates(one.text)}</li>" for one in said)
+    note = (
+        f"All of this holds together with {100 * confidence_of(metadata):g}% certainty: "
+        "the ranges are wider than the intervals of single numbers below."
+    )
+    return (
+        '<section class="headlines" aria-labelledby="headlines"><h2 id="headlines">At a glance</h2>'
+        f'<ul>{listed}</ul><p class="note">{note}</p></section>'
+    )
+
+
+def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> list[str]:
+    """Everything that is drawn from the packed numbers, and the numbers."""
+    packed = pack(found, clock)
+    confidence = confidence_of(metadata)
+    widest = not {family.window for family in found} <= gaussian_windows(metadata)
+    stated = {
+        **packed.index,
+        "confidence": f"{100 * confidence:g}%",
+        # For the difference of two windows: no sum of Gaussian or of Laplace noise has a wider quantile.
+        "factor": max(factor(1 - confidence, gaussian=gaussian) for gaussian in {True, not widest}),
+    }
+    everywhere = any(family.name == "any" for family in found)
+    fitted = any(column[0] == "consistent" for column in packed.index["columns"])
+    absent = "<noscript>This part of the page needs JavaScript; it fetches nothing.</noscript>"
+    thinned = (
+        f'<p class="note">This page holds the windows of one end in {packed.every_end} of the <code>any</code> family; '
+        "all of them are in the released file.</p>"
+        if packed.every_end > 1
+        else ""
+    )
+    switch = (
+        '<p class="controls screen"><label><input type="checkbox" id="consistent" checked> Draw the numbers made '
+        "consistent with one another</label>; errors and intervals are those of the raw estimates.</p>"
+        if fitted
+        else ""
+    )
+    left_out = len(found) - _FIGURES
+    return [
+        f'<section aria-labelledby="explore-title"><h2 id="explore-title">'
+        f'{"Any two dates" if everywhere else "One window"}</h2><div id="explore">{absent}</div>{thinned}</section>',
+        switch,
+        *(_figure(family, at, clock) for at, family in enumerate(found[:_FIGURES])),
+        f'<p class="note">{left_out:,} more charts are not drawn; their numbers are in the table.</p>'
+        if left_out > 0
+        else "",
+        f'<section aria-labelledby="table-title"><h2 id="table-title">All numbers</h2><div id="table">{absent}</div>'
+        '<p class="note">Rounded to the digits that their error leaves meaning; the released file has them all.</p>'
+        "</section>",
+        script("index", "application/json", json.dumps(stated, separators=(",", ":"), allow_nan=False)),
+        script("numbers", "text/plain", packed.text),
+    ]
+
+
+def _figure(family: Family, at: int, clock: Clock) -> str:
+    one = family.main
+    counted = (
+        "Items seen" if len(family.series) > 1 else "Distinct items" if one.distinct else f"Items seen {one.label}"
+    )
+    title = f"{counted} {family.in_windows(clock)}"
+    cut = family.name == "rolling" and not all(one.rows["complete"].to_pylist())
+    notes = ["Band: the interval of each number by itself."] if family.name != "any" else []
+    notes += [f"Dashed: windows cut at the first step, shorter than {clock.length(family.size or 1)}."] if cut else []
+    labels = [series.label for series in family.series if series.total] if family.name != "any" else []
+    legend = "".join(
+        f'<li><i style="background:var(--s{colour % 6})"></i>{escape(label)}</li>'
+        for colour, label in enumerate(labels)
+    )
+    return (
+        f'<figure aria-labelledby="title-{at}"><h2 id="title-{at}">{unbroken_dates(title)}</h2>'
+        + (f'<ul class="legend" aria-label="Colours">{legend}</ul>' if len(labels) > 1 else "")
+        + f'<div data-window="{escape(family.window)}" data-title="{escape(title)}"></div>'
+        + (f'<figcaption class="note">{escape(" ".join(notes))}</figcaption>' if notes else "")
+        + "</figure>\n"
+    )
 
 
 def _guarantee(metadata: Mapping[str, Any]) -> str:
     unit = metadata.get("unit") or {}
     said, promise = str(metadata.get("guarantee") or ""), str(unit.get("promise") or "")
-    sentences = [said] if promise in said else [promise, said]
+    first = promise.split(";")[0].rstrip(".")
+    kind = _budget_words(metadata)
+    sentences = [
+        f"{first}." if first else "",
+        f"How nearly the same: {kind}, for everything on this page together, whatever else an attacker knows."
+        if kind
+        else "",
+        "Other releases about the same log spend further budget.",
+    ]
+    folded = [said] if promise in said else [promise, said]
     if metadata.get("singleton") and "at most one event" not in said:
-        sentences.append("It rests on a public promise about the log: at most one event in each step.")
-    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences if sentence)
-    facts = "".join(f"<li>{escape(name)} <b>{escape(value)}</b></li>" for name, value in _budget(metadata))
+        folded.append("It rests on a public promise about the log: at most one event in each step.")
+    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in folded if sentence)
+    name = f'<p class="note">Unit of privacy: <b>{escape(str(unit["name"]))}</b></p>' if unit.get("name") else ""
     return (
         '<section class="guarantee" aria-labelledby="guarantee"><h2 id="guarantee">What is guaranteed</h2>'
-        f'{paragraphs}<ul class="budget">{facts}</ul></section>'
+        f"<p>{escape(' '.join(sentence for sentence in sentences if sentence))}</p>{name}"
+        f"<details><summary>In full</summary>{paragraphs}</details></section>"
     )
 
 
-def _budget(metadata: Mapping[str, Any]) -> list[tuple[str, str]]:
-    budget, unit = metadata.get("budget") or {}, metadata.get("unit") or {}
+def _budget_words(metadata: Mapping[str, Any]) -> str:
+    budget = metadata.get("budget") or {}
     names = {"pure": "pure", "approximate": "approximate", "zcdp": "zero-concentrated"}
     kind = str(budget.get("kind") or "")
-    facts = [("unit of privacy", str(unit["name"]))] if unit.get("name") else []
-    facts += [(f"{names.get(kind, kind)} differential privacy".strip(), "")]
-    return facts + [(f"{symbol} =", _plain(budget[key])) for key, symbol in _SYMBOLS.items() if budget.get(key)]
+    values = ", ".join(f"{symbol} = {plain(budget[key])}" for key, symbol in _SYMBOLS.items() if budget.get(key))
+    named = f"{names.get(kind, kind)} differential privacy".strip()
+    return f"{named} with {values}" if values else ""
 
 
-def _figure(figure: Figure, at: int, metadata: Mapping[str, Any]) -> str:
-    spec = figure.draw(_PAGE).to_dict(validate=False)
-    data = json.dumps(spec, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    legend = "".join(
-        f'<li><i style="background:var(--s{colour})"></i>{escape(label)}</li>'
-        for colour, label in enumerate(figure.labels)
-    )
-    notes = " ".join(figure.notes)
-    seen = f"Chart: {figure.title}. {figure.finding}"
-    return (
-        f'<figure aria-labelledby="title-{at}"><h2 id="title-{at}">{_unbroken_dates(figure.title)}</h2>'
-        f'<p class="finding">{_unbroken_dates(figure.finding)}</p>'
-        + (f'<ul class="legend" aria-label="Items seen">{legend}</ul>' if legend else "")
-        + f'<div class="chart" role="img" aria-label="{escape(seen)}" data-chart="spec-{at}">'
-        "<noscript>The charts of this page need JavaScript; it fetches nothing.</noscript></div>"
-        + (f'<figcaption class="note">{escape(notes)}</figcaption>' if notes else "")
-        + _some_numbers(figure, metadata)
-        + f'<script type="application/json" id="spec-{at}">{data}</script></figure>\n'
-    )
-
-
-def _some_numbers(figure: Figure, metadata: Mapping[str, Any]) -> str:
-    head = ["Seen", "From", "To", "Estimate", "Standard error", f"{100 * confidence_of(metadata):g}% interval"]
-    body = (
-        [
-            str(row["s"]),
-            str(row["a"]),
-            str(row["b"]),
-            number(row["y"], row["e"]),
-            _figures_of(row["e"]),
-            f"{number(row['lo'], row['e'])} to {number(row['hi'], row['e'])}",
-        ]
-        for row in figure.rows
-    )
-    grid = _grid(head, body, numeric=(3, 4, 5), label=f"Some of the numbers: {figure.title}")
-    return f"<details><summary>Some of the numbers as a table</summary>{grid}</details>"
-
-
-def _errors(table: pa.Table, metadata: Mapping[str, Any]) -> str:
+def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
     forecast = metadata.get("forecast") or []
     if not forecast:
         return ""
-    widths = {(one.window, one.kind, one.k): _half_width(one) for family in families(table) for one in family.series}
+    released = {(one.window, one.kind, one.k): one for family in found for one in family.series if one.total}
     limits = any(row.get("ratio_to_limit") is not None for row in forecast)
     interval = f"{100 * confidence_of(metadata):g}% interval"
     head = [
         "Window",
         "Seen",
         "Strategy",
-        "Standard error, typical",
+        "Standard error, forecast",
+        "in this release",
         "largest",
-        f"{interval}\N{NO-BREAK SPACE}\N{PLUS-MINUS SIGN}",
+        f"{interval} \u00b1",
     ]
     head += ["Times the known limit"] if limits else []
-    body = (
-        [
-            str(row.get("window", "")),
-            _measure(row),
-            str(row.get("strategy", "")),
-            _figures_of(row.get("rms")),
-            _figures_of(row.get("max")),
-            _figures_of(row.get("half_width") or widths.get((row.get("window"), row.get("measure"), row.get("k")))),
-            *([_figures_of(row.get("ratio_to_limit"))] if limits else []),
-        ]
-        for row in forecast
-    )
+    body = []
+    for row in forecast:
+        one = released.get((row.get("window"), row.get("measure"), row.get("k")))
+        body.append(
+            [
+                str(row.get("window", "")),
+                _measure(row),
+                str(row.get("strategy", "")),
+                figures_of(row.get("rms")),
+                figures_of(_typical(one, "std_error")),
+                figures_of(row.get("max")),
+                figures_of(row.get("half_width") or _half_width(one)),
+                *([figures_of(row.get("ratio_to_limit"))] if limits else []),
+            ]
+        )
     return (
         '<section aria-labelledby="errors"><h2 id="errors">How precise the numbers are</h2>'
-        "<p>Known before any data was read, and the same whatever the data. Typical is the root mean square over all "
+        "<p>Forecast before any data was read, and the same whatever the data. Given is the root mean square over all "
         "windows of a query, for the interval too, which holds for one window at a time.</p>"
-        + _grid(head, body, numeric=range(3, len(head)), label="Errors by query")
+        + grid(head, body, numeric=range(3, len(head)), label="Errors by query")
         + "".join(f'<p class="note">{escape(str(note))}</p>' for note in metadata.get("notes") or [])
         + "</section>"
     )
 
 
-def _half_width(series: Series) -> float | None:
-    if series.rows.num_rows == 0:
-        return None
-    widths = (series.numbers("upper") - series.numbers("lower")) / 2
-    half = float((widths**2).mean() ** 0.5)
-    return half if math.isfinite(half) else None
+def _typical(series: Series | None, column: str) -> float | None:
+    return None if series is None else _rms(series.numbers(column))
+
+
+def _half_width(series: Series | None) -> float | None:
+    return None if series is None else _rms((series.numbers("upper") - series.numbers("lower")) / 2)
+
+
+def _rms(values: Any) -> float | None:
+    found = float((values**2).mean() ** 0.5) if len(values) else math.nan
+    return found if math.isfinite(found) else None
 
 
 def _making(metadata: Mapping[str, Any]) -> str:
@@ -235,18 +249,21 @@ def _making(metadata: Mapping[str, Any]) -> str:
     timeline, versions = metadata.get("timeline") or {}, metadata.get("versions") or {}
     facts = [
         ("Time range", f"{timeline.get('start', '')} to {timeline.get('end', '')} (end not included)"),
-        ("Steps", " of ".join(_plain(timeline[key]) for key in ("steps", "step") if key in timeline)),
-        ("Released at", _plain(metadata.get("released_at"))),
-        ("Release", _plain(metadata.get("release_id"))),
+        ("Steps", " of ".join(plain(timeline[key]) for key in ("steps", "step") if key in timeline)),
+        ("Released at", plain(metadata.get("released_at"))),
+        ("Release", plain(metadata.get("release_id"))),
         ("Made with", ", ".join(f"{name} {version}" for name, version in versions.items())),
     ]
     listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts if value)
     return (
         '<section aria-labelledby="making"><h2 id="making">How it was made</h2>'
+        "<details><summary>Strategies, noise, proofs and versions</summary>"
         "<p>Exact counts were turned into integers that a strategy combines; noise was drawn once from an exact "
         "sampler, and everything shown is computed from the noisy integers alone. The noise is calibrated to how much "
         "one change of the protected unit can move them: the certified sensitivity, proved in the function named "
-        "below it.</p>" + _grid(head, body, numeric=(5,), label="Measurements") + f"<dl>{listed}</dl></section>"
+        "below it.</p>"
+        + grid(head, body, numeric=(5,), label="Measurements")
+        + f"<dl>{listed}</dl></details></section>"
     )
 
 
@@ -254,16 +271,16 @@ def _measurement(row: Mapping[str, Any]) -> list[str]:
     """The cells of one measurement; what follows a line break in a cell is shown smaller."""
     noise, sensitivity = row.get("noise") or {}, row.get("sensitivity") or {}
     share = row.get("budget_share")
-    parameters = ", ".join(f"{name} {_plain(value)}" for name, value in (row.get("parameters") or {}).items())
-    thresholds = ", ".join(_plain(k) for k in row.get("thresholds") or [])
-    unit = f" ({_plain(noise['unit'])})" if noise.get("unit") not in (None, "", 1) else ""
+    parameters = ", ".join(f"{name} {plain(value)}" for name, value in (row.get("parameters") or {}).items())
+    thresholds = ", ".join(plain(k) for k in row.get("thresholds") or [])
+    unit = f" ({plain(noise['unit'])})" if noise.get("unit") not in (None, "", 1) else ""
     return [
-        _plain(row.get("window")),
+        plain(row.get("window")),
         f"at least {thresholds}" if thresholds else "",
-        f"{_plain(row.get('strategy'))}\n{parameters}",
-        f"{_plain(noise.get('law'))}\nscale {_plain(noise.get('scale'))}{unit}",
-        f"{_plain(sensitivity.get('norm'))} {_plain(sensitivity.get('value'))}\n{_plain(sensitivity.get('proof'))}",
-        f"{100 * share:.3g}%" if isinstance(share, (int, float)) else _plain(share),
+        f"{plain(row.get('strategy'))}\n{parameters}",
+        f"{plain(noise.get('law'))}\nscale {plain(noise.get('scale'))}{unit}",
+        f"{plain(sensitivity.get('norm'))} {plain(sensitivity.get('value'))}\n{plain(sensitivity.get('proof'))}",
+        f"{100 * share:.3g}%" if isinstance(share, (int, float)) else plain(share),
     ]
 
 
@@ -271,54 +288,3 @@ def _measure(row: Mapping[str, Any]) -> str:
     k = row.get("k")
     times = "once" if k == 1 else "twice" if k == 2 else f"{k} times"
     return f"{str(row.get('measure', '')).replace('_', ' ')} {times}"
-
-
-def _figures_of(value: float | None) -> str:
-    """An error with three figures; a dash where there is none."""
-    if value is None or not math.isfinite(value):
-        return "\N{EN DASH}"
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def _plain(value: object) -> str:
-    """A metadata value as short text; very small and very large numbers as powers of ten."""
-    if value is None:
-        return ""
-    if isinstance(value, float):
-        mantissa, _, power = f"{value:.6g}".partition("e")
-        if not power:
-            return mantissa
-        factor = "" if mantissa == "1" else f"{mantissa} \N{MULTIPLICATION SIGN} "
-        return f"{factor}10{str(int(power)).translate(_SUPERSCRIPTS)}"
-    text = str(value)
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "\N{HORIZONTAL ELLIPSIS}"
-
-
-def _grid(head: Sequence[str], body: Iterable[Sequence[str]], *, numeric: Sequence[int], label: str) -> str:
-    """A table whose header cells say what they head, in a box that scrolls sideways by itself on a phone."""
-    marks = dict.fromkeys(numeric, ' class="n"')
-    top = "".join(f'<th scope="col"{marks.get(at, "")}>{escape(name)}</th>' for at, name in enumerate(head))
-    rows = "".join(
-        f'<tr><th scope="row">{_cell(row[0])}</th>'
-        + "".join(f"<td{marks.get(at, '')}>{_cell(cell)}</td>" for at, cell in enumerate(row[1:], start=1))
-        + "</tr>"
-        for row in body
-    )
-    return (
-        f'<div class="scroll" role="region" tabindex="0" aria-label="{escape(label)}">'
-        f"<table><thead><tr>{top}</tr></thead><tbody>{rows}</tbody></table></div>"
-    )
-
-
-def _unbroken_dates(text: str) -> str:
-    """Escaped text in which no line ends inside a date."""
-    return re.sub(r"\d{4}-\d\d-\d\d", r'<span class="date">\g<0></span>', escape(text))
-
-
-def _cell(text: str) -> str:
-    """Escaped text; a second line smaller, and long dotted names breakable at their dots."""
-    first, _, second = text.partition("\n")
-    shown = escape(first)
-    if second:
-        shown += f"<small>{escape(second).replace('.', '.<wbr>') if ' ' not in second else escape(second)}</small>"
-    return shown

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,8 @@ _DRAWN = (
     "consistent",
 )
 _ROWS_OF_A_HEAT_MAP = 60
+# The value of a group column in the rows over all groups.
+ALL = "all"
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,7 @@ class Series:
         k: the number of occurrences.
         rows: its rows of the release.
         stride: one window in so many is held (1: all of them).
+        groups: for each group column its name and the group counted; "all" where it is not told apart.
     """
 
     window: str
@@ -52,12 +56,19 @@ class Series:
     k: int
     rows: pa.Table
     stride: int = 1
+    groups: tuple[tuple[str, str], ...] = ()
 
     @property
     def label(self) -> str:
         """The measure in words: `at least once`, `exactly 3 times`."""
         times = "once" if self.k == 1 else "twice" if self.k == 2 else f"{self.k} times"
-        return f"{self.kind.replace('_', ' ')} {times}"
+        told = ", ".join(f"{name} {value}" for name, value in self.groups if value != ALL)
+        return f"{self.kind.replace('_', ' ')} {times}" + (f", {told}" if told else "")
+
+    @property
+    def total(self) -> bool:
+        """Whether this counts over all groups."""
+        return all(value == ALL for _, value in self.groups)
 
     @property
     def distinct(self) -> bool:
@@ -83,16 +94,17 @@ class Series:
         stride = max(1, math.ceil(count / max(1, most)))
         if stride == 1:
             return self
-        return self._take(np.arange((count - 1) % stride, count, stride), stride)
+        return self.take(np.arange((count - 1) % stride, count, stride), stride)
 
     def last_end(self) -> Series:
         """Only the windows with the latest end, shortest first."""
         last = self.steps("last_step")
         chosen = np.flatnonzero(last == last.max())
-        return self._take(chosen[np.argsort(self.lengths[chosen], kind="stable")], 1)
+        return self.take(chosen[np.argsort(self.lengths[chosen], kind="stable")])
 
-    def _take(self, chosen: npt.NDArray[np.int64], stride: int) -> Series:
-        return Series(self.window, self.kind, self.k, self.rows.take(pa.array(chosen)), stride)
+    def take(self, chosen: npt.NDArray[np.int64], stride: int = 1) -> Series:
+        """The series with only these rows."""
+        return replace(self, rows=self.rows.take(pa.array(chosen)), stride=stride)
 
 
 @dataclass(frozen=True)
@@ -104,8 +116,13 @@ class Family:
 
     @property
     def name(self) -> str:
-        """`cumulative`, `rolling` or `any`."""
+        """The kind of family, such as `cumulative` or `rolling`: what stands before the colon."""
         return self.window.partition(":")[0]
+
+    @property
+    def main(self) -> Series:
+        """The series to tell of first: the first over all groups, where there is one."""
+        return next((one for one in self.series if one.total), self.series[0])
 
     @property
     def size(self) -> int | None:
@@ -113,20 +130,48 @@ class Family:
         digits = self.window.partition(":")[2]
         return int(digits) if digits.isdigit() else None
 
+    def in_windows(self, clock: Clock) -> str:
+        """Where items are counted, to follow what is counted: `in the last 28 days`, `in each month`."""
+        span = clock.length(self.size) if self.size else self.window.partition(":")[2]
+        match self.name:
+            case "rolling" if self.size and (self.size > 1 or clock.count > 1):
+                return f"in the last {span}"
+            case "rolling":
+                return f"in each {clock.unit or 'step'}"
+            case "tumbling":
+                return f"in each {span}" if not self.size else f"in each window of {span}"
+            case "to-date":
+                return f"since the {span} began"
+            case "any":
+                return f"in every window of up to {span}" if self.size else "in every window"
+            case "cumulative":
+                return f"since {clock.starts(clock.wall(self.main.rows['start'].slice(0, 1)))[0]}"
+        return f"in the windows {self.window}"
+
+    def kind_of_windows(self, clock: Clock) -> str:
+        """What the windows of a rolling or tumbling family are called, in the plural."""
+        return f"windows of {clock.length(self.size)}" if self.size else f"{self.window.partition(':')[2]}s"
+
+
+def group_columns(table: pa.Table) -> list[str]:
+    """The columns that name groups: those between `k` and `first_step`."""
+    names: list[str] = table.column_names
+    return names[names.index("k") + 1 : names.index("first_step")]
+
 
 def families(table: pa.Table) -> list[Family]:
     """The families of a release with their series, in the order of the table; series without rows do not occur."""
-    keys = table.select(["window", "measure", "k"]).group_by(["window", "measure", "k"], use_threads=False)
+    groups = group_columns(table)
+    names = ["window", "measure", "k", *groups]
+    keys = table.select(names).group_by(names, use_threads=False).aggregate([]).to_pylist()
     found: dict[str, list[Series]] = {}
-    for key in keys.aggregate([]).to_pylist():
-        rows = table.filter(
-            pc.and_(
-                pc.and_(pc.equal(table["window"], key["window"]), pc.equal(table["measure"], key["measure"])),
-                pc.equal(table["k"], key["k"]),
-            )
-        )
-        ordered = rows.select(list(_DRAWN)).sort_by([("last_step", "ascending"), ("first_step", "ascending")])
-        found.setdefault(key["window"], []).append(Series(key["window"], key["measure"], int(key["k"]), ordered))
+    for key in keys:
+        same = [pc.is_null(table[name]) if key[name] is None else pc.equal(table[name], key[name]) for name in names]
+        rows = table.filter(reduce(pc.and_, same)).select(list(_DRAWN))
+        ordered = rows.sort_by([("last_step", "ascending"), ("first_step", "ascending")])
+        told = tuple((name, ALL if key[name] is None else str(key[name])) for name in groups)
+        one = Series(key["window"], key["measure"], int(key["k"]), ordered, groups=told)
+        found.setdefault(key["window"], []).append(one)
     return [Family(window, tuple(series)) for window, series in found.items()]
 
 
@@ -178,7 +223,7 @@ def cells(series: Series, clock: Clock, most: int) -> Cells:
     kept = (lengths - 1) % every_length == 0
     every_end = max(1, math.ceil(int(kept.sum()) / max(1, most)))
     kept &= (last.max() - last) % every_end == 0
-    chosen = series._take(np.flatnonzero(kept), 1)
+    chosen = series.take(np.flatnonzero(kept))
     ends = clock.edges(clock.wall(chosen.rows["end"]))
     spans = zip(ends, clock.edges(clock.wall(chosen.rows["start"])), chosen.lengths.tolist(), strict=True)
     a_step = {end: (end - start) / length for end, start, length in spans}

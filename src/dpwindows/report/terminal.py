@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from dpwindows.report.clock import Clock
-from dpwindows.report.figures import confidence_of, number
 from dpwindows.report.series import families, records
+from dpwindows.report.words import confidence_of, number
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 15  # the table fits a terminal of 80 columns

@@ -1,0 +1,118 @@
+"""What a page says first: a few counts, with intervals that all hold together with the stated certainty.
+
+A number picked because it is the largest is too large: its noise helped it to be picked. So the windows told of are
+picked by public rules (the last whole window of a family), or their interval is made to hold for every window at once
+they were picked from; and the chance of being wrong is divided among all that is said.
+
+**The factor of a noise that is not Gaussian.** An error is a sum of independent Laplace variables of scales b_i, of
+variance `v = 2 sum b_i^2`. Its moment generating function is `prod 1/(1 - t^2 b_i^2)`, and since `-log(1 - t^2 x)` is
+convex in x and 0 at 0 the logarithm of the product is at most that of one Laplace variable of variance v. So Chernoff's
+bound for that one variable bounds both tails of any such sum, at any level.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize, special
+
+from dpwindows.report.clock import Clock
+from dpwindows.report.series import Family, Series
+from dpwindows.report.words import confidence_of, figures_of, number, place_of, when
+
+_MOST = 4
+_GAUSSIAN = "discrete Gaussian"
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One statement: the true count of a window lies between `lower` and `upper`.
+
+    `text` is the sentence; `first_step` and `last_step` tell the window, of the series `window`, `kind`, `k`.
+    """
+
+    text: str
+    window: str
+    kind: str
+    k: int
+    first_step: int
+    last_step: int
+    estimate: float
+    lower: float
+    upper: float
+
+
+def headlines(families: Sequence[Family], clock: Clock, metadata: Mapping[str, Any]) -> list[Headline]:
+    """The first statements of a page, at most five; together they hold with the confidence of the release.
+
+    For each of the first families the last whole window, and for the first rolling or tumbling one the window of the
+    largest estimate, with an interval that holds for all its windows at once.
+    """
+    latest = [(family, family.main) for family in families[:_MOST] if _readable(family.main)]
+    repeated = [
+        (family, one) for family, one in latest if family.name in ("rolling", "tumbling") and len(_whole(one)) > 2
+    ]
+    said = [*((family, one, False) for family, one in latest), *((family, one, True) for family, one in repeated[:1])]
+    share = (1 - confidence_of(metadata)) / max(1, len(said))
+    return [_headline(family, one, clock, metadata, share, largest=largest) for family, one, largest in said]
+
+
+def factor(alpha: float, *, gaussian: bool) -> float:
+    """Standard errors beyond which an error lies, in either direction, with probability at most `alpha`."""
+    if gaussian:
+        return float(-special.ndtri(alpha / 2))
+
+    def log_tail(x: float) -> float:
+        s = (math.sqrt(1 + x * x) - 1) / x
+        return -s * x - math.log1p(-s * s) - math.log(alpha / 2)
+
+    return float(optimize.brentq(log_tail, 1e-6, 4 - 4 * math.log(alpha / 2))) / math.sqrt(2)
+
+
+def gaussian_windows(metadata: Mapping[str, Any]) -> set[str]:
+    """The families whose noise is said to be Gaussian; for all others the wider factor is used."""
+    measured = metadata.get("measurements") or []
+    return {str(row.get("window")) for row in measured if (row.get("noise") or {}).get("law") == _GAUSSIAN}
+
+
+def _headline(
+    family: Family, series: Series, clock: Clock, metadata: Mapping[str, Any], share: float, *, largest: bool
+) -> Headline:
+    rows = _whole(series)
+    estimates = series.numbers("estimate")
+    row = int(rows[np.argmax(estimates[rows])]) if largest else _latest(series, rows)
+    alpha = share / (len(rows) if largest else 1)
+    error, bias = float(series.numbers("std_error")[row]), float(series.numbers("bias_bound")[row])
+    half = factor(alpha, gaussian=series.window in gaussian_windows(metadata)) * error + bias
+    estimate = float(estimates[row])
+    first, last = int(series.steps("first_step")[row]), int(series.steps("last_step")[row])
+    span = f"{when(place_of(series, row, clock), clock)} ({clock.length(last - first + 1)})"
+    counted = "distinct items" if series.distinct else f"items seen {series.label}"
+    value = f"about {number(estimate, error)} {counted}, between {number(estimate - half, error)} and "
+    value += f"{number(estimate + half, error)} (standard error {figures_of(error)})"
+    text = f"{span}: {value}."
+    if largest:
+        text = f"Highest of the {len(rows):,} {family.kind_of_windows(clock)}: {span[0].lower()}{span[1:]}, {value}."
+    return Headline(text, series.window, series.kind, series.k, first, last, estimate, estimate - half, estimate + half)
+
+
+def _readable(series: Series) -> bool:
+    return len(_whole(series)) > 0
+
+
+def _whole(series: Series) -> Any:
+    """The rows of whole windows with finite numbers; of all windows where none is whole."""
+    finite = np.isfinite(series.numbers("estimate")) & np.isfinite(series.numbers("std_error"))
+    finite &= np.isfinite(series.numbers("bias_bound"))
+    whole = finite & np.asarray(series.rows["complete"].to_numpy(), dtype=bool)
+    return np.flatnonzero(whole if whole.any() else finite)
+
+
+def _latest(series: Series, rows: Any) -> int:
+    """The longest of the windows that end last."""
+    last, first = series.steps("last_step")[rows], series.steps("first_step")[rows]
+    return int(rows[np.lexsort((first, -last))[0]])

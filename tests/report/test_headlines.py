@@ -1,0 +1,80 @@
+"""Headlines hold with the certainty they state, the selected one included."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from dpwindows.report.clock import Clock
+from dpwindows.report.headlines import factor, headlines
+from dpwindows.report.series import families
+from tests.report.made_up import a_release, about
+
+TRUE = 666.0
+ERROR = 160.0
+LAWS = ("discrete Gaussian", "discrete Laplace")
+
+
+@cache
+def made_up(windows: tuple[str, ...]) -> pa.Table:
+    return pa.concat_tables([a_release(window, steps=60, error=ERROR) for window in windows])
+
+
+def simulated(rng: np.random.Generator, law: str, windows: list[str]) -> pa.Table:
+    """A release in which every true count is the same, with independent noise in every window."""
+    table = made_up(tuple(windows))
+    draws = rng.normal(0, ERROR, table.num_rows)
+    if law == "discrete Laplace":
+        draws = rng.laplace(0, ERROR / math.sqrt(2), table.num_rows)
+    return table.set_column(table.schema.get_field_index("estimate"), "estimate", pa.array(TRUE + draws))
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_a_page_with_any_false_headline_is_rarer_than_it_says(law: str) -> None:
+    rng = np.random.default_rng(3)
+    windows = ["rolling:7", "tumbling:3", "cumulative", "any:5"]
+    metadata = about(measurements=[{"window": window, "noise": {"law": law}} for window in windows])
+    false = selected = 0
+    for _ in range(500):
+        table = simulated(rng, law, windows)
+        said = headlines(families(table), Clock.of(table, metadata), metadata)
+        assert len(said) == 5
+        false += any(not one.lower <= TRUE <= one.upper for one in said)
+        # What the page said before: the largest number with its own interval.
+        largest = max(table["estimate"].to_pylist())
+        selected += largest - 1.96 * ERROR > TRUE
+    assert false <= 0.08 * 500
+    assert selected > 0.9 * 500
+
+
+def test_the_largest_is_told_with_how_many_it_was_picked_from() -> None:
+    table = a_release("rolling:7", steps=40)
+    (latest, largest) = headlines(families(table), Clock.of(table, about()), about())
+    assert latest.text.startswith("From 2013-03-06 through 2013-03-12 (7 days): about ")
+    assert largest.text.startswith("Highest of the 34 windows of 7 days: from 2013-")
+    assert largest.upper - largest.lower > latest.upper - latest.lower
+    assert "standard error 9.5" in latest.text
+
+
+def test_no_window_that_is_cut_short_is_called_the_last() -> None:
+    table = a_release("rolling:100", steps=40)
+    table = table.set_column(table.schema.get_field_index("complete"), "complete", pa.array([False] * 39 + [True]))
+    (latest,) = headlines(families(table), Clock.of(table, about()), about())
+    assert (latest.first_step, latest.last_step) == (1, 40)
+
+
+@pytest.mark.parametrize("alpha", [0.05, 0.01, 1e-4])
+def test_factors_cover_what_they_are_for(alpha: float) -> None:
+    assert factor(alpha, gaussian=True) == pytest.approx(stats.norm.isf(alpha / 2))
+    wide = factor(alpha, gaussian=False)
+    assert wide >= stats.laplace(scale=1 / math.sqrt(2)).isf(alpha / 2)
+    assert wide >= stats.norm.isf(alpha / 2)
+    rng = np.random.default_rng(1)
+    for terms in (1, 2, 5, 40):
+        sums = rng.laplace(0, 1, (20_000, terms)).sum(axis=1) / math.sqrt(2 * terms)
+        assert (np.abs(sums) > wide).mean() <= alpha

@@ -23,6 +23,7 @@ from dpwindows.cli import main
 from dpwindows.release import files as release_files
 from tests.fuzz.case import Case
 from tests.fuzz.changes import NAMES, ODD_TEXTS, as_json, byte_changes, table_changes, tree_changes
+from tests.fuzz.plan_inputs import plan_files
 
 PLAN = ("--window", "cumulative", "--unit", "event", "--epsilon", "1")
 RANGE = ("--start", "2013-01-01", "--end", "2013-01-08")
@@ -505,4 +506,5 @@ READERS: dict[str, Callable[[], st.SearchStrategy[Case]]] = {
     "states": states,
     "ledgers": ledgers,
     "lines": lines,
+    "plan-files": plan_files,
 }

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from dpwindows.cli.audit_page import Findings, show
 from dpwindows.cli.options import build_plan, build_stream_plan, privacy_options, query_options
+from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import say_notes
 
@@ -22,7 +23,8 @@ CHECKS: tuple[Check, ...] = ("exact", "noise", "encoding", "replay", "black-box"
 _ERROR = 1e-6
 
 
-@click.command(short_help="Check a plan's privacy claim on worst-case neighbours.")
+@click.command(cls=PlannedCommand, short_help="Check a plan's privacy claim on worst-case neighbours.")
+@plan_option
 @query_options
 @privacy_options
 @click.option(

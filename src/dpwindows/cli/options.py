@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
+from dpwindows.cli.plan_files import queries_in_file
 from dpwindows.count.engines import ENGINES
 from dpwindows.errors import InputError
 
@@ -293,8 +294,8 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
     from dpwindows.ask.privacy import parse_unit
     from dpwindows.ask.queries import Query, parse_window
 
-    queries = []
-    for text in options["windows"]:
+    queries = queries_in_file() or []
+    for text in () if queries else options["windows"]:
         query = Query(parse_window(text))
         query = query.at_least(*options["at_least"]) if options["at_least"] else query
         query = query.exactly(*options["exactly"]) if options["exactly"] else query

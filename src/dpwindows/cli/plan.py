@@ -15,9 +15,11 @@ from dpwindows.cli.options import (
     max_draws_option,
     privacy_options,
     query_options,
+    refuse_inputs,
     step_option,
     zone_option,
 )
+from dpwindows.cli.plan_files import PlannedCommand, plan_option, save_plan
 from dpwindows.cli.screen import screen
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from dpwindows.plan.plan import Plan
 
 
-@click.command()
+@click.command(cls=PlannedCommand)
+@plan_option
 @query_options
 @privacy_options
 @max_draws_option
@@ -59,27 +62,40 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="Write what would be measured, as integer matrices, to a .npz file: for others to check.",
 )
-@click.option("--force", is_flag=True, help="Replace the exported file if it exists.")
+@click.option(
+    "--save",
+    "saved",
+    type=click.Path(path_type=Path),
+    metavar="FILE.toml",
+    help="Write what was asked to a plan file, for --plan: queries, privacy and the public range.",
+)
+@click.option("--force", is_flag=True, help="Replace the files written if they exist.")
 def plan(
     steps: int | None,
     start: str | None,
     end: str | None,
     as_json: bool,
     exported: Path | None,
+    saved: Path | None,
     force: bool,
     **options: Any,
 ) -> None:
     """Forecast the error of every number before any data is read."""
-    if exported is not None:
-        from dpwindows.release.files import require_writable
+    for path, ending in ((exported, ".npz"), (saved, ".toml")):
+        if path is not None:
+            from dpwindows.release.files import require_writable
 
-        require_writable(exported, force=force, endings=(".npz",))
+            refuse_inputs(path, options)
+            require_writable(path, force=force, endings=(ending,))
     if options["stream"]:
         planned = _planned_stream(steps, start, end, exported, options)
     else:
         timeline = _planned_timeline(steps, start, end, options)
         planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
     say_notes(planned)
+    if saved is not None:
+        clock = {"start": start, "step": options["step"], "time-zone": options["time_zone"]}
+        save_plan(planned, saved, clock if options["stream"] and start is not None else {}, force=force)
     if exported is not None:
         from dpwindows.audit.export import export_plan
 

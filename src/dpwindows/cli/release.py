@@ -25,13 +25,14 @@ from dpwindows.cli.options import (
     time_format_option,
     zone_option,
 )
+from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import screen
 from dpwindows.durable import UnsettledError
 from dpwindows.errors import EngineError, InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 
-@click.command()
+@click.command(cls=PlannedCommand)
 @click.argument("events")
 @click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
@@ -45,6 +46,7 @@ from dpwindows.plan.forecast_table import say_notes, show_forecast
 @step_option
 @zone_option
 @engine_options
+@plan_option
 @query_options
 @privacy_options
 @max_draws_option

@@ -24,6 +24,7 @@ from dpwindows.cli.options import (
     time_format_option,
     zone_option,
 )
+from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import screen
 from dpwindows.errors import EngineError, InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
@@ -55,7 +56,7 @@ def stream() -> None:
     """
 
 
-@stream.command()
+@stream.command(cls=PlannedCommand)
 @_STATE
 @click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
@@ -66,6 +67,7 @@ def stream() -> None:
 @step_option
 @zone_option
 @click.option("--horizon", type=int, metavar="N", help="End the stream after N steps. Default: it has no end.")
+@plan_option
 @query_options
 @privacy_options
 @max_draws_option

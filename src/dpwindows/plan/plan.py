@@ -26,6 +26,7 @@ from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.plan.allotment import Allotment, Alternative
+from dpwindows.plan.plan_file import PlanValues
 from dpwindows.plan.workload import NOTED, Workload, least, of_plan, require_limit, require_within
 from dpwindows.strategies import candidates
 from dpwindows.strategies.scoring import score
@@ -79,7 +80,7 @@ class Forecast:
         return dict(self.__dict__)
 
 
-class Plan:
+class Plan(PlanValues):
     """A release worked out before any data is seen: what will be measured, with what noise, and how exact it will be.
 
     Args:
@@ -122,7 +123,8 @@ class Plan:
         _require_kind("budget", budget, (PureDP, ApproxDP, ZCDP), "PureDP(...), ApproxDP(...) or ZCDP(...)")
         self.timeline, self.unit, self.budget = timeline, unit, budget
         self.strategy, self.criterion, self.singleton = strategy, criterion, singleton
-        self.confidence = confidence
+        self.confidence, self.max_draws = confidence, max_draws
+        self.weights = weights if weights is None or isinstance(weights, Mapping) else list(weights)
         if criterion not in ("rms", "max"):
             raise InputError(f"criterion must be rms or max, got {criterion!r}")
         if not (isinstance(confidence, (int, float)) and 0 < confidence < 1):
@@ -139,6 +141,11 @@ class Plan:
     def __repr__(self) -> str:
         asked = ", ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in self.queries)
         return f"Plan({asked}; {self.timeline}; {self.unit.name} level; {self.budget})"
+
+    @property
+    def distinct_steps(self) -> bool:
+        """Whether an item counts at most once in a step."""
+        return self.rule.distinct_steps
 
     @property
     def thresholds(self) -> tuple[int, ...]:

@@ -1,0 +1,113 @@
+"""`--plan FILE.toml`: options out of a file, under those on the line; and `--save`, which writes such a file.
+
+A file's keys are the names of options, so what a command takes from it follows from the options it has.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from dpwindows.errors import InputError
+
+if TYPE_CHECKING:
+    from dpwindows.ask.queries import Query
+    from dpwindows.plan.plan import Plan
+
+_QUERIES = "dpwindows.queries"
+# An option on the line stands in place of these keys of a file, which say the same in another way.
+_IN_PLACE_OF = {
+    "window": ("query", "weights"),
+    "epsilon": ("rho",),
+    "rho": ("epsilon", "delta"),
+    "target-std": ("epsilon", "rho"),
+    "steps": ("start", "end", "step", "time-zone"),
+    "horizon": ("steps", "end"),
+    "start": ("steps",),
+    "end": ("steps",),
+}
+
+plan_option = click.option(
+    "--plan",
+    "plan_file",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Take what is not said here from a plan file, as 'dpwindows plan --save' writes it.",
+)
+
+
+class PlannedCommand(click.Command):
+    """A command whose options may come from the plan file that `--plan` names; those on the line win."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the line, once what the file says stands for what the line leaves out."""
+        if "--help" not in args and "-h" not in args:
+            given, _, _ = self.make_parser(ctx).parse_args(list(args))
+            if given.get("plan_file"):
+                ctx.default_map = {**(ctx.default_map or {}), **self._from_file(ctx, given)}
+        return super().parse_args(ctx, args)
+
+    def _from_file(self, ctx: click.Context, given: dict[str, Any]) -> dict[str, Any]:
+        """The values of options that the file has and the line has not, by the names of their parameters."""
+        from dpwindows.plan.plan import Plan
+        from dpwindows.plan.plan_file import checked, keys_of, queries_of, read_plan
+        from dpwindows.plan.stream_plan import StreamPlan
+
+        path = given["plan_file"]
+        values = checked(read_plan(path), keys_of(Plan, StreamPlan), f"the plan {path}")
+        options = {name.removeprefix("--"): option for option in self.params for name in option.opts}
+        said = {name for name, option in options.items() if option.name in given}
+        for name in said:
+            values.pop(name, None)
+            for other in _IN_PLACE_OF.get(name, ()):
+                values.pop(other, None)
+        if values.get("stream") and "stream" not in options and "horizon" not in options:
+            raise InputError(f"the plan {path} is of a stream: 'dpwindows stream create' takes it")
+        if "query" in values:
+            if own := said & {"at-least", "exactly", "histogram"}:
+                raise InputError(f"the plan {path} asks of each window by itself: give --window with --{min(own)}")
+            ctx.meta[_QUERIES] = queries_of(values)
+            values["window"] = [table["window"] for table in values.pop("query")]
+        values |= _range_for(values, options)
+        defaults = {name: value for name, value in values.items() if name in options}
+        return {str(options[name].name): _as_on_the_line(name, value) for name, value in defaults.items()}
+
+
+def queries_in_file() -> list[Query] | None:
+    """What the plan file of the running command asks of each window by itself; None if it does not."""
+    context = click.get_current_context(silent=True)
+    found: list[Query] | None = context.meta.get(_QUERIES) if context else None
+    return found
+
+
+def save_plan(planned: Plan, path: Path, more: dict[str, Any], *, force: bool) -> None:
+    """Write what was asked as a plan file; `more` is what only the line knows of it."""
+    from dpwindows.plan.plan_file import to_toml
+    from dpwindows.release.files import write_text
+
+    write_text(to_toml({**more, **planned.to_dict()}), path, force=force)
+    click.echo(f"Plan written to {path}", err=True)
+
+
+def _range_for(values: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """The range in the terms of a command that has only a number of steps, or a horizon, for its end."""
+    from dpwindows.ask.timeline import Timeline
+
+    length = values.get("steps", values.get("horizon"))
+    if length is None and {"start", "end"} <= set(values):
+        step, zone = values.get("step", "1d"), values.get("time-zone", "UTC")
+        length = Timeline(values["start"], values["end"], step, zone).steps
+    if length is None:
+        return {}
+    if "horizon" in options:
+        return {"horizon": length}
+    return {"steps": length} if "end" not in options or "end" not in values else {}
+
+
+def _as_on_the_line(name: str, value: Any) -> Any:
+    """A value of a file as the option of its name takes it."""
+    if name == "weights":
+        return ",".join(map(str, value))
+    return value

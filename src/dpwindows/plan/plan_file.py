@@ -1,0 +1,288 @@
+"""Plans as plain values and as TOML: what is asked, for whom, under which budget, over which public range.
+
+Keys are named like the options of the command line: `window`, `at-least`, `unit`, `epsilon`, `start`. A file without
+the table `query` asks the same of every window; with it, each table asks something of its own of one window:
+
+    unit = "event"
+    epsilon = 1.0
+    delta = 1e-06
+    start = "2013-01-01"
+    end = "2014-01-01"
+    step = "1d"
+
+    [[query]]
+    window = "rolling:28"
+    at-least = [1, 3]
+
+    [[query]]
+    window = "cumulative"
+
+Every argument of `Plan` that is not named here is a key of its own name, with a value of the type of its default.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any, Self
+
+from dpwindows.ask.privacy import parse_budget, parse_unit
+from dpwindows.ask.queries import Query, parse_window
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.engines.names import near
+from dpwindows.errors import InputError
+
+Values = dict[str, Any]
+Kinds = dict[str, tuple[type, ...]]
+
+# What the keys hold that are no arguments of a plan, or arguments whose defaults do not tell.
+_QUERY: Kinds = {"window": (str,), "at-least": (int,), "exactly": (int,), "histogram": (int,)}
+_BUDGET: Kinds = dict.fromkeys(("epsilon", "delta", "rho"), (int, float))
+_RANGE: Kinds = {"start": (int, str), "end": (int, str), "step": (int, str), "time-zone": (str,), "steps": (int,)}
+_SPECIAL: Kinds = {
+    **_QUERY,
+    "query": (dict,),
+    "unit": (str,),
+    "stream": (bool,),
+    "horizon": (int,),
+    "weights": (list, dict),
+    **_BUDGET,
+    **_RANGE,
+}
+_LISTED = (*_QUERY, "query")
+_BUILT = ("queries", "timeline", "unit", "budget", "horizon")
+_SAID = {str: "text", int: "a whole number", float: "a number", bool: "true or false", dict: "a table", list: "a list"}
+# A plan is a page; more is no plan.
+_LONGEST = 1 << 20
+
+
+class PlanValues:
+    """What `Plan` and `StreamPlan` share: reading and telling what was asked, as plain values."""
+
+    def to_dict(self) -> Values:
+        """What was asked, as plain values by the names of the command line's options; `from_dict` gives the plan back.
+
+        Nothing in it comes from data.
+        """
+        plan: Any = self
+        values = _queries_to_values(plan.queries)
+        values["unit"] = plan.unit.name
+        values |= {name: value for name, value in plan.budget.to_dict().items() if name != "kind"}
+        if hasattr(plan, "horizon"):
+            values |= {"stream": True} | ({} if plan.horizon is None else {"horizon": plan.horizon})
+        else:
+            values |= {_key(name): value for name, value in plan.timeline.to_dict().items()}
+        for name, default in _arguments(type(plan)).items():
+            value = getattr(plan, name, default)
+            # Numbers and names are told even at their defaults, which may be others one day.
+            left_out = value is None or value is False or (type(value) is int and value == default)
+            values |= {} if left_out else {_key(name): _plain(value)}
+        if isinstance(weights := values.get("weights"), dict):
+            values["weights"] = [weights.get(query.window.text, 1.0) for query in plan.queries]
+        return values
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+        """The plan that plain values ask for, as `to_dict` gives them.
+
+        Raises:
+            InputError: a key is unknown or missing, or a value is not legal.
+        """
+        keys = [_key(name) for name in _arguments(cls)]
+        known = checked(values, keys_of(cls), "the plan")
+        streamed = "horizon" in inspect.signature(cls).parameters
+        if known.pop("stream", streamed) is not streamed:
+            raise InputError(
+                "the plan is for one release and not of a stream: use Plan"
+                if streamed
+                else "the plan is of a stream (stream = true): use StreamPlan, or 'dpwindows stream create'"
+            )
+        budget = parse_budget(*(known.pop(name, None) for name in _BUDGET))
+        if "unit" not in known:
+            raise InputError("the plan has no unit: say what is protected, for example unit = 'event'")
+        given: Values = {"unit": parse_unit(known.pop("unit")), "queries": queries_of(known), "budget": budget}
+        for name in (*_QUERY, "query"):
+            known.pop(name, None)
+        given |= _stream_range(known, keys) if streamed else {"timeline": _timeline(known)}
+        return cls(**given, **{name.replace("-", "_"): value for name, value in known.items()})
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Self:
+        """The plan in a TOML file, as `dpwindows plan --save` writes it.
+
+        Raises:
+            InputError: it cannot be read, a key is unknown or missing, or a value is not legal.
+        """
+        try:
+            return cls.from_dict(read_plan(path))
+        except InputError as error:
+            raise error if str(path) in str(error) else InputError(f"{path}: {error}") from None
+
+
+def read_plan(path: str | Path) -> Values:
+    """What a TOML file holds; nothing of it is checked yet.
+
+    Raises:
+        InputError: it cannot be read, or is no TOML.
+    """
+    try:
+        with Path(path).open("rb") as stream:
+            content = stream.read(_LONGEST + 1)
+        if len(content) > _LONGEST:
+            raise InputError(f"{path} is longer than any plan: a plan file holds what --save writes")
+        return tomllib.loads(content.decode("utf-8"))
+    except OSError as error:
+        raise InputError(f"the plan {path} cannot be read: {error.strerror or error}") from None
+    except (UnicodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
+        raise InputError(f"the plan {path} is no TOML: {error}") from None
+
+
+def keys_of(*plans: type) -> Kinds:
+    """Every key that a file may have for plans of these classes, with the types of its values; none: any."""
+    own: Kinds = {}
+    for plan in plans:
+        for name, default in _arguments(plan).items():
+            kind = type(default)
+            own[_key(name)] = () if default is None else (int, float) if kind is float else (kind,)
+    return own | _SPECIAL
+
+
+def checked(values: Mapping[str, Any], keys: Kinds, what: str) -> Values:
+    """Values of known keys and of the types that their keys ask for; dates and times as text.
+
+    Raises:
+        InputError: a key is unknown, which is told with the nearest one, or a value is of another type.
+    """
+    for name in values:
+        if name not in keys:
+            raise InputError(
+                f"{what} has the unknown key {name!r}{near(str(name), list(keys))}; keys are {', '.join(keys)}"
+            )
+    found = {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
+    for name, value in found.items():
+        # Not isinstance: true is no number.
+        each = value if name in _LISTED and isinstance(value, list) else [value]
+        if keys[name] and not all(type(one) in keys[name] for one in each):
+            wanted = " or ".join(_SAID[kind] for kind in keys[name] if kind is not int or float not in keys[name])
+            raise InputError(f"{what} has {name} = {value!r}, where {wanted} is expected")
+    if "query" in found:
+        if mixed := [name for name in _QUERY if name in found]:
+            raise InputError(
+                f"{what} has [[query]] and {mixed[0]}: ask the same of all windows, or of each window by itself"
+            )
+        found["query"] = [checked(table, _QUERY, f"a [[query]] of {what}") for table in _listed(found["query"])]
+    return found
+
+
+def queries_of(values: Mapping[str, Any]) -> list[Query]:
+    """The queries that checked values ask for."""
+    tables = values.get("query")
+    if tables is None:
+        tables = [{**values, "window": window} for window in _listed(values.get("window", []))]
+    queries = []
+    for table in tables:
+        for window in _listed(table.get("window", [])):
+            query = Query(parse_window(window))
+            query = query.at_least(*_listed(table["at-least"])) if table.get("at-least") else query
+            query = query.exactly(*_listed(table["exactly"])) if table.get("exactly") else query
+            for most in _listed(table.get("histogram", [])):
+                query = query.histogram(most)
+            queries.append(query)
+    return queries
+
+
+def to_toml(values: Mapping[str, Any]) -> str:
+    """Plain values as TOML: first what is no table, then tables and lists of tables."""
+    plain, tables = [], []
+    for name, value in values.items():
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            tables += [f"\n[[{_bare(name)}]]\n{to_toml(table)}" for table in value]
+        elif isinstance(value, dict):
+            tables.append(f"\n[{_bare(name)}]\n{to_toml(value)}")
+        else:
+            plain.append(f"{_bare(name)} = {_toml(value)}\n")
+    return "".join(plain + tables)
+
+
+def _toml(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            # JSON's escapes are TOML's, but for the one control character that JSON writes as it is.
+            return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case list() | tuple():
+            return f"[{', '.join(map(_toml, value))}]"
+    raise TypeError(f"no value of a plan: {value!r}")
+
+
+def _bare(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _toml(name)
+
+
+def _queries_to_values(queries: Iterable[Query]) -> Values:
+    """Windows and measures in the order asked: in lists if all windows are asked the same, else in tables."""
+    tables: list[Values] = []
+    for query in queries:
+        table: Values = {"window": query.window.text}
+        for measure in query.measures:
+            key = _key(measure.kind)
+            # At-least counts come first in a table: where one follows an exact count, it needs a table of its own.
+            if key == "at-least" and "exactly" in table:
+                tables.append(table)
+                table = {"window": query.window.text}
+            table.setdefault(key, []).append(measure.k)
+        tables.append(table)
+    windows = [table.pop("window") for table in tables]
+    if all(table == tables[0] for table in tables) and len(set(windows)) == len(windows):
+        return {"window": windows, **tables[0]}
+    return {"query": [{"window": window, **table} for window, table in zip(windows, tables, strict=True)]}
+
+
+def _timeline(known: Values) -> Timeline:
+    start, end, step, zone, steps = (known.pop(name, None) for name in _RANGE)
+    known.pop("horizon", None)
+    if steps is not None:
+        if (start, end) != (None, None):
+            raise InputError("the plan has steps as well as start and end: one of them says what the range is")
+        return Timeline.of_steps(steps)
+    if start is None or end is None:
+        raise InputError("the plan has no public range: give start and end (and step, time-zone), or steps")
+    return Timeline(start, end, "1d" if step is None else step, zone or "UTC")
+
+
+def _stream_range(known: Values, keys: Iterable[str]) -> Values:
+    """The horizon of a stream, which a range that ends is too; the rest of a range is kept where it is a key."""
+    horizon = known.pop("horizon", None)
+    if horizon is None and ("steps" in known or "end" in known):
+        horizon = _timeline({name: known.get(name) for name in _RANGE}).steps
+    for name in set(_RANGE) - set(keys):
+        known.pop(name, None)
+    return {"horizon": horizon}
+
+
+def _arguments(plan: type) -> dict[str, Any]:
+    """The arguments of a plan that are keys of their own name, with their defaults."""
+    parameters = inspect.signature(plan).parameters
+    return {name: parameter.default for name, parameter in parameters.items() if name not in _BUILT}
+
+
+def _key(name: str) -> str:
+    return name.replace("_", "-")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    return [_plain(one) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _listed(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]

@@ -1,0 +1,179 @@
+"""Plans as plain values and as TOML: what is read back is what was asked, to the last option."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import dpwindows as dw
+from dpwindows.ask.queries import Query, WindowFamily
+from dpwindows.plan.plan_file import keys_of, to_toml
+
+DAYS = dw.Timeline("2013-01-01", "2013-01-13", "1d", "America/New_York")
+STEPS = dw.Timeline.of_steps(12)
+ASKED: dict[str, Any] = {"unit": dw.EventLevel(), "budget": dw.PureDP(1.0), "timeline": STEPS}
+
+# One value, other than the default, of every argument that is a key of its own name.
+EXAMPLES: dict[str, Any] = {
+    "strategy": "paper",
+    "criterion": "max",
+    "weights": [1.0, 2.5],
+    "singleton": True,
+    "distinct_steps": True,
+    "confidence": 0.9,
+    "max_draws": 10**6,
+}
+
+
+def read_back(plan: Any) -> Any:
+    return type(plan).from_dict(tomllib.loads(to_toml(plan.to_dict())))
+
+
+def told(plan: dw.Plan) -> str:
+    """Everything that follows from a plan."""
+    return json.dumps([entry.to_dict() for entry in plan.forecast()]) + repr(plan)
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> dw.Plan:
+    windows: list[WindowFamily] = [dw.Rolling(3), dw.Cumulative(), dw.AnyWindow(4)]
+    k = st.integers(1, 3)
+    queries: list[Query | WindowFamily] = []
+    for window in draw(st.lists(st.sampled_from(windows), min_size=1, max_size=4)):
+        query = Query(window)
+        for kind in draw(st.lists(st.sampled_from(("at_least", "exactly", "histogram")), max_size=3)):
+            query = query.histogram(2) if kind == "histogram" else getattr(query, kind)(draw(k))
+        queries.append(query)
+    unit = draw(st.sampled_from((dw.EventLevel(), dw.ItemPerPeriod(2), dw.ItemLevel(), dw.ItemAddRemove())))
+    budgets = (dw.PureDP(0.1), dw.ApproxDP(1 / 3, 1e-7), dw.ZCDP(0.3), dw.ApproxDP(2, 1e-10))
+    families = len({query.window if isinstance(query, Query) else query for query in queries})
+    weights = draw(st.none() | st.lists(st.floats(0.1, 10), min_size=families, max_size=families))
+    return dw.Plan(
+        queries,
+        timeline=draw(st.sampled_from((DAYS, STEPS))),
+        unit=unit,
+        budget=draw(st.sampled_from(budgets)),
+        criterion=draw(st.sampled_from(("rms", "max"))),
+        weights=weights,
+        confidence=draw(st.floats(0.01, 0.99)),
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(plans())
+def test_a_plan_is_read_back_as_it_was(plan: dw.Plan) -> None:
+    again = read_back(plan)
+    assert again.queries == plan.queries
+    assert (again.timeline, again.unit, again.budget) == (plan.timeline, plan.unit, plan.budget)
+    assert told(again) == told(plan)
+    assert again.to_dict() == plan.to_dict()
+
+
+@given(st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1), st.text(st.characters(codec="utf-8"))))
+def test_any_text_is_written_as_toml(values: dict[str, str]) -> None:
+    assert tomllib.loads(to_toml({"query": [values, {}], "own": values, "n": [1e-7, True]})) == {
+        "query": [values, {}],
+        "own": values,
+        "n": [1e-7, True],
+    }
+
+
+def test_every_argument_of_a_plan_is_carried() -> None:
+    """A new argument fails here until it is carried, and has its example."""
+    built = {"queries", "timeline", "unit", "budget"}
+    assert set(inspect.signature(dw.Plan).parameters) - built == set(EXAMPLES)
+    for name, value in EXAMPLES.items():
+        queries = [dw.Rolling(3), dw.Cumulative()] if name == "weights" else [dw.Rolling(3)]
+        plan = dw.Plan(queries, **ASKED | {name: value})
+        assert plan.to_dict() != dw.Plan(queries, **ASKED).to_dict(), name
+        again = read_back(plan)
+        assert again.to_dict()[name.replace("_", "-")] == value
+        assert told(again) == told(plan), name
+
+
+def test_every_argument_of_a_stream_is_carried() -> None:
+    for horizon in (None, 30):
+        plan = dw.StreamPlan([dw.Rolling(3).at_least(2)], unit=dw.EventLevel(), budget=dw.ZCDP(0.5), horizon=horizon)
+        assert read_back(plan).horizon == horizon
+        assert told(read_back(plan)) == told(plan)
+    built = {"queries", "unit", "budget", "horizon"}
+    assert set(inspect.signature(dw.StreamPlan).parameters) - built <= set(EXAMPLES)
+
+
+def test_a_range_is_the_horizon_of_a_stream() -> None:
+    values = {"window": "rolling:3", "unit": "event", "rho": 1, "start": "2013-01-01", "end": "2013-02-01"}
+    assert dw.StreamPlan.from_dict(values).horizon == 31
+
+
+def test_weights_by_window_are_told_in_order() -> None:
+    plan = dw.Plan([dw.Rolling(3), dw.Cumulative()], **ASKED, weights={"cumulative": 2})
+    assert plan.to_dict()["weights"] == [1.0, 2]
+    assert told(read_back(plan)) == told(plan)
+
+
+def test_dates_may_be_dates(tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_text('window = "cumulative"\nunit = "event"\nepsilon = 1\nstart = 2013-01-01\nend = 2013-01-04\n')
+    assert dw.Plan.from_file(file).timeline == dw.Timeline("2013-01-01", "2013-01-04")
+
+
+LEGAL = {"window": "rolling:3", "unit": "event", "epsilon": 1, "steps": 9}
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"widnow": "any"}, r"unknown key 'widnow' \(did you mean 'window'\?\); keys are .*window"),
+        ({"window": 3}, "window = 3, where text is expected"),
+        ({"at-least": [1, 1.5]}, "a whole number is expected"),
+        ({"at-least": True}, "a whole number is expected"),
+        ({"epsilon": True}, "a number is expected"),
+        ({"epsilon": "1"}, "a number is expected"),
+        ({"confidence": "high"}, "a number is expected"),
+        ({"strategy": 3}, "text is expected"),
+        ({"distinct-steps": 1}, "true or false is expected"),
+        ({"query": [{"window": "any"}]}, r"\[\[query\]\] and window"),
+        ({"stream": True}, "StreamPlan"),
+        ({"start": 0, "end": 4}, "steps as well as start and end"),
+        ({"rho": 1}, "either epsilon"),
+        ({"weights": 3}, "weights = 3, where a list or a table is expected"),
+    ],
+)
+def test_what_is_wrong_is_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(dw.InputError, match=said):
+        dw.Plan.from_dict({**LEGAL, **change})
+
+
+@pytest.mark.parametrize(
+    ("key", "said"), [("window", "no query"), ("unit", "unit"), ("epsilon", "budget"), ("steps", "range")]
+)
+def test_what_is_missing_is_told(key: str, said: str) -> None:
+    with pytest.raises(dw.InputError, match=said):
+        dw.Plan.from_dict({name: value for name, value in LEGAL.items() if name != key})
+
+
+def test_a_table_of_a_query_has_keys_of_its_own() -> None:
+    values = {name: value for name, value in LEGAL.items() if name != "window"}
+    with pytest.raises(dw.InputError, match=r"a \[\[query\]\] of the plan has the unknown key 'at-leest'"):
+        dw.Plan.from_dict({**values, "query": [{"window": "any", "at-leest": 1}]})
+
+
+@pytest.mark.parametrize("content", [b"window = ", b"\xff", b"a = 1\na = 2", b"x = 1e" + b"9" * 5000, b"#" * (1 << 21)])
+def test_files_that_are_no_plans_are_refused_by_name(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "plan.toml"
+    file.write_bytes(content)
+    with pytest.raises(dw.InputError, match=r"plan\.toml"):
+        dw.Plan.from_file(file)
+    with pytest.raises(dw.InputError, match=r"nowhere\.toml"):
+        dw.Plan.from_file(tmp_path / "nowhere.toml")
+
+
+def test_keys_are_those_of_both_plans() -> None:
+    assert {"window", "at-least", "unit", "horizon", "distinct-steps"} <= set(keys_of(dw.Plan, dw.StreamPlan))

@@ -68,8 +68,8 @@ clean: ## remove the environment and everything made by the commands above
 	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The tests run a PostgreSQL server and Spark of their own, and compile a small library. What these need is installed
-# where that can be done.
+# The tests run a PostgreSQL server and Spark of their own, compile a small library and open pages in Chromium. What
+# these need is installed where that can be done.
 servers:
 	@missing=; \
 	ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null || missing=postgresql; \
@@ -77,6 +77,8 @@ servers:
 	version=$$("$$java" -version 2>&1 | sed -n 's/.* version "\([0-9]*\).*/\1/p'); \
 	[ "$${version:-0}" -ge 17 ] || missing="$$missing java"; \
 	printf '\043include <stdio.h>\n' | $${CC:-cc} -E -x c - >/dev/null 2>&1 || missing="$$missing gcc libc6-dev"; \
+	command -v chromium >/dev/null || command -v chromium-browser >/dev/null || command -v google-chrome >/dev/null \
+		|| missing="$$missing chromium"; \
 	[ -z "$$missing" ] && exit 0; \
 	if [ "$$(id -u)" = 0 ]; then as_root=; else as_root=sudo; fi; \
 	if command -v apt-get >/dev/null && { [ -z "$$as_root" ] || command -v sudo >/dev/null; }; then \
@@ -87,8 +89,8 @@ servers:
 		$$as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$packages >/dev/null && exit 0; \
 	fi; \
 	echo "the tests need PostgreSQL 14 or newer (initdb and pg_ctl), a Java runtime, version 17 or newer (java, or" \
-		"JAVA_HOME), and a C compiler (cc); missing here:" $$missing". On Debian and Ubuntu these are the packages" \
-		"postgresql, openjdk-17-jre-headless, gcc and libc6-dev" >&2; exit 1
+		"JAVA_HOME), a C compiler (cc) and Chromium; missing here:" $$missing". On Debian and Ubuntu these are the" \
+		"packages postgresql, openjdk-17-jre-headless, gcc, libc6-dev and chromium" >&2; exit 1
 
 $(READY): requirements.lock pyproject.toml | $(BIN)/python
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock

@@ -101,7 +101,7 @@ function drawOverview(picture, release, series, low, span) {
   const last = new Map();
   for (let row = series.from; row < series.to; row++) last.set(release.columns.last[row], row);
   const points = [...last].map(([end, row]) => [((end - low) / span) * 1000, release.numbers(series, row).estimate ?? 0]);
-  const top = Math.max(...points.map(([, value]) => value), 1);
+  const top = points.reduce((most, [, value]) => Math.max(most, value), 1);
   const path = points.map(([x, value]) => `${x.toFixed(1)},${(58 - (Math.max(0, value) / top) * 52).toFixed(1)}`);
   if (points.length) picture.append(draw("path", { d: `M${points[0][0].toFixed(1)},60L${path.join("L")}L${points.at(-1)[0].toFixed(1)},60Z` }));
 }

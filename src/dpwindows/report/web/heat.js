@@ -32,8 +32,11 @@ function heatMap({ release, series, shownValue, confidence, chosen }) {
     ends = [...new Set(columns.last.subarray(one.from, one.to))];
     longest = 1;
     extent = [0, 1];
+    // A colour needs no more than about the range: of a great many windows one in so many tells it.
+    const every = Math.ceil((one.to - one.from) / 200_000);
     for (let row = one.from; row < one.to; row++) {
       longest = Math.max(longest, columns.last[row] - columns.first[row] + 1);
+      if (row % every) continue;
       const value = shownValue(release.numbers(one, row));
       if (value !== null) extent = [Math.min(extent[0], value), Math.max(extent[1], value)];
     }

@@ -3,7 +3,8 @@
 const MISSING = -(2 ** 31);
 
 async function unpack(index, text) {
-  const raw = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  const letters = atob(text), raw = new Uint8Array(letters.length);
+  for (let at = 0; at < letters.length; at++) raw[at] = letters.charCodeAt(at);
   const opened = new Blob([raw]).stream().pipeThrough(new DecompressionStream("gzip"));
   const bytes = new Uint8Array(await new Response(opened).arrayBuffer());
   const rows = index.rows, columns = {};
@@ -11,7 +12,14 @@ async function unpack(index, text) {
   for (const [name, planes] of index.columns) {
     const values = new Int32Array(rows);
     let before = 0;
-    for (let row = 0; row < rows; row++) {
+    if (planes < 4) {
+      const two = planes > 1, three = planes > 2;
+      for (let row = 0, place = at; row < rows; row++, place++) {
+        const folded = bytes[place] | (two ? bytes[place + rows] << 8 : 0) | (three ? bytes[place + 2 * rows] << 16 : 0);
+        before += (folded >>> 1) ^ -(folded & 1);
+        values[row] = before;
+      }
+    } else for (let row = 0; row < rows; row++) {
       let folded = 0;
       for (let plane = planes - 1; plane >= 0; plane--) folded = folded * 256 + bytes[at + plane * rows + row];
       before += folded % 2 ? -(folded + 1) / 2 : folded / 2;

@@ -65,7 +65,7 @@ function multiples(page, title, grouped) {
 function anySection(page, all, title) {
   const { release, confidence } = page;
   const map = heatMap({ release, series: all[0], shownValue: valueOf(page), confidence, chosen: page.choose });
-  const last = Math.max(...release.columns.last.subarray(all[0].from, all[0].to));
+  const last = release.columns.last[all[0].to - 1];
   const byLength = make("div", {});
   const profile = (one) => {
     const points = [];

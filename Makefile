@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers demo test simulate fuzz coverage mutate lint format bench lock clean
+.PHONY: help setup servers demo docs test simulate fuzz coverage mutate lint format bench lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,9 @@ setup: $(READY) ## install dpwindows and everything its tests need into .venv
 
 demo: $(READY) ## the main job on real data: a private release of the New York flights of 2013, and its report
 	$(BIN)/dpwindows demo $(ARGS)
+
+docs: $(READY) ## the documentation as a site (build/site/index.html): notebooks run, and a broken link stops it
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/site
 
 test: $(READY) servers ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
@@ -61,7 +64,7 @@ bench: $(READY) ## measure time and memory against exact counting
 lock: $(BIN)/python ## compile requirements.lock anew (ARGS=--upgrade for the newest versions)
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/uv pip compile --quiet --python $(BIN)/python --universal --python-version 3.11 --generate-hashes --no-header \
-		--no-emit-index-url --no-emit-find-links --all-extras --group dev $(ARGS) pyproject.toml -o requirements.lock
+		--no-emit-index-url --no-emit-find-links --all-extras --group dev --group docs $(ARGS) pyproject.toml -o requirements.lock
 	@! grep -nE '://|file:|--(extra-)?index|--find-links' requirements.lock
 
 clean: ## remove the environment and everything made by the commands above

@@ -21,7 +21,7 @@ from dpwindows.demo import write_flights
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpwindows"
 DOCS = ROOT / "docs"
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(DOCS.glob("*.md"))]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted(DOCS.rglob("*.md"))]
 HISTORY = ROOT / "CHANGELOG.md"
 
 # Blocks that are shown and not run: the page, how the block begins, and why.
@@ -35,7 +35,7 @@ NOT_RUN = {
     ("docs/engines.md", "export PGPASSWORD"): "needs a server of the reader's own",
     ("docs/engines.md", "dpwindows release /lake/visits"): "needs a lake and a cluster of the reader's own",
     ("docs/engines.md", "dpwindows release app.sqlite"): "leaves options out, as the page says what differs",
-    ("docs/index.md", "event log"): "a picture",
+    ("docs/house.md", "event log"): "a picture",
     ("docs/promise.md", "dpwindows audit"): "docs/audit.md shows the same command, and there it is run",
     ("docs/scaling.md", "python benchmarks/scale.py"): "measures for hours",
     ("docs/scaling.md", "SELECT item"): "SQL for the reader's own database",
@@ -68,7 +68,7 @@ class Block:
 def blocks(page: Path) -> Iterator[Block]:
     name = str(page.relative_to(ROOT))
     text = page.read_text(encoding="utf-8")
-    shown = re.compile(r"^```(\w*)\n(.*?)^```$|(?<=\n\n)((?:    [^\n]*\n(?:\n(?=    ))?)+)", re.M | re.S)
+    shown = re.compile(r"^```(\w*|{[\w-]+})\n(.*?)^```$|(?<=\n\n)((?:    [^\n]*\n(?:\n(?=    ))?)+)", re.M | re.S)
     for found in shown.finditer(text):
         if found[3] is None:
             yield Block(name, found[1], found[2])
@@ -76,7 +76,8 @@ def blocks(page: Path) -> Iterator[Block]:
             yield Block(name, "", re.sub("^    ", "", found[3], flags=re.M))
 
 
-ALL = [block for page in PAGES for block in blocks(page)]
+# What is in braces is for the maker of the site, which runs the cells of notebooks too (`make docs`).
+ALL = [block for page in PAGES for block in blocks(page) if not block.language.startswith("{")]
 RUN = sorted({block.page for block in ALL if block.reason is None})
 
 

@@ -10,7 +10,7 @@ import dpwindows
 
 project = "dpwindows"
 author = "The dpwindows developers"
-copyright = author  # noqa: A001
+copyright = author
 version = release = dpwindows.__version__
 
 extensions = [

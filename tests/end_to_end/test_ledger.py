@@ -174,3 +174,44 @@ def test_a_process_of_its_own(ledger: Path) -> None:
     outcome = run_process("ledger", "show", ledger)
     assert (outcome.code, outcome.err) == (0, "")
     assert "left  epsilon = 1" in outcome.out
+
+
+@pytest.mark.parametrize(
+    ("total", "each", "room"),
+    [
+        (("--epsilon", "3", "--delta", "3e-6"), ("--epsilon", "0.3", "--delta", "1e-7"), "9 more releases"),
+        (("--epsilon", "3", "--delta", "3e-6"), ("--epsilon", "1", "--delta", "1e-6"), "2 more releases"),
+        (("--epsilon", "1"), ("--epsilon", "0.5"), "1 more release of"),
+        (("--epsilon", "1"), ("--epsilon", "1"), "no more release of"),
+        (("--rho", "1"), ("--rho", "1e-9"), "more than 1,000,000 more releases"),
+    ],
+)
+def test_what_is_left_is_told_in_releases(
+    total: tuple[str, ...], each: tuple[str, ...], room: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And as many as are told do fit, and not one more."""
+    monkeypatch.chdir(tmp_path)
+    Path("log.csv").write_text("who,at\na,2013-01-01\n")
+    assert run("ledger", "create", "l.db", "--dataset", "log", "--unit", "event", *total).code == 0
+    log = ("log.csv", "--item", "who", "--time", "at", "--start", "2013-01-01", "--end", "2013-01-04")
+    spend = ("release", *log, "--unit", "event", *each, "--ledger", "l.db", "--dataset", "log")
+    assert run(*spend, "--window", "cumulative", "-o", "0.json").code == 0
+    assert f"  room  for {room}" in run("ledger", "show", "l.db").out
+    left = json.loads(run("ledger", "show", "l.db", "--json").out)["datasets"][0]["room"]["releases"]
+    if left > 9:
+        return
+    for number in range(1, left + 2):
+        outcome = run(*spend, "--window", f"rolling:{number + 3}", "-o", f"{number}.json")
+        assert outcome.code == (0 if number <= left else 2), outcome.err
+    assert "no more release" in run("ledger", "show", "l.db").out
+
+
+def test_room_is_told_for_a_budget_that_is_given(tmp_path: Path) -> None:
+    ledger = tmp_path / "l.db"
+    run("ledger", "create", ledger, "--dataset", "log", "--unit", "event", "--epsilon", "3", "--delta", "3e-6")
+    assert "room" not in run("ledger", "show", ledger).out
+    shown = run("ledger", "show", ledger, "--epsilon", "0.3", "--delta", "1e-7").out
+    assert "room  for 10 more releases of epsilon = 0.3, delta = 1e-07 each" in shown
+    assert "room  for 30 more releases of delta" not in shown
+    outcome = run("ledger", "show", ledger, "--delta", "1e-7")
+    assert outcome.code == 2

@@ -7,11 +7,11 @@ import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
-from rich.console import Console
 
 from dpwindows.cli.audit_page import Findings, show
 from dpwindows.cli.options import build_plan, build_stream_plan, privacy_options, query_options
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
+from dpwindows.cli.screen import screen
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import say_notes
 
@@ -124,7 +124,7 @@ def audit(
     if as_json:
         click.echo(json.dumps({**found.to_dict(), "within_the_claim": found.within}, indent=2))
     else:
-        show(planned, found, Console(highlight=False, soft_wrap=True), told="exact" in checks)
+        show(planned, found, screen(soft_wrap=True), told="exact" in checks)
     if not found.within:
         sys.exit(1)
 

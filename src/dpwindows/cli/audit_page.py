@@ -49,7 +49,7 @@ def show(planned: Plan, found: Findings, console: Console, *, told: bool) -> Non
     if found.exact is not None:
         console.print("\nWorst neighbours found: one item's occurrences in each step")
         for line in found.exact.worst.picture(console.width - 2).splitlines():
-            console.print(f"  {line}", markup=False)
+            console.print(f"  {line}")
     if found.exact is not None and told:
         _show_exact(found.exact, console)
     if found.noise is not None:
@@ -70,7 +70,7 @@ def _show_exact(exactly: ExactAudit, console: Console) -> None:
     if loss.epsilon is not None:
         console.print(f"  epsilon = {loss.epsilon:.6g} at the claimed delta")
     console.print(f"  {exactly.of_certified:.1%} of what the certificates allow for")
-    console.print(f"  [bold]{exactly.verdict}[/bold]")
+    console.print(f"  {exactly.verdict}", style="bold")
     _finds(console, "a wrong sensitivity, stated scale or share of the budget; no noise is drawn here")
     if not exactly.exhaustive and exactly.verdict == "within the claim":
         console.print("  (a search is no proof: with fewer steps every pair is compared)", style="dim")
@@ -84,14 +84,14 @@ def _between(low: float, high: float) -> str:
 def _show_noise(noise: NoiseAudit, console: Console) -> None:
     console.print(f"\nNoise: what is measured less what is exact; {noise.tests:,} tests")
     for one in noise.measurements:
-        console.print(f"  {one.window}: {one.draws:,} draws, {one.law} of scale {one.scale:.6g} stated", markup=False)
+        console.print(f"  {one.window}: {one.draws:,} draws, {one.law} of scale {one.scale:.6g} stated")
         if one.found_below is not None and one.found_above is not None:
             _finds(
                 console,
                 f"less than {one.found_below:.1%} or more than {one.found_above:.1%} of that scale (probability 0.99)",
             )
     _faults([f"{fault.test}: chance {fault.chance:.1g}" for fault in noise.faults], console)
-    console.print(f"  [bold]{noise.verdict}[/bold] (false alarm: probability {noise.error:g} over all tests)")
+    console.print(f"  {noise.verdict} (false alarm: probability {noise.error:g} over all tests)")
     _finds(console, "another law; noise shared by numbers, thresholds, calls or processes; noise that heeds the log")
 
 
@@ -101,7 +101,7 @@ def _show_encoding(encoding: EncodingAudit, console: Console) -> None:
         f"{encoding.neighbours:,} pairs of neighbours on top of them"
     )
     _faults(encoding.faults, console)
-    console.print(f"  [bold]{encoding.verdict}[/bold]")
+    console.print(f"  {encoding.verdict}", style="bold")
     _finds(console, "integers that change with the size or form of these logs, or from one time to the next")
 
 
@@ -109,9 +109,9 @@ def _show_replay(replay: ReplayAudit, console: Console) -> None:
     console.print(
         f"\nReplay: {replay.pairs:,} pairs of neighbours, each released under one noise, {replay.draws:,} draws"
     )
-    console.print(f"  {replay.reached:.1%} of the certified sensitivity reached", markup=False)
+    console.print(f"  {replay.reached:.1%} of the certified sensitivity reached")
     _faults(replay.faults, console)
-    console.print(f"  [bold]{replay.verdict}[/bold]")
+    console.print(f"  {replay.verdict}", style="bold")
     _finds(console, "rows, errors, metadata or noise that depend on these logs; a sensitivity they exceed")
 
 
@@ -126,7 +126,7 @@ def _show_black_box(seen: BlackBoxAudit, console: Console) -> None:
         f"  epsilon >= {seen.bound:.3g}{at} ({1 - seen.error:.4%} confidence), {seen.share:.0%} of the "
         f"{seen.claim.epsilon:.3g} claimed there"
     )
-    console.print(f"  [bold]{seen.verdict}[/bold]")
+    console.print(f"  {seen.verdict}", style="bold")
     if seen.share > 0:
         _finds(console, f"an epsilon of about {1 / seen.share:.2g} times the claim, whatever its cause")
     else:
@@ -134,11 +134,11 @@ def _show_black_box(seen: BlackBoxAudit, console: Console) -> None:
 
 
 def _finds(console: Console, what: str) -> None:
-    console.print(f"  finds {what}", style="dim", markup=False)
+    console.print(f"  finds {what}", style="dim")
 
 
 def _faults(faults: Sequence[str], console: Console) -> None:
     for fault in faults[:_SHOWN]:
-        console.print(f"  FAULT: {fault}", style="red", markup=False)
+        console.print(f"  FAULT: {fault}", style="red")
     if len(faults) > _SHOWN:
-        console.print(f"  FAULT: and {len(faults) - _SHOWN:,} more", style="red", markup=False)
+        console.print(f"  FAULT: and {len(faults) - _SHOWN:,} more", style="red")

@@ -57,14 +57,27 @@ def create(
 @ledger.command()
 @_FILE
 @click.option("--dataset", metavar="NAME", help="Show this dataset only.")
+@click.option("--epsilon", type=float, metavar="E", help="Tell how many more releases of this epsilon fit.")
+@click.option("--delta", type=float, metavar="D", help="With --epsilon: of this delta.")
+@click.option("--rho", type=float, metavar="R", help="Tell how many more releases of this rho fit.")
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def show(file: Path, dataset: str | None, as_json: bool) -> None:
-    """Print what was spent, by what, and what is left. Nothing that depends on exact counts is shown."""
+def show(
+    file: Path, dataset: str | None, epsilon: float | None, delta: float | None, rho: float | None, as_json: bool
+) -> None:
+    """Print what was spent, by what, and what is left. Nothing that depends on exact counts is shown.
+
+    What is left is told in releases too: as many as fit of the last budget that was spent, or of the one given.
+    """
+    from dpwindows.ask.privacy import parse_budget
     from dpwindows.ledger.ledger import Ledger, datasets
     from dpwindows.ledger.store import require_trusted
 
     names = [dataset] if dataset is not None else datasets(file)
-    pages = [Ledger(file, name).book().to_dict() for name in names]
+    budget = None if (epsilon, delta, rho) == (None, None, None) else parse_budget(epsilon, delta, rho)
+    books = [Ledger(file, name).book() for name in names]
+    pages = [book.to_dict() for book in books]
+    for book, page in zip(books, pages, strict=True) if budget is not None else ():
+        page["room"] = {"budget": budget.to_dict(), "releases": book.room(budget)}
     try:
         require_trusted(file)
     except InputError as error:
@@ -87,6 +100,8 @@ def _show_page(page: dict[str, Any], console: Console) -> None:
     )
     for name in ("total", "spent", "left"):
         console.print(f"  {name:<6}{_amount(page[name])}")
+    if "room" in page:
+        console.print(f"  {'room':<6}{_room(page)}", soft_wrap=True)
     if page["entries"]:
         console.print(_entries(page["entries"]))
     if "by_time" in page:
@@ -103,6 +118,17 @@ def _show_page(page: dict[str, Any], console: Console) -> None:
             "anybody saw it.",
         )
     console.print()
+
+
+def _room(page: dict[str, Any]) -> str:
+    from dpwindows.ledger.book import MOST_ROOM
+
+    releases, budget = page["room"]["releases"], _amount(page["room"]["budget"])
+    if not releases:
+        return f"for no more release of {budget}"
+    count = f"more than {MOST_ROOM:,}" if releases >= MOST_ROOM else f"{releases:,}"
+    more = f"{count} more release{'s' if releases > 1 else ''} of {budget}{' each' if releases > 1 else ''}"
+    return f"for {more}{', over any range' if 'by_time' in page else ''}"
 
 
 def _entries(entries: list[dict[str, Any]]) -> Table:

@@ -23,6 +23,7 @@ from dpwindows.cli.plan_files import PlannedCommand, plan_option, save_plan
 from dpwindows.cli.screen import screen
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
+from dpwindows.plan.warnings import require_expected
 
 if TYPE_CHECKING:
     from dpwindows.plan.plan import Plan
@@ -54,6 +55,12 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Plan a continual release, decoded step by step: of N steps (--steps), or, with no range given, without end.",
 )
+@click.option(
+    "--expect",
+    type=float,
+    metavar="N",
+    help="A typical count of what will be released: errors are shown relative to it too.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the forecast as JSON.")
 @click.option(
     "--export",
@@ -81,6 +88,7 @@ def plan(
     **options: Any,
 ) -> None:
     """Forecast the error of every number before any data is read."""
+    require_expected(options["expect"])
     for path, ending in ((exported, ".npz"), (saved, ".toml")):
         if path is not None:
             from dpwindows.release.files import require_writable
@@ -92,7 +100,8 @@ def plan(
     else:
         timeline = _planned_timeline(steps, start, end, options)
         planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
-    say_notes(planned)
+    expect = options["expect"]
+    say_notes(planned, expect)
     if saved is not None:
         clock = {"start": start, "step": options["step"], "time-zone": options["time_zone"]}
         save_plan(planned, saved, clock if options["stream"] and start is not None else {}, force=force)
@@ -103,7 +112,11 @@ def plan(
         click.echo(f"Measurements written to {exported}", err=True)
     if as_json:
         queries = [entry.to_dict() for entry in planned.forecast()]
-        answer = {"queries": queries, "budget": planned.budget.to_dict()}
+        answer: dict[str, Any] = {"queries": queries, "budget": planned.budget.to_dict()}
+        if expect is not None:
+            answer["expect"] = expect
+            for query in queries:
+                query |= {f"relative_{name}": query[name] / expect for name in ("rms", "max", "half_width")}
         if not options["stream"]:
             answer["workload"] = planned.workload.to_dict()
         click.echo(json.dumps(answer, indent=2))
@@ -114,7 +127,7 @@ def plan(
                 f"{planned.budget} is the smallest budget, to three digits, for a standard error of "
                 f"{options['target_std']:g} in the worst query.\n",
             )
-        show_forecast(planned, console)
+        show_forecast(planned, console, expect)
         console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.")
         if not options["stream"]:
             console.print(f"A release is {planned.workload}.")

@@ -20,6 +20,9 @@ from dpwindows.ledger.composition import Account, ApproximateAccount, CannotComp
 from dpwindows.ledger.parallel import EVERYWHERE, Counted, Span, accounts
 from dpwindows.ledger.request import Request, periods_of, require_fit, span_of
 
+MOST_ROOM = 1_000_000
+"""More releases than this are not told apart: nobody makes them."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -79,6 +82,11 @@ class Book:
         """All of time, cut where the account changes, with the account on each piece; ascending."""
         return list(accounts(account_for(self.total), self._counted(self._places)))
 
+    def room(self, budget: Budget) -> int:
+        """How many more releases of a budget fit, over any range, if nothing else is spent; at most MOST_ROOM."""
+        asked = Charge.of(budget)
+        return min(_times(account, asked) for _, account in self.pieces())
+
     def to_dict(self) -> dict[str, Any]:
         """The page as plain values, for `dpwindows ledger show --json`. Nothing in it depends on exact counts."""
         by_time = self.pieces()
@@ -93,6 +101,9 @@ class Book:
             "left": _across(min, [left_of(account) for account in accounts]),
             "entries": [self._entry_dict(entry) for entry in self.entries],
         }
+        if self.entries:
+            again = budget_of(self.entries[-1].facts["budget"])
+            shown["room"] = {"budget": again.to_dict(), "releases": self.room(again)}
         if len({account.spent for account in accounts}) > 1:
             shown["by_time"] = [
                 {
@@ -157,6 +168,25 @@ class Book:
         if facts["kind"] == "stream":
             return shown | {"state": entry.state, "last_step": entry.step}
         return shown | {"release_id": entry.release_id}
+
+
+def _times(account: Account, asked: Charge) -> int:
+    """How often a charge fits into what an account has left, found by doubling and halving."""
+
+    def fits(times: int) -> bool:
+        try:
+            return account.plus(asked, times).within
+        except CannotComposeError:
+            return False
+
+    low, high = 0, 1
+    while high <= MOST_ROOM and fits(high):
+        low, high = high, 2 * high
+    high = min(high, MOST_ROOM + 1)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if fits(middle) else (low, middle)
+    return low
 
 
 def budget_of(values: dict[str, Any]) -> Budget:

@@ -8,23 +8,28 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from dpwindows.plan.warnings import budget_warnings
+
 if TYPE_CHECKING:
     from dpwindows.plan.plan import Plan
 
 
-def say_notes(planned: Plan) -> None:
-    """Print a plan's remarks on standard error."""
+def say_notes(planned: Plan, expect: float | None = None) -> None:
+    """Print a plan's remarks, and what its budget does not promise, on standard error."""
+    for warning in budget_warnings(planned.budget, expect):
+        click.echo(f"Warning: {warning}", err=True)
     for note in planned.notes:
         click.echo(f"Note: {note}", err=True)
 
 
-def show_forecast(planned: Plan, console: Console) -> None:
-    """The forecast as a table; on a narrow terminal runners-up come below it."""
+def show_forecast(planned: Plan, console: Console, expect: float | None = None) -> None:
+    """The forecast as a table, with relative errors at a typical count; narrow terminals have runners-up below it."""
     wide = console.width >= 112
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("window", "counted", "strategy"):
         table.add_column(name, overflow="fold")
-    numbers = ["std error", f"{planned.confidence:.0%} interval", "x limit"]
+    relative = [] if expect is None else [f"of {expect:,.10g}"]
+    numbers = ["std error", *relative, f"{planned.confidence:.0%} interval", "x limit"]
     for name in [*numbers, *(["largest"] if wide else [])]:
         table.add_column(name, justify="right")
     if wide:
@@ -33,7 +38,12 @@ def show_forecast(planned: Plan, console: Console) -> None:
     for entry in planned.forecast():
         limit = "-" if entry.ratio_to_limit is None else f"{entry.ratio_to_limit:.2f}"
         row = [entry.window, f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
-        row += [f"{entry.rms:,.4g}", f"±{entry.half_width:,.4g}", limit]
+        row += [
+            f"{entry.rms:,.4g}",
+            *([] if expect is None else [f"{entry.rms / expect:.2%}"]),
+            f"±{entry.half_width:,.4g}",
+            limit,
+        ]
         other = "" if entry.runner_up_ratio is None else f"{entry.runner_up}, error x {entry.runner_up_ratio:.2f}"
         if other:
             runners_up[f"  {entry.window}: {other}"] = None

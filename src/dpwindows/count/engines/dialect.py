@@ -5,15 +5,18 @@ Expressions here are SQL over a relation with the columns item, time and, if the
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
 from dpwindows.count.engines.text_times import text_times
 
-# Characters of a value that a message repeats.
+# Characters of a value that a message repeats, and where they stand in what an engine says.
 SHOWN = 80
+SHOWN_VALUE = re.compile("<<(.*?)>>", re.DOTALL)
 INTEGER_TEXT = "[ \t\n\r]*[+-]?[0-9]+[ \t\n\r]*"
 # No offset has ever been as large as 18 hours, and engines differ in what they make of larger ones.
 _ZONE_TEXT = "Z|[+-](0[0-9]|1[0-7])(:[0-5][0-9])?"
@@ -106,11 +109,29 @@ class Dialect(ABC):
 
     @abstractmethod
     def failure(self, message: str, column: str) -> str:
-        """A bigint expression that fails with this message wherever it is evaluated; `column` is one it may read."""
+        """A bigint expression that fails with this message and `shown` of a column's value wherever it is evaluated."""
 
     def text_times(self, relation: str) -> str:
         """A relation whose column `time` is text, with the bigint columns `wall` and `ahead`: see `text_times`."""
         return text_times(relation, self.matches("time", TIME_TEXT), self.days("date"), self.fence)
+
+
+Place = Callable[[str, str], str]
+"""Where a value first stands, by the role of its column and its text; empty where nobody knows."""
+
+
+def such_as(message: str, role: str, place: Place | None) -> str:
+    """The value that an engine's message shows, and where it stands, as the end of a statement; empty without one."""
+    found = SHOWN_VALUE.search(message)
+    if found is None:
+        return ""
+    where = place(role, found[1]) if place else ""
+    return f", such as {found[1]!r}" + (f" in {where}" if where else "")
+
+
+def shown(text: str) -> str:
+    """SQL for the beginning of a text as messages repeat it, such that it is found in them again by `SHOWN_VALUE`."""
+    return f"'<<' || left({text}, {SHOWN}) || '>>'"
 
 
 def quote_name(name: str) -> str:

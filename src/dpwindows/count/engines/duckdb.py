@@ -1,6 +1,6 @@
 """DuckDB, the default engine: files, DuckDB databases and data frames, counted inside this process.
 
-No message and no progress report repeats the contents of a row.
+No progress report repeats the contents of a row; messages show values that cannot be read, and where they stand.
 """
 
 from __future__ import annotations
@@ -11,16 +11,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import duckdb
 import pyarrow as pa
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
+from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text, shown, such_as
 from dpwindows.count.engines.duckdb_progress import progress_bar
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
 from dpwindows.count.engines.duckdb_sources import INT96, find_parts, out_of_memory, outside, reaches_out
 from dpwindows.count.engines.json_lines import unreadable_field
+from dpwindows.count.engines.places import place_of, place_of_line, place_of_no_object
 from dpwindows.count.engines.relation import EventQueries, unreadable
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.time_formats import has_offset
@@ -116,7 +118,7 @@ class _DuckDB(Dialect):
         return f"SELECT *, {wall} AS wall, {ahead} AS ahead FROM ({relation}) AS texts"
 
     def failure(self, message: str, column: str) -> str:
-        return f"CAST(error({quote_text(message)} || left(CAST({column} AS VARCHAR), 0)) AS BIGINT)"
+        return f"CAST(error({quote_text(message)} || {shown(f'CAST({column} AS VARCHAR)')}) AS BIGINT)"
 
 
 class _Lenient(_DuckDB):
@@ -210,7 +212,7 @@ def open_events(
             )
         writer = EventQueries(_DuckDB(), columns, timeline, cap=cap, later=later)
         queries = [writer.sql(part.sql, types) for part, types in pairs]
-        with running(columns):
+        with running(columns, source):
             yield EventRelation(
                 connection,
                 "\nUNION ALL\n".join(queries),
@@ -258,26 +260,30 @@ def private_engine(settings: EngineSettings) -> Iterator[duckdb.DuckDBPyConnecti
 
 @contextmanager
 def running(columns: EventColumns, source: object = None) -> Iterator[None]:
-    """Turn what the engine says while it runs into our two kinds of errors, without repeating any contents."""
+    """Turn what the engine says while it runs into our two kinds of errors; of rows they show the values refused."""
     try:
         yield
     except duckdb.OutOfMemoryException:
         raise out_of_memory() from None
     except duckdb.Error as error:
         text = str(error)
-        if refusal := unreadable(text, columns) or unreadable_field(text, columns):
+        place = partial(place_of, source, columns)
+        if refusal := unreadable(text, columns, place) or unreadable_field(text, columns, place):
             raise refusal from None
         if reaches_out(error):
             raise outside("the table") from None
         line = re.search(r"CSV Error on Line: [0-9]+", text)
         if line or (isinstance(error, duckdb.InvalidInputException) and "CSV" in text):
+            which = such_as(text, "", lambda _, start: place_of_line(source, columns, start)).removeprefix(", such as ")
             raise InputError(
-                f"a CSV file is malformed ({line[0] if line else 'invalid CSV'}): it must be UTF-8, with the same "
-                f"number of fields in every row, fields with delimiters in double quotes, and one kind of line end"
+                f"a CSV file is malformed ({line[0] if line else which or 'invalid CSV'}): it must be UTF-8, with the "
+                f"same number of fields in every row, fields with delimiters in double quotes, and one kind of line end"
             ) from None
         if "JSON" in text and isinstance(error, duckdb.InvalidInputException):
+            where = place_of_no_object(source) or "invalid JSON"
             raise InputError(
-                "a file of JSON Lines is malformed: each line is one object in UTF-8, in which no name is repeated"
+                f"a file of JSON Lines is malformed ({where}): each line is one object in UTF-8, in which no name is "
+                f"repeated"
             ) from None
         # The readers' own complaints arrive as the base class, lengths beyond a file's end as failures of the disk.
         damaged = type(error) is duckdb.Error or isinstance(error, duckdb.InvalidInputException | duckdb.DataError)

@@ -2,7 +2,7 @@
 
 A source becomes one or more *parts*: queries over one connection, each with its own column types. Files that differ
 in the type of a column are separate parts, so that nothing is converted silently. Nothing here looks at a value, and
-nothing is written to a source. Messages name columns, types and files, never the contents of a row.
+nothing is written to a source. Messages name columns, types and files.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import narwhals.stable.v2 as nw
 import pyarrow as pa
 
 from dpwindows.count.engines.csv_files import CsvHeader, read_header
-from dpwindows.count.engines.dialect import quote_name, quote_text
+from dpwindows.count.engines.dialect import quote_name, quote_text, shown
 from dpwindows.count.engines.files import files_of, folder_keys, kind_of, require_one_place
 from dpwindows.count.engines.json_lines import json_lines_sql, require_fields
 from dpwindows.count.engines.names import chosen_table, require_columns, require_told_apart
@@ -222,7 +222,7 @@ def _spaced_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns
         f"ignore_errors=false, hive_partitioning=false)"
     )
     cut = f"SELECT line, string_split_regex(trim(line, ' \t\r'), '[ \t]+') AS cut FROM {lines}"
-    failure = "CAST(error('CSV: another number of fields' || left(line, 0)) AS VARCHAR[])"
+    failure = f"CAST(error('CSV: another number of fields' || {shown('line')}) AS VARCHAR[])"
     # An empty line is passed over: of no fields, each is null.
     fields = f"CASE WHEN len(cut) = {len(header.names)} THEN cut WHEN cut <> [''] THEN {failure} END"
     chosen = {role: f"fields[{place + 1}]" for role, place in header.places(columns).items()}

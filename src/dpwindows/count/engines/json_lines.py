@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dpwindows.count.engines.dialect import quote_text
+from dpwindows.count.engines.dialect import Place, quote_text, shown, such_as
 from dpwindows.count.engines.names import require_columns
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
@@ -39,7 +39,7 @@ def _text(name: str, role: str, columns: EventColumns) -> str:
     written = f"CAST({field} AS VARCHAR)"
     fractions = role != "item" or columns.item_type is not None
     number = "-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?" if fractions else "-?[0-9]+"
-    failure = f"CAST(error({quote_text(MARK + role)} || left({written}, 0)) AS VARCHAR)"
+    failure = f"CAST(error({quote_text(MARK + role)} || {shown(written)}) AS VARCHAR)"
     return (
         f"CASE WHEN {field} IS NULL OR {written} = 'null' THEN NULL "
         f"WHEN starts_with({written}, '\"') THEN {field} ->> '$' "
@@ -47,7 +47,7 @@ def _text(name: str, role: str, columns: EventColumns) -> str:
     )
 
 
-def unreadable_field(message: str, columns: EventColumns) -> InputError | None:
+def unreadable_field(message: str, columns: EventColumns, place: Place) -> InputError | None:
     """The error for a field that is no text and no number, if an engine's message is about such."""
     _, found, role = message.partition(MARK)
     if not found:
@@ -56,6 +56,7 @@ def unreadable_field(message: str, columns: EventColumns) -> InputError | None:
     advice = "; items with a fraction or exponent need --item-type integer" if role == "item" else ""
     return InputError(
         f"the {role} column {dict(columns.roles)[role]!r} of JSON Lines holds more than strings, numbers and nulls"
+        f"{such_as(message, role, place)}"
         f"{advice}"
     )
 

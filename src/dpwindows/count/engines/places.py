@@ -51,6 +51,38 @@ def place_of(source: object, columns: EventColumns, role: str, text: str) -> str
     return ""
 
 
+def place_of_line(source: object, columns: EventColumns, start: str) -> str:
+    """The first line of CSV files that begins so; empty where there is none."""
+    with suppress(InputError, OSError, UnicodeError, pa.ArrowException):
+        for file in files_of(str(source)):
+            with text_of(file) as stream:
+                for line, text in enumerate(stream, 1):
+                    if text.startswith(start):
+                        return f"line {line:,} of {file}"
+    return ""
+
+
+def place_of_no_object(source: object) -> str:
+    """The first line of JSON Lines that is no object, or one with a name twice; empty where there is none."""
+
+    def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
+        if len(dict(pairs)) < len(pairs):
+            raise ValueError
+        return dict(pairs)
+
+    with suppress(InputError, OSError, UnicodeError, pa.ArrowException):
+        for file in files_of(str(source)):
+            with text_of(file) as stream:
+                for line, text in enumerate(stream, 1):
+                    try:
+                        good = not text.strip() or isinstance(json.loads(text, object_pairs_hook=once), dict)
+                    except (ValueError, RecursionError):
+                        good = False
+                    if not good:
+                        return f"line {line:,} of {file}"
+    return ""
+
+
 def _line_of(files: Sequence[Path], text: str, fields: Any) -> str:
     for file in files:
         for line, field in fields(file):

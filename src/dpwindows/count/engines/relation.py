@@ -1,9 +1,10 @@
 """From the columns of a source to one relation of exactly (item, step, count), in any engine's SQL.
 
 Rows with a null item or time, with a null count or one below 1, and events outside the range are left out, row by
-row. What is wrong with a whole column is an `InputError` that names the column and its type; no message repeats the
-contents of a row. Times become steps by whole-number arithmetic on microseconds that is the same text for every
-engine, so that all of them put an event into the same step.
+row. What is wrong with a whole column is an `InputError` that names the column and its type. What is wrong with a value
+is one that shows the value too: messages are for the screen of whoever may read the log. Times become steps by
+whole-number arithmetic on microseconds that is the same text for every engine, so that all of them put an event into
+the same step.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from datetime import datetime
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import DAY_US, from_microseconds
-from dpwindows.count.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind
+from dpwindows.count.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind, Place, such_as
 from dpwindows.count.events import EventColumns
 from dpwindows.count.step_map import StepMap, instant_map, offset_sql, wall_map
 from dpwindows.count.time_formats import EPOCHS
@@ -244,26 +245,42 @@ class EventQueries:
         return f"CASE WHEN {column} IS NOT NULL THEN coalesce({value}, {failure}) END"
 
 
-def unreadable(message: str, columns: EventColumns) -> InputError | None:
-    """The error for values that are not what their column should hold, if an engine's message is about such."""
+def unreadable(message: str, columns: EventColumns, place: Place | None = None) -> InputError | None:
+    """The error for values that are not what their column should hold, if an engine's message is about such.
+
+    `place` tells where a value stands, where that has a name.
+    """
     _, found, rest = message.partition(_MARK)
-    return unreadable_values(re.findall(r"[a-z_]+", rest)[0], columns) if found else None
+    if not found:
+        return None
+    what = re.findall(r"[a-z_]+", rest)[0]
+    return unreadable_values(what, columns, such_as(rest, _role_of(what), place))
 
 
-def unreadable_values(what: str, columns: EventColumns) -> InputError:
+def unreadable_values(what: str, columns: EventColumns, example: str = "") -> InputError:
     """The error for values that are not what their column should hold; `what` is a key of _WANTED."""
-    role = "count" if "count" in what else "time"
+    role = _role_of(what)
     name = dict(columns.roles)[role]
     if what.startswith("decimal"):
+        mend = "read them in the unit they are written in (--time-format)" if "epoch" in what else "round the others"
         return InputError(
-            f"the {role} column {name!r} holds decimals, and not all of them are whole numbers; {_WANTED[what]}: "
-            f"round the others or leave them out before, in a view for example"
+            f"the {role} column {name!r} holds decimals, and not all of them are whole numbers{example}; "
+            f"{_WANTED[what]}: {mend}, or leave them out before, in a view for example"
         )
     if columns.time_format is not None and role == "time":
         said = f"--time-format {columns.time_format!r}"
-        return InputError(f"the time column {name!r} is not all as {said} says; {_WANTED[what]}: give another format")
-    iso = ", or say what it is with --time-format" if what == "time" else ""
-    return InputError(f"the {role} column {name!r} is text and not all of it can be read; {_WANTED[what]}{iso}")
+        return InputError(
+            f"the time column {name!r} is not all as {said} says{example}; {_WANTED[what]}: give another format"
+        )
+    mend = {"time": ", or say what it is with --time-format", "count": ", or leave --count out"}.get(what, "")
+    mend = ", or give --start, --end and a --step of times" if what == "integer_time" else mend
+    return InputError(
+        f"the {role} column {name!r} is text and not all of it can be read{example}; {_WANTED[what]}{mend}"
+    )
+
+
+def _role_of(what: str) -> str:
+    return "count" if "count" in what else "time"
 
 
 def _clamped(value: str, low: int, high: int) -> str:

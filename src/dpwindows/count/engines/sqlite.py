@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.database import engine_at, fetch, own_engine, parse_address, run, translated
-from dpwindows.count.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind, quote_name, quote_text
+from dpwindows.count.engines.dialect import INTEGER_TEXT, SHOWN, Column, Dialect, Kind, quote_name, quote_text
 from dpwindows.count.engines.files import absent, at_home
 from dpwindows.count.engines.names import chosen_table, require_columns
 from dpwindows.count.engines.relation import EventQueries, unreadable
@@ -162,7 +162,7 @@ def _snapshot(engine: Engine, said: list[str]) -> Iterator[Connection]:
     """A connection in one transaction, in which the function _FAIL keeps its message in `said` and fails."""
 
     def fail(message: str, column: object) -> None:
-        said.append(message)
+        said.append(f"{message}<<{str(column)[:SHOWN]}>>")
         raise ValueError
 
     with engine.connect() as connection:

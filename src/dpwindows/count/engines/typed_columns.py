@@ -29,6 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from dpwindows.count.engines.dialect import SHOWN
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 
@@ -136,8 +137,9 @@ def _mixed(values: Objects, missing: NDArray[np.bool_], role: str, name: str) ->
     if found == first[0]:
         found = f"another type called {found}"
     return InputError(
-        f"the {role} column {name!r} holds {found} in row {row} and {first[0]} in row {rows[0]} (counted from 0); "
-        f"one row must not say what the others mean, so give each column one type{_MENDS[role]}"
+        f"the {role} column {name!r} holds {found} in row {row} and {first[0]} in row {rows[0]} (counted from 0), "
+        f"which are {_shown(values[row])} and {_shown(values[rows[0]])}; one row must not say what the others mean, so "
+        f"give each column one type{_MENDS[role]}"
     )
 
 
@@ -155,10 +157,18 @@ def _beyond(
 
     row = next((row for row in np.flatnonzero(~missing).tolist() if not fits(row)), 0)
     return InputError(
-        f"the {role} column {name!r} holds a value in row {row} (counted from 0), of type {_sort(values[row])}, that "
-        f"cannot be read: integers must fit into 64 bits, decimals be whole numbers of at most {_DIGITS} digits, text "
-        f"be Unicode and times have units between seconds and nanoseconds"
+        f"the {role} column {name!r} holds {_shown(values[row])} in row {row} (counted from 0), of type "
+        f"{_sort(values[row])}, which cannot be read: integers must fit into 64 bits, decimals be whole numbers of at "
+        f"most {_DIGITS} digits, text be Unicode and times have units between seconds and nanoseconds"
     )
+
+
+def _shown(value: object) -> str:
+    """A value as messages repeat it."""
+    try:
+        return repr(value)[:SHOWN]
+    except Exception:  # of any type that a frame may hold; and Python writes out no number of thousands of digits
+        return "a value"
 
 
 def _require_microseconds(held: Objects, missing: NDArray[np.bool_], name: str) -> None:

@@ -1,0 +1,33 @@
+"""Budgets that are legal and promise little: what whoever asks should hear, once."""
+
+from __future__ import annotations
+
+from dpwindows.ask.privacy import ApproxDP, Budget, PureDP
+from dpwindows.errors import InputError
+
+_LARGE_EPSILON, _LARGE_DELTA = 10.0, 1e-3
+
+
+def require_expected(expect: float | None) -> None:
+    """Check a typical count. Raises `InputError` if it is not a finite number above 0."""
+    if expect is not None and not 0 < expect < float("inf"):
+        raise InputError(f"--expect must be a typical count, greater than 0, got {expect:g}")
+
+
+def budget_warnings(budget: Budget, expect: float | None = None) -> list[str]:
+    """Why a budget promises less than it may seem to; `expect` is a typical count of what is released."""
+    found = []
+    if isinstance(budget, PureDP | ApproxDP) and budget.epsilon > _LARGE_EPSILON:
+        found.append(
+            f"epsilon {budget.epsilon:g} is above {_LARGE_EPSILON:g}: what is released may be e^{budget.epsilon:g} "
+            "times as likely with an item's data as without, which protects nobody to speak of"
+        )
+    if isinstance(budget, ApproxDP):
+        if budget.delta > _LARGE_DELTA:
+            found.append(f"delta {budget.delta:g} is above {_LARGE_DELTA:g}: with that probability nothing is promised")
+        elif expect is not None and budget.delta > 1 / expect:
+            found.append(
+                f"delta {budget.delta:g} is above one over the {expect:,.10g} that you expect: publishing one of them "
+                "outright would be within it; choose a delta well below"
+            )
+    return found

@@ -109,7 +109,10 @@ class Dialect(ABC):
 
     @abstractmethod
     def failure(self, message: str, column: str) -> str:
-        """A bigint expression that fails with this message and `shown` of a column's value wherever it is evaluated."""
+        """A bigint expression that fails with this message wherever it is evaluated; `column` is one it may read.
+
+        Engines inside this process add the value (`shown`); those of a server do not, whose logs others read.
+        """
 
     def text_times(self, relation: str) -> str:
         """A relation whose column `time` is text, with the bigint columns `wall` and `ahead`: see `text_times`."""

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.database import engine_at, fetch, own_engine, parse_address, run, translated, with_password
-from dpwindows.count.engines.dialect import Column, Dialect, Kind, quote_name, quote_text, shown
+from dpwindows.count.engines.dialect import Column, Dialect, Kind, quote_name, quote_text
 from dpwindows.count.engines.names import chosen_table, require_columns
 from dpwindows.count.engines.relation import EventQueries, unreadable, unreadable_values
 from dpwindows.count.events import EngineSettings, EventColumns
@@ -85,7 +85,7 @@ class _PostgreSQL(Dialect):
         return f"(CAST({date} AS date) - DATE '1970-01-01')"
 
     def failure(self, message: str, column: str) -> str:
-        return f"CAST({quote_text(message)} || {shown(f'CAST({column} AS text)')} AS bigint)"
+        return f"CAST({quote_text(message)} || left(CAST({column} AS text), 0) AS bigint)"
 
 
 def signed_counts(

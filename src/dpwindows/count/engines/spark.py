@@ -14,7 +14,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text, shown
+from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.count.engines.names import require_columns
 from dpwindows.count.engines.relation import EventQueries, unreadable
 from dpwindows.count.engines.spark_csv import malformed
@@ -97,7 +97,7 @@ class _Spark(Dialect):
         )
 
     def failure(self, message: str, column: str) -> str:
-        return f"CAST(raise_error({quote_text(message)} || {shown(f'CAST({column} AS STRING)')}) AS BIGINT)"
+        return f"CAST(raise_error(concat({quote_text(message)}, left(CAST({column} AS STRING), 0))) AS BIGINT)"
 
 
 def signed_counts(

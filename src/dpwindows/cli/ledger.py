@@ -76,8 +76,9 @@ def show(
     budget = None if (epsilon, delta, rho) == (None, None, None) else parse_budget(epsilon, delta, rho)
     books = [Ledger(file, name).book() for name in names]
     pages = [book.to_dict() for book in books]
-    for book, page in zip(books, pages, strict=True) if budget is not None else ():
-        page["room"] = {"budget": budget.to_dict(), "releases": book.room(budget)}
+    if budget is not None:
+        for book, page in zip(books, pages, strict=True):
+            page["room"] = {"budget": budget.to_dict(), "releases": book.room(budget)}
     try:
         require_trusted(file)
     except InputError as error:

@@ -157,8 +157,8 @@ def _beyond(
 
     row = next((row for row in np.flatnonzero(~missing).tolist() if not fits(row)), 0)
     return InputError(
-        f"the {role} column {name!r} holds {_shown(values[row])} in row {row} (counted from 0), of type "
-        f"{_sort(values[row])}, which cannot be read: integers must fit into 64 bits, decimals be whole numbers of at "
+        f"the {role} column {name!r} holds a value in row {row} (counted from 0), of type {_sort(values[row])}, that "
+        f"cannot be read, {_shown(values[row])}: integers must fit into 64 bits, decimals be whole numbers of at "
         f"most {_DIGITS} digits, text be Unicode and times have units between seconds and nanoseconds"
     )
 

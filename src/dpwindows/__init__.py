@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from dpwindows.plan.plan import Forecast, Plan
     from dpwindows.plan.solve import solve_epsilon, solve_rho
     from dpwindows.plan.stream_plan import StreamPlan
+    from dpwindows.release.derived import Derived
     from dpwindows.release.release import Count, Release
+    from dpwindows.release.selection import Window
     from dpwindows.stream.stream import Stream
 
 __version__ = "0.1.0"
@@ -42,7 +44,9 @@ _HOMES = {
     "plan.plan": ("Forecast", "Plan"),
     "ask.privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "ItemPerPeriod", "PureDP"),
     "ask.queries": ("AnyWindow", "Cumulative", "Rolling"),
+    "release.derived": ("Derived",),
     "release.release": ("Count", "Release"),
+    "release.selection": ("Window",),
     "plan.solve": ("solve_epsilon", "solve_rho"),
     "ask.timeline": ("Timeline",),
 }
@@ -64,6 +68,7 @@ __all__ = [
     "ApproxDP",
     "Count",
     "Cumulative",
+    "Derived",
     "EngineError",
     "EngineSettings",
     "EventLevel",
@@ -82,6 +87,7 @@ __all__ = [
     "Stream",
     "StreamPlan",
     "Timeline",
+    "Window",
     "__version__",
     "solve_epsilon",
     "solve_rho",

@@ -16,6 +16,7 @@ import click
 from dpwindows import __version__
 from dpwindows.cli.audit import audit
 from dpwindows.cli.check import check
+from dpwindows.cli.count import count
 from dpwindows.cli.ledger import ledger
 from dpwindows.cli.outcome import told, whole_run
 from dpwindows.cli.pages import demo, report
@@ -49,6 +50,7 @@ for command in (
     plan,
     check,
     release,
+    count,
     report,
     stream,
     ledger,

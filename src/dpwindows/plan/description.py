@@ -14,9 +14,11 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query
 from dpwindows.ledger.request import asked_queries
 from dpwindows.plan.allotment import Allotment
-from dpwindows.plan.plan import Plan
+from dpwindows.plan.plan import BITS, Plan
 
 FORMAT = 1
+# How long a stream is, by its name in metadata, and the word for one that does not end.
+HORIZON, ENDLESS = "horizon", "endless"
 _VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
@@ -112,4 +114,6 @@ def _describe_allotment(allotment: Allotment) -> dict[str, Any]:
         },
         "numbers_measured": measurement.cost.rows,
         "budget_share": allotment.share,
+        # What is left at its default is left out, as it always was.
+        **({} if design.problem.bits == BITS else {"bits": design.problem.bits}),
     }

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 MAX_ROWS = 5_000_000
 # One count is about 2^24 lattice units unless the noise is so wide that a coarser lattice must do.
-_BITS, _FEWEST_BITS = 24, 8
+BITS, _FEWEST_BITS = 24, 8
 _WIDEST_SCALE, _HIGHEST_SCALE = 2.0**50, 2.0**55
 # Noise, in counts, beyond which no lattice is coarse enough.
 _MOST_NOISE = 2.0**45
@@ -302,7 +302,7 @@ class Plan(PlanValues):
     def _allot(self, law: Law, shares: Sequence[float]) -> tuple[Allotment, ...]:
         if max(unit_scale(self.budget, law, share) for share in shares) > _MOST_NOISE:
             raise self._too_small()
-        bits = _BITS
+        bits = BITS
         while True:
             ranked = [self._ranked(query, law, share, bits) for query, share in zip(self.queries, shares, strict=True)]
             designs = [best for best, *_ in ranked]
@@ -347,7 +347,7 @@ class Plan(PlanValues):
             criterion=self.criterion,
             bits=bits,
             singleton=self.singleton,
-            budget=_part(self.budget, share),
+            budget=part_of(self.budget, share),
             rule=self.rule,
         )
         return candidates(problem, self.strategy)
@@ -377,7 +377,7 @@ def _shares(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[fl
     return [weight / sum(weights) for weight in weights]
 
 
-def _part(budget: Budget, share: float) -> Budget | None:
+def part_of(budget: Budget, share: float) -> Budget | None:
     """A share of a budget by basic composition; None where a part of it is too small for a floating-point number."""
     try:
         match budget:

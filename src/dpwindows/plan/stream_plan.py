@@ -17,7 +17,7 @@ from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.causal import StepDesign, horizon_of
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.allotment import Allotment
-from dpwindows.plan.description import describe, guarantee
+from dpwindows.plan.description import ENDLESS, HORIZON, describe, guarantee
 from dpwindows.plan.plan import MAX_ROWS, Plan
 from dpwindows.plan.workload import Workload, least, require_within
 from dpwindows.strategies import stream_candidates
@@ -115,7 +115,7 @@ class StreamPlan(Plan):
     def _require_bearable(self, work: Workload, max_draws: int, *, at_least: bool = False) -> None:
         """Noise is drawn step by step, which `_require_room` bounds; planning holds the steps that are forecast."""
         if at_least:
-            planned = [least([query], self._planned_steps(query.window)) for query in self.queries]
+            planned = [least([query], planned_steps(query.window, self.unit, self.horizon)) for query in self.queries]
             require_within(sum(planned, Workload(0, 0)), max_draws, at_least=True)
 
     def _require_room(self) -> None:
@@ -137,7 +137,7 @@ class StreamPlan(Plan):
             window = Cumulative()
         problem = Problem(
             window=window,
-            steps=self._planned_steps(window),
+            steps=planned_steps(window, self.unit, self.horizon),
             thresholds=tuple(sorted({k for measure in query.measures for k in measure.thresholds})),
             unit=self.unit,
             law=law,
@@ -148,14 +148,6 @@ class StreamPlan(Plan):
         )
         return list(stream_candidates(problem, horizon_of(window, self.unit, self.horizon), self.strategy))
 
-    def _planned_steps(self, window: WindowFamily) -> int:
-        if (horizon := horizon_of(window, self.unit, self.horizon)) is not None:
-            return horizon
-        # Every end that one neighbour can change must lie within the steps that a bound is for: those of W + L - 1.
-        period = self.unit.steps if isinstance(self.unit, ItemPerPeriod) else 1
-        longest = window.length if isinstance(window, Rolling) else getattr(window, "max_length", None) or 1
-        return max(FORECAST_STEPS, 4 * longest, longest + period)
-
     def describe(self) -> dict[str, Any]:
         """What a release of this stream says about how it is made: plain values, nothing of them from data."""
         described = describe(self)
@@ -164,6 +156,7 @@ class StreamPlan(Plan):
         return described | {
             "guarantee": guarantee(self.budget, self.unit, singleton=False, rule=self.rule, over="the stream"),
             "notes": list(self.notes),
+            HORIZON: ENDLESS if self.horizon is None else self.horizon,
         }
 
     @staticmethod
@@ -173,3 +166,13 @@ class StreamPlan(Plan):
         assert isinstance(design, StepDesign)
         measured = replace(allotment.measurement, design=design.over(steps))
         return replace(allotment, measurement=measured)
+
+
+def planned_steps(window: WindowFamily, unit: Unit, horizon: int | None) -> int:
+    """The steps that the measurement of a family is searched for in a stream."""
+    if (bounded := horizon_of(window, unit, horizon)) is not None:
+        return bounded
+    # Every end that one neighbour can change must lie within the steps that a bound is for: those of W + L - 1.
+    period = unit.steps if isinstance(unit, ItemPerPeriod) else 1
+    longest = window.length if isinstance(window, Rolling) else getattr(window, "max_length", None) or 1
+    return max(FORECAST_STEPS, 4 * longest, longest + period)

@@ -121,6 +121,7 @@ _STATED: dict[str, Any] = {
     ],
     "stream": _Optional({"state_id": _text, "first_step": _whole, "last_step": _whole}),
     "ledger": _Optional({"dataset": _text, "entry": _whole}),
+    "horizon": _Optional(_text_or_number),
     "versions": _names,
 }
 

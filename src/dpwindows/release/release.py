@@ -21,6 +21,8 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
 from dpwindows.plan.description import FORMAT
 from dpwindows.release import files as release_files
+from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio
+from dpwindows.release.selection import Selected, Window, as_window, terms_of
 
 if TYPE_CHECKING:
     pass
@@ -165,6 +167,57 @@ class Release:
             )
         best = min(matches, key=lambda row: row["std_error"] + row["bias_bound"])
         return Count(**{name: best[name] for name in Count.__dataclass_fields__})
+
+    def estimate(self, window: Selected) -> Derived:
+        """A mean of released numbers, or the new or returning items of a window, with an error that is its own.
+
+        Args:
+            window: `dpwindows.Window(start, end, ...)`, with `mean_over` or `items`.
+
+        Raises:
+            InputError: a number it needs was not released, or the release does not say how its noise is correlated.
+        """
+        asked = as_window(window)
+        return alone(self._combined(asked), self._confidence, str(asked))
+
+    def difference(self, one: Selected, other: Selected) -> Derived:
+        """One released number less another: `release.difference(("2013-07-08", "2013-07-15"), ("2013-07-01", ...))`.
+
+        The interval knows how the noise of both is correlated, and costs no privacy: numbers of one measurement share
+        noise, so a difference of near windows errs by less than two numbers apart.
+
+        Args:
+            one: what is taken from; (start, end) for the distinct items of a window, or `dpwindows.Window`.
+            other: what is taken off.
+
+        Raises:
+            InputError: as for `estimate`.
+        """
+        first, second = as_window(one), as_window(other)
+        return difference(self._combined(first), self._combined(second), self._confidence, f"{first} minus {second}")
+
+    def ratio(self, one: Selected, other: Selected) -> Derived:
+        """One released number over another, such as daily over monthly actives.
+
+        Its interval is Fieller's: it covers as often as that of a difference does, also where the denominator is
+        small. Where that cannot be told from 0 the interval is from minus infinity to infinity.
+
+        Args:
+            one: the numerator, as for `difference`.
+            other: the denominator.
+
+        Raises:
+            InputError: as for `estimate`.
+        """
+        first, second = as_window(one), as_window(other)
+        return ratio(self._combined(first), self._combined(second), self._confidence, f"{first} over {second}")
+
+    def _combined(self, window: Window) -> Combined:
+        return combined(terms_of(window, self.table, self.timeline), self.metadata)
+
+    @property
+    def _confidence(self) -> float:
+        return float(self.metadata["confidence"])
 
     @property
     def _asked(self) -> list[dict[str, Any]]:

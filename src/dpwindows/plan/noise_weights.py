@@ -1,0 +1,209 @@
+"""Which noise is in a combination of estimates: the weights that decoding puts on each number measured.
+
+Estimates are a linear function D of the numbers measured, so a combination `sum_w c_w estimate_w` has the error
+`(D'c) z` with z the independent noise values. `noise_weights` works out `D'c` by the transposes of the decoders, from
+the design alone. Combinations of the same measurement have the covariance of their weights; whatever was measured
+apart has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+
+import numpy as np
+from scipy import linalg, signal
+
+from dpwindows.ask.windows import longest_window, window_steps
+from dpwindows.errors import InputError
+from dpwindows.kernel.maps.crossed import CrossedFilters
+from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntegerMap, Memory
+from dpwindows.kernel.shapes.blocks import BlocksDesign, blocks_of
+from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
+from dpwindows.kernel.shapes.counters import CountersDesign
+from dpwindows.kernel.shapes.crossed import CrossedDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.series import SeriesDesign
+
+# Weights on the numbers measured, by the part of the measurement that they are in; a part left out has none.
+Weights = dict[Hashable, FloatArray]
+Decoder = Callable[[FloatArray], FloatArray]
+# Coefficients of windows, by first and last step.
+Coefficients = Mapping[tuple[int, int], float]
+
+# Numbers whose decoding is looked at together, and the most of them where a decoder is only known as a function.
+_CHUNK, _MOST = 512, 4096
+
+
+def noise_weights(design: Design, coefficients: Coefficients) -> Weights:
+    """The weights of a combination of a design's estimates on its noise values, of one threshold.
+
+    Args:
+        design: what was measured.
+        coefficients: the combination, by the first and last step of its windows.
+
+    Raises:
+        InputError: the design's decoder has no transpose here and is too large to be written out.
+    """
+    match design:
+        case CompressedDesign(inner=inner):
+            return noise_weights(inner, _inner(design, coefficients))
+        case SeriesDesign(map=measured):
+            return {0: _transposed(measured, _canonical(design, coefficients))}
+        case BlocksDesign():
+            return _of_blocks(design, coefficients)
+        case CountersDesign(map=measured):
+            starts: dict[int, FloatArray] = {}
+            for (first, last), coefficient in coefficients.items():
+                line = starts.setdefault(first, np.zeros(measured.length))
+                line[last - first] += coefficient
+            return {first: _transposed(measured, line) for first, line in starts.items()}
+        case CrossedDesign():
+            return _of_crossed(design, coefficients)
+        case StepDesign(shape=SeriesShape(map=causal)):
+            series = np.zeros(max(last for _, last in coefficients))
+            for (_, last), coefficient in coefficients.items():
+                series[last - 1] += coefficient
+            return {0: _transposed_causal(causal, series)}
+        case StepDesign(shape=BlocksShape() as shape):
+            return _of_step_blocks(shape, coefficients)
+    return {0: _by_definition(design, _canonical(design, coefficients))}
+
+
+def _canonical(design: Design, coefficients: Coefficients) -> FloatArray:
+    """The coefficients of all windows in canonical order."""
+    first, last = window_steps(design.problem.window, design.problem.steps)
+    places = {window: place for place, window in enumerate(zip(first.tolist(), last.tolist(), strict=True))}
+    wanted = np.zeros(len(first))
+    for window, coefficient in coefficients.items():
+        wanted[places[window]] += coefficient
+    return wanted
+
+
+def _inner(design: CompressedDesign, coefficients: Coefficients) -> Coefficients:
+    """The combination of the estimates for groups of steps that stands for one of windows."""
+    wanted = _canonical(design, coefficients)
+    of_groups = np.bincount(design.nearest, wanted)
+    first, last = window_steps(design.inner.problem.window, design.inner.problem.steps)
+    return {(int(first[at]), int(last[at])): float(of_groups[at]) for at in np.flatnonzero(of_groups)}
+
+
+def _of_blocks(design: BlocksDesign, coefficients: Coefficients) -> Weights:
+    """On each block `X = S (E P)'`, with S and E the two decoders and P the numbers: for V on X, `P ~ E'(S'V)'`."""
+    steps = design.problem.steps
+    blocks = blocks_of(steps, longest_window(design.problem.window, steps), design.width)
+    squares: dict[int, FloatArray] = {}
+    for (first, last), coefficient in coefficients.items():
+        at = (first - 1) // design.width
+        square = squares.setdefault(at, np.zeros((blocks[at].starts, blocks[at].ends)))
+        # Ends are measured last to first.
+        square[first - blocks[at].first, blocks[at].ends - 1 - (last - blocks[at].first)] += coefficient
+    return {
+        at: _transposed(
+            design.make_map(square.shape[1]), _transposed(design.make_map(square.shape[0]), square).T
+        ).ravel()
+        for at, square in squares.items()
+    }
+
+
+def _of_step_blocks(shape: BlocksShape, coefficients: Coefficients) -> Weights:
+    """The same, where a block's ends are measured as they come, by a causal map."""
+    squares: dict[int, FloatArray] = {}
+    for (first, last), coefficient in coefficients.items():
+        at = (first - 1) // shape.width
+        square = squares.setdefault(at, np.zeros((shape.width, shape.extent)))
+        start = first - 1 - at * shape.width
+        square[shape.width - 1 - start if shape.backward else start, last - 1 - at * shape.width] += coefficient
+    return {
+        at: _transposed_causal(shape.ends, _transposed(shape.starts, square).T).ravel()
+        for at, square in squares.items()
+    }
+
+
+def _of_crossed(design: CrossedDesign, coefficients: Coefficients) -> Weights:
+    squares: dict[int, FloatArray] = {}
+    for (first, last), coefficient in coefficients.items():
+        at = (first - 1) // design.width
+        block, found = design.blocks[at]
+        square = squares.setdefault(at, np.zeros(found.shape))
+        square[first - block.first, last - block.first] += coefficient
+    return {at: _transposed_crossed(design.blocks[at][1], square) for at, square in squares.items()}
+
+
+def _transposed_crossed(found: CrossedFilters, square: FloatArray) -> FloatArray:
+    """The decoder of crossed counters backwards: pins, least squares (which is symmetric), filters and weights."""
+    by_start, by_end, inverse, root = found.decoder()
+
+    def solve(right: FloatArray) -> FloatArray:
+        return np.asarray(by_start @ ((by_start.T @ right @ by_end) * inverse) @ by_end.T)
+
+    if pins := len(root):
+        pinned = np.arange(pins)
+        square = square.copy()
+        square[pinned + 1, pinned] -= linalg.cho_solve((root, True), solve(square)[pinned + 1, pinned])
+    solved = solve(square)
+    taps = np.array(found.taps, dtype=np.float64)
+    along_ends = np.array(found.start_weights)[:, None] * signal.lfilter(taps, [1.0], solved, axis=1)
+    weighed = (solved * np.array(found.end_weights))[::-1]
+    return np.concatenate([along_ends.ravel(), signal.lfilter(taps, [1.0], weighed, axis=0).ravel()])
+
+
+def _transposed(measured: IntegerMap, wanted: FloatArray) -> FloatArray:
+    """The transpose of a map's decoder along the first axis: shape (length, ...) to (rows, ...)."""
+    match measured:
+        case Identity(unit=unit):
+            return wanted / unit
+        case Filter(taps=taps):
+            return _inverted_backwards(taps, wanted)
+    return _in_chunks(measured.rows, measured.decode, wanted)
+
+
+def _transposed_causal(measured: CausalMap, wanted: FloatArray) -> FloatArray:
+    """The same for a causal map at positions 1..len(wanted)."""
+    match measured:
+        case CausalIdentity(unit=unit):
+            return wanted / unit
+        case CausalFilter(taps=taps):
+            return _inverted_backwards(taps, wanted)
+    positions = range(1, len(wanted) + 1)
+    rows = [measured.rows_at(position) for position in positions]
+
+    def decode(numbers: FloatArray) -> FloatArray:
+        memory: Memory = measured.fresh(numbers.shape[1])
+        found, place = [], 0
+        for position, count in zip(positions, rows, strict=True):
+            estimate, decoded = measured.decode(position, numbers[place : place + count], memory)
+            memory, place = memory | decoded, place + count
+            found.append(estimate)
+        return np.stack(found)
+
+    return _in_chunks(sum(rows), decode, wanted)
+
+
+def _inverted_backwards(taps: tuple[int, ...], wanted: FloatArray) -> FloatArray:
+    return np.asarray(signal.lfilter([1.0], np.array(taps, dtype=np.float64), wanted[::-1], axis=0)[::-1])
+
+
+def _in_chunks(rows: int, decode: Decoder, wanted: FloatArray) -> FloatArray:
+    """`D' wanted` from D applied to unit vectors, many at a time."""
+    parts = [np.tensordot(decode(units).T, wanted, axes=1) for units in _units(rows)]
+    return np.concatenate(parts)
+
+
+def _units(rows: int) -> Iterator[FloatArray]:
+    for first in range(0, rows, _CHUNK):
+        count = min(_CHUNK, rows - first)
+        units = np.zeros((rows, count))
+        units[np.arange(first, first + count), np.arange(count)] = 1.0
+        yield units
+
+
+def _by_definition(design: Design, wanted: FloatArray) -> FloatArray:
+    """The transpose of a decoder that is only known as a function of all numbers."""
+    if design.rows > _MOST:
+        raise InputError(
+            f"the strategy {design.strategy} measured {design.rows:,} numbers for {design.problem.window}, and how "
+            f"their noise is correlated is worked out for at most {_MOST:,}: release with --strategy auto"
+        )
+    return np.array([wanted @ design.decode(unit) for unit in np.eye(design.rows)])

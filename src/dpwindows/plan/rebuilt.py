@@ -1,0 +1,88 @@
+"""The measurements of a release made again from what it says about itself, to know how its noise is correlated.
+
+Strategies are deterministic: the same problem leads to the same design, and to the same up to rounding on another
+machine. Whether it did is checked by whoever uses it, against the standard errors that the release carries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Any
+
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.ask.privacy import parse_budget, parse_unit
+from dpwindows.ask.queries import Cumulative, Rolling, parse_window
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import unit_scale
+from dpwindows.kernel.measure import Measurement
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import horizon_of
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.plan.description import ENDLESS, HORIZON
+from dpwindows.plan.plan import BITS, part_of
+from dpwindows.plan.stream_plan import planned_steps
+from dpwindows.strategies import candidates, compressed, stream_candidates
+
+
+def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measurement:
+    """One measurement of a release.
+
+    Args:
+        metadata: what the release says about itself.
+        entry: what it says about this measurement, one of its `measurements`.
+
+    Raises:
+        InputError: the release does not say enough, or this version has no such measurement.
+    """
+    try:
+        streamed = metadata.get("stream") is not None
+        horizon = metadata[HORIZON] if streamed else metadata["timeline"]["steps"]
+        horizon = None if horizon == ENDLESS else int(horizon)
+        problem = _problem(metadata, entry, horizon, streamed=streamed)
+        law, scale, strategy = entry["noise"]["law"], float(entry["noise"]["scale"]), entry["strategy"]
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"the release does not say how its noise is correlated ({error}), as those of older versions and of older "
+            "streams do not: each of its numbers has an error, differences and ratios of them have none that is known"
+        ) from None
+    return Measurement(_design(problem, strategy, horizon, streamed=streamed), law, scale)
+
+
+def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any], horizon: int | None, *, streamed: bool) -> Problem:
+    """What the measurement was chosen for."""
+    unit, law, share = parse_unit(metadata["unit"]["name"]), entry["noise"]["law"], float(entry["budget_share"])
+    budget = parse_budget(*(metadata["budget"].get(name) for name in ("epsilon", "delta", "rho")))
+    window = parse_window(entry["window"])
+    if horizon is not None and isinstance(window, Rolling) and window.length >= horizon:
+        window = Cumulative()
+    counting = metadata.get("counting")
+    return Problem(
+        window=window,
+        steps=planned_steps(window, unit, horizon) if streamed else int(metadata["timeline"]["steps"]),
+        thresholds=tuple(entry["thresholds"]),
+        unit=unit,
+        law=law,
+        noise_per_unit=unit_scale(budget, law, share),
+        criterion=metadata["criterion"],
+        bits=int(entry.get("bits", BITS)),
+        singleton=bool(metadata["singleton"]),
+        budget=None if streamed else part_of(budget, share),
+        rule=CountingRule(**counting) if counting else EVERY_OCCURRENCE,
+    )
+
+
+@lru_cache(maxsize=16)
+def _design(problem: Problem, strategy: str, horizon: int | None, *, streamed: bool) -> Design:
+    found: list[Design] = []
+    if streamed:
+        bounded = horizon_of(problem.window, problem.unit, horizon)
+        found += [
+            design if horizon is None else design.over(horizon)
+            for design in stream_candidates(problem, bounded, strategy)
+        ]
+    elif strategy.startswith(compressed.NAME):
+        found += candidates(problem)
+    else:
+        found += candidates(problem, strategy)
+    return next(design for design in found if design.strategy == strategy)

@@ -1,0 +1,270 @@
+"""Differences, ratios and means of released numbers, with errors that know how their noise is correlated.
+
+Numbers of one measurement share noise: two rolling counts a day apart far more than two a month apart. What each holds
+of the noise is known from the plan alone (`dpwindows.plan.noise_weights`), so the error of any combination is, too, and
+nothing here spends any budget.
+
+*Differences and means* have the interval of their own noise: a quantile of the Gaussian; under Laplace noise that of
+the sum of Laplace variables with the same variance and kurtosis (`dpwindows.plan.intervals`).
+
+*Ratios* have Fieller's set: every r for which `a - r b`, a difference, could be 0 at the confidence asked for. It holds
+the true ratio just as often as the interval of a difference holds the true difference, however small b is, which no
+interval around a/b does. Where b cannot be told from 0 it has no ends, and says so with infinities. Under Laplace noise
+the quantile is the largest over all r, a bound.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import optimize
+
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import GAUSSIAN, noise_variance
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.plan.intervals import half_width_factors
+from dpwindows.plan.noise_weights import noise_weights
+from dpwindows.plan.rebuilt import rebuilt
+from dpwindows.release.selection import Term
+
+# How closely a standard error that is worked out again must be that of the release: rounding on another machine may
+# lead a search a little elsewhere.
+_ALIKE = 1e-3
+# Directions a - r b in which the kurtosis of Laplace noise is looked at.
+_DIRECTIONS = np.linspace(0.0, np.pi, 181)
+# Of how many rows of a family the standard error is worked out again.
+_CHECKED = 4
+# The signs of the at-least counts, k and k + 1, that a measure is made of.
+_MEASURES = {"at_least": (1.0,), "exactly": (1.0, -1.0)}
+
+
+@dataclass(frozen=True)
+class Derived:
+    """A number worked out from released ones, with its error.
+
+    Attributes:
+        estimate: the difference, ratio or mean of the estimates; NaN for a ratio over 0.
+        std_error: standard deviation of its noise; of a ratio, to first order.
+        bias_bound: bound on its bias (0 where the numbers are unbiased); of a ratio its interval holds it, and it is 0.
+        lower: lower end of its interval, minus infinity where it has none.
+        upper: upper end of its interval, infinity where it has none.
+        confidence: how often the interval holds the true value.
+        what: what it is, in words.
+    """
+
+    estimate: float
+    std_error: float
+    bias_bound: float
+    lower: float
+    upper: float
+    confidence: float
+    what: str
+
+    @property
+    def bounded(self) -> bool:
+        """False where the interval has no ends, because the denominator cannot be told from 0."""
+        return math.isfinite(self.lower) and math.isfinite(self.upper)
+
+    def __str__(self) -> str:
+        if not self.bounded:
+            return f"{self.estimate:,.4g} (no interval: the denominator cannot be told from 0)"
+        return f"{self.estimate:,.4g} ± {self.std_error:.2g} ({self.lower:,.4g} to {self.upper:,.4g})"
+
+
+@dataclass(frozen=True)
+class Combined:
+    """A combination of released numbers and the noise in it, in counts, by the value drawn."""
+
+    estimate: float
+    bias_bound: float
+    noise: Mapping[Hashable, FloatArray]
+    gaussian: bool
+
+    def __sub__(self, other: Combined) -> Combined:
+        """The difference, with whatever noise both share taken off."""
+        keys = dict.fromkeys([*self.noise, *other.noise])
+        pairs = {key: (self.noise.get(key), other.noise.get(key)) for key in keys}
+        return Combined(
+            self.estimate - other.estimate,
+            self.bias_bound + other.bias_bound,
+            {key: _added(one, None if two is None else -two) for key, (one, two) in pairs.items()},
+            self.gaussian and other.gaussian,
+        )
+
+    def moment(self, *others: Combined) -> float:
+        """`sum of products` of the weights of this and others, value by value."""
+        total = 0.0
+        for key, values in self.noise.items():
+            factors = [other.noise.get(key) for other in others]
+            product = values
+            for factor in factors:
+                product = product * (0.0 if factor is None else _fitted(factor, len(product)))
+            total += float(product.sum())
+        return total
+
+    @property
+    def std_error(self) -> float:
+        """Standard deviation of the noise."""
+        return math.sqrt(self.moment(self))
+
+    def half_width(self, confidence: float) -> float:
+        """Half width of the interval, bias bound included."""
+        variance = self.moment(self)
+        if variance == 0.0:
+            return self.bias_bound
+        kurtosis = 0.0 if self.gaussian else 3 * self.moment(self, self, self) / variance**2
+        factor = float(half_width_factors(np.array([kurtosis]), confidence, 1)[0])
+        return factor * math.sqrt(variance) + self.bias_bound
+
+
+def _fitted(values: FloatArray, size: int) -> FloatArray:
+    """Weights on the first `size` values; combinations that end earlier hold nothing of later ones."""
+    return values[:size] if len(values) >= size else np.pad(values, (0, size - len(values)))
+
+
+def _added(one: FloatArray | None, two: FloatArray | None) -> FloatArray:
+    if one is None or two is None:
+        found = one if one is not None else two
+        assert found is not None
+        return found
+    size = max(len(one), len(two))
+    return _fitted(one, size) + _fitted(two, size)
+
+
+def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
+    """A combination of released rows, with its noise worked out from what the release says about itself.
+
+    Raises:
+        InputError: the release does not say enough, or is not of this version.
+    """
+    listed = list(terms)
+    noise: dict[Hashable, FloatArray] = {}
+    gaussian = True
+    for text in dict.fromkeys(term.row["window"] for term in listed):
+        entry = next(one for one in metadata["measurements"] if one["window"] == text)
+        made = rebuilt(metadata, entry)
+        gaussian = gaussian and made.law == GAUSSIAN
+        unit = math.sqrt(noise_variance(made.law, made.scale))
+        own = [term for term in listed if term.row["window"] == text]
+        _require_same(own, made.design, unit)
+        by_threshold: dict[int, dict[tuple[int, int], float]] = {}
+        for term in own:
+            for above, sign in enumerate(_MEASURES[term.row["measure"]]):
+                windows = by_threshold.setdefault(term.row["k"] + above, {})
+                windows[_steps(term.row)] = windows.get(_steps(term.row), 0.0) + sign * unit * term.coefficient
+        for k, coefficients in by_threshold.items():
+            parts = noise_weights(made.design, coefficients)
+            noise |= {(text, k, part): values.ravel() for part, values in parts.items()}
+    return Combined(
+        sum(term.coefficient * term.row["estimate"] for term in listed),
+        sum(abs(term.coefficient) * term.row["bias_bound"] for term in listed),
+        noise,
+        gaussian,
+    )
+
+
+def _steps(row: Mapping[str, Any]) -> tuple[int, int]:
+    return row["first_step"], row["last_step"]
+
+
+def _require_same(terms: Sequence[Term], design: Design, unit: float) -> None:
+    """Check that what was made again errs as the release says, for some of its numbers."""
+    for term in terms[:: -(-len(terms) // _CHECKED)]:
+        parts = noise_weights(design, {_steps(term.row): unit}).values()
+        squared = sum(float(values.ravel() @ values.ravel()) for values in parts)
+        found = math.sqrt(squared * len(_MEASURES[term.row["measure"]]))
+        if not math.isclose(found, term.row["std_error"], rel_tol=_ALIKE):
+            raise InputError(
+                f"the noise of {term.row['window']} cannot be worked out again: this version of dpwindows gives a "
+                f"standard error of {found:.4g} where the release says {term.row['std_error']:.4g}; use the version "
+                "that made it, named in its metadata"
+            )
+
+
+# --- What is worked out of combinations -------------------------------------------------------------------------------
+
+
+def difference(one: Combined, other: Combined, confidence: float, what: str) -> Derived:
+    """One combination less another."""
+    return alone(one - other, confidence, what)
+
+
+def alone(one: Combined, confidence: float, what: str) -> Derived:
+    """One combination with its interval."""
+    half = one.half_width(confidence)
+    return Derived(
+        one.estimate, one.std_error, one.bias_bound, one.estimate - half, one.estimate + half, confidence, what
+    )
+
+
+def ratio(above: Combined, below: Combined, confidence: float, what: str) -> Derived:
+    """One combination over another, with Fieller's set as its interval."""
+    squares = above.moment(above), above.moment(below), below.moment(below)
+    factor = _widest_factor(above, below, squares, confidence)
+    lower, upper = fieller((above.estimate, below.estimate), squares, factor, (above.bias_bound, below.bias_bound))
+    if below.estimate == 0.0:
+        return Derived(math.nan, math.inf, 0.0, lower, upper, confidence, what)
+    found = above.estimate / below.estimate
+    spread = math.sqrt(max(0.0, squares[0] - 2 * found * squares[1] + found**2 * squares[2])) / abs(below.estimate)
+    return Derived(found, spread, 0.0, lower, upper, confidence, what)
+
+
+def _widest_factor(above: Combined, below: Combined, squares: tuple[float, float, float], confidence: float) -> float:
+    """The half width, in standard errors, that is enough for `a - r b` whatever r is."""
+    kurtosis = np.zeros(1)
+    if not (above.gaussian and below.gaussian):
+        cosine, sine = np.cos(_DIRECTIONS), -np.sin(_DIRECTIONS)
+        counts = (1, 4, 6, 4, 1)
+        fourths = [_mixed(above, below, 4 - power, power) for power in range(5)]
+        fourth = sum(n * m * cosine ** (4 - p) * sine**p for p, (n, m) in enumerate(zip(counts, fourths, strict=True)))
+        square = squares[0] * cosine**2 + 2 * squares[1] * cosine * sine + squares[2] * sine**2
+        kurtosis = 3 * np.asarray(fourth) / np.maximum(square, 1e-300) ** 2
+    return float(half_width_factors(kurtosis, confidence, len(kurtosis)).max())
+
+
+def _mixed(above: Combined, below: Combined, first: int, second: int) -> float:
+    factors = [above] * first + [below] * second
+    return factors[0].moment(*factors[1:])
+
+
+def fieller(
+    estimates: tuple[float, float],
+    squares: tuple[float, float, float],
+    factor: float,
+    bias_bounds: tuple[float, float] = (0.0, 0.0),
+) -> tuple[float, float]:
+    """The ends of the smallest interval that holds `{r : |a - r b| <= factor std(a - r b) + bias(a) + |r| bias(b)}`.
+
+    The right-hand side is convex in r and the left one linear on each side of a/b, where their difference is below 0;
+    so it crosses 0 at most twice on each side, and exactly once where it ends above 0: where b is more than its own
+    half width away from 0. Otherwise the set holds numbers of any size, with both signs.
+
+    Args:
+        estimates: a and b.
+        squares: variance of a, covariance, variance of b.
+        factor: half width of the interval of a difference, in standard errors.
+        bias_bounds: of a and b.
+    """
+    (a, b), (aa, ab, bb), (bias_a, bias_b) = estimates, squares, bias_bounds
+    if abs(b) <= factor * math.sqrt(bb) + bias_b:
+        return -math.inf, math.inf
+
+    def beyond(r: float) -> float:
+        square = max(0.0, aa - 2 * r * ab + r**2 * bb)
+        return abs(a - r * b) - factor * math.sqrt(square) - bias_a - abs(r) * bias_b
+
+    middle = a / b
+    ends = []
+    for side in (-1.0, 1.0):
+        step = max(abs(middle), 1.0) * 1e-9
+        while beyond(middle + side * step) < 0:
+            step *= 2
+        # At the middle the left-hand side is 0 but for rounding.
+        inside = beyond(middle) < 0
+        ends.append(optimize.brentq(beyond, middle, middle + side * step, xtol=1e-15) if inside else middle)
+    return min(ends), max(ends)

@@ -1,0 +1,155 @@
+"""Which released numbers a question is about: one window, a mean over several, or the new or returning items of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpwindows.ask.queries import Measure, MeasureKind, WindowFamily
+from dpwindows.ask.timeline import Timeline
+from dpwindows.errors import InputError
+
+TimePoint = str | date | datetime | int
+Items = Literal["all", "new", "returning"]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Window:
+    """Released windows that a question is about: `release.ratio(Window(...), Window(...))`.
+
+    Attributes:
+        start: first moment of the window, a step boundary.
+        end: first moment after the window, a step boundary.
+        at_least: the k of "at least k" (default 1 if `exactly` is not given either).
+        exactly: the k of "exactly k".
+        items: `all` that are counted in the window; the `new` ones, which are counted from the beginning of the range
+            up to its end and not up to its start; or the `returning` ones, which are not new.
+        mean_over: take the mean of so many windows: this one, and the same moved on step by step.
+        family: canonical text of the window family that the numbers were released in, such as `rolling:7`; by default
+            that of the least standard error.
+    """
+
+    start: TimePoint
+    end: TimePoint
+    at_least: int | None = field(default=None, kw_only=True)
+    exactly: int | None = field(default=None, kw_only=True)
+    items: Items = field(default="all", kw_only=True)
+    mean_over: int = field(default=1, kw_only=True)
+    family: str | WindowFamily | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.items not in ("all", "new", "returning"):
+            raise InputError(f"items must be all, new or returning, got {self.items!r}")
+        if isinstance(self.mean_over, bool) or not isinstance(self.mean_over, int) or self.mean_over < 1:
+            raise InputError(f"a mean needs a whole number of windows of at least 1, got {self.mean_over!r}")
+        if self.items != "all" and self.exactly is not None:
+            raise InputError(f"{self.items} items are those counted at least k times: give at_least")
+        _ = self.measure
+
+    @property
+    def measure(self) -> Measure:
+        """What is counted."""
+        if self.at_least is not None and self.exactly is not None:
+            raise InputError("give at_least or exactly, not both")
+        kind: MeasureKind = "at_least" if self.exactly is None else "exactly"
+        k = self.exactly if self.exactly is not None else (self.at_least if self.at_least is not None else 1)
+        return Measure(kind, k)
+
+    def __str__(self) -> str:
+        moved = f", mean of {self.mean_over} windows moved step by step" if self.mean_over > 1 else ""
+        which = f"{self.items} items, " if self.items != "all" else ""
+        return f"{self.start} to {self.end} ({which}{self.measure}{moved})"
+
+
+Selected = Window | tuple[TimePoint, TimePoint]
+
+
+@dataclass(frozen=True)
+class Term:
+    """A released row and its coefficient in a combination."""
+
+    coefficient: float
+    row: Row
+
+
+def as_window(selected: Selected) -> Window:
+    """A window that was given as such, or as the pair of its start and end."""
+    if isinstance(selected, Window):
+        return selected
+    if isinstance(selected, (tuple, list)) and len(selected) == 2:
+        return Window(*selected)
+    raise InputError(f"a window is (start, end) or dpwindows.Window(start, end, ...), got {selected!r}")
+
+
+def terms_of(window: Window, table: pa.Table, timeline: Timeline) -> list[Term]:
+    """The combination of released rows that a selection stands for.
+
+    Raises:
+        InputError: a number it needs was not released, or the ends of a window are no step boundaries.
+    """
+    first, last = timeline.step_of(window.start) + 1, timeline.step_of(window.end)
+    if last < first:
+        raise InputError(f"the end of a window must be after its start, got start={window.start} and end={window.end}")
+    share = 1 / window.mean_over
+    windows = [(first + moved, last + moved) for moved in range(window.mean_over)]
+    until = [(1, last) for _, last in windows]
+    before = [(1, first - 1) for first, _ in windows if first > 1]
+    found: list[Term] = []
+    if window.items != "new":
+        found += _terms(share, window, table, windows, window.family)
+    if window.items != "all":
+        sign = 1 if window.items == "new" else -1
+        rows = _terms(sign * share, window, table, until + before, None)
+        found += [term if at < len(until) else Term(-term.coefficient, term.row) for at, term in enumerate(rows)]
+    return found
+
+
+def _terms(
+    coefficient: float, window: Window, table: pa.Table, steps: Sequence[tuple[int, int]], family: object
+) -> list[Term]:
+    """One term for each of some windows, all of one family: the one where their squared errors sum to least."""
+    wanted = window.measure
+    rows = table.filter(
+        (pc.field("measure") == wanted.kind)
+        & (pc.field("k") == wanted.k)
+        & pc.field("last_step").isin(sorted({last for _, last in steps}))
+        & pc.field("first_step").isin(sorted({first for first, _ in steps}))
+    ).to_pylist()
+    by_family: dict[str, dict[tuple[int, int], Row]] = {}
+    for row in rows:
+        by_family.setdefault(row["window"], {})[row["first_step"], row["last_step"]] = row
+    complete = [
+        [released[at] for at in steps]
+        for text, released in by_family.items()
+        if all(at in released for at in steps) and (family is None or text == str(family))
+    ]
+    if not complete:
+        raise InputError(_missing(window, steps, table, family))
+    best = min(complete, key=lambda chosen: sum(row["std_error"] ** 2 + row["bias_bound"] ** 2 for row in chosen))
+    return [Term(coefficient, row) for row in best]
+
+
+def _missing(window: Window, steps: Sequence[tuple[int, int]], table: pa.Table, family: object) -> str:
+    held = ", ".join(
+        f"{text} ({kind.replace('_', ' ')} {k})"
+        for text, kind, k in sorted(_held(table.select(["window", "measure", "k"])))
+    )
+    what = f"the windows that {window} needs were" if len(steps) > 1 else f"the window {window} was"
+    within = "" if family is None else f" in {family}"
+    advice = (
+        "new and returning items need cumulative windows, or any windows of every length"
+        if window.items != "all"
+        else "ask for any windows when planning to have every pair of dates"
+    )
+    return f"{what} not released{within}; this release holds {held}: {advice}"
+
+
+def _held(keys: pa.Table) -> Iterator[tuple[str, str, int]]:
+    for key in keys.group_by(keys.column_names, use_threads=False).aggregate([]).to_pylist():
+        yield key["window"], key["measure"], key["k"]

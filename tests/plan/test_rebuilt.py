@@ -1,0 +1,82 @@
+"""Measurements made again from metadata are those of the plan."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpwindows as dw
+from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.errors import InputError
+from dpwindows.plan.description import describe
+from dpwindows.plan.plan import Plan
+from dpwindows.plan.rebuilt import rebuilt
+
+UNITS: tuple[Unit, ...] = (dw.EventLevel(), dw.ItemPerPeriod(2), dw.ItemLevel(), dw.ItemAddRemove())
+BUDGETS: tuple[Budget, ...] = (dw.PureDP(1.0), dw.ApproxDP(1.0, 1e-6), dw.ZCDP(0.5))
+ASKED = [dw.Rolling(4).at_least(1, 3), dw.Cumulative(), dw.AnyWindow(5).exactly(2), dw.Rolling(40)]
+
+
+def read(described: dict[str, Any]) -> dict[str, Any]:
+    """As it comes back from a file."""
+    found: dict[str, Any] = json.loads(json.dumps(described))
+    return found
+
+
+def require_same(plan: Plan, described: dict[str, Any]) -> None:
+    for allotment, entry in zip(plan.allotments, described["measurements"], strict=True):
+        made, wanted = rebuilt(described, entry), allotment.measurement
+        assert (made.law, made.scale, made.design.strategy) == (wanted.law, wanted.scale, wanted.design.strategy)
+        assert made.design.sensitivity == wanted.design.sensitivity
+        size = min(len(made.design.variance()), len(wanted.design.variance()))
+        np.testing.assert_array_equal(made.design.variance()[:size], wanted.design.variance()[:size])
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
+def test_of_releases_and_streams(unit: Unit, budget: Budget) -> None:
+    weights = [1.0, 2.0, 3.0, 0.5]
+    plan = Plan(ASKED, timeline=dw.Timeline.of_steps(12), unit=unit, budget=budget, weights=weights, criterion="max")
+    require_same(plan, read(describe(plan)))
+    stream = dw.StreamPlan(ASKED, unit=unit, budget=budget, horizon=12, weights=weights)
+    require_same(stream, read(stream.describe() | {"stream": {}, "timeline": {"steps": 5}}))
+
+
+def test_of_endless_streams_coarse_lattices_grouped_steps_and_active_steps() -> None:
+    endless = dw.StreamPlan([dw.Rolling(4), dw.Cumulative()], unit=dw.EventLevel(), budget=dw.ApproxDP(1.0, 1e-6))
+    require_same(endless, read(endless.describe() | {"stream": {}, "timeline": {"steps": 5}}))
+    timeline = dw.Timeline.of_steps(24)
+    coarse = Plan(dw.Rolling(4), timeline=timeline, unit=dw.ItemLevel(), budget=dw.ApproxDP(1e-9, 1e-9))
+    described = read(describe(coarse))
+    assert described["measurements"][0]["bits"] < 24
+    require_same(coarse, described)
+    grouped = Plan(dw.Cumulative(), timeline=timeline, unit=dw.ItemLevel(), budget=dw.PureDP(0.1), singleton=True)
+    require_same(grouped, read(describe(grouped)))
+    active = Plan(
+        dw.Rolling(4).at_least(2),
+        timeline=timeline,
+        unit=dw.EventLevel(),
+        budget=dw.ZCDP(1.0),
+        distinct_steps=True,
+    )
+    require_same(active, read(describe(active)))
+
+
+@pytest.mark.parametrize("lacking", ["criterion", "timeline", "singleton", "unit"])
+def test_metadata_that_say_too_little_are_refused(lacking: str) -> None:
+    plan = Plan(dw.Rolling(4), timeline=dw.Timeline.of_steps(9), unit=dw.EventLevel(), budget=dw.ZCDP(1.0))
+    described = read(describe(plan))
+    del described[lacking]
+    with pytest.raises(InputError, match="the release does not say how its noise is correlated"):
+        rebuilt(described, described["measurements"][0])
+
+
+def test_releases_of_older_streams_do_not_say_how_long_the_stream_is() -> None:
+    stream = dw.StreamPlan(dw.Rolling(4), unit=dw.EventLevel(), budget=dw.ZCDP(1.0))
+    described = read(stream.describe() | {"stream": {}, "timeline": {"steps": 5}})
+    del described["horizon"]
+    with pytest.raises(InputError, match="older versions and of older streams"):
+        rebuilt(described, described["measurements"][0])

@@ -1,0 +1,253 @@
+"""Differences, ratios and means of released numbers: their errors by hand, and their intervals against the truth."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+from scipy import special
+
+import dpwindows as dw
+from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.errors import InputError
+from dpwindows.plan.description import describe
+from dpwindows.plan.plan import Plan
+from dpwindows.release.derived import fieller
+from dpwindows.release.run import _public_columns, _table, draw_estimates
+
+DATA = Path(__file__).parents[1] / "data"
+APPROX, PURE, GAUSS = dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0), dw.ZCDP(0.05)
+STEPS = 40
+
+
+@dataclass(frozen=True)
+class Constant:
+    """Exact answers that are the same at every step: so many items in a window, by its length and by k."""
+
+    steps: int
+    by_length: dict[int, float]
+
+    def _of(self, k: int, length: int) -> int:
+        return round(self.by_length[length] / k)
+
+    def cumulative(self, k: int) -> NDArray[Any]:
+        return np.arange(1, self.steps + 1) * self._of(k, 1)
+
+    def rolling(self, k: int, length: int) -> NDArray[Any]:
+        return np.full(self.steps, self._of(k, length), dtype=np.int64)
+
+    def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
+        first = np.arange(first_start, first_start + starts)[:, None]
+        last = np.arange(first_end, first_end + ends)[None, :]
+        return np.maximum(0, last - first + 1) * self._of(k, 1)
+
+
+@cache
+def plan_of(*asked: Any, budget: Budget = GAUSS, unit: Unit | None = None, strategy: str = "auto") -> Plan:
+    return Plan(
+        asked, timeline=dw.Timeline.of_steps(STEPS), unit=unit or dw.EventLevel(), budget=budget, strategy=strategy
+    )
+
+
+def release_of(plan: Plan, answers: Constant) -> dw.Release:
+    """A release of these answers with fresh noise, as `Plan.run` makes one."""
+    drawn = iter(draw_estimates(plan, answers))
+    tables = [
+        _table(_public_columns(plan, allotment, asked), next(drawn))
+        for allotment in plan.allotments
+        for asked in allotment.query.measures
+    ]
+    return dw.Release(pa.concat_tables(tables), _described(plan))
+
+
+@cache
+def _described(plan: Plan) -> dict[str, Any]:
+    return describe(plan)
+
+
+# --- Errors by hand ---------------------------------------------------------------------------------------------------
+
+
+def test_numbers_measured_each_by_itself_have_independent_noise() -> None:
+    release = release_of(plan_of(dw.Rolling(3).at_least(1, 2).exactly(1), strategy="direct"), Constant(STEPS, {3: 900}))
+    one, other = release.count(6, 9), release.count(7, 10)
+    found = release.difference((6, 9), (7, 10))
+    assert found.estimate == one.estimate - other.estimate
+    assert found.std_error == pytest.approx(math.hypot(one.std_error, other.std_error), rel=1e-6)
+    z = float(special.ndtri(0.975))
+    assert found.upper - found.estimate == pytest.approx(z * found.std_error, rel=1e-6)
+    assert found.estimate - found.lower == pytest.approx(z * found.std_error, rel=1e-6)
+    mean = release.estimate(dw.Window(6, 9, mean_over=4))
+    assert mean.estimate == pytest.approx(np.mean([release.count(6 + i, 9 + i).estimate for i in range(4)]))
+    assert mean.std_error == pytest.approx(one.std_error / 2, rel=1e-6)
+    # Exactly 1 is at least 1 less at least 2: beside at least 1 the noise of at least 2 is left.
+    rest = release.difference((6, 9), dw.Window(6, 9, exactly=1))
+    assert rest.estimate == pytest.approx(release.count(6, 9, at_least=2).estimate)
+    assert rest.std_error == pytest.approx(one.std_error, rel=1e-6)
+
+
+@pytest.mark.parametrize("budget", [APPROX, PURE], ids=lambda budget: budget.kind)
+def test_a_number_by_itself_has_the_interval_of_the_release(budget: Budget) -> None:
+    plan = plan_of(dw.Rolling(7).at_least(1).exactly(2), dw.AnyWindow(5), dw.Cumulative(), budget=budget)
+    release = release_of(plan, Constant(STEPS, {1: 100, 7: 500}))
+    for window in (
+        dw.Window(3, 10),
+        dw.Window(3, 10, exactly=2),
+        dw.Window(4, 8),
+        dw.Window(0, 33, family="cumulative"),
+        dw.Window(2, 7, family=dw.AnyWindow(5)),
+    ):
+        found = release.estimate(window)
+        wanted = release.count(window.start, window.end, at_least=window.at_least, exactly=window.exactly)
+        for name in ("estimate", "std_error", "lower", "upper"):
+            assert getattr(found, name) == pytest.approx(getattr(wanted, name), rel=1e-6)
+        assert found.confidence == 0.95
+
+
+def test_a_number_less_itself_is_nothing() -> None:
+    release = release_of(plan_of(dw.Rolling(7)), Constant(STEPS, {7: 500}))
+    found = release.difference((10, 17), (10, 17))
+    assert (found.estimate, found.std_error, found.lower, found.upper) == (0.0, 0.0, 0.0, 0.0)
+    alike = release.ratio((10, 17), (10, 17))
+    assert (alike.estimate, alike.lower, alike.upper) == pytest.approx((1.0, 1.0, 1.0))
+
+
+def test_the_noise_of_near_windows_is_shared() -> None:
+    plan = plan_of(dw.Rolling(7))
+    release = release_of(plan, Constant(STEPS, {7: 500}))
+    near, far = release.difference((20, 27), (21, 28)), release.difference((5, 12), (30, 37))
+    assert near.std_error < far.std_error
+    design = plan.allotments[0].measurement.design
+    drawn = np.random.default_rng(0).normal(size=(4000, design.rows))
+    decoded = np.array([design.decode(noise) for noise in drawn]) * plan.allotments[0].measurement.scale
+    assert float((decoded[:, 26] - decoded[:, 27]).std()) == pytest.approx(near.std_error, rel=0.05)
+    assert float((decoded[:, 11] - decoded[:, 36]).std()) == pytest.approx(far.std_error, rel=0.05)
+
+
+def test_new_and_returning_items_make_all_of_them() -> None:
+    release = release_of(plan_of(dw.AnyWindow(7), dw.Cumulative()), Constant(STEPS, {1: 100}))
+    new = release.estimate(dw.Window(20, 27, items="new"))
+    until, before = release.count(0, 27), release.count(0, 20)
+    assert new.estimate == pytest.approx(until.estimate - before.estimate)
+    returning = release.estimate(dw.Window(20, 27, items="returning"))
+    assert returning.estimate + new.estimate == pytest.approx(release.count(20, 27).estimate)
+    assert returning.std_error == pytest.approx(math.hypot(new.std_error, release.count(20, 27).std_error), rel=1e-6)
+    first = release.estimate(dw.Window(0, 5, items="new"))
+    assert first.estimate == release.count(0, 5).estimate
+    weekly = release.ratio(dw.Window(20, 27, items="new"), (20, 27))
+    assert weekly.estimate == pytest.approx(new.estimate / release.count(20, 27).estimate)
+
+
+# --- Fieller's set ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_the_ends_are_the_roots_of_the_square(sign: int) -> None:
+    a, b, aa, ab, bb, z = 30.0, sign * 100.0, 25.0, sign * 11.0, 90.0, 1.96
+    roots = np.sort(np.roots([b**2 - z**2 * bb, -2 * (a * b - z**2 * ab), a**2 - z**2 * aa]).real)
+    assert fieller((a, b), (aa, ab, bb), z) == pytest.approx(tuple(roots), rel=1e-9)
+    wider = fieller((a, b), (aa, ab, bb), z, (1.0, 2.0))
+    assert wider[0] < roots[0] < roots[1] < wider[1]
+    for r in wider:
+        half = z * math.sqrt(aa - 2 * r * ab + r**2 * bb) + 1.0 + 2.0 * abs(r)
+        assert abs(a - r * b) == pytest.approx(half, rel=1e-9)
+
+
+def test_a_denominator_that_may_be_0_has_no_bound() -> None:
+    assert fieller((30.0, 10.0), (25.0, 0.0, 36.0), 1.96) == (-math.inf, math.inf)
+    assert fieller((30.0, 10.0), (25.0, 0.0, 1.0), 1.96, (0.0, 9.0)) == (-math.inf, math.inf)
+    release = release_of(plan_of(dw.Rolling(7)), Constant(STEPS, {7: 0}))
+    seen = [release.ratio((3, 10), (start, start + 7)) for start in range(10, 30)]
+    # Of 20 numbers that are 0 about one is told from it at 95 %.
+    assert sum(not found.bounded for found in seen) > 12
+    unbounded = next(found for found in seen if not found.bounded)
+    assert (unbounded.lower, unbounded.upper) == (-math.inf, math.inf)
+    assert "the denominator cannot be told from 0" in str(unbounded)
+
+
+# --- Intervals against the truth --------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("budget", [APPROX, PURE, GAUSS], ids=lambda budget: budget.kind)
+@pytest.mark.parametrize("unit", [dw.EventLevel(), dw.ItemAddRemove()], ids=lambda unit: unit.name)
+def test_intervals_cover_as_often_as_they_say(budget: Budget, unit: Unit) -> None:
+    """2,000 releases; the smallest denominator is five standard errors. By chance a share is off by 0.5 %."""
+    plan = plan_of(dw.Rolling(1), dw.Rolling(7), dw.Rolling(28), budget=budget, unit=unit)
+    worst = {entry.window: entry.max for entry in plan.forecast()}
+    month, week = round(5 * worst["rolling:28"]), round(5 * worst["rolling:7"])
+    answers = Constant(STEPS, {1: round(0.3 * month), 7: week, 28: month})
+    questions: dict[str, Any] = {
+        "stickiness": lambda it: it.ratio((36, 37), (9, 37)),
+        "of a month": lambda it: it.ratio(dw.Window(30, 31, mean_over=8), dw.Window(3, 31, mean_over=8)),
+        "week over week": lambda it: it.ratio((30, 37), (23, 30)),
+        "change in a week": lambda it: it.difference((30, 37), (23, 30)),
+    }
+    truth = {"stickiness": round(0.3 * month) / month, "week over week": 1.0, "change in a week": 0.0}
+    truth["of a month"] = truth["stickiness"]
+    inside = dict.fromkeys(questions, 0)
+    for _ in range(2000):
+        release = release_of(plan, answers)
+        for name, ask in questions.items():
+            found = ask(release)
+            inside[name] += found.lower <= truth[name] <= found.upper
+    shares = {name: count / 2000 for name, count in inside.items()}
+    assert all(0.93 <= share <= 0.97 for share in shares.values()), shares
+
+
+# --- What is refused --------------------------------------------------------------------------------------------------
+
+
+def test_what_was_not_released_is_refused() -> None:
+    release = release_of(plan_of(dw.Rolling(7)), Constant(STEPS, {7: 500}))
+    with pytest.raises(InputError, match=r"the window 3 to 9 \(at least 1\) was not released; this release holds roll"):
+        release.difference((3, 9), (3, 10))
+    with pytest.raises(InputError, match=r"need cumulative windows, or any windows of every length"):
+        release.estimate(dw.Window(3, 10, items="new"))
+    with pytest.raises(InputError, match="was not released in cumulative"):
+        release.estimate(dw.Window(3, 10, family="cumulative"))
+    with pytest.raises(InputError, match="mean of 30 windows moved step by step"):
+        release.estimate(dw.Window(20, 27, mean_over=30))
+    with pytest.raises(InputError, match="the end of a window must be after its start"):
+        release.ratio((9, 9), (3, 10))
+    bad: Any = "2013-01-01"
+    with pytest.raises(InputError, match="a window is"):
+        release.ratio(bad, (3, 10))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"at_least": 1, "exactly": 1}, "at_least or exactly, not both"),
+        ({"items": "old"}, "all, new or returning"),
+        ({"mean_over": 0}, "at least 1, got 0"),
+        ({"items": "new", "exactly": 1}, "new items are those counted at least k times"),
+        ({"at_least": 0}, "k must be a whole number"),
+    ],
+)
+def test_other_windows_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        dw.Window(0, 7, **options)
+
+
+def test_numbers_whose_noise_is_not_that_of_this_version_are_refused() -> None:
+    release = release_of(plan_of(dw.Rolling(7)), Constant(STEPS, {7: 500}))
+    table = release.table
+    place = table.schema.get_field_index("std_error")
+    other = table.set_column(place, "std_error", pa.compute.multiply(table["std_error"], 1.01))
+    with pytest.raises(InputError, match="cannot be worked out again: this version of dpwindows gives a standard"):
+        dw.Release(other, release.metadata).difference((3, 10), (10, 17))
+
+
+def test_files_of_older_versions_say_when_they_cannot_answer() -> None:
+    golden = dw.Release.load(DATA / "format-1.parquet")
+    assert golden.count("2024-02-27", "2024-02-28").std_error > 13
+    with pytest.raises(InputError, match=r"the noise of any:2 cannot be worked out again: .*use the version that made"):
+        golden.difference(("2024-02-27", "2024-02-28"), ("2024-02-28", "2024-02-29"))

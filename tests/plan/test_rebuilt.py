@@ -10,6 +10,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.errors import InputError
 from dpwindows.plan.description import describe
 from dpwindows.plan.plan import Plan
@@ -17,7 +18,12 @@ from dpwindows.plan.rebuilt import rebuilt
 
 UNITS: tuple[Unit, ...] = (dw.EventLevel(), dw.ItemPerPeriod(2), dw.ItemLevel(), dw.ItemAddRemove())
 BUDGETS: tuple[Budget, ...] = (dw.PureDP(1.0), dw.ApproxDP(1.0, 1e-6), dw.ZCDP(0.5))
-ASKED = [dw.Rolling(4).at_least(1, 3), dw.Cumulative(), dw.AnyWindow(5).exactly(2), dw.Rolling(40)]
+ASKED: list[Query | WindowFamily] = [
+    dw.Rolling(4).at_least(1, 3),
+    dw.Cumulative(),
+    dw.AnyWindow(5).exactly(2),
+    dw.Rolling(40),
+]
 
 
 def read(described: dict[str, Any]) -> dict[str, Any]:

@@ -38,7 +38,7 @@ class Constant:
         return round(self.by_length[length] / k)
 
     def cumulative(self, k: int) -> NDArray[Any]:
-        return np.arange(1, self.steps + 1) * self._of(k, 1)
+        return np.asarray(np.arange(1, self.steps + 1) * self._of(k, 1))
 
     def rolling(self, k: int, length: int) -> NDArray[Any]:
         return np.full(self.steps, self._of(k, length), dtype=np.int64)
@@ -46,7 +46,7 @@ class Constant:
     def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
         first = np.arange(first_start, first_start + starts)[:, None]
         last = np.arange(first_end, first_end + ends)[None, :]
-        return np.maximum(0, last - first + 1) * self._of(k, 1)
+        return np.asarray(np.maximum(0, last - first + 1) * self._of(k, 1))
 
 
 @cache

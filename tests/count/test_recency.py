@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 
 import duckdb
@@ -24,6 +24,7 @@ from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.recency import recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window, cumulative, rolling
+from tests.count import one_engine
 
 Log = list[tuple[int, int, int]]
 
@@ -61,11 +62,20 @@ def logs(draw: st.DrawFn) -> tuple[Log, int, list[int]]:
     return draw(st.lists(event, max_size=30)), steps, thresholds
 
 
+@pytest.fixture(scope="module")
+def in_one_engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    with one_engine.shared() as in_use:
+        yield in_use
+
+
 @given(case=logs(), weighted=st.booleans())
 @settings(max_examples=120, deadline=None)
-def test_any_log(case: tuple[Log, int, list[int]], weighted: bool) -> None:
+def test_any_log(
+    in_one_engine: Callable[[], AbstractContextManager[None]], case: tuple[Log, int, list[int]], weighted: bool
+) -> None:
     log, steps, thresholds = case
-    check(counted(log, steps, thresholds, weighted=weighted), log, steps, thresholds)
+    with in_one_engine():
+        check(counted(log, steps, thresholds, weighted=weighted), log, steps, thresholds)
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -111,8 +121,8 @@ def test_the_signed_counts_are_small_and_exact(weighted: bool, grouping_sets: bo
     rng = random.Random(5)
     rows = [(rng.randrange(300), rng.randint(1, 8), 1) for _ in range(5000)]
     connection = duckdb.connect()
-    connection.execute("CREATE TABLE log (item INTEGER, step INTEGER, count BIGINT)")
-    connection.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
+    connection.register("rows", pa.table(dict(zip(("item", "step", "count"), zip(*rows, strict=True), strict=True))))
+    connection.execute("CREATE TABLE log AS SELECT item::INTEGER AS item, step::INTEGER AS step, count FROM rows")
     found = connection.sql(recency_sql("log", [1, 3], weighted=weighted, grouping_sets=grouping_sets)).fetchall()
     assert len({(k, step, recency) for k, step, recency, _ in found}) == len(found) <= 2 * 8 * 9 // 2
     assert all(delta != 0 and 1 <= recency <= step <= 8 for _, step, recency, delta in found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
+import numpy as np
 from click.testing import CliRunner
 
 from dpwindows.cli import main
@@ -39,26 +39,22 @@ def run_process(*arguments: str | Path, cwd: Path | None = None) -> Outcome:
 
 
 def plain_counts(daily: str, windows: list[tuple[int, int]], ks: list[int]) -> dict[tuple[int, int, int], int]:
-    """Items with at least k occurrences in each window, by a join over windows and `count(distinct item)`.
+    """Items with at least k occurrences in each window: a sum for each item and window, and no recency.
 
     Args:
-        daily: SQL of a query with columns item, step, occurrences.
+        daily: SQL of a query with columns item, step, occurrences, a row for each item and step that has any.
         windows: (first step, last step) of each window.
         ks: thresholds.
 
     Returns:
         The count by (first step, last step, k).
     """
-    connection = duckdb.connect()
-    connection.execute(f"CREATE TABLE daily AS {daily}")
-    asked = pa.table({"first_step": [first for first, _ in windows], "last_step": [last for _, last in windows]})
-    connection.register("windows", asked)
-    columns = ", ".join(f"count(DISTINCT CASE WHEN total >= {k} THEN item END)" for k in ks)
-    rows = connection.execute(
-        f"""SELECT first_step, last_step, {columns} FROM (
-                SELECT first_step, last_step, item, sum(occurrences) AS total
-                FROM windows JOIN daily ON step BETWEEN first_step AND last_step GROUP BY ALL)
-            GROUP BY ALL"""
-    ).fetchall()
-    found = {(row[0], row[1], k): row[2 + i] for row in rows for i, k in enumerate(ks)}
-    return {(first, last, k): found.get((first, last, k), 0) for first, last in windows for k in ks}
+    with duckdb.connect() as connection:
+        found = connection.execute(daily).fetchnumpy()
+    _, items = np.unique(found["item"], return_inverse=True)
+    last_step = max(int(found["step"].max()), *(last for _, last in windows))
+    totals = np.zeros((items.max() + 1, last_step + 1), dtype=np.int64)
+    np.add.at(totals, (items, found["step"]), found["occurrences"])
+    until = totals.cumsum(axis=1)
+    inside = {(first, last): until[:, last] - until[:, first - 1] for first, last in windows}
+    return {(*window, k): int((total >= k).sum()) for window, total in inside.items() for k in ks}

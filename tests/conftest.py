@@ -1,6 +1,18 @@
 """Set before NumPy is loaded: test processes run side by side, and each with several BLAS threads would only wait."""
 
 import os
+from collections.abc import Iterator
+
+import pytest
 
 for library in ("OPENBLAS", "MKL", "OMP"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+
+
+@pytest.fixture(scope="module")
+def one_engine() -> Iterator[None]:
+    """DuckDB reads events of this module's tests with one engine, in a connection of its own each time."""
+    from tests.count import one_engine
+
+    with one_engine.shared() as in_use, in_use():
+        yield

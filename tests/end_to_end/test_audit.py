@@ -154,7 +154,7 @@ def test_metadata_that_heed_the_data_exit_with_one(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_stream_is_audited_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = ("--window", "rolling:2", "--unit", "event", "--rho", "0.5", "--steps", "5", "--stream", "--json")
+    asked = ("--window", "rolling:2", "--unit", "event", "--rho", "0.5", "--steps", "3", "--stream", "--json")
     outcome = run("audit", *asked, "--check", "noise", "--check", "replay", "--draws", "300")
     assert outcome.code == 0, outcome.err
     found = json.loads(outcome.out)

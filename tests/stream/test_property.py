@@ -25,6 +25,8 @@ from dpwindows.stream.state_file import StateFile
 from dpwindows.stream.stream import Stream
 from tests.stream.streams import STEP, Event, new_stream, plan_of, require_exact, same, spied, table_of
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 PLANS = (
     ("rolling:2", "any:3", "cumulative"),
     ("rolling:3",),

@@ -34,6 +34,8 @@ from dpwindows.stream.stream import Stream
 from tests.ledger.requests import request
 from tests.stream.streams import STEP, Event, new_stream, plan_of, table_of
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 WINDOWS = ("rolling:2", "cumulative")
 TOTAL, SPENT_BY_STREAM = Fraction(2), Fraction(1)
 MOST_FILES = 3

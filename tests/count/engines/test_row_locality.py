@@ -10,7 +10,7 @@ import csv
 import io
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -31,7 +31,8 @@ from dpwindows.count.engines.duckdb import open_events
 from dpwindows.count.engines.relation import EventQueries
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
-from tests.count import one_engine
+
+pytestmark = pytest.mark.usefixtures("one_engine")
 
 COLUMNS = EventColumns("id", "at", "n")
 TIMES = Timeline("2013-01-01", "2013-01-05", step="1h", time_zone="America/New_York")
@@ -41,12 +42,6 @@ NAIVE = datetime(2013, 1, 2, 2, 30, 0, 999999)
 
 Events = list[tuple[str, int, int]]
 Row = tuple[Any, Any, Any]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_engine() -> Iterator[None]:
-    with one_engine.shared() as in_use, in_use():
-        yield
 
 
 def duckdb_events(source: object, timeline: Timeline) -> Events:

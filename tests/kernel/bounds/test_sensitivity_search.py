@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -401,7 +402,16 @@ CASES: list[tuple[str, WindowFamily, tuple[int, ...], Unit, Law, float]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "window", "thresholds", "unit", "law", "least"), CASES, ids=str)
+def _cases() -> Iterator[Any]:
+    """The first of each strategy, window and kind of unit; the others, and one of many seconds, are marked as slow."""
+    met: set[tuple[str, WindowFamily, type[Unit]]] = {("tree", ANY, EventLevel)}
+    for case in CASES:
+        name, window, _, unit, *_ = case
+        yield pytest.param(*case, marks=[pytest.mark.slow] if (name, window, type(unit)) in met else [])
+        met.add((name, window, type(unit)))
+
+
+@pytest.mark.parametrize(("name", "window", "thresholds", "unit", "law", "least"), [*_cases()], ids=str)
 def test_no_neighbour_found_exceeds_the_bound(
     name: str, window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, law: Law, least: float
 ) -> None:

@@ -81,7 +81,15 @@ def all_designs() -> list[StepDesign]:
     return found + [designed(window, shape) for window, shape in block_shapes()]
 
 
-@pytest.mark.parametrize("design", all_designs(), ids=lambda design: f"{design.problem.window}")
+# Trees of more rows repeat what smaller ones do, and take seconds.
+in_every_design = pytest.mark.parametrize(
+    "design",
+    [pytest.param(design, marks=[pytest.mark.slow] if design.rows > 450 else []) for design in all_designs()],
+    ids=lambda design: f"{design.problem.window}",
+)
+
+
+@in_every_design
 def test_decoding_undoes_encoding_and_errors_are_those_of_unit_noise(design: StepDesign) -> None:
     square = random_square(np.random.default_rng(1), STEPS, 9)
     encoded = design.encode(TableAnswers(square), 1)
@@ -94,7 +102,7 @@ def test_decoding_undoes_encoding_and_errors_are_those_of_unit_noise(design: Ste
     assert (weights**4).sum(axis=1) == pytest.approx(design.fourth_moment(), rel=1e-9)
 
 
-@pytest.mark.parametrize("design", all_designs(), ids=lambda design: f"{design.problem.window}")
+@in_every_design
 def test_nothing_that_is_measured_or_estimated_needs_a_later_step(design: StepDesign) -> None:
     """The matrix is lower-triangular in time: changing the answers of later ends changes no earlier row."""
     square = random_square(np.random.default_rng(2), STEPS, 9)
@@ -110,7 +118,7 @@ def test_nothing_that_is_measured_or_estimated_needs_a_later_step(design: StepDe
     assert (design.decode(noisy)[last <= 9] == design.decode(other)[last <= 9]).all()
 
 
-@pytest.mark.parametrize("design", all_designs(), ids=lambda design: f"{design.problem.window}")
+@in_every_design
 def test_the_error_at_a_step_is_the_forecast_to_the_last_bit(design: StepDesign) -> None:
     _, last = window_steps(design.problem.window, STEPS)
     forecast = design.over(STEPS).variance()
@@ -166,7 +174,7 @@ def unlimited_cells(steps: int, thresholds: tuple[int, ...]) -> Iterator[StepDes
 @pytest.mark.parametrize("cells", [bounded_cells, unlimited_cells])
 @pytest.mark.parametrize(
     ("steps", "thresholds"),
-    [(3, (1,)), (4, (1,)), (4, (2,)), (4, (1, 2)), pytest.param(5, (1,), marks=pytest.mark.slow), (5, (3,))],
+    [(3, (1,)), (4, (1,)), (4, (2,)), (4, (1, 2)), *(pytest.param(5, (k,), marks=pytest.mark.slow) for k in (1, 3))],
     ids=str,
 )
 def test_no_neighbour_moves_a_stream_by_more_than_is_certified(

@@ -31,6 +31,8 @@ NOT_RUN = {
     ("README.md", "dpwindows release postgresql:"): "needs a server and a Spark installation of the reader's own",
     ("CONTRIBUTING.md", "make test"): "these commands run the tests themselves",
     ("docs/accuracy.md", "python benchmarks/accuracy.py"): "measures for an hour",
+    ("docs/comparison.md", "python benchmarks/peers.py"): "measures for minutes",
+    ("docs/quick-start.md", "pip install"): "installs from the checkout",
     ("docs/engines.md", "dpwindows release events.parquet"): "leaves options out, as the page says what differs",
     ("docs/engines.md", "export PGPASSWORD"): "needs a server of the reader's own",
     ("docs/engines.md", "dpwindows release /lake/visits"): "needs a lake and a cluster of the reader's own",
@@ -113,7 +115,7 @@ def test_what_a_page_shows_works_from_top_to_bottom(page: str, folder: Path) -> 
             run(folder, [sys.executable, "-c", block.text])
             continue
         prompted = re.findall(r"^\$ (.*)$", block.text, re.M)
-        assert prompted or block.text.startswith("dpwindows "), f"neither run nor declared: {block}"
+        assert prompted or block.text.startswith(("dpwindows ", "python -c ")), f"neither run nor declared: {block}"
         told = run(folder, ["sh", "-e", "-c", "\n".join(prompted) or block.text])
         if prompted:
             shown = [line for line in block.text.splitlines() if not line.startswith("$ ")]
@@ -122,7 +124,7 @@ def test_what_a_page_shows_works_from_top_to_bottom(page: str, folder: Path) -> 
 
 def run(folder: Path, command: list[str]) -> str:
     """What a command writes to its standard output; it must succeed."""
-    path = f"{folder / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    path = os.pathsep.join([str(folder / "bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
     ended = subprocess.run(command, cwd=folder, env={**os.environ, "PATH": path}, capture_output=True, text=True)
     assert ended.returncode == 0, f"{command[-1]}\n{ended.stdout}{ended.stderr}"
     return ended.stdout

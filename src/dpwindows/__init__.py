@@ -3,7 +3,7 @@
 import dpwindows as dw
 
 plan = dw.Plan(
-    [dw.Rolling(28).at_least(1, 3), dw.Cumulative(), dw.AnyWindow(max_length=90)],
+    [dw.Rolling(28).at_least(1, 3), dw.Cumulative(), dw.AnyWindow(max_length=90), dw.Tumbling("month")],
     timeline=dw.Timeline("2013-01-01", "2014-01-01", step="1d"),
     unit=dw.EventLevel(),
     budget=dw.ApproxDP(epsilon=1.0, delta=1e-6),
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpwindows.ask.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP
-    from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+    from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, ToDate, Tumbling
     from dpwindows.ask.timeline import Timeline
     from dpwindows.count.events import EngineSettings
     from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
@@ -43,7 +43,7 @@ _HOMES = {
     "ledger.ledger": ("Ledger",),
     "plan.plan": ("Forecast", "Plan"),
     "ask.privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "ItemPerPeriod", "PureDP"),
-    "ask.queries": ("AnyWindow", "Cumulative", "Rolling"),
+    "ask.queries": ("AnyWindow", "Cumulative", "Rolling", "ToDate", "Tumbling"),
     "release.derived": ("Derived",),
     "release.release": ("Count", "Release"),
     "release.selection": ("Window",),
@@ -87,6 +87,8 @@ __all__ = [
     "Stream",
     "StreamPlan",
     "Timeline",
+    "ToDate",
+    "Tumbling",
     "Window",
     "__version__",
     "solve_epsilon",

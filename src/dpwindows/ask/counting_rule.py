@@ -10,7 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from dpwindows.ask.queries import Query
+from dpwindows.ask.periods import fewest_and_most
+from dpwindows.ask.queries import PeriodFamily, Query
 from dpwindows.ask.whole_numbers import LONGEST
 from dpwindows.ask.windows import longest_window
 from dpwindows.errors import InputError
@@ -60,7 +61,10 @@ def require_reachable(rule: CountingRule, queries: Iterable[Query], steps: int |
         InputError: no item can ever be counted.
     """
     for query in queries if rule.distinct_steps else ():
-        longest = longest_window(query.window, LONGEST if steps is None else steps)
+        if isinstance(query.window, PeriodFamily) and steps is None:
+            _, longest = fewest_and_most(query.window)
+        else:
+            longest = longest_window(query.window, LONGEST if steps is None else steps)
         for measure in query.measures:
             if measure.k > longest:
                 raise InputError(

@@ -1,10 +1,11 @@
 """What is asked: window families, and which counts are wanted in each of their windows.
 
-A *window family* is a set of windows answered together: `Cumulative`, `Rolling` or `AnyWindow`. A *measure* is
-what is counted in a window: the items seen at least `k` times, or exactly `k` times. A `Query` pairs one family
-with one or more measures::
+A *window family* is a set of windows answered together: `Cumulative`, `Rolling`, `AnyWindow`, `Tumbling` or `ToDate`.
+A *measure* is what is counted in a window: the items seen at least `k` times, or exactly `k` times. A `Query` pairs one
+family with one or more measures::
 
     Rolling(28).at_least(1, 3)      # two measures of one family
+    Tumbling("month")               # one number for each calendar month
     Cumulative()                    # a family alone means "at least 1": the number of distinct items
 
 Steps are numbered from 1; a window is the pair of its first and last step, both inclusive.
@@ -13,15 +14,20 @@ Steps are numbered from 1; a window is the pair of its first and last step, both
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
 
 from dpwindows.ask.whole_numbers import LARGEST_COUNT, LONGEST, read_whole
 from dpwindows.errors import InputError
 
+if TYPE_CHECKING:
+    from dpwindows.ask.calendar import Calendar
+
 MeasureKind = Literal["at_least", "exactly"]
 # The most counts that a histogram may tell apart: beyond it, what is asked is a mistake.
 MOST_BINS = 100
+# The periods that have names.
+PERIODS = ("week", "month", "quarter", "year")
 
 
 @dataclass(frozen=True, order=True)
@@ -50,7 +56,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class WindowFamily:
-    """Base of the three families; use `Cumulative`, `Rolling` or `AnyWindow`."""
+    """Base of the families; use `Cumulative`, `Rolling`, `AnyWindow`, `Tumbling` or `ToDate`."""
 
     def at_least(self, *ks: int) -> Query:
         """Ask for the number of items seen at least `k` times, for every `k` given."""
@@ -115,6 +121,52 @@ class AnyWindow(WindowFamily):
 
 
 @dataclass(frozen=True)
+class PeriodFamily(WindowFamily):
+    """Base of the families whose windows begin with periods; use `Tumbling` or `ToDate`.
+
+    Attributes:
+        period: a number of steps, the first period beginning with step 1; or `week` (from Monday), `month`, `quarter`
+            or `year`, as the calendar of the range has them.
+        calendar: which steps the named periods begin with; a plan sets it from the timeline it is for.
+
+    Raises:
+        InputError: the period is neither a number of steps nor one of these names.
+    """
+
+    period: int | str
+    calendar: Calendar | None = field(default=None, repr=False, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.period, str):
+            _require_steps("a period", self.period)
+        elif self.period not in PERIODS:
+            raise InputError(
+                f"a period is a number of steps or one of {', '.join(PERIODS)}, got {self.period!r}: "
+                "for example month, or 7 for every seven steps"
+            )
+
+
+@dataclass(frozen=True)
+class Tumbling(PeriodFamily):
+    """Disjoint windows: each period is one. The first and the last are cut where the range cuts them."""
+
+    @property
+    def text(self) -> str:
+        """`tumbling:PERIOD`."""
+        return f"tumbling:{self.period}"
+
+
+@dataclass(frozen=True)
+class ToDate(PeriodFamily):
+    """At every step the window from the first step of its period: a cumulative count that starts anew with each."""
+
+    @property
+    def text(self) -> str:
+        """`to-date:PERIOD`."""
+        return f"to-date:{self.period}"
+
+
+@dataclass(frozen=True)
 class Query:
     """One window family and the measures wanted in each of its windows.
 
@@ -165,7 +217,10 @@ def normalise(queries: Iterable[Query | WindowFamily]) -> tuple[Query, ...]:
     for asked in queries:
         query = Query(asked) if isinstance(asked, WindowFamily) else asked
         if not isinstance(query, Query):
-            raise InputError(f"expected Cumulative(), Rolling(length) or AnyWindow(max_length), got {asked!r}")
+            raise InputError(
+                "expected Cumulative(), Rolling(length), AnyWindow(max_length), Tumbling(period) or ToDate(period), "
+                f"got {asked!r}"
+            )
         wanted = merged.setdefault(query.window, {})
         wanted.update(dict.fromkeys(query.measures or (Measure("at_least", 1),)))
     if not merged:
@@ -174,10 +229,10 @@ def normalise(queries: Iterable[Query | WindowFamily]) -> tuple[Query, ...]:
 
 
 def parse_window(text: str) -> WindowFamily:
-    """Read `cumulative`, `rolling:N` (or its alias `fixed:N`), `any` or `any:MAX`.
+    """Read a window family from its canonical text, or from `fixed:N`, an alias of `rolling:N`.
 
     Raises:
-        InputError: the text is none of these.
+        InputError: the text is none.
     """
     name, colon, size = text.strip().partition(":")
     match name, bool(colon):
@@ -189,7 +244,26 @@ def parse_window(text: str) -> WindowFamily:
             return AnyWindow(_parse_steps(text, size))
         case (("rolling" | "fixed"), True):
             return Rolling(_parse_steps(text, size))
-    raise InputError(f"unknown window {text!r}: use cumulative, rolling:STEPS, any or any:MAX_STEPS")
+        case "tumbling", True:
+            return Tumbling(_parse_period(text, size))
+        case "to-date", True:
+            return ToDate(_parse_period(text, size))
+    raise InputError(
+        f"unknown window {text!r}: use cumulative, rolling:STEPS, any, any:MAX_STEPS, tumbling:PERIOD or "
+        f"to-date:PERIOD (PERIOD: a number of steps, or {', '.join(PERIODS)})"
+    )
+
+
+def _parse_period(text: str, period: str) -> int | str:
+    if period in PERIODS:
+        return period
+    steps = read_whole(period)
+    if steps is None:
+        raise InputError(
+            f"window {text!r} needs a period after the colon: {', '.join(PERIODS)}, or a whole number of steps (at "
+            "most 10^100), for example tumbling:month or tumbling:7"
+        )
+    return steps
 
 
 def _parse_steps(text: str, size: str) -> int:

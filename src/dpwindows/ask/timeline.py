@@ -27,8 +27,8 @@ from dpwindows.errors import InputError
 TimePoint = str | date | datetime | SupportsIndex
 
 MAX_STEPS = 100_000_000
-_ELAPSED_US = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
-_CALENDAR_DAYS = {"d": 1, "w": 7}
+ELAPSED_US = {"s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+CALENDAR_DAYS = {"d": 1, "w": 7}
 _UNITS = "s (seconds), m (minutes), h (hours), d (days), w (weeks), mo (months)"
 _INT64 = np.iinfo(np.int64)
 
@@ -60,7 +60,7 @@ class Timeline:
     time_zone: str = "UTC"
 
     def __post_init__(self) -> None:
-        number, unit = _parse_step(self.step)
+        number, unit = parse_step(self.step)
         zone = _parse_zone(self.time_zone)
         if unit:
             self._settle_times(number, unit, zone)
@@ -78,7 +78,7 @@ class Timeline:
 
         Raises `InputError` if a value cannot be read, or the last step ends after the year 9000.
         """
-        number, unit = _parse_step(step)
+        number, unit = parse_step(step)
         zone = _parse_zone(time_zone)
         _check_size(steps)
         if not unit:
@@ -218,22 +218,22 @@ class Timeline:
 
 def longest_step(timeline: Timeline) -> int:
     """At least the length of any step: in integer time, or microseconds but for changes of the zone's offset."""
-    number, unit = _parse_step(timeline.step)
+    number, unit = parse_step(timeline.step)
     return _longest_step_us(number, unit) if unit else number
 
 
 def step_phase(timeline: Timeline) -> str:
     """Equal for two timelines of equal step and zone if and only if the steps of one, carried on, are the other's."""
-    number, unit = _parse_step(timeline.step)
+    number, unit = parse_step(timeline.step)
     start: Any = timeline.start
     if not unit:
         return str(_read_integer(start, "start") % number)
     moment = timeline._moment(start, "start")
-    if unit in _ELAPSED_US:
-        return str(moment.instant % (number * _ELAPSED_US[unit]))
+    if unit in ELAPSED_US:
+        return str(moment.instant % (number * ELAPSED_US[unit]))
     second = ", second of two" if moment.fold else ""
-    if unit in _CALENDAR_DAYS:
-        return f"{moment.wall % (number * _CALENDAR_DAYS[unit] * DAY_US)}{second}"
+    if unit in CALENDAR_DAYS:
+        return f"{moment.wall % (number * CALENDAR_DAYS[unit] * DAY_US)}{second}"
     first = from_microseconds(moment.wall)
     into_month = moment.wall - to_microseconds(datetime(first.year, first.month, 1))
     return f"month {(first.year * 12 + first.month) % number}, {into_month}{second}"
@@ -244,7 +244,7 @@ def _check_size(steps: int) -> None:
         raise InputError(f"the range has more than {MAX_STEPS:,} steps: take longer steps")
 
 
-def _parse_step(step: object) -> tuple[int, str]:
+def parse_step(step: object) -> tuple[int, str]:
     """The number and unit of a step; the unit of integer time is empty."""
     if not isinstance(step, str):
         number, unit = _read_integer(step, "step"), ""
@@ -256,7 +256,7 @@ def _parse_step(step: object) -> tuple[int, str]:
         if count is None:
             raise InputError(f"step must be at most 10^100, got {step!r}")
         number = count
-        if unit and unit not in (*_ELAPSED_US, *_CALENDAR_DAYS, "mo"):
+        if unit and unit not in (*ELAPSED_US, *CALENDAR_DAYS, "mo"):
             raise InputError(f"step has the unknown unit {unit!r} in {step!r}; known units are {_UNITS}")
     if number < 1:
         raise InputError(f"step must be at least 1, got {step!r}")
@@ -332,17 +332,17 @@ def _moment_of(instant: int, offsets: OffsetTable) -> _Moment:
 
 def _longest_step_us(number: int, unit: str) -> int:
     """An upper bound on the length of a step, for looking up the zone one step beyond the range."""
-    if unit in _ELAPSED_US:
-        return number * _ELAPSED_US[unit]
-    return number * _CALENDAR_DAYS.get(unit, 31) * DAY_US
+    if unit in ELAPSED_US:
+        return number * ELAPSED_US[unit]
+    return number * CALENDAR_DAYS.get(unit, 31) * DAY_US
 
 
 def _whole_steps(start: _Moment, end: _Moment, number: int, unit: str) -> int:
     """The number of whole steps from start to end: exact for elapsed time, by the wall clock for calendar steps."""
-    if unit in _ELAPSED_US:
-        return (end.instant - start.instant) // (number * _ELAPSED_US[unit])
-    if unit in _CALENDAR_DAYS:
-        return (end.wall - start.wall) // (number * _CALENDAR_DAYS[unit] * DAY_US)
+    if unit in ELAPSED_US:
+        return (end.instant - start.instant) // (number * ELAPSED_US[unit])
+    if unit in CALENDAR_DAYS:
+        return (end.wall - start.wall) // (number * CALENDAR_DAYS[unit] * DAY_US)
     first, last = from_microseconds(start.wall), from_microseconds(end.wall)
     if first.day > 28:
         raise InputError(f"steps of months must start on day 1 to 28 (every month has these), got {_short_iso(first)}")
@@ -354,10 +354,10 @@ def _whole_steps(start: _Moment, end: _Moment, number: int, unit: str) -> int:
 def _boundaries(start: _Moment, steps: int, number: int, unit: str, offsets: OffsetTable) -> Int64Array:
     """The steps + 1 instants at which the steps begin and end."""
     index = np.arange(max(steps, 1) + 1, dtype=np.int64)
-    if unit in _ELAPSED_US:
-        return start.instant + index * (number * _ELAPSED_US[unit])
-    if unit in _CALENDAR_DAYS:
-        walls = start.wall + index * (number * _CALENDAR_DAYS[unit] * DAY_US)
+    if unit in ELAPSED_US:
+        return start.instant + index * (number * ELAPSED_US[unit])
+    if unit in CALENDAR_DAYS:
+        walls = start.wall + index * (number * CALENDAR_DAYS[unit] * DAY_US)
     else:
         first = from_microseconds(start.wall)
         month = np.datetime64(first.date(), "M")

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.periods import cuts_first, ends_with, first_steps, sizes
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, ToDate, Tumbling, WindowFamily
 
 StepArray = NDArray[np.int64]
 
@@ -41,7 +42,7 @@ def count_windows(window: WindowFamily, steps: int) -> int:
     if isinstance(window, AnyWindow):
         longest = longest_window(window, steps)
         return longest * steps - longest * (longest - 1) // 2
-    return steps
+    return len(first_steps(window, steps)) if isinstance(window, Tumbling) else steps
 
 
 def longest_window(window: WindowFamily, steps: int) -> int:
@@ -51,13 +52,15 @@ def longest_window(window: WindowFamily, steps: int) -> int:
             return min(length, steps)
         case AnyWindow(max_length=int(length)):
             return min(length, steps)
+        case Tumbling() | ToDate():
+            return int(sizes(window, steps).max())
     return steps
 
 
 def window_steps(window: WindowFamily, steps: int) -> tuple[StepArray, StepArray]:
     """First and last step of every window (1-based, inclusive), by first step and then by last for `any`.
 
-    Cumulative and rolling windows come by last step.
+    All others come by last step.
     """
     last = np.arange(1, steps + 1, dtype=np.int64)
     match window:
@@ -65,8 +68,33 @@ def window_steps(window: WindowFamily, steps: int) -> tuple[StepArray, StepArray
             return np.ones_like(last), last
         case Rolling():
             return np.maximum(1, last - longest_window(window, steps) + 1), last
+        case Tumbling():
+            first = first_steps(window, steps)
+            return first, np.append(first[1:] - 1, steps)
+        case ToDate():
+            return np.repeat(first_steps(window, steps), sizes(window, steps)), last
     longest = longest_window(window, steps)
     spans = np.minimum(longest, steps - last + 1)
     first = np.repeat(last, spans)
     within = np.arange(len(first)) - np.repeat(np.cumsum(spans) - spans, spans)
     return first, first + within
+
+
+def are_complete(window: WindowFamily, first: StepArray, last: StepArray, steps: int | None) -> NDArray[np.bool_]:
+    """Which windows are not cut short by the ends of the range.
+
+    Args:
+        window: their family.
+        first: their first steps.
+        last: their last steps.
+        steps: the steps of the range, None if it has no end.
+    """
+    match window:
+        case Rolling(length=length):
+            # A window longer than any range is cut wherever it ends.
+            return last >= min(length, np.iinfo(np.int64).max)
+        case Tumbling() | ToDate():
+            whole = (first > 1) | (not cuts_first(window))
+            cut_last = isinstance(window, Tumbling) and steps is not None and not ends_with(window, steps)
+            return np.asarray(whole & ~(cut_last & (last == steps)))
+    return np.ones(len(last), dtype=np.bool_)

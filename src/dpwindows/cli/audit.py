@@ -113,7 +113,7 @@ def audit(
         require_usable(runs, _ERROR)
     if "noise" in checks:
         require_usable_draws(draws, _ERROR)
-    planned = build_stream_plan(steps, options) if stream else build_plan(Timeline.of_steps(steps), options)
+    planned = build_stream_plan(steps, None, options) if stream else build_plan(Timeline.of_steps(steps), options)
     require_readable([allotment.measurement for allotment in planned.allotments])
     work = Workload(0, 0.0, 0)
     work += black_box_workload(planned, runs, whole=whole) if "black-box" in checks else work

@@ -42,7 +42,8 @@ query_options = stack(
             multiple=True,
             required=True,
             metavar="WINDOW",
-            help="cumulative, rolling:STEPS (or fixed:STEPS), any or any:MAX_STEPS. Repeatable.",
+            help="cumulative, rolling:STEPS (or fixed:STEPS), any, any:MAX_STEPS, tumbling:PERIOD (a window each) or "
+            "to-date:PERIOD (from its first step to each); PERIOD: week, month, quarter, year or STEPS. Repeatable.",
         ),
         click.option(
             "--at-least",
@@ -277,8 +278,8 @@ def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
     return Plan(budget=budget, timeline=timeline, max_draws=options.get("max_draws", MAX_DRAWS), **asked(options))
 
 
-def build_stream_plan(horizon: int | None, options: dict[str, Any]) -> StreamPlan:
-    """The stream plan that the options of a command ask for."""
+def build_stream_plan(horizon: int | None, start: str | None, options: dict[str, Any]) -> StreamPlan:
+    """The stream plan that the options of a command ask for; `start` may be None if no window needs a calendar."""
     from dpwindows.ask.privacy import parse_budget
     from dpwindows.plan.stream_plan import StreamPlan
 
@@ -286,7 +287,9 @@ def build_stream_plan(horizon: int | None, options: dict[str, Any]) -> StreamPla
     if wanted.pop("singleton"):
         raise InputError("--singleton has no use in a stream: leave it out")
     budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
-    return StreamPlan(budget=budget, horizon=horizon, max_draws=options.get("max_draws", MAX_DRAWS), **wanted)
+    clock = {} if start is None else {"start": start, "step": options["step"], "time_zone": options["time_zone"]}
+    most = options.get("max_draws", MAX_DRAWS)
+    return StreamPlan(budget=budget, horizon=horizon, max_draws=most, **clock, **wanted)
 
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:

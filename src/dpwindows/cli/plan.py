@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 @click.option(
     "--stream",
     is_flag=True,
-    help="Plan a continual release, decoded step by step: of N steps (--steps), or, with no range given, without end.",
+    help="Plan a continual release, decoded step by step: of N steps (--steps), or, with no end given, without one.",
 )
 @click.option(
     "--expect",
@@ -142,9 +142,9 @@ def _planned_stream(
     """The plan of a stream with as many steps as the range, or without end where none is given."""
     if options["target_std"] is not None or exported is not None:
         raise InputError("--target-std and --export go with a batch release: leave out --stream")
-    if steps is None and (start, end) != (None, None):
-        steps = _planned_timeline(None, start, end, options).steps
-    return build_stream_plan(steps, options)
+    if end is not None:
+        steps = _planned_timeline(steps, start, end, options).steps
+    return build_stream_plan(steps, start, options)
 
 
 def _planned_timeline(steps: int | None, start: str | None, end: str | None, options: dict[str, Any]) -> Any:

@@ -81,7 +81,7 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
     from dpwindows.stream.stream import Stream
 
     ledger = open_ledger(options)
-    planned = build_stream_plan(horizon, options)
+    planned = build_stream_plan(horizon, start, options)
     say_notes(planned)
     Stream.create(
         state,

@@ -42,6 +42,7 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
@@ -51,7 +52,7 @@ _SHAPES = (
     *(SeriesDesign, BlocksDesign, CountersDesign, CrossedDesign, CompressedDesign, StepDesign),
     *(CumulativeTree, TreeForEveryStart, FixedWindowTrees, TimeWindowTrees, CompressedTrees),
 )
-_STEP_SHAPES = (SeriesShape, BlocksShape)
+_STEP_SHAPES = (SeriesShape, BlocksShape, PeriodShape)
 # Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.
 _EXACT = 1 << 60
 _RELEASED = 1 << 61

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpwindows.ask.queries import Measure, Query
-from dpwindows.ask.windows import count_windows
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.plan.intervals import estimate_variance, half_widths
@@ -49,7 +48,7 @@ class Allotment:
         """Bound on the bias of each window's estimate, in counts (0 for unbiased designs)."""
         design = self.measurement.design
         bias = design.bias_bound()
-        return np.zeros(count_windows(design.problem.window, design.problem.steps)) if bias is None else bias
+        return np.zeros(len(design.variance())) if bias is None else bias
 
     def half_widths(self, measure: Measure, confidence: float) -> FloatArray:
         """Half width of each window's interval, in counts: a quantile of the noise, widened by the bias bound."""

@@ -14,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule, require_reachable
+from dpwindows.ask.periods import placed
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline
@@ -29,8 +31,8 @@ from dpwindows.plan.allotment import Allotment, Alternative
 from dpwindows.plan.plan_file import PlanValues
 from dpwindows.plan.workload import NOTED, Workload, least, of_plan, require_limit, require_within
 from dpwindows.strategies import candidates
+from dpwindows.strategies.in_periods import limit
 from dpwindows.strategies.scoring import score
-from dpwindows.strategies.search.limits import limit
 
 if TYPE_CHECKING:
     from dpwindows.count.events import EngineSettings
@@ -117,8 +119,9 @@ class Plan(PlanValues):
         confidence: float = 0.95,
         max_draws: int = MAX_DRAWS,
     ) -> None:
-        self.queries = normalise([queries] if isinstance(queries, (Query, WindowFamily)) else queries)
+        asked = normalise([queries] if isinstance(queries, (Query, WindowFamily)) else queries)
         _require_kind("timeline", timeline, Timeline, "a Timeline")
+        self.queries = self._placed(asked, timeline)
         _require_kind("unit", unit, BOUNDED_UNITS, "EventLevel(), ItemPerPeriod(steps), ItemLevel() or ItemAddRemove()")
         _require_kind("budget", budget, (PureDP, ApproxDP, ZCDP), "PureDP(...), ApproxDP(...) or ZCDP(...)")
         self.timeline, self.unit, self.budget = timeline, unit, budget
@@ -275,6 +278,10 @@ class Plan(PlanValues):
         asked = sorted({measure.k for query in self.queries for measure in query.measures if measure.k > 1})
         told = [1, *asked[:: -(-len(asked) // _MOST_LIMITS) or 1]]
         return max(known for known in told if known <= k)
+
+    def _placed(self, queries: tuple[Query, ...], timeline: Timeline) -> tuple[Query, ...]:
+        """The queries with their named periods as the calendar of the range has them."""
+        return placed(queries, Calendar.of(timeline), timeline.steps)
 
     def _require_bearable(self, work: Workload, max_draws: int, *, at_least: bool = False) -> None:
         require_within(work, max_draws, at_least=at_least)

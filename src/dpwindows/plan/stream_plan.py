@@ -6,9 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dpwindows.ask.calendar import Calendar
+from dpwindows.ask.periods import fewest_and_most, placed
 from dpwindows.ask.privacy import Budget, ItemPerPeriod, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
-from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.queries import AnyWindow, Cumulative, PeriodFamily, Query, Rolling, WindowFamily, normalise
+from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import Law, unit_scale
@@ -24,6 +26,8 @@ from dpwindows.strategies import stream_candidates
 
 # Steps over which families without a horizon are planned, and an unlimited stream is forecast.
 FORECAST_STEPS = 4096
+# The most steps that a period may have in a stream: the counts of all of them are rewritten at every step.
+_LONGEST_PERIOD = 1 << 20
 
 
 class StreamPlan(Plan):
@@ -43,6 +47,8 @@ class StreamPlan(Plan):
         weights: relative importance of the window families, as in `Plan`.
         distinct_steps: an item counts at most once in a step, as in `Plan`.
         confidence: coverage of each interval by itself.
+        start: the first moment of the stream, as `Stream.create` gets it; needed for windows of weeks, months, quarters
+            or years, and so are `step` and `time_zone`, the length of its steps and its zone.
         max_draws: the most noise values that the forecast may be about: those of all its steps together.
 
     `forecast()` is for the `horizon` steps, or for the first 4,096 steps of an unlimited stream.
@@ -63,14 +69,22 @@ class StreamPlan(Plan):
         weights: Mapping[str, float] | Sequence[float] | None = None,
         distinct_steps: bool = False,
         confidence: float = 0.95,
+        start: TimePoint | None = None,
+        step: str | int = "1d",
+        time_zone: str = "UTC",
         max_draws: int = MAX_DRAWS,
     ) -> None:
         if horizon is not None and not 1 <= horizon <= MOST_STEPS:
             raise InputError(f"the horizon must be a whole number of steps from 1 to {MOST_STEPS:,}, got {horizon!r}")
         self.horizon = horizon
+        self.calendar = None if start is None else Calendar.of(Timeline.of_length(start, 1, step, time_zone))
+        asked = normalise([queries] if isinstance(queries, (Query, WindowFamily)) else queries)
+        asked = placed(asked, self.calendar, horizon or FORECAST_STEPS)
+        longest = max(_longest_period(query.window, horizon) for query in asked)
         super().__init__(
-            queries,
-            timeline=Timeline.of_steps(horizon or FORECAST_STEPS),
+            asked,
+            # A forecast without a horizon is for a whole period or more.
+            timeline=Timeline.of_steps(horizon or max(FORECAST_STEPS, 2 * longest)),
             unit=unit,
             budget=budget,
             strategy=strategy,
@@ -92,7 +106,7 @@ class StreamPlan(Plan):
         """Remarks worth telling whoever asked, one sentence each."""
         if self.horizon is not None:
             return super().notes
-        return (f"the stream has no end; errors are forecast for its first {FORECAST_STEPS:,} steps",)
+        return (f"the stream has no end; errors are forecast for its first {self.timeline.steps:,} steps",)
 
     @property
     def _last_step(self) -> int | None:
@@ -111,6 +125,10 @@ class StreamPlan(Plan):
             InputError: always; `Stream.create` runs a stream, `Plan` a batch release.
         """
         raise InputError("a stream is created and advanced (Stream.create), not run: for one batch release use Plan")
+
+    def _placed(self, queries: tuple[Query, ...], timeline: Timeline) -> tuple[Query, ...]:
+        """As they are: they were given their calendar before."""
+        return queries
 
     def _require_bearable(self, work: Workload, max_draws: int, *, at_least: bool = False) -> None:
         """Noise is drawn step by step, which `_require_room` bounds; planning holds the steps that are forecast."""
@@ -175,4 +193,19 @@ def planned_steps(window: WindowFamily, unit: Unit, horizon: int | None) -> int:
     # Every end that one neighbour can change must lie within the steps that a bound is for: those of W + L - 1.
     period = unit.steps if isinstance(unit, ItemPerPeriod) else 1
     longest = window.length if isinstance(window, Rolling) else getattr(window, "max_length", None) or 1
+    longest = max(longest, _longest_period(window, None))
     return max(FORECAST_STEPS, 4 * longest, longest + period)
+
+
+def _longest_period(window: WindowFamily, horizon: int | None) -> int:
+    """The most steps that a period of a family has; 1 for families without."""
+    if not isinstance(window, PeriodFamily):
+        return 1
+    _, longest = fewest_and_most(window)
+    longest = longest if horizon is None else min(longest, horizon)
+    if longest > _LONGEST_PERIOD:
+        raise InputError(
+            f"{window} may have {longest:,} steps in a period, and a stream keeps counts for each of them, at most "
+            f"{_LONGEST_PERIOD:,}: take coarser steps or shorter periods"
+        )
+    return longest

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from dpwindows.ask.queries import Measure, Rolling
-from dpwindows.ask.windows import Answers, window_steps
+from dpwindows.ask.queries import Measure
+from dpwindows.ask.windows import Answers, are_complete, window_steps
 from dpwindows.kernel.measure import measure
 from dpwindows.plan.description import describe
 from dpwindows.progress import noise_progress
@@ -107,7 +107,6 @@ def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[st
     first, last = window_steps(window, plan.timeline.steps)
     boundaries = plan.timeline.boundaries()
     rows = len(last)
-    cut = isinstance(window, Rolling) and last < min(window.length, plan.timeline.steps + 1)
     return {
         "window": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [window.text]).cast(pa.string()),
         "measure": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [asked.kind]).cast(pa.string()),
@@ -116,7 +115,7 @@ def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[st
         "last_step": last,
         "start": boundaries.take(pa.array(first - 1)),
         "end": boundaries.take(pa.array(last)),
-        "complete": ~np.broadcast_to(cut, rows),
+        "complete": are_complete(window, first, last, plan.timeline.steps),
         "std_error": allotment.std_errors(asked),
         "bias_bound": allotment.bias_bounds(),
         "half_width": allotment.half_widths(asked, plan.confidence),

@@ -54,7 +54,7 @@ def require(module: str) -> ModuleType:
 
 
 def over_time(name: str, series: Sequence[Series], clock: Clock, confidence: float) -> alt.LayerChart:
-    """Estimates with their intervals over the ends of the windows; windows cut at the first step dashed and light."""
+    """Estimates with their intervals over the ends of the windows; windows cut by the range dashed and light."""
     altair = require("altair")
     rows = [row for one in series for row in _with_bridge(list(records(one, clock)))]
     positions = [row["x"] for row in rows]
@@ -117,7 +117,7 @@ def _band_chart(name: str, rows: list[Row], x: Any, tooltip: Any, labels: list[s
     legend = altair.Legend(title=None, orient="top", offset=22, symbolType="stroke") if len(labels) > 1 else None
     colour = altair.Color("s:N").scale(domain=labels, range=list(SERIES_COLOURS[: len(labels)])).legend(legend)
     y = altair.Y("y:Q").scale(domain=_from_zero(rows), nice=False).axis(**_above("number of items"), format=",~f")
-    base = altair.Chart(altair.Data(values=rows)).encode(x=x, color=colour, detail="cut:N")
+    base = altair.Chart(altair.Data(values=rows)).encode(x=x, color=colour, detail=["cut:N", "late:N"])
     interval = base.mark_rule(strokeWidth=1.5) if few else base.mark_area(strokeWidth=0)
     strength = 0.7 if few else 0.28 if len(labels) < 4 else 0.14
     whole_or_cut = altair.Scale(domain=[False, True], range=[strength, strength / 2])
@@ -159,11 +159,18 @@ def _shown_if(altair: ModuleType, near: Any) -> Any:
 
 
 def _with_bridge(rows: list[Row]) -> list[Row]:
-    """Repeat the first whole window at the end of the cut ones, so that the dashed line meets the full one."""
-    whole = next((at for at, row in enumerate(rows) if not row["cut"]), 0)
-    if whole == 0:
+    """Repeat the outermost whole windows beside the cut ones, so that the dashed lines meet the full one.
+
+    Windows cut at the end of the range are `late`: a line of their own.
+    """
+    whole = [at for at, row in enumerate(rows) if not row["cut"]]
+    if not whole:
         return rows
-    return [*rows[:whole], rows[whole] | {"cut": True, "bridge": True}, *rows[whole:]]
+    first, last = whole[0], whole[-1]
+    bridge = {"cut": True, "bridge": True}
+    early = [rows[first] | bridge] if first else []
+    late = [rows[last] | bridge, *rows[last + 1 :]] if rows[last + 1 :] else []
+    return [*rows[:first], *early, *rows[first : last + 1], *(row | {"late": True} for row in late)]
 
 
 def _tooltip(clock: Clock, confidence: float, rows: list[Row], *, series: bool) -> Any:

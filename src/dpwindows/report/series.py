@@ -126,7 +126,7 @@ class Family:
 
     @property
     def size(self) -> int | None:
-        """The number after the colon: the length of a rolling window, the longest of any windows; None without one."""
+        """The number after the colon: the length of a rolling window or of a period, the longest of any windows."""
         digits = self.window.partition(":")[2]
         return int(digits) if digits.isdigit() else None
 
@@ -179,7 +179,7 @@ def records(series: Series, clock: Clock) -> Iterator[Row]:
     """The rows of a series for a chart, short keys because a page may hold thousands.
 
     `x` place on the time axis, `n` window length in steps, `y` estimate, `lo`, `hi` interval, `e` standard error,
-    `a`, `b` the window's start and end as text, `cut` whether the window is cut short at the first step; `bias` and
+    `a`, `b` the window's start and end as text, `cut` whether the window is cut short by the range; `bias` and
     `fit` (bias bound, consistent value) only where they say something. Numbers that are not finite become None.
     """
     ends = clock.wall(series.rows["end"])

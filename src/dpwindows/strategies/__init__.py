@@ -6,14 +6,14 @@ one, write its file and name it in `STRATEGIES`; nothing else knows strategies b
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from dpwindows.ask.privacy import EventLevel, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.errors import InputError
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
+from dpwindows.kernel.shapes.causal import StepDesign, horizon_of
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies import (
     anchored,
@@ -30,6 +30,7 @@ from dpwindows.strategies import (
     tensor_filter,
     tree,
 )
+from dpwindows.strategies.in_periods import in_each, in_each_of_stream, series_problem
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.strategy import Batch, Strategy, Stream
 
@@ -64,8 +65,10 @@ def candidates(problem: Problem, name: str = "auto") -> list[Design]:
     if isinstance(problem.unit, ItemPerPeriod) and problem.unit.steps >= problem.steps:
         # A period as long as the range is all of it: everything about an item may change.
         problem = replace(problem, unit=ItemLevel())
-    designs = [found for one in asked if (found := known[one](problem)) is not None]
-    if name == "auto" and problem.singleton:
+    series = series_problem(problem, problem.steps)
+    answers = [found for one in asked if (found := known[one](series)) is not None]
+    designs = [found for answer in answers if (found := in_each(problem, answer)) is not None]
+    if name == "auto" and problem.singleton and series is problem:
         designs += compressed.designs(problem, candidates)
     if not designs:
         raise _does_not_apply(name, problem, "")
@@ -87,12 +90,21 @@ def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto")
     _require_bounded(problem, horizon)
     asked = _asked(name, STREAM)
     best: dict[str, StepDesign] = {}
-    for design in sorted((found for one in asked for found in STREAM[one](problem, horizon)), key=score):
+    for design in sorted((found for one in asked for found in _in_stream(one, problem, horizon)), key=score):
         best.setdefault(design.strategy, design)
     if not best:
-        serving = [one for one, stream in STREAM.items() if any(stream(problem, horizon))]
+        serving = [one for one in STREAM if any(_in_stream(one, problem, horizon))]
         raise _does_not_apply(name, problem, " in a stream", serving)
     return list(best.values())
+
+
+def _in_stream(name: str, problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """What one strategy has for a stream."""
+    series = series_problem(problem, horizon)
+    own = horizon if series is problem else horizon_of(series.window, series.unit, series.steps)
+    for design in STREAM[name](series, own):
+        if (found := in_each_of_stream(problem, design, horizon)) is not None:
+            yield found
 
 
 def _asked(name: str, known: Iterable[str]) -> list[str]:

@@ -7,21 +7,35 @@ which holds exact counts and noisy ones and must be kept as secret as the data.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.ask.periods import place, place_of
 from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, parse_window
+from dpwindows.ask.queries import (
+    AnyWindow,
+    Cumulative,
+    Measure,
+    PeriodFamily,
+    Query,
+    Rolling,
+    ToDate,
+    Tumbling,
+    parse_window,
+)
+from dpwindows.ask.windows import are_complete
 from dpwindows.kernel.accounting import certify
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
 from dpwindows.kernel.measure import Measurement, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepAnswers, StepDesign, horizon_of
+from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.stream.saved_mechanism import Arrays, restored, stored
@@ -110,6 +124,8 @@ class Mechanism:
                 zip(self.queries, self.measurements, self._designs, strict=True)
             )
         ]
+        windows = [query.window for query in self.queries]
+        clocks = [asdict(window.calendar) for window in windows if isinstance(window, PeriodFamily) and window.calendar]
         return {
             "measurements": entries,
             "budget": self.budget.to_dict(),
@@ -117,6 +133,7 @@ class Mechanism:
             "horizon": self.horizon,
             "confidence": self.confidence,
             **({"counting": self.rule.to_dict()} if self.rule != EVERY_OCCURRENCE else {}),
+            **({"calendar": clocks[0]} if clocks else {}),
         }, arrays
 
     @classmethod
@@ -128,20 +145,17 @@ class Mechanism:
             BudgetExceededError: the cost cannot be proved within the budget.
         """
         unit, rule = parse_unit(values["unit"]), CountingRule(**values.get("counting", {}))
+        calendar = Calendar(**values["calendar"]) if "calendar" in values else None
         queries, measurements = [], []
         for entry in values["measurements"]:
             measures = tuple(Measure(kind, k) for kind, k in entry["measures"])
-            queries.append(Query(parse_window(entry["window"]), measures))
-            problem = Problem(
-                *(parse_window(entry["measured_window"]), 1, tuple(entry["thresholds"]), unit, entry["law"], 1.0),
-                rule=rule,
-            )
-            design = StepDesign(
-                problem,
-                restored(entry["shape"], arrays),
-                entry["strategy"],
-                horizon_of(parse_window(entry["measured_window"]), unit, values["horizon"]),
-            )
+            queries.append(Query(place(parse_window(entry["window"]), calendar), measures))
+            window = place(parse_window(entry["measured_window"]), calendar)
+            problem = Problem(window, 1, tuple(entry["thresholds"]), unit, entry["law"], 1.0, rule=rule)
+            shape = restored(entry["shape"], arrays)
+            if isinstance(shape, PeriodShape) and isinstance(window, (Tumbling, ToDate)):
+                shape = replace(shape, window=window)  # with its calendar
+            design = StepDesign(problem, shape, entry["strategy"], horizon_of(window, unit, values["horizon"]))
             measurements.append(Measurement(design, entry["law"], float.fromhex(entry["scale"])))
         spent = values["budget"]
         budget = parse_budget(spent.get("epsilon"), spent.get("delta"), spent.get("rho"))
@@ -218,16 +232,16 @@ class Mechanism:
         squares, fourths = design.variance_at(step), partial(design.fourth_moment_at, step)
         half = half_widths(measurement, measure, squares, fourths, self.confidence)
         first = _first_steps(query, step, len(estimate))
-        complete = not isinstance(query.window, Rolling) or step >= query.window.length
         count = len(estimate)
+        last = np.full(count, step, dtype=np.int64)
         return pa.table(
             {
                 "window": pa.array([query.window.text] * count, pa.string()),
                 "measure": pa.array([measure.kind] * count, pa.string()),
                 "k": np.full(count, measure.k, dtype=np.int64),
                 "first_step": first,
-                "last_step": np.full(count, step, dtype=np.int64),
-                "complete": np.full(count, complete),
+                "last_step": last,
+                "complete": are_complete(query.window, first, last, self.horizon),
                 "estimate": estimate,
                 "std_error": np.sqrt(estimate_variance(measurement, measure, squares)),
                 "bias_bound": np.zeros(count),
@@ -250,4 +264,6 @@ def _first_steps(query: Query, step: int, count: int) -> IntArray:
             return np.full(count, max(1, step - length + 1), dtype=np.int64)
         case AnyWindow():
             return np.arange(step - count + 1, step + 1, dtype=np.int64)
+        case PeriodFamily() as window:
+            return np.full(count, step - place_of(window, step)[1] + 1, dtype=np.int64)
     raise ValueError(f"unknown window family {query.window!r}")

@@ -18,13 +18,14 @@ from dpwindows.kernel.maps.endless_counter import LogarithmicRows
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape
+from dpwindows.kernel.shapes.periods import PeriodShape
 
 Arrays = dict[str, np.ndarray]
 
 _CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(BlocksShape, SeriesShape, Filter, Identity, Tree),
+        *(BlocksShape, PeriodShape, SeriesShape, Filter, Identity, Tree),
         *(CausalAnchors, CausalCounter, CausalFilter, CausalIdentity, CausalTree),
         *(ListedRows, WeightedRows, LogarithmicRows),
     )

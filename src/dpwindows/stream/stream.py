@@ -29,6 +29,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpwindows import __version__
+from dpwindows.ask.calendar import Calendar
+from dpwindows.ask.queries import PeriodFamily
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.errors import InputError
@@ -115,6 +117,7 @@ class Stream:
         target = usable_path(path)
         creating.require_new(target)
         timeline = Timeline.of_length(start, plan.horizon or 1, step, time_zone)
+        _require_calendar(plan, timeline)
         values, arrays = Mechanism.of_plan(plan).stored()
         creation = Creation(
             state_id=secrets.token_hex(16),
@@ -392,6 +395,17 @@ class Stream:
             "consistent": pa.nulls(given.num_rows, pa.int64()),
         }
         return pa.table({name: columns[name] for name in release_files.COLUMNS})
+
+
+def _require_calendar(plan: StreamPlan, timeline: Timeline) -> None:
+    """Check that a plan counts weeks, months, quarters and years by the clock of the stream."""
+    for query in plan.queries:
+        window = query.window
+        if isinstance(window, PeriodFamily) and window.calendar not in (None, found := Calendar.of(timeline)):
+            raise InputError(
+                f"the plan has {window} by the calendar of {window.calendar}, and the stream that of {found}: give "
+                "StreamPlan the start, step and time_zone that the stream is created with"
+            )
 
 
 def _restored(state: StateFile, creation: Creation, arrays: dict[str, np.ndarray]) -> Mechanism:

@@ -66,6 +66,10 @@ class Shape(Protocol):
         """Second or fourth moments of the weights of the estimates of the windows that end at a step."""
         ...
 
+    def moments(self, steps: int, power: int) -> FloatArray | None:
+        """Moments of all estimates of steps 1..steps, one after another; None where they are asked for by step."""
+        ...
+
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
         """What is proved of all steps up to the horizon (None: without end) together."""
         ...
@@ -114,6 +118,10 @@ class SeriesShape:
     def moment(self, step: int, power: int) -> FloatArray:
         """The moment of the one estimate of the step, shape (1,)."""
         return moment_of(self.map, step, power)[-1:]
+
+    def moments(self, steps: int, power: int) -> FloatArray:
+        """The moments of the map."""
+        return moment_of(self.map, steps, power)
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
         """The certificate of the map along time."""
@@ -224,6 +232,9 @@ class BlocksShape:
             known = self._known[step, power] = np.concatenate(parts)
         return known
 
+    def moments(self, steps: int, power: int) -> None:
+        """By step: windows come by start in a release, by end in a stream."""
+
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
         """The certificate of the two maps over all blocks, or of the map on ends where every start is a block."""
         if self.longest != longest_window(problem.window, horizon or self.longest):
@@ -320,10 +331,12 @@ class StepDesign(Design):
 
     @cached_property
     def _variance(self) -> FloatArray:
-        if isinstance(self.shape, SeriesShape):
-            # Those of all positions at once: one step after another they would take time and room for each pair.
-            return moment_of(self.shape.map, self.problem.steps, 2)
-        return self._canonical([self.shape.moment(step, 2) for step in self._steps])
+        return self._moments(2)
+
+    def _moments(self, power: int) -> FloatArray:
+        # Where possible all at once: one step after another they would take time and room for each pair.
+        found = self.shape.moments(self.problem.steps, power)
+        return self._canonical([self.shape.moment(step, power) for step in self._steps]) if found is None else found
 
     def variance(self) -> FloatArray:
         """Variance of each window's estimate, in canonical order."""
@@ -332,9 +345,7 @@ class StepDesign(Design):
     def fourth_moment(self) -> FloatArray | None:
         """Fourth moments, in canonical order."""
         try:
-            if isinstance(self.shape, SeriesShape):
-                return moment_of(self.shape.map, self.problem.steps, 4)
-            return self._canonical([self.shape.moment(step, 4) for step in self._steps])
+            return self._moments(4)
         except ValueError:
             return None
 

@@ -1,4 +1,4 @@
-"""Cumulative and rolling counts: one series over time through one integer map."""
+"""Counts of windows with one after the other in time: one series through one integer map."""
 
 from __future__ import annotations
 
@@ -6,25 +6,31 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
+from dpwindows.ask.periods import first_steps, sizes
+from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.certify import Certificate, along_time
+from dpwindows.kernel.certify_periods import in_periods
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
 from dpwindows.kernel.shapes.design import NamedDesign
 
 
 @dataclass(frozen=True)
 class SeriesDesign(NamedDesign):
-    """Cumulative or rolling counts as one series over time, measured through one integer map."""
+    """Counts of any family but `any` as one series over time, measured through one integer map."""
 
     map: IntegerMap = field(kw_only=True)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The certificate of the map along time."""
-        bound, proof = along_time(self.problem, self.map, self.problem.steps)
+        """The certificate of the map along time, or for the periods of the windows."""
+        if isinstance(self.problem.window, PeriodFamily):
+            bound, proof = in_periods(self.problem, self.map)
+        else:
+            bound, proof = along_time(self.problem, self.map, self.problem.steps)
         return Certificate(bound, proof, moved=self.rows)
 
     @property
@@ -54,10 +60,15 @@ class SeriesDesign(NamedDesign):
 
 
 def series(window: WindowFamily, answers: Answers, k: int) -> NDArray[Any]:
-    """The exact series of a cumulative or rolling family."""
+    """The exact series of a family, one number for each of its windows."""
     match window:
         case Cumulative():
             return answers.cumulative(k)
         case Rolling(length=length):
             return answers.rolling(k, length)
+        case Tumbling() | ToDate():
+            begun = zip(first_steps(window, answers.steps), sizes(window, answers.steps), strict=True)
+            to_date = (answers.windows(k, int(first), 1, int(first), int(size))[0] for first, size in begun)
+            # The count of a period is its last count to date.
+            return np.concatenate([counts[-1:] if isinstance(window, Tumbling) else counts for counts in to_date])
     raise ValueError(f"{window} is not a series over time")

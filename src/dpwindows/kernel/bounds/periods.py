@@ -1,0 +1,74 @@
+"""Certified sensitivities of windows that begin with periods: tumbling counts, and counts to date.
+
+Steps fall into consecutive **periods**, the same for every log: they come from a calendar or a number of steps, never
+from data. What occurs in one period is no part of the windows of another. So a period's windows are those of a log of
+its own, that of its own steps, and
+
+- *an event* lies in one step, so it changes the log of **one** period, by one occurrence;
+- *an item changed within L consecutive steps* changes the logs of the periods that these steps meet
+  (`periods_met`), in each of them within its part of the span;
+- *an item changed, added or removed* changes the log of every period, in each as the whole log was changed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpwindows.ask.zones import Int64Array
+from dpwindows.kernel.proofs import proves
+
+
+def periods_met(firsts: Int64Array, steps: int, span: int) -> int:
+    """The most periods that `span` consecutive ones of the steps 1..steps meet, exact.
+
+    Proof. The periods met are consecutive. A span that meets period j first may be moved to begin with the last step of
+    j (or, where it would leave the range, cut there): it still meets j, and no period less behind. So the spans that
+    begin with the last step of a period are enough. QED.
+
+    Args:
+        firsts: the first step of each period, ascending, beginning with 1.
+        steps: the horizon.
+        span: the steps within which an item may change.
+    """
+    last = np.append(firsts[1:] - 1, steps)
+    reached = np.searchsorted(firsts, last + min(span, steps) - 1, side="right")
+    return int((reached - np.arange(len(firsts))).max())
+
+
+def periods_met_at_most(fewest: int, span: int) -> int:
+    """A bound on the periods that `span` consecutive steps meet, where all periods but the first have `fewest` or more.
+
+    Proof. Of n >= 2 periods met in a row all but the first and the last lie in the span, and are not the first there
+    is; of those two it holds one step or more each: `span >= (n-2) fewest + 2`. QED.
+    """
+    return 1 if span == 1 else (span - 2) // fewest + 2
+
+
+@proves("tumbling-periods")
+def tumbling_bound(rolling_by_one: int) -> int:
+    """Tumbling counts: what rolling counts of length 1 cost on the log whose steps are the periods.
+
+    Proof. Give every occurrence the number of its period in place of that of its step. The tumbling counts of the log
+    are the rolling counts of length 1 of what results, number by number. Neighbours stay neighbours (module docstring):
+    one occurrence stays one; an item changed, added or removed stays so; and a change within L steps is one within the
+    periods they meet, which are consecutive. So `rolling_by_one`, a bound for these neighbours, is one for the tumbling
+    counts. (Measured directly at event level it is 1: one window changes, for one threshold.) QED.
+    """
+    return rolling_by_one
+
+
+@proves("to-date-periods")
+def to_date_bound(one_period: int, periods_changed: int) -> int:
+    """Counts to date: what cumulative counts of one period cost, times the periods that a neighbour can change.
+
+    All periods are measured through one map, each by itself, with a series as long as the longest; shorter ones are
+    continued by their last value, or the rows beyond their end are not measured. `one_period` bounds the cumulative
+    counts of such a series through that map.
+
+    Proof. The counts to date of a period are the cumulative counts of its own log, which goes on without events where
+    it is continued: the series stays that of a log, and its change one that `one_period` is for (an event: one
+    occurrence in one period; else a change, or an addition or removal, of one item; module docstring). Rows that are
+    not measured take away from a norm. Rows of different periods are different numbers, so their L1 norms add, and so
+    do their squared L2 norms. QED.
+    """
+    return one_period * periods_changed

@@ -1,0 +1,97 @@
+"""Tumbling counts and counts to date, by the strategies for rolling and cumulative counts.
+
+Tumbling counts are rolling counts of length 1 on steps that are periods, and counts to date are the cumulative counts
+of each period by itself (`dpwindows.kernel.bounds.periods`). So every strategy is asked for the one problem that stands
+for all periods, and what it answers is put to use in each.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+from dpwindows.ask.periods import fewest_and_most, sizes
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.kernel.certify_periods import layout_of, series_of
+from dpwindows.kernel.maps.counters import TriangularCounter, WeightedCounter
+from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.repeated import Repeated
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.periods import PeriodShape
+from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.strategies.search import limits
+
+
+def series_problem(problem: Problem, horizon: int | None) -> Problem:
+    """The problem that stands for all periods; any other problem as it is.
+
+    Args:
+        problem: what is measured.
+        horizon: the number of steps, None for a stream without an end.
+    """
+    if not isinstance(problem.window, PeriodFamily):
+        return problem
+    series = series_of(problem, layout_of(problem, horizon, *fewest_and_most(problem.window)))
+    if isinstance(problem.window, Tumbling) and horizon is None:
+        series = replace(series, steps=len(sizes(problem.window, problem.steps)))
+    if horizon is not None and isinstance(series.unit, ItemPerPeriod) and series.unit.steps >= series.steps:
+        # Everything about an item may change.
+        series = replace(series, unit=ItemLevel())
+    return series
+
+
+def in_each(problem: Problem, design: Design) -> Design | None:
+    """What a strategy answered for the series problem, for all periods; None where it is no series."""
+    if not isinstance(problem.window, PeriodFamily):
+        return design
+    if type(design) is not SeriesDesign:
+        return None
+    found = design.map
+    if isinstance(problem.window, ToDate):
+        causal = isinstance(found, (Filter, Identity, TriangularCounter, WeightedCounter))
+        found = Repeated(found, tuple(sizes(problem.window, problem.steps).tolist()), causal)
+    return replace(design, problem=problem, map=found)
+
+
+def in_each_of_stream(problem: Problem, design: StepDesign, horizon: int | None) -> StepDesign | None:
+    """The same for a stream."""
+    if not isinstance(problem.window, (Tumbling, ToDate)):
+        return design
+    if not isinstance(design.shape, SeriesShape):
+        return None
+    fewest, most = fewest_and_most(problem.window)
+    if horizon is not None:
+        most = int(sizes(problem.window, horizon).max())
+    shape = PeriodShape(problem.window, design.shape.map, fewest, most, horizon)
+    return replace(design, problem=problem, shape=shape, horizon=horizon)
+
+
+def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
+    """A lower bound on the rms error of any Gaussian noise, as `limits.limit`, for families with periods too.
+
+    *Tumbling* counts are rolling counts of length 1. *Counts to date*: each period by itself is answered no better than
+    cumulative counts of its length n can be, at an error of l. At event level that bounds the mean over all steps. One
+    item that changes arbitrarily may change all periods, in each with either sign: with independent signs the weighted
+    changes of the dual are block-diagonal, and the traces of their roots, `l sqrt(n)` for each, add up before they are
+    squared. (A tumbling window is a period of one number, at an error of 1.) Of counts to date of an item added or
+    removed nothing is known.
+    """
+    if not isinstance(window, PeriodFamily):
+        return limits.limit(window, k, unit, steps)
+    if isinstance(unit, ItemPerPeriod):
+        unit = ItemLevel() if unit.steps >= steps else EventLevel()
+    lengths = sizes(window, steps).tolist()
+    if isinstance(window, Tumbling):
+        formal = isinstance(unit, ItemLevel)
+        return math.sqrt(len(lengths)) if formal else limits.limit(Rolling(1), k, unit, len(lengths))
+    if isinstance(unit, ItemAddRemove):
+        return None
+    found = {length: limits.limit(Cumulative(), k, unit, length) for length in set(lengths)}
+    if any(least is None for least in found.values()):
+        return None
+    roots = [(found[length] or 0.0) * math.sqrt(length) for length in lengths]
+    joint = math.hypot(*roots) if isinstance(unit, EventLevel) else sum(roots)
+    return joint / math.sqrt(steps)

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod, Unit
-from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
+from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 
 Ints = NDArray[np.int64]
 # Pairs are compared in pieces of about this many.
@@ -96,8 +96,28 @@ def cells(window: WindowFamily, steps: int) -> tuple[Ints, Ints]:
             return np.zeros_like(ends), ends
         case Rolling(length=length):
             return np.maximum(0, ends - length + 1), ends
+        case Tumbling():
+            last = [step for step in ends if step == steps - 1 or begins(window, int(step) + 2)]
+            return np.array([first_of_period(window, int(step)) for step in last]), np.array(last)
+        case ToDate():
+            return np.array([first_of_period(window, int(step)) for step in ends]), ends
     rows, columns = np.triu_indices(steps)
     return rows, columns
+
+
+def begins(window: PeriodFamily, step: int) -> bool:
+    """Whether a period begins with a step (1-based): every so many steps, or each quarter where steps are months."""
+    if isinstance(window.period, int):
+        return (step - 1) % window.period == 0
+    assert window.period == "quarter"
+    assert window.calendar is not None
+    assert window.calendar.step == "1mo"
+    return (int(window.calendar.start[5:7]) - 1 + step - 1) % 3 == 0
+
+
+def first_of_period(window: PeriodFamily, end: int) -> int:
+    """The first step, 0-based, of the period of a step, 0-based."""
+    return max([0, *(step for step in range(end + 1) if begins(window, step + 1))])
 
 
 def joint_answers(logs: Ints, window: WindowFamily, thresholds: Sequence[int]) -> Ints:

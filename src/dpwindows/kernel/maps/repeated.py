@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -53,14 +54,13 @@ class Repeated:
         ends = np.cumsum(self.lengths)[:, None]
         begins = ends - np.array(self.lengths)[:, None]
         places = np.minimum(begins + np.arange(self.map.length), ends - 1)
-        encoded = self.map.encode(exact[places.T])
-        return np.asarray(np.moveaxis(encoded, 0, 1)[self._measured])
+        return np.asarray(_along_each(self.map.encode, exact[places])[self._measured])
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """The map's left inverse for each stretch; what was not measured is taken as 0, which no estimate needs."""
         full = np.zeros((*self._measured.shape, *measured.shape[1:]))
         full[self._measured] = measured
-        return np.asarray(np.moveaxis(self.map.decode(np.moveaxis(full, 1, 0)), 0, 1)[self._exists])
+        return np.asarray(_along_each(self.map.decode, full)[self._exists])
 
     def variance(self) -> FloatArray:
         """Those of the map, stretch after stretch."""
@@ -73,3 +73,10 @@ class Repeated:
 
     def _of_each(self, moment: FloatArray) -> FloatArray:
         return np.concatenate([moment[:length] for length in self.lengths])
+
+
+def _along_each(apply: Callable[[IntArray], IntArray], stretches: IntArray) -> IntArray:
+    """A function of columns, shape (n, columns), applied along the second axis of stretches."""
+    columns = np.moveaxis(stretches, 1, 0)
+    found = apply(columns.reshape(len(columns), -1))
+    return np.moveaxis(found.reshape(len(found), *columns.shape[1:]), 0, 1)

@@ -1,0 +1,211 @@
+"""What tumbling counts and counts to date cost, against all neighbours on small horizons.
+
+Designs that the strategies find and maps drawn at random, in releases and in streams. `pytest -s` prints what was met.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpwindows.ask.calendar import Calendar
+from dpwindows.ask.periods import sizes
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import PeriodFamily, ToDate, Tumbling
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most
+from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.maps.counters import TriangularCounter, WeightedCounter
+from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.repeated import Repeated
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import StepDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.periods import PeriodShape
+from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.strategies import BATCH, candidates, stream_candidates
+from tests.kernel.bounds.test_sensitivity import truth
+from tests.kernel.test_certify import THRESHOLDS, Draw, worst
+
+STEPS = 5
+# From February on: quarters of two, three and as many months as are left.
+MONTHS = Calendar("2013-02-01", "1mo", "UTC")
+FAMILIES: tuple[Tumbling | ToDate, ...] = (
+    *(family(period) for family in (Tumbling, ToDate) for period in (1, 2, 3, 9)),
+    *(family("quarter", calendar=MONTHS) for family in (Tumbling, ToDate)),
+)
+UNITS: tuple[Unit, ...] = (
+    EventLevel(),
+    ItemLevel(),
+    ItemAddRemove(),
+    *(ItemPerPeriod(span) for span in (1, 2, 3)),
+)
+LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
+
+
+def problem_of(window: PeriodFamily, unit: Unit, law: Law, thresholds: tuple[int, ...] = (1,)) -> Problem:
+    # Few bits: what is measured stays within what the enumeration adds up exactly.
+    return Problem(window, STEPS, thresholds, unit, law, noise_per_unit=1.0, bits=8)
+
+
+def found(problem: Problem) -> list[Design]:
+    """What every strategy has for a problem."""
+    designs: list[Design] = []
+    for name in BATCH:
+        try:
+            designs += candidates(problem, name)
+        except InputError:
+            continue
+    return designs
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+@pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
+def test_no_neighbour_moves_a_design_further_than_it_is_charged_for(window: Tumbling | ToDate, unit: Unit) -> None:
+    for law, thresholds in itertools.product(LAWS, ((1,), (2,), (1, 2))):
+        designs = found(problem_of(window, unit, law, thresholds))
+        assert designs
+        for design in designs:
+            exact = truth(design)
+            assert 0 < exact <= design.sensitivity, (design.strategy, law, thresholds)
+            if design.strategy == "direct" and isinstance(window, Tumbling):
+                assert exact == design.sensitivity, "disjoint windows leave nothing to be bounded"
+
+
+@pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
+def test_what_disjoint_windows_cost(window: Tumbling | ToDate) -> None:
+    """Measured directly: one window at event level, whatever is asked of it; at item level every window and k."""
+    if isinstance(window, ToDate):
+        return
+    windows = len(sizes(window, STEPS))
+    for thresholds in THRESHOLDS:
+        costs = {
+            unit.name: candidates(problem_of(window, unit, LAPLACE, thresholds), "direct")[0].sensitivity
+            for unit in UNITS
+        }
+        assert costs["event"] == 1
+        assert costs["item"] == costs["item-add-remove"] == windows * len(thresholds)
+        spans = {span: costs[f"item-per:{span}"] // len(thresholds) for span in (1, 2, 3)}
+        assert all(met == max_met(window, span) for span, met in spans.items())
+
+
+def max_met(window: PeriodFamily, span: int) -> int:
+    """The most periods that a span meets, by trying every span."""
+    period = np.repeat(np.arange(len(sizes(window, STEPS))), sizes(window, STEPS))
+    return max(len(set(period[first : first + span].tolist())) for first in range(STEPS - span + 1))
+
+
+def test_periods_met_is_the_most_that_any_span_meets() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        lengths = rng.integers(1, 6, rng.integers(1, 6))
+        steps = int(lengths.sum())
+        firsts = np.concatenate([[1], np.cumsum(lengths)[:-1] + 1])
+        period = np.repeat(np.arange(len(lengths)), lengths)
+        fewest = int(lengths[1:-1].min(initial=steps))
+        for span in range(1, steps + 1):
+            most = max(len(set(period[first : first + span].tolist())) for first in range(steps - span + 1))
+            assert periods_met(firsts, steps, span) == most
+            assert most <= periods_met_at_most(fewest, span)
+        assert periods_met(firsts, steps, 10**100) == len(lengths)
+
+
+def test_the_bound_for_periods_without_end_is_met() -> None:
+    lengths = np.full(40, 7)
+    firsts = np.cumsum(lengths) - 6
+    for span in range(1, 60):
+        assert periods_met_at_most(7, span) == periods_met(firsts, 280, span)
+
+
+@pytest.mark.parametrize("horizon", [STEPS, None])
+@pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
+def test_no_neighbour_moves_a_stream_further_than_it_is_charged_for(
+    window: Tumbling | ToDate, horizon: int | None
+) -> None:
+    whole = (ItemLevel(), ItemAddRemove())
+    if horizon is None and window.period == 9:
+        return  # no window ends within the steps that are looked at
+    for unit, law in itertools.product(UNITS, LAWS):
+        if horizon is None and unit in whole:
+            with pytest.raises(InputError, match="needs a horizon"):
+                stream_candidates(problem_of(window, unit, law), horizon)
+            continue
+        for design in stream_candidates(problem_of(window, unit, law, (1, 2)), horizon):
+            if design.rows:
+                assert truth(design) <= design.sensitivity, (design.strategy, unit.name, law)
+
+
+def test_maps_drawn_at_random_are_certified_or_refused() -> None:
+    draw, met = Draw(np.random.default_rng(7)), Counter[str]()
+    for _ in range(400):
+        window = draw.one(*FAMILIES)
+        problem = Problem(window, STEPS, draw.one(*THRESHOLDS[:4]), draw.one(*UNITS), draw.one(*LAWS), 1.0)
+        design = drawn(draw, problem) if draw.whole(0, 1) else drawn_for_stream(draw, problem)
+        kind = type(design).__name__ + " " + window.text.partition(":")[0]
+        try:
+            bound = design.sensitivity
+        except (NotCertifiedError, ValueError):
+            met[kind + " refused"] += 1
+            continue
+        if design.rows:
+            norm, moved = worst(design)
+            assert norm <= bound, design
+            assert problem.law == LAPLACE or moved <= design.moved, design
+            met[kind] += 1
+    print(met)  # noqa: T201
+    kinds = [f"{shape} {family}" for shape in ("SeriesDesign", "StepDesign") for family in ("tumbling", "to-date")]
+    assert min(met[kind] for kind in kinds) >= 20, met
+
+
+def drawn(draw: Draw, problem: Problem) -> Design:
+    lengths = tuple(sizes(problem.window, STEPS).tolist()) if isinstance(problem.window, PeriodFamily) else ()
+    if isinstance(problem.window, Tumbling):
+        return SeriesDesign(problem, "drawn", map=draw.map(len(lengths)))
+    made = draw.map(max(lengths))
+    causal = isinstance(made, (Filter, Identity, WeightedCounter, TriangularCounter)) and draw.whole(0, 1) == 1
+    return SeriesDesign(problem, "drawn", map=Repeated(made, lengths, causal))
+
+
+def drawn_for_stream(draw: Draw, problem: Problem) -> Design:
+    window = problem.window
+    assert isinstance(window, (Tumbling, ToDate))
+    lengths = sizes(window, STEPS)
+    horizon = draw.one(None, STEPS)
+    most = int(lengths.max()) + draw.whole(0, 1)
+    fewest = 3 if isinstance(window.period, str) else window.period - draw.whole(0, window.period - 1)
+    made = draw.causal_map(len(lengths) if isinstance(window, Tumbling) else most)
+    return StepDesign(problem, PeriodShape(window, made, fewest, most, horizon), "drawn", horizon)
+
+
+@pytest.mark.parametrize("lengths", [(2, 3), (5,), (2, 2, 2), (3, 2, 1)])
+def test_a_map_for_other_periods_is_not_certified(lengths: tuple[int, ...]) -> None:
+    problem = problem_of(ToDate(2), EventLevel(), GAUSSIAN)
+    design = SeriesDesign(problem, "wrong", map=Repeated(Identity(max(lengths), 1), lengths, True))
+    with pytest.raises(NotCertifiedError):
+        _ = design.sensitivity
+    with pytest.raises(NotCertifiedError):
+        _ = replace(design, map=Identity(STEPS, 1)).sensitivity
+    tumbling = SeriesDesign(problem_of(Tumbling(2), EventLevel(), GAUSSIAN), "wrong", map=Identity(STEPS, 1))
+    with pytest.raises(NotCertifiedError):
+        _ = tumbling.sensitivity
+
+
+def test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on() -> None:
+    window, unit = Tumbling("quarter", calendar=MONTHS), ItemPerPeriod(4)
+    problem = problem_of(window, unit, LAPLACE)
+    honest = PeriodShape(window, CausalIdentity(1), 3, 3, None)
+    assert StepDesign(problem, honest, "direct", None).sensitivity == periods_met_at_most(3, 4) == 2
+    for shape, step in ((replace(honest, fewest=4, most=4), 5), (replace(honest, most=2), 5)):
+        shape.rows_at(2)
+        with pytest.raises(ValueError, match=r"steps, and . to . were planned"):
+            shape.rows_at(step)
+    to_date = PeriodShape(ToDate(3), CausalFilter((1,)), 3, 3, None)
+    other = problem_of(ToDate(2), unit, GAUSSIAN)
+    for wrong in (StepDesign(other, to_date, "", None), StepDesign(other, replace(to_date, window=ToDate(2)), "", 4)):
+        with pytest.raises(NotCertifiedError):
+            _ = wrong.sensitivity

@@ -18,6 +18,8 @@ smaller bound than the one proved.
 | | counter for every start | - | starts met | starts | starts |
 | | counters crossed | - | lines met | lines | lines |
 | all | none: every answer by itself | windows met | windows met | all windows | all windows |
+
+Tumbling counts and counts to date are certified by the rows of rolling and cumulative counts: `certify_periods`.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ def told(plan: dw.Plan) -> str:
 
 @st.composite
 def plans(draw: st.DrawFn) -> dw.Plan:
-    windows: list[WindowFamily] = [dw.Rolling(3), dw.Cumulative(), dw.AnyWindow(4)]
+    windows: list[WindowFamily] = [dw.Rolling(3), dw.Cumulative(), dw.AnyWindow(4), dw.Tumbling(4)]
     k = st.integers(1, 3)
     queries: list[Query | WindowFamily] = []
     for window in draw(st.lists(st.sampled_from(windows), min_size=1, max_size=4)):
@@ -104,7 +104,12 @@ def test_every_argument_of_a_stream_is_carried() -> None:
         assert read_back(plan).horizon == horizon
         assert told(read_back(plan)) == told(plan)
     built = {"queries", "unit", "budget", "horizon"}
-    assert set(inspect.signature(dw.StreamPlan).parameters) - built <= set(EXAMPLES)
+    clock: dict[str, Any] = {"start": "2013-02-20", "step": "1h", "time_zone": "Europe/Berlin"}
+    assert set(inspect.signature(dw.StreamPlan).parameters) - built <= set(EXAMPLES) | set(clock)
+    weekly = dw.StreamPlan(dw.ToDate("week"), unit=dw.EventLevel(), budget=dw.PureDP(1.0), horizon=400, **clock)
+    assert weekly.to_dict().items() >= {"start": "2013-02-20", "step": "1h", "time-zone": "Europe/Berlin"}.items()
+    assert read_back(weekly).queries == weekly.queries
+    assert told(read_back(weekly)) == told(weekly)
 
 
 def test_a_range_is_the_horizon_of_a_stream() -> None:

@@ -47,8 +47,10 @@ class StreamPlan(Plan):
         weights: relative importance of the window families, as in `Plan`.
         distinct_steps: an item counts at most once in a step, as in `Plan`.
         confidence: coverage of each interval by itself.
-        start: the first moment of the stream, as `Stream.create` gets it; needed for windows of weeks, months, quarters
-            or years, and so are `step` and `time_zone`, the length of its steps and its zone.
+        start: the first moment of the stream, needed for windows of weeks, months, quarters or years; `Stream.create`
+            must be given the same.
+        step: with `start`, the length of a step (default "1d").
+        time_zone: with `start`, the zone (default "UTC").
         max_draws: the most noise values that the forecast may be about: those of all its steps together.
 
     `forecast()` is for the `horizon` steps, or for the first 4,096 steps of an unlimited stream.
@@ -70,16 +72,19 @@ class StreamPlan(Plan):
         distinct_steps: bool = False,
         confidence: float = 0.95,
         start: TimePoint | None = None,
-        step: str | int = "1d",
-        time_zone: str = "UTC",
+        step: str | int | None = None,
+        time_zone: str | None = None,
         max_draws: int = MAX_DRAWS,
     ) -> None:
         if horizon is not None and not 1 <= horizon <= MOST_STEPS:
             raise InputError(f"the horizon must be a whole number of steps from 1 to {MOST_STEPS:,}, got {horizon!r}")
         self.horizon = horizon
-        self.calendar = None if start is None else Calendar.of(Timeline.of_length(start, 1, step, time_zone))
+        clock = None if start is None else Timeline.of_length(start, 1, step or "1d", time_zone or "UTC")
+        self.start = clock.start if clock else None
+        self.step = clock.step if clock else None
+        self.time_zone = clock.time_zone if clock else None
         asked = normalise([queries] if isinstance(queries, (Query, WindowFamily)) else queries)
-        asked = placed(asked, self.calendar, horizon or FORECAST_STEPS)
+        asked = placed(asked, Calendar.of(clock) if clock else None, horizon or FORECAST_STEPS)
         longest = max(_longest_period(query.window, horizon) for query in asked)
         super().__init__(
             asked,

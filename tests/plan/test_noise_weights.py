@@ -18,7 +18,10 @@ from dpwindows.plan.plan import Plan
 from dpwindows.strategies import BATCH, STREAM
 
 STEPS = 7
-FAMILIES: tuple[WindowFamily, ...] = (dw.Cumulative(), dw.Rolling(3), dw.AnyWindow(4), dw.AnyWindow())
+FAMILIES: tuple[WindowFamily, ...] = (
+    *(dw.Cumulative(), dw.Rolling(3), dw.AnyWindow(4), dw.AnyWindow()),
+    *(dw.Tumbling(2), dw.ToDate(3)),
+)
 UNITS: tuple[Unit, ...] = (dw.EventLevel(), dw.ItemPerPeriod(2), dw.ItemLevel(), dw.ItemAddRemove())
 BUDGETS: tuple[Budget, ...] = (dw.PureDP(1.0), dw.ApproxDP(1.0, 1e-6))
 

@@ -51,6 +51,19 @@ def test_of_releases_and_streams(unit: Unit, budget: Budget) -> None:
     require_same(stream, read(stream.describe() | {"stream": {}, "timeline": {"steps": 5}}))
 
 
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+def test_of_months_and_weeks(unit: Unit) -> None:
+    asked: list[Query | WindowFamily] = [dw.Tumbling("month").exactly(1), dw.ToDate("week")]
+    timeline = dw.Timeline("2013-02-20", "2013-05-06", time_zone="Europe/Berlin")
+    plan = Plan(asked, timeline=timeline, unit=unit, budget=dw.ApproxDP(1.0, 1e-6))
+    require_same(plan, read(describe(plan)))
+    clock: dict[str, Any] = {"start": "2013-02-20", "time_zone": "Europe/Berlin"}
+    bounded = isinstance(unit, (dw.EventLevel, dw.ItemPerPeriod))
+    for horizon in (75, None) if bounded else (75,):
+        stream = dw.StreamPlan(asked, unit=unit, budget=dw.PureDP(1.0), horizon=horizon, **clock)
+        require_same(stream, read(stream.describe() | {"stream": {}, "timeline": timeline.to_dict()}))
+
+
 def test_of_endless_streams_coarse_lattices_grouped_steps_and_active_steps() -> None:
     endless = dw.StreamPlan([dw.Rolling(4), dw.Cumulative()], unit=dw.EventLevel(), budget=dw.ApproxDP(1.0, 1e-6))
     require_same(endless, read(endless.describe() | {"stream": {}, "timeline": {"steps": 5}}))

@@ -13,17 +13,21 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 import numpy as np
 from scipy import linalg, signal
 
+from dpwindows.ask.periods import place_of
+from dpwindows.ask.queries import Tumbling
 from dpwindows.ask.windows import longest_window, window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntegerMap, Memory
+from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.shapes.blocks import BlocksDesign, blocks_of
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 
 # Weights on the numbers measured, by the part of the measurement that they are in; a part left out has none.
@@ -49,6 +53,8 @@ def noise_weights(design: Design, coefficients: Coefficients) -> Weights:
     match design:
         case CompressedDesign(inner=inner):
             return noise_weights(inner, _inner(design, coefficients))
+        case SeriesDesign(map=Repeated() as repeated):
+            return _of_stretches(repeated, _canonical(design, coefficients))
         case SeriesDesign(map=measured):
             return {0: _transposed(measured, _canonical(design, coefficients))}
         case BlocksDesign():
@@ -68,6 +74,8 @@ def noise_weights(design: Design, coefficients: Coefficients) -> Weights:
             return {0: _transposed_causal(causal, series)}
         case StepDesign(shape=BlocksShape() as shape):
             return _of_step_blocks(shape, coefficients)
+        case StepDesign(shape=PeriodShape() as shape):
+            return _of_periods(shape, coefficients)
     return {0: _by_definition(design, _canonical(design, coefficients))}
 
 
@@ -119,6 +127,33 @@ def _of_step_blocks(shape: BlocksShape, coefficients: Coefficients) -> Weights:
         at: _transposed_causal(shape.ends, _transposed(shape.starts, square).T).ravel()
         for at, square in squares.items()
     }
+
+
+def _of_stretches(repeated: Repeated, wanted: FloatArray) -> Weights:
+    """Each stretch by itself; rows beyond the end of one hold no noise of any estimate."""
+    stretches = np.split(wanted, np.cumsum(repeated.lengths)[:-1])
+    longest = repeated.map.length
+    return {
+        at: _transposed(repeated.map, np.pad(stretch, (0, longest - len(stretch))))
+        for at, stretch in enumerate(stretches)
+        if stretch.any()
+    }
+
+
+def _of_periods(shape: PeriodShape, coefficients: Coefficients) -> Weights:
+    """One series from window to window, or for counts to date one in each period."""
+    lines: dict[int, dict[int, float]] = {}
+    for (_, last), coefficient in coefficients.items():
+        period, place = place_of(shape.window, last)
+        lane, position = (0, period) if isinstance(shape.window, Tumbling) else (period, place)
+        line = lines.setdefault(lane, {})
+        line[position] = line.get(position, 0.0) + coefficient
+    found: Weights = {}
+    for lane, line in lines.items():
+        series = np.zeros(max(line))
+        series[np.array(list(line)) - 1] = list(line.values())
+        found[lane] = _transposed_causal(shape.map, series)
+    return found
 
 
 def _of_crossed(design: CrossedDesign, coefficients: Coefficients) -> Weights:

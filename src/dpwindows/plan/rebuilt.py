@@ -10,9 +10,12 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
+from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.ask.periods import place
 from dpwindows.ask.privacy import parse_budget, parse_unit
-from dpwindows.ask.queries import Cumulative, Rolling, parse_window
+from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, parse_window
+from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import unit_scale
 from dpwindows.kernel.measure import Measurement
@@ -54,6 +57,8 @@ def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any], horizon: int
     unit, law, share = parse_unit(metadata["unit"]["name"]), entry["noise"]["law"], float(entry["budget_share"])
     budget = parse_budget(*(metadata["budget"].get(name) for name in ("epsilon", "delta", "rho")))
     window = parse_window(entry["window"])
+    if isinstance(window, PeriodFamily):
+        window = place(window, Calendar.of(Timeline.from_dict(metadata["timeline"])))
     if horizon is not None and isinstance(window, Rolling) and window.length >= horizon:
         window = Cumulative()
     counting = metadata.get("counting")

@@ -505,7 +505,7 @@ def _without(path: Path, change: dict[str, Any]) -> Path:
 
 def test_foreign_and_damaged_files_are_refused(tmp_path: Path) -> None:
     with pytest.raises(dw.InputError, match="newer dpwindows"):
-        dw.Release.load(_without(tmp_path / "next.json", {"format": 2}))
+        dw.Release.load(_without(tmp_path / "next.json", {"format": 3}))
     with pytest.raises(dw.InputError, match="not a release"):
         dw.Release.load(_without(tmp_path / "odd.json", {"timeline": {}}))
     plain = tmp_path / "plain.parquet"

@@ -6,7 +6,7 @@ import csv
 import io
 import re
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -24,7 +24,11 @@ from tests.report.test_page import with_groups
 pytestmark = pytest.mark.xdist_group("chromium")
 
 browser = pytest.fixture(scope="module")(launch)
-MEASURES = {"At least once": {"at_least": 1}, "At least 3 times": {"at_least": 3}, "Exactly twice": {"exactly": 2}}
+MEASURES: dict[str, dict[str, Any]] = {
+    "At least once": {"at_least": 1},
+    "At least 3 times": {"at_least": 3},
+    "Exactly twice": {"exactly": 2},
+}
 
 
 @pytest.fixture(scope="module")

@@ -51,6 +51,11 @@ def export_plan(plan: Plan, path: Path, *, force: bool = False) -> None:
             be written out.
         EngineError: the file cannot be written.
     """
+    if plan.grouping is not None:
+        raise InputError(
+            "every group has the same measurement with noise of its own, and a file of it says nothing of groups: "
+            "export the plan without --by"
+        )
     release_files.require_writable(path, force=force, endings=(".npz",))
     arrays: Arrays = {}
     described = []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpwindows.cli.groups import parse_group
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,6 +38,13 @@ if TYPE_CHECKING:
     show_default=True,
     metavar="N",
     help="The mean over N windows: from START to END, and moved on step by step. The other window moves alike.",
+)
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="COLUMN=VALUE",
+    help="Of a release with groups: the one to show, by each of its columns. Default: the total.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the number as JSON; null where an interval has no end.")
 def count(release_file: Path, start: str, end: str, as_json: bool, **options: Any) -> None:
@@ -68,13 +76,14 @@ def _found(loaded: Release, start: str, end: str, options: dict[str, Any]) -> Co
     minus, over = options["minus"], options["over"]
     items: Items = options["items"] or "all"
     counted = {"at_least": options["at_least"], "exactly": options["exactly"]}
+    group = parse_group(options["groups"])
     if minus and over:
         raise InputError("give --minus or --over, not both")
     if options["over_at_least"] is not None and not over:
         raise InputError("--over-at-least goes with --over START END")
     if not (minus or over) and items == "all" and options["mean_over"] == 1:
-        return loaded.count(start, end, **counted)
-    asked = Window(start, end, **counted, items=items, mean_over=options["mean_over"])
+        return loaded.count(start, end, **counted, group=group)
+    asked = Window(start, end, **counted, items=items, mean_over=options["mean_over"], group=group)
     if minus:
         return loaded.difference(asked, replace(asked, start=minus[0], end=minus[1]))
     if over:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
+from dpwindows.cli.groups import groups_asked
 from dpwindows.cli.plan_files import queries_in_file
 from dpwindows.count.engines import ENGINES
 from dpwindows.errors import InputError
@@ -68,6 +69,41 @@ query_options = stack(
             "--distinct-steps",
             is_flag=True,
             help="An item counts at most once in a step: K is the number of different steps it was seen in.",
+        ),
+    ]
+)
+
+group_options = stack(
+    [
+        click.option(
+            "--by",
+            multiple=True,
+            metavar="COLUMN",
+            help="Count by the values of this column, each group by itself. Repeatable: all combinations.",
+        ),
+        click.option(
+            "--values",
+            multiple=True,
+            metavar="FILE|A,B,C",
+            help="The public list of values of each --by, in the same order: a file with one a line, or written here. "
+            "Rows of other values are ignored.",
+        ),
+        click.option(
+            "--group-of",
+            type=click.Choice(["event", "item"]),
+            help="What has a group: each event (the default), or each item, which is in that of its first event.",
+        ),
+        click.option(
+            "--max-groups",
+            type=int,
+            metavar="N",
+            help="Where items are protected: count each item in its first N groups; the budget pays for N.",
+        ),
+        click.option(
+            "--totals",
+            type=float,
+            metavar="SHARE",
+            help="Give this share of the budget, between 0 and 1, to totals over the values of each --by and over all.",
         ),
     ]
 )
@@ -286,6 +322,8 @@ def build_stream_plan(horizon: int | None, start: str | None, options: dict[str,
     wanted = asked(options)
     if wanted.pop("singleton"):
         raise InputError("--singleton has no use in a stream: leave it out")
+    if any(wanted.pop(name, None) is not None for name in ("by", "group_of", "max_groups", "totals")):
+        raise InputError("streams have no groups yet: leave --by out, or keep one stream for each group's events")
     budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
     clock = {} if start is None else {"start": start, "step": options["step"], "time_zone": options["time_zone"]}
     most = options.get("max_draws", MAX_DRAWS)
@@ -314,6 +352,7 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
         "singleton": options["singleton"],
         "distinct_steps": options["distinct_steps"],
         "confidence": options["confidence"],
+        **(groups_asked(options) if "by" in options else {}),
     }
 
 

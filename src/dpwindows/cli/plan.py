@@ -12,6 +12,7 @@ from dpwindows.cli.options import (
     asked,
     build_plan,
     build_stream_plan,
+    group_options,
     max_draws_option,
     privacy_options,
     query_options,
@@ -22,7 +23,7 @@ from dpwindows.cli.options import (
 from dpwindows.cli.plan_files import PlannedCommand, plan_option, save_plan
 from dpwindows.cli.screen import screen
 from dpwindows.errors import InputError
-from dpwindows.plan.forecast_table import say_notes, show_forecast
+from dpwindows.plan.forecast_table import said_groups, say_notes, show_forecast
 from dpwindows.plan.warnings import require_expected
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 @click.command(cls=PlannedCommand)
 @plan_option
 @query_options
+@group_options
 @privacy_options
 @max_draws_option
 @click.option("--steps", type=int, metavar="N", help="Plan for N steps; or give --start and --end.")
@@ -133,7 +135,9 @@ def plan(
             console.print(f"A release is {planned.workload}.")
         console.print("Proofs of how far one neighbour can move what is measured (where they stand: docs/proofs.md):")
         for allotment in planned.allotments:
-            console.print(f"  {allotment.query.window}: {allotment.measurement.design.proof}")
+            measured = allotment.measurement
+            groups = "" if allotment.by is None else f" in {said_groups(allotment.by)}, by {measured.certificate.proof}"
+            console.print(f"  {allotment.query.window}: {measured.design.proof}{groups}")
 
 
 def _planned_stream(

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from dpwindows.plan.plan import Plan
 
 _QUERIES = "dpwindows.queries"
+_GROUPS = "dpwindows.by"
 # An option on the line stands in place of these keys of a file, which say the same in another way.
 _IN_PLACE_OF = {
     "window": ("query", "weights"),
@@ -70,6 +71,10 @@ class PlannedCommand(click.Command):
                 raise InputError(f"the plan {path} asks of each window by itself: give --window with --{min(own)}")
             ctx.meta[_QUERIES] = queries_of(values)
             values["window"] = [table["window"] for table in values.pop("query")]
+        if "by" in values:
+            if "by" not in options:
+                raise InputError(f"the plan {path} has groups (by), and this command knows none: take them out of it")
+            ctx.meta[_GROUPS] = values.pop("by")
         values |= _range_for(values, options)
         defaults = {name: value for name, value in values.items() if name in options}
         return {str(options[name].name): _as_on_the_line(name, value) for name, value in defaults.items()}
@@ -79,6 +84,13 @@ def queries_in_file() -> list[Query] | None:
     """What the plan file of the running command asks of each window by itself; None if it does not."""
     context = click.get_current_context(silent=True)
     found: list[Query] | None = context.meta.get(_QUERIES) if context else None
+    return found
+
+
+def groups_in_file() -> dict[str, list[str | int]] | None:
+    """The groups that the plan file of the running command asks for; None if it has none, or the line has others."""
+    context = click.get_current_context(silent=True)
+    found: dict[str, list[str | int]] | None = context.meta.get(_GROUPS) if context else None
     return found
 
 

@@ -14,6 +14,7 @@ from dpwindows.cli.options import (
     csv_options,
     engine_options,
     engine_settings_of,
+    group_options,
     item_type_option,
     ledger_options,
     max_draws_option,
@@ -48,6 +49,7 @@ from dpwindows.plan.forecast_table import say_notes, show_forecast
 @engine_options
 @plan_option
 @query_options
+@group_options
 @privacy_options
 @max_draws_option
 @ledger_options

@@ -13,6 +13,7 @@ from dpwindows.ask.zones import Int64Array
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.engines import engine_for
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.groups import GroupedAnswers
 from dpwindows.count.wanted import Wanted
 from dpwindows.errors import InputError
 
@@ -39,7 +40,44 @@ def count_events(
     Raises `InputError` if the source or a column is missing, unreadable or of the wrong type, and `EngineError` if
     the engine fails (memory, disk, lock).
     """
+    if columns.grouping is not None:
+        raise ValueError("count_groups counts by groups")
     wanted = _checked_thresholds(thresholds)
+    counted = _signed_counts(source, columns, timeline, Wanted(wanted, rule), table, settings)
+    return ExactAnswers(timeline.steps, by_threshold(counted, wanted), rule)
+
+
+def count_groups(
+    source: object,
+    columns: EventColumns,
+    timeline: Timeline,
+    thresholds: Iterable[int],
+    *,
+    rule: CountingRule = EVERY_OCCURRENCE,
+    table: str | None = None,
+    settings: EngineSettings | None = None,
+) -> GroupedAnswers:
+    """Count the events of every group of `columns.grouping` in one reading; otherwise as `count_events`."""
+    if columns.grouping is None:
+        raise ValueError("no groups to count by")
+    wanted = _checked_thresholds(thresholds)
+    counted = _signed_counts(source, columns, timeline, Wanted(wanted, rule, grouped=True), table, settings)
+    cells = _integers(counted, "cell")
+    of = _integers(counted, "k")
+    changes = {
+        k: (cells[of == k], step, recency, delta) for k, (step, recency, delta) in by_threshold(counted, wanted).items()
+    }
+    return GroupedAnswers(timeline.steps, columns.grouping, changes, rule)
+
+
+def _signed_counts(
+    source: object,
+    columns: EventColumns,
+    timeline: Timeline,
+    wanted: Wanted,
+    table: str | None,
+    settings: EngineSettings | None,
+) -> pa.Table:
     settings = settings or EngineSettings()
     engine = engine_for(source, settings)
     if columns.layout is not None and not getattr(engine, "READS_LAYOUTS", False):
@@ -47,8 +85,7 @@ def count_events(
         raise columns.layout.refuse(
             f"the engine {name} reads none, or only those with a line of names that says its delimiter; duckdb does"
         )
-    counted = engine.signed_counts(source, columns, timeline, Wanted(wanted, rule), table=table, settings=settings)
-    return ExactAnswers(timeline.steps, by_threshold(counted, wanted), rule)
+    return engine.signed_counts(source, columns, timeline, wanted, table=table, settings=settings)
 
 
 def _checked_thresholds(thresholds: Iterable[int]) -> tuple[int, ...]:
@@ -66,8 +103,10 @@ def _checked_thresholds(thresholds: Iterable[int]) -> tuple[int, ...]:
 
 def by_threshold(counted: pa.Table, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
     """The signed counts (step, recency, delta) of every threshold."""
-    # By DLPack: to_numpy would import pandas, which takes longer than counting a million events.
-    of, step, recency, delta = (
-        np.from_dlpack(counted[name].cast("int64").combine_chunks()) for name in ("k", "step", "recency", "delta")
-    )
+    of, step, recency, delta = (_integers(counted, name) for name in ("k", "step", "recency", "delta"))
     return {k: (step[of == k], recency[of == k], delta[of == k]) for k in thresholds}
+
+
+def _integers(counted: pa.Table, name: str) -> Int64Array:
+    # By DLPack: to_numpy would import pandas, which takes longer than counting a million events.
+    return np.from_dlpack(counted[name].cast("int64").combine_chunks()).astype(np.int64, copy=False)

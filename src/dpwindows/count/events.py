@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from dpwindows.ask.groups import Grouping
 from dpwindows.count.time_formats import time_format_of
 from dpwindows.errors import InputError
 
@@ -65,7 +66,8 @@ class EventColumns:
     `time_format` says what times are whose type does not: `iso`, `epoch-s`, `epoch-ms`, `epoch-us` or a pattern of
     strptime (`dpwindows.count.time_formats`); None, which `iso` becomes, for times and ISO 8601 text.
     `layout` says how CSV files are laid out. With the `item_type` "integer" items are the whole numbers that their
-    values stand for, 13085.0 for 13085, and rows whose item stands for none are no events.
+    values stand for, 13085.0 for 13085, and rows whose item stands for none are no events. With a `grouping` events
+    are counted by groups, and rows whose values make no group are no events.
     """
 
     item: str
@@ -74,6 +76,7 @@ class EventColumns:
     time_format: str | None = None
     layout: CsvLayout | None = None
     item_type: str | None = None
+    grouping: Grouping | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time_format", time_format_of(self.time_format))
@@ -87,7 +90,14 @@ class EventColumns:
     def roles(self) -> list[tuple[str, str]]:
         """The pairs (role, column name) in use."""
         pairs = [("item", self.item), ("time", self.time)]
-        return pairs if self.count is None else [*pairs, ("count", self.count)]
+        pairs += [] if self.count is None else [("count", self.count)]
+        names = () if self.grouping is None else self.grouping.names
+        return [*pairs, *((f"group_{place}", name) for place, name in enumerate(names))]
+
+
+def said_role(role: str) -> str:
+    """What a column is for, in words."""
+    return role.partition("_")[0]
 
 
 @dataclass(frozen=True)

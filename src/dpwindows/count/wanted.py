@@ -22,10 +22,15 @@ class Occurrences:
 
 @dataclass(frozen=True)
 class Wanted:
-    """The signed counts to find: for distinct `thresholds`, ascending, of the occurrences that `rule` lets count."""
+    """The signed counts to find: for distinct `thresholds`, ascending, of the occurrences that `rule` lets count.
+
+    With `grouped` relations and counts have a column `cell` more, the code of a group, and each group is counted, and
+    its rule enforced, as if there were no other.
+    """
 
     thresholds: tuple[int, ...]
     rule: CountingRule = EVERY_OCCURRENCE
+    grouped: bool = False
 
     @property
     def cap(self) -> int:
@@ -35,11 +40,18 @@ class Wanted:
     def occurrences(self, events: str, *, weighted: bool) -> Occurrences:
         """The occurrences of a relation (item, step, count) that count."""
         if self.rule.distinct_steps:
-            once = f"SELECT item, step, CAST(1 AS BIGINT) AS count FROM {events} AS events GROUP BY item, step"
+            key = "item, step, cell" if self.grouped else "item, step"
+            once = f"SELECT {key}, CAST(1 AS BIGINT) AS count FROM {events} AS events GROUP BY {key}"
             return Occurrences(f"({once})", weighted=False)
         return Occurrences(events, weighted)
 
     def sql(self, events: str, *, weighted: bool, grouping_sets: bool = True) -> str:
         """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count)."""
         counted = self.occurrences(events, weighted=weighted)
-        return recency_sql(counted.sql, self.thresholds, weighted=counted.weighted, grouping_sets=grouping_sets)
+        return recency_sql(
+            counted.sql,
+            self.thresholds,
+            weighted=counted.weighted,
+            grouping_sets=grouping_sets,
+            grouped=self.grouped,
+        )

@@ -5,7 +5,8 @@ A privacy proof of a release rests on what happens before `measure` and on what 
 0. what a row of the log means is decided by that row and by what its source declares, never by another row:
    neighbouring logs are neighbours once they are read (`count.engines.typed_columns` for frames, whose columns need not
    have a type; `duckdb_sources`, `csv_files`, `sqlite` and `spark_sources` beside it for files and tables);
-1. `count.recency` and `count.answers` give the exact integer answers of the log;
+1. `count.recency` and `count.answers` give the exact integer answers of the log, and `count.engines.groups` decides
+   which rows are counted in which group where there are groups (`bounds.groups` says what that must hold to);
 2. a design's `encode` multiplies them by an integer matrix, in arithmetic that cannot wrap (`maps.integer_maps.widen`);
 3. its `sensitivity` is a proved bound computed from the same integers (`certify`, by the proofs in `bounds`);
 4. noise is drawn by OpenDP's exact sampler on the integers, never from floating-point or seedable sources;
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,8 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.privacy import Budget
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import GAUSSIAN, Cost, Law, certify
+from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.groups import GroupedAnswers, Groups, certify_groups
 from dpwindows.kernel.paper.shapes import (
     CompressedTrees,
     CumulativeTree,
@@ -60,16 +63,26 @@ _RELEASED = 1 << 61
 
 @dataclass(frozen=True)
 class Measurement:
-    """One design with the noise it is given: measured once for each of its thresholds."""
+    """One design with the noise it is given: measured once for each of its thresholds, in every group if there are."""
 
     design: Design
     law: Law
     scale: float
+    groups: Groups | None = None
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """What is proved of the measurement, in all groups together.
+
+        Raises:
+            NotCertifiedError: no proof covers it.
+        """
+        return self.design.certificate if self.groups is None else certify_groups(self.design, self.groups)
 
     @property
     def cost(self) -> Cost:
         """What the measurement is charged."""
-        found = self.design.certificate
+        found = self.certificate
         rows = found.moved * len(self.design.problem.thresholds)
         return Cost(self.law, found.bound, self.scale, rows, found.squared)
 
@@ -77,10 +90,12 @@ class Measurement:
 def measure(
     measurements: Sequence[Measurement],
     budget: Budget,
-    answers: Answers,
+    answers: Answers | GroupedAnswers,
     progress: Callable[[int], None] = lambda drawn: None,
 ) -> list[dict[int, NDArray[Any]]]:
     """Measure exact answers under noise: for each measurement, `M x + z` by threshold, as exact integers.
+
+    In groups that is one such vector after another, in the order of their codes.
 
     Guarantee: the joint result satisfies `budget` for the unit of privacy of the designs' problems, which must be
     one and the same. Each call draws fresh noise and spends the budget again.
@@ -88,13 +103,13 @@ def measure(
     Args:
         measurements: what to measure; their costs must be proved within `budget`.
         budget: the whole budget of this call.
-        answers: the exact answers of one log.
+        answers: the exact answers of one log, by groups if the measurements are in groups.
         progress: called with the count of noise values drawn since the last call.
 
     Raises:
         BudgetExceededError: the costs cannot be proved within the budget; nothing was measured.
-        ValueError: the designs protect different units, are for another horizon or another rule of counting than the
-            answers, or were bounded for another noise law than they are given.
+        ValueError: the designs protect different units, are for another horizon, other groups or another rule of
+            counting than the answers, or were bounded for another noise law than they are given.
     """
     problems = [measurement.design.problem for measurement in measurements]
     if len({problem.unit for problem in problems}) != 1:
@@ -105,7 +120,7 @@ def measure(
         raise ValueError("the answers count other occurrences of an item than the measurements are for")
     _require_paid(measurements, budget)
     # All that can fail is done before any noise is drawn.
-    exact = [_encode(measurement.design, answers) for measurement in measurements]
+    exact = [_encode_all(measurement, answers) for measurement in measurements]
     return [
         {
             k: add_noise(values, draw_noise(measurement.law, measurement.scale, len(values), progress))
@@ -173,6 +188,17 @@ def _unknown(design: Design) -> Iterator[str]:
         yield type(design.shape).__name__
     elif isinstance(design, CompressedDesign):
         yield from _unknown(design.inner)
+
+
+def _encode_all(measurement: Measurement, answers: Answers | GroupedAnswers) -> dict[int, NDArray[Any]]:
+    design, groups = measurement.design, measurement.groups
+    grouping = getattr(answers, "grouping", None)
+    if grouping != (None if groups is None else groups.grouping):
+        raise ValueError("the log was counted by other groups than are measured")
+    if groups is None:
+        return _encode(design, answers)  # type: ignore[arg-type]  # what has no grouping is of the whole log
+    encoded = [_encode(design, answers.group(cell)) for cell in groups.cells]  # type: ignore[union-attr]
+    return {k: np.concatenate([one[k] for one in encoded]) for k in design.problem.thresholds}
 
 
 def _encode(design: Design, answers: Answers) -> dict[int, NDArray[Any]]:

@@ -56,6 +56,7 @@ from dpwindows.ledger.rows import (
 
 if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers
+    from dpwindows.count.groups import GroupedAnswers
 
 # Seconds a release waits for another that draws its noise under the same ledger.
 PATIENCE = 600.0
@@ -206,7 +207,7 @@ class Ledger:
                 raise StateBehindLedgerError(state, recorded_step=found.step, known_step=known.step)
             self._set_position(connection, state, new, known)
 
-    def fingerprint(self, answers: ExactAnswers) -> str:
+    def fingerprint(self, answers: ExactAnswers | GroupedAnswers) -> str:
         """A keyed hash of exact answers: it tells whether the data are the same. The key never leaves the file."""
         with ledger_store.reading(self.path) as connection:
             secret = secret_of(connection, self.path, self.dataset)

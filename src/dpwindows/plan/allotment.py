@@ -31,6 +31,17 @@ class Allotment:
     others: tuple[Alternative, ...]
 
     @property
+    def groups(self) -> int:
+        """In how many groups each number is measured; 1 without groups."""
+        return 1 if self.measurement.groups is None else self.measurement.groups.level.count
+
+    @property
+    def by(self) -> tuple[str, ...] | None:
+        """The columns that make its groups, none for totals over all; None without groups."""
+        groups = self.measurement.groups
+        return None if groups is None else tuple(groups.grouping.names[place] for place in groups.level.kept)
+
+    @property
     def runner_up(self) -> Alternative | None:
         """The best of the other strategies; the chosen one with another noise law is no other."""
         others = (other for other in self.others if other.strategy != self.chosen.strategy)

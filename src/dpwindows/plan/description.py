@@ -10,6 +10,7 @@ from importlib import metadata as packages
 from typing import Any
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query
 from dpwindows.ledger.request import asked_queries
@@ -19,16 +20,20 @@ from dpwindows.plan.plan import BITS, Plan
 FORMAT = 1
 # How long a stream is, by its name in metadata, and the word for one that does not end.
 HORIZON, ENDLESS = "horizon", "endless"
+# Of releases with groups, so that no older reader takes a group for a total.
+GROUPED_FORMAT = 2
 _VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
 def describe(plan: Plan) -> dict[str, Any]:
     """The metadata of a release of this plan: plain values, with a new release id and the time."""
     return {
-        "format": FORMAT,
+        "format": FORMAT if plan.grouping is None else GROUPED_FORMAT,
         "release_id": uuid.uuid4().hex,
         "released_at": datetime.now(UTC).isoformat(timespec="seconds"),
-        "guarantee": guarantee(plan.budget, plan.unit, singleton=plan.singleton, rule=plan.rule),
+        "guarantee": guarantee(
+            plan.budget, plan.unit, singleton=plan.singleton, rule=plan.rule, grouping=plan.grouping
+        ),
         "unit": {"name": plan.unit.name, "promise": plan.unit.promise},
         "budget": plan.budget.to_dict(),
         "singleton": plan.singleton,
@@ -58,8 +63,9 @@ def asked_of(plan: Plan) -> dict[str, Any]:
 
 
 def _counting(plan: Plan) -> dict[str, Any]:
-    """The rule of counting, where there is one: what counts everything is described as it always was."""
-    return {"counting": plan.rule.to_dict()} if plan.rule != EVERY_OCCURRENCE else {}
+    """The rule of counting and the groups, where there are: what counts everything is described as it always was."""
+    rule = {"counting": plan.rule.to_dict()} if plan.rule != EVERY_OCCURRENCE else {}
+    return rule if plan.grouping is None else rule | {"groups": plan.grouping.to_dict()}
 
 
 @cache
@@ -74,11 +80,13 @@ def guarantee(
     *,
     singleton: bool,
     rule: CountingRule = EVERY_OCCURRENCE,
+    grouping: Grouping | None = None,
     over: str = "this release",
 ) -> str:
     """What a release promises, in plain words; the part before the first colon is the claim itself."""
     condition = " It assumes the public promise that every step holds at most one event." if singleton else ""
     counting = f" {rule.promise}" if rule.promise else ""
+    counting += "" if grouping is None else f" {grouping.statement(unit)}"
     others = "other releases" if over == "this release" else "releases outside the stream"
     return (
         f"{over[0].upper()}{over[1:]} satisfies {budget} differential privacy at the level of the unit '{unit.name}': "
@@ -98,6 +106,8 @@ def _describe_allotment(allotment: Allotment) -> dict[str, Any]:
     measurement = allotment.measurement
     design = measurement.design
     gaussian = measurement.law == "discrete Gaussian"
+    bound, by = measurement.certificate.bound, allotment.by
+    groups = {} if by is None else {"by": list(by), "count": allotment.groups, "proof": measurement.certificate.proof}
     return {
         "window": allotment.query.window.text,
         "thresholds": list(design.problem.thresholds),
@@ -106,8 +116,8 @@ def _describe_allotment(allotment: Allotment) -> dict[str, Any]:
         "noise": {"law": measurement.law, "scale": measurement.scale, "unit": "lattice units"},
         "sensitivity": {
             "norm": "L2" if gaussian else "L1",
-            "value": design.sensitivity**0.5 if gaussian else float(design.sensitivity),
-            "bound": str(design.sensitivity),
+            "value": bound**0.5 if gaussian else float(bound),
+            "bound": str(bound),
             "bound_is": "squared L2 norm" if gaussian else "L1 norm",
             "unit": "lattice units",
             "proof": design.proof,
@@ -116,4 +126,5 @@ def _describe_allotment(allotment: Allotment) -> dict[str, Any]:
         "budget_share": allotment.share,
         # What is left at its default is left out, as it always was.
         **({} if design.problem.bits == BITS else {"bits": design.problem.bits}),
+        **({} if by is None else {"groups": groups}),
     }

@@ -22,6 +22,11 @@ def say_notes(planned: Plan, expect: float | None = None) -> None:
         click.echo(f"Note: {note}", err=True)
 
 
+def said_groups(by: tuple[str, ...]) -> str:
+    """The groups of a forecast in words."""
+    return f"each {' x '.join(by)}" if by else "total"
+
+
 def show_forecast(planned: Plan, console: Console, expect: float | None = None) -> None:
     """The forecast as a table, with relative errors at a typical count; narrow terminals have runners-up below it."""
     wide = console.width >= 112
@@ -37,7 +42,8 @@ def show_forecast(planned: Plan, console: Console, expect: float | None = None) 
     runners_up: dict[str, None] = {}
     for entry in planned.forecast():
         limit = "-" if entry.ratio_to_limit is None else f"{entry.ratio_to_limit:.2f}"
-        row = [entry.window, f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
+        window = entry.window if entry.by is None else f"{entry.window}, {said_groups(entry.by)}"
+        row = [window, f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
         row += [
             f"{entry.rms:,.4g}",
             *([] if expect is None else [f"{entry.rms / expect:.2%}"]),

@@ -16,6 +16,7 @@ import numpy as np
 
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule, require_reachable
+from dpwindows.ask.groups import GroupOf, Value, grouping
 from dpwindows.ask.periods import placed
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
@@ -24,15 +25,16 @@ from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import count_windows
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, Law, laws_for, scales, unit_scale
+from dpwindows.kernel.groups import Groups
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.plan.allotment import Allotment, Alternative
+from dpwindows.plan.parts import Part, cells_of, error_in, parts_of, require_groups
 from dpwindows.plan.plan_file import PlanValues
 from dpwindows.plan.workload import NOTED, Workload, least, of_plan, require_limit, require_within
 from dpwindows.strategies import candidates
 from dpwindows.strategies.in_periods import limit
-from dpwindows.strategies.scoring import score
 
 if TYPE_CHECKING:
     from dpwindows.count.events import EngineSettings
@@ -60,7 +62,8 @@ class Forecast:
     approximate budget it may have a ratio below 1 where one neighbour changes few numbers, as with k = 1. `runner_up`
     is the next best strategy for this window family at the same share of the budget, and `runner_up_ratio` its error
     over the one chosen (below 1 where it needs another noise law than serves the whole plan best); None where there is
-    no other.
+    no other. With groups, `by` names the columns that make them, none for totals, and all else holds for each of these
+    groups; None without groups.
     """
 
     window: str
@@ -76,10 +79,13 @@ class Forecast:
     proof: str
     runner_up: str | None
     runner_up_ratio: float | None
+    by: tuple[str, ...] | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
-        return dict(self.__dict__)
+        values = dict(self.__dict__)
+        by = values.pop("by")
+        return values if by is None else values | {"by": list(by)}
 
 
 class Plan(PlanValues):
@@ -98,6 +104,14 @@ class Plan(PlanValues):
         distinct_steps: an item counts at most once in a step, so that "at least k" asks for k different steps.
         confidence: coverage of each interval by itself.
         max_draws: the most noise values that one release may draw; `workload` tells how many this one does.
+        by: columns of the log that make groups, each with the public list of its values, such as
+            `{"origin": ["EWR", "JFK", "LGA"]}`; of several columns all combinations. Rows of other values are ignored.
+        group_of: `event` (the default: each event is in the group of its own row) or `item` (each item is in one group,
+            that of its first event).
+        max_groups: at item level with groups of events, the most groups that one item counts in: its first ones. The
+            budget pays for so many.
+        totals: the share of the budget, between 0 and 1, for totals over all groups, and over all values of each
+            choice of columns; by default there are none, since distinct counts of groups do not add up to one.
 
     Raises:
         InputError: something asked for is not legal, more than 5,000,000 numbers would be released, or more than
@@ -118,6 +132,10 @@ class Plan(PlanValues):
         distinct_steps: bool = False,
         confidence: float = 0.95,
         max_draws: int = MAX_DRAWS,
+        by: Mapping[str, Iterable[Value]] | None = None,
+        group_of: GroupOf | None = None,
+        max_groups: int | None = None,
+        totals: float | None = None,
     ) -> None:
         asked = normalise([queries] if isinstance(queries, (Query, WindowFamily)) else queries)
         _require_kind("timeline", timeline, Timeline, "a Timeline")
@@ -135,10 +153,16 @@ class Plan(PlanValues):
         self.rule = CountingRule(distinct_steps)
         require_reachable(self.rule, self.queries, self._last_step)
         require_limit(max_draws)
+        self.grouping = grouping(by, group_of=group_of, max_groups=max_groups, totals=totals)
+        self.group_of, self.max_groups, self.totals = group_of, max_groups, totals
+        self.by = None if self.grouping is None else {one.name: list(one.values) for one in self.grouping.columns}
+        require_groups(self.grouping, unit, timeline.steps, strategy)
         self._require_room()
-        self._require_bearable(least(self.queries, self.timeline.steps), max_draws, at_least=True)
-        shares = _shares(self.queries, weights)
-        self.allotments = _least_error(self._possible(shares), shares)
+        self._require_bearable(
+            least(self.queries, self.timeline.steps, cells_of(self.grouping)), max_draws, at_least=True
+        )
+        parts = parts_of(self.queries, _shares(self.queries, weights), self.grouping)
+        self.allotments = _least_error(self._possible(parts), [part.share for part in parts])
         self._require_bearable(self.workload, max_draws)
 
     def __repr__(self) -> str:
@@ -288,41 +312,47 @@ class Plan(PlanValues):
 
     def _require_room(self) -> None:
         rows = sum(count_windows(query.window, self.timeline.steps) * len(query.measures) for query in self.queries)
+        rows *= cells_of(self.grouping)
         if rows > MAX_ROWS:
             raise InputError(
                 f"{rows:,} numbers would be released, more than the {MAX_ROWS:,} that are allowed: "
                 "bound the windows' length (any:MAX), use coarser steps, or ask for fewer measures"
+                f"{'' if self.grouping is None else ' or groups'}"
             )
 
-    def _possible(self, shares: Sequence[float]) -> list[tuple[Allotment, ...]]:
+    def _possible(self, parts: Sequence[Part]) -> list[tuple[Allotment, ...]]:
         """One set of measurements for each noise law that can serve the budget."""
         found, refusals = [], []
         for law in laws_for(self.budget):
             try:
-                found.append(self._allot(law, shares))
+                found.append(self._allot(law, parts))
             except InputError as refusal:
                 refusals.append(refusal)
         if not found:
             raise refusals[0]
         return found
 
-    def _allot(self, law: Law, shares: Sequence[float]) -> tuple[Allotment, ...]:
+    def _allot(self, law: Law, parts: Sequence[Part]) -> tuple[Allotment, ...]:
+        shares = [part.share for part in parts]
         if max(unit_scale(self.budget, law, share) for share in shares) > _MOST_NOISE:
             raise self._too_small()
         bits = BITS
         while True:
-            ranked = [self._ranked(query, law, share, bits) for query, share in zip(self.queries, shares, strict=True)]
-            designs = [best for best, *_ in ranked]
+            ranked = [self._ranked_in(part, law, bits) for part in parts]
+            # Scales come from what is certified, so at first any will do.
+            measured = [
+                Measurement(best, law, 1.0, part.groups) for (best, *_), part in zip(ranked, parts, strict=True)
+            ]
             found = scales(
                 self.budget,
                 law,
-                [design.sensitivity for design in designs],
-                list(shares),
-                [design.moved * len(design.problem.thresholds) for design in designs],
+                [one.certificate.bound for one in measured],
+                shares,
+                [one.cost.rows for one in measured],
             )
             found = [
-                design.scale if isinstance(design, PrescribedScale) else scale
-                for design, scale in zip(designs, found, strict=True)
+                one.design.scale if isinstance(one.design, PrescribedScale) else scale
+                for one, scale in zip(measured, found, strict=True)
             ]
             if max(found) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(found) <= _HIGHEST_SCALE):
                 break
@@ -330,8 +360,8 @@ class Plan(PlanValues):
                 raise self._too_small()
             bits = max(_FEWEST_BITS, bits - math.ceil(math.log2(max(found) / _WIDEST_SCALE)))
         return tuple(
-            Allotment(query, Measurement(weighed[0], law, scale), share, *_alternatives(weighed))
-            for query, weighed, scale, share in zip(self.queries, ranked, found, shares, strict=True)
+            Allotment(part.query, replace(one, scale=scale), part.share, *_alternatives(weighed, part.groups))
+            for part, one, weighed, scale in zip(parts, measured, ranked, found, strict=True)
         )
 
     def _too_small(self) -> InputError:
@@ -339,6 +369,11 @@ class Plan(PlanValues):
             f"{self.budget} is too small for what is asked: the noise would be {_MOST_NOISE:.0e} counts or more; "
             "choose a larger budget or ask for less"
         )
+
+    def _ranked_in(self, part: Part, law: Law, bits: int) -> list[Design]:
+        """The designs of a part, best first where each is measured in all groups."""
+        found = self._ranked(part.query, law, part.share, bits)
+        return sorted(found, key=lambda design: error_in(design, part.groups))
 
     def _ranked(self, query: Query, law: Law, share: float, bits: int) -> list[Design]:
         window = query.window
@@ -414,8 +449,8 @@ def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]
     )
 
 
-def _alternatives(weighed: Sequence[Design]) -> tuple[Alternative, tuple[Alternative, ...]]:
-    first, *rest = (Alternative(design.strategy, score(design)) for design in weighed)
+def _alternatives(weighed: Sequence[Design], groups: Groups | None) -> tuple[Alternative, tuple[Alternative, ...]]:
+    first, *rest = (Alternative(design.strategy, error_in(design, groups)) for design in weighed)
     return first, tuple(rest)
 
 
@@ -441,4 +476,5 @@ def _forecast(allotment: Allotment, measure: Measure, confidence: float, limit: 
         proof=measurement.design.proof,
         runner_up=None if runner_up is None else runner_up.strategy,
         runner_up_ratio=runner_up.error / allotment.chosen.error if runner_up and allotment.chosen.error else None,
+        by=allotment.by,
     )

@@ -62,17 +62,17 @@ def of_plan(allotments: Iterable[Allotment]) -> Workload:
     """The size of a release of these measurements."""
     rows = draws = 0
     for allotment in allotments:
-        design = allotment.measurement.design
-        draws += design.rows * len(design.problem.thresholds)
-        rows += count_windows(design.problem.window, design.problem.steps) * len(allotment.query.measures)
+        design, groups = allotment.measurement.design, allotment.groups
+        draws += groups * design.rows * len(design.problem.thresholds)
+        rows += groups * count_windows(design.problem.window, design.problem.steps) * len(allotment.query.measures)
     return Workload(rows, draws)
 
 
-def least(queries: Iterable[Query], steps: int) -> Workload:
+def least(queries: Iterable[Query], steps: int, groups: int = 1) -> Workload:
     """The least that a release of these queries takes: a draw for every window and threshold, whatever the strategy."""
     rows = draws = 0
     for query in queries:
-        windows = count_windows(query.window, steps)
+        windows = groups * count_windows(query.window, steps)
         rows += windows * len(query.measures)
         draws += windows * len({k for measure in query.measures for k in measure.thresholds})
     return Workload(rows, draws)

@@ -19,15 +19,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpwindows.ask.groups import COLUMNS_AFTER, COLUMNS_BEFORE, GroupColumn
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
+from dpwindows.plan.description import FORMAT, GROUPED_FORMAT
+from dpwindows.release.groups import group_type
 
 CHECKSUM = "checksum"
 _ALGORITHM = "sha256"
-COLUMNS = (
-    *("window", "measure", "k", "first_step", "last_step", "start", "end", "complete"),
-    *("estimate", "std_error", "bias_bound", "lower", "upper", "consistent"),
-)
+COLUMNS = (*COLUMNS_BEFORE, *COLUMNS_AFTER)
 _NULLABLE = ("consistent",)
 _FLOATS = ("estimate", "std_error", "bias_bound", "lower", "upper")
 
@@ -122,6 +122,7 @@ _STATED: dict[str, Any] = {
     "stream": _Optional({"state_id": _text, "first_step": _whole, "last_step": _whole}),
     "ledger": _Optional({"dataset": _text, "entry": _whole}),
     "horizon": _Optional(_text_or_number),
+    "groups": _Optional({"columns": [{"name": _text, "values": [_text_or_number]}]}),
     "versions": _names,
 }
 
@@ -147,17 +148,30 @@ def checked_metadata(metadata: Any, known_format: int) -> dict[str, Any]:
     """
     if not isinstance(metadata, dict) or "format" not in metadata:
         raise ValueError("its metadata carry no format")
-    if metadata["format"] != known_format:
+    if metadata["format"] not in range(FORMAT, known_format + 1):
         raise InputError(
-            f"the release is of format {str(metadata['format'])[:40]!r}, and this version reads format "
+            f"the release is of format {str(metadata['format'])[:40]!r}, and this version reads formats up to "
             f"{known_format}: use a newer dpwindows"
         )
     _require_shape(metadata, _STATED, "")
+    _require_groups(metadata)
     try:
         Timeline.from_dict(metadata["timeline"])
     except InputError as error:
         raise ValueError(f"its timeline cannot be read: {error}") from None
     return metadata
+
+
+def _require_groups(metadata: dict[str, Any]) -> None:
+    """Check that what is said of groups goes with the format, and makes columns."""
+    groups = metadata.get("groups")
+    if (groups is not None) != (metadata["format"] == GROUPED_FORMAT):
+        raise ValueError("its format does not say whether it has groups")
+    try:
+        for column in [] if groups is None else groups["columns"]:
+            GroupColumn(column["name"], tuple(column["values"]))
+    except InputError as error:
+        raise ValueError(f"its groups cannot be read: {error}") from None
 
 
 def _require_shape(value: Any, shape: Any, name: str) -> None:
@@ -175,25 +189,40 @@ def _require_shape(value: Any, shape: Any, name: str) -> None:
         raise ValueError(f"its metadata lack {name!r}, or it is of the wrong type")
 
 
+def columns_of(metadata: dict[str, Any]) -> tuple[str, ...]:
+    """The columns of a release: with groups one more for each column that makes them."""
+    return (*COLUMNS_BEFORE, *_groups_of(metadata), *COLUMNS_AFTER)
+
+
+def _groups_of(metadata: dict[str, Any]) -> dict[str, pa.DataType]:
+    groups = metadata.get("groups") or {"columns": []}
+    return {column["name"]: group_type(column["values"]) for column in groups["columns"]}
+
+
 def schema_of(metadata: dict[str, Any]) -> pa.Schema:
-    """The columns of format 1."""
+    """The columns and their types."""
     timeline = metadata["timeline"]
     time = pa.int64() if isinstance(timeline["step"], int) else pa.timestamp("us", tz=timeline["time_zone"])
     texts, numbers = pa.string(), pa.float64()
-    kinds = [texts, texts, *[pa.int64()] * 3, time, time, pa.bool_(), *[numbers] * 5, pa.int64()]
-    return pa.schema(list(zip(COLUMNS, kinds, strict=True)))
+    before = [texts, texts, pa.int64()]
+    after = [*[pa.int64()] * 2, time, time, pa.bool_(), *[numbers] * 5, pa.int64()]
+    kinds = [*before, *_groups_of(metadata).values(), *after]
+    return pa.schema(list(zip(columns_of(metadata), kinds, strict=True)))
 
 
-def checked_rows(table: pa.Table) -> pa.Table:
+def checked_rows(table: pa.Table, metadata: dict[str, Any]) -> pa.Table:
     """Rows as read from a file, if every value that must be there is, and is one that a release can hold.
 
     Raises:
         ValueError: one is not.
     """
+    groups = (metadata.get("groups") or {"columns": []})["columns"]
+    nullable = (*_NULLABLE, *(column["name"] for column in groups))
     for name in table.column_names:
-        if name not in _NULLABLE and table.column(name).null_count:
+        if name not in nullable and table.column(name).null_count:
             raise ValueError(f"its column {name!r} has missing values")
     possible = {
+        **{one["name"]: pc.is_in(table[one["name"]], _listed(one["values"])) for one in groups},
         **{name: pc.is_finite(table[name]) for name in _FLOATS},
         "measure": pc.is_in(table["measure"], pa.array(["at_least", "exactly"])),
         "k": pc.greater_equal(table["k"], 1),
@@ -208,6 +237,11 @@ def checked_rows(table: pa.Table) -> pa.Table:
     if table.num_rows and min(pc.min(table[name]).as_py() for name in ("std_error", "bias_bound")) < 0:
         raise ValueError("it has an error below 0")
     return table
+
+
+def _listed(values: list[Any]) -> pa.Array:
+    """The values that a column of groups may hold; null stands for all of them."""
+    return pa.array([*values, None], group_type(values))
 
 
 def _in_calendar(times: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -228,7 +262,7 @@ def checksum_of(table: pa.Table, metadata: dict[str, Any]) -> str:
     stated = json.dumps(metadata, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     digest = hashlib.sha256(b"dpwindows release\n")
     digest.update(stated.encode("utf-8", "surrogatepass"))
-    digest.update(b"\n" + _rows_digest(table.select(COLUMNS).cast(schema_of(metadata))))
+    digest.update(b"\n" + _rows_digest(table.select(columns_of(metadata)).cast(schema_of(metadata))))
     return f"{_ALGORITHM}:{digest.hexdigest()}"
 
 

@@ -30,6 +30,7 @@ from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.intervals import half_width_factors
 from dpwindows.plan.noise_weights import noise_weights
 from dpwindows.plan.rebuilt import rebuilt
+from dpwindows.release.groups import group_names
 from dpwindows.release.selection import Term
 
 # How closely a standard error that is worked out again must be that of the release: rounding on another machine may
@@ -145,12 +146,18 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
     listed = list(terms)
     noise: dict[Hashable, FloatArray] = {}
     gaussian = True
-    for text in dict.fromkeys(term.row["window"] for term in listed):
-        entry = next(one for one in metadata["measurements"] if one["window"] == text)
+    names = group_names(metadata)
+    for text, *group in dict.fromkeys(_measured(term, names) for term in listed):
+        by = [name for name, value in zip(names, group, strict=True) if value is not None]
+        entry = next(
+            one
+            for one in metadata["measurements"]
+            if one["window"] == text and by == one.get("groups", {}).get("by", [])
+        )
         made = rebuilt(metadata, entry)
         gaussian = gaussian and made.law == GAUSSIAN
         unit = math.sqrt(noise_variance(made.law, made.scale))
-        own = [term for term in listed if term.row["window"] == text]
+        own = [term for term in listed if _measured(term, names) == (text, *group)]
         _require_same(own, made.design, unit)
         by_threshold: dict[int, dict[tuple[int, int], float]] = {}
         for term in own:
@@ -159,13 +166,19 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
                 windows[_steps(term.row)] = windows.get(_steps(term.row), 0.0) + sign * unit * term.coefficient
         for k, coefficients in by_threshold.items():
             parts = noise_weights(made.design, coefficients)
-            noise |= {(text, k, part): values.ravel() for part, values in parts.items()}
+            # Groups share no noise.
+            noise |= {(text, *group, k, part): values.ravel() for part, values in parts.items()}
     return Combined(
         sum(term.coefficient * term.row["estimate"] for term in listed),
         sum(abs(term.coefficient) * term.row["bias_bound"] for term in listed),
         noise,
         gaussian,
     )
+
+
+def _measured(term: Term, names: Sequence[str]) -> tuple[Any, ...]:
+    """What a row was measured in: its window family, and its group if there are groups."""
+    return (term.row["window"], *(term.row[name] for name in names))
 
 
 def _steps(row: Mapping[str, Any]) -> tuple[int, int]:

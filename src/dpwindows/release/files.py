@@ -256,7 +256,7 @@ def read(path: Path, known_format: int) -> Stored:
         raise InputError(f"a release ends in {', '.join(ENDINGS)}, got {str(path)!r}")
     try:
         table, metadata = reader(path, known_format)
-        return _verified(checked_rows(table), metadata)
+        return _verified(checked_rows(table, metadata), metadata)
     except InputError as error:
         raise InputError(f"{str(path)!r} cannot be used: {error}") from error
     except OSError as error:
@@ -307,7 +307,10 @@ def _read_csv(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
 def _parsed_csv(file: BinaryIO, schema: pa.Schema) -> pa.Table:
     # Times are read as text, because Arrow's CSV reader takes no offsets for zoned columns.
     types = {field.name: pa.string() if pa.types.is_timestamp(field.type) else field.type for field in schema}
-    options = pa.csv.ConvertOptions(column_types=types, strings_can_be_null=False)
+    # A text that is null, all values of a column of groups, is written as nothing, and no text is empty.
+    options = pa.csv.ConvertOptions(
+        column_types=types, strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False
+    )
     return _from_text_times(pa.csv.read_csv(file, convert_options=options), schema)
 
 

@@ -30,12 +30,13 @@ from typing import TYPE_CHECKING, Any
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger
 from dpwindows.ledger.request import Request
-from dpwindows.plan.description import FORMAT, asked_of
+from dpwindows.plan.description import GROUPED_FORMAT, asked_of
 from dpwindows.release import files as release_files
 from dpwindows.release.release import Release
 
 if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers
+    from dpwindows.count.groups import GroupedAnswers
     from dpwindows.plan.plan import Plan
 
 
@@ -50,8 +51,8 @@ class Outcome:
 def release_once(
     ledger: Ledger,
     request: Request,
-    read: Callable[[], ExactAnswers],
-    draw: Callable[[ExactAnswers, dict[str, Any]], Release],
+    read: Callable[[], ExactAnswers | GroupedAnswers],
+    draw: Callable[[ExactAnswers | GroupedAnswers, dict[str, Any]], Release],
 ) -> Outcome:
     """Release under a ledger; see the module.
 
@@ -89,7 +90,7 @@ def release_once(
 
 def _parsed(content: bytes) -> Release:
     # What a ledger hands out carried its seal, also where it was stored before releases had a checksum.
-    return Release(*release_files.from_bytes(content, FORMAT)._replace(verified=True))
+    return Release(*release_files.from_bytes(content, GROUPED_FORMAT)._replace(verified=True))
 
 
 def batch_request(

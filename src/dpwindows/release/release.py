@@ -16,12 +16,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpwindows.ask.groups import Value
 from dpwindows.ask.queries import Measure, MeasureKind
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.plan.description import FORMAT
+from dpwindows.plan.description import GROUPED_FORMAT
 from dpwindows.release import files as release_files
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio
+from dpwindows.release.groups import rows_of_group
 from dpwindows.release.selection import Selected, Window, as_window, terms_of
 
 if TYPE_CHECKING:
@@ -79,7 +81,7 @@ class Release:
             InputError: there is no such file, it is not a release of a known format, or its numbers or what it says
                 about them were changed after it was written.
         """
-        return cls(*release_files.read(Path(path), FORMAT))
+        return cls(*release_files.read(Path(path), GROUPED_FORMAT))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the release, whole and durably, to a `.parquet`, `.csv` or `.json` file.
@@ -128,6 +130,7 @@ class Release:
         *,
         at_least: int | None = None,
         exactly: int | None = None,
+        group: Mapping[str, Value] | None = None,
     ) -> Count:
         """The released number of one window, whatever family it was released in.
 
@@ -136,12 +139,14 @@ class Release:
             end: first moment after the window, a step boundary.
             at_least: the k of "at least k" (default 1 if `exactly` is not given either).
             exactly: the k of "exactly k".
+            group: of a release with groups, the value of each column, such as {"origin": "JFK"}; the total over the
+                values of a column that is not named.
 
         Returns:
             The estimate of least standard error among those released for this very window.
 
         Raises:
-            InputError: the window was not released, or its ends are no step boundaries.
+            InputError: the window or the group was not released, or the window's ends are no step boundaries.
         """
         if at_least is not None and exactly is not None:
             raise InputError("give at_least or exactly, not both")
@@ -151,12 +156,16 @@ class Release:
         if last < first:
             raise InputError(f"the end of a window must be after its start, got start={start} and end={end}")
         wanted = Measure(kind, k)
-        matches = self.table.filter(
-            (pc.field("first_step") == first)
-            & (pc.field("last_step") == last)
-            & (pc.field("measure") == wanted.kind)
-            & (pc.field("k") == wanted.k)
-        ).to_pylist()
+        matches = (
+            rows_of_group(self.table, self.metadata, group)
+            .filter(
+                (pc.field("first_step") == first)
+                & (pc.field("last_step") == last)
+                & (pc.field("measure") == wanted.kind)
+                & (pc.field("k") == wanted.k)
+            )
+            .to_pylist()
+        )
         if not matches:
             released = sorted(
                 {f"{row['window']} ({row['measure'].replace('_', ' ')} {row['k']})" for row in self._asked}
@@ -213,7 +222,8 @@ class Release:
         return ratio(self._combined(first), self._combined(second), self._confidence, f"{first} over {second}")
 
     def _combined(self, window: Window) -> Combined:
-        return combined(terms_of(window, self.table, self.timeline), self.metadata)
+        rows = rows_of_group(self.table, self.metadata, window.group)
+        return combined(terms_of(window, rows, self.timeline), self.metadata)
 
     @property
     def _confidence(self) -> float:

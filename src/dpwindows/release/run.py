@@ -13,13 +13,17 @@ from dpwindows.ask.windows import Answers, are_complete, window_steps
 from dpwindows.kernel.measure import measure
 from dpwindows.plan.description import describe
 from dpwindows.progress import noise_progress
-from dpwindows.release import files as release_files
+from dpwindows.release.checks import COLUMNS, columns_of
+from dpwindows.release.groups import in_groups
 from dpwindows.release.once import Outcome, batch_request, release_once
 from dpwindows.release.release import Release
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from dpwindows.count.answers import ExactAnswers
     from dpwindows.count.events import CsvLayout, EngineSettings
+    from dpwindows.count.groups import GroupedAnswers
     from dpwindows.kernel.maps.integer_maps import FloatArray
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.allotment import Allotment
@@ -41,10 +45,10 @@ def run_plan(
     item_type: str | None = None,
 ) -> Outcome:
     """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
-    from dpwindows.count.counting import count_events
+    from dpwindows.count.counting import count_events, count_groups
     from dpwindows.count.events import EventColumns
 
-    columns = EventColumns(item, time, count, time_format, layout, item_type)
+    columns = EventColumns(item, time, count, time_format, layout, item_type, plan.grouping)
     # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
     described = describe(plan)
     public = [
@@ -53,15 +57,15 @@ def run_plan(
         for asked in allotment.query.measures
     ]
 
-    def read() -> ExactAnswers:
-        return count_events(
-            events, columns, plan.timeline, plan.thresholds, rule=plan.rule, table=table, settings=settings
-        )
+    def read() -> ExactAnswers | GroupedAnswers:
+        counter = count_events if plan.grouping is None else count_groups
+        return counter(events, columns, plan.timeline, plan.thresholds, rule=plan.rule, table=table, settings=settings)
 
-    def draw(answers: ExactAnswers, paid: dict[str, Any]) -> Release:
-        with noise_progress(_rows(plan), shown=settings.progress) as progress:
+    def draw(answers: ExactAnswers | GroupedAnswers, paid: dict[str, Any]) -> Release:
+        with noise_progress(plan.workload.draws, shown=settings.progress) as progress:
             drawn = draw_estimates(plan, answers, progress)
-        tables = [_table(columns, estimate) for (_, columns), estimate in zip(public, drawn, strict=True)]
+        names = columns_of(described)
+        tables = [_table(columns, estimate, names) for (_, columns), estimate in zip(public, drawn, strict=True)]
         return Release(pa.concat_tables(tables), described | paid)
 
     if ledger is None:
@@ -72,18 +76,19 @@ def run_plan(
 
 
 def draw_estimates(
-    plan: Plan, answers: Answers, progress: Callable[[int], None] = lambda drawn: None
+    plan: Plan, answers: Answers | GroupedAnswers, progress: Callable[[int], None] = lambda drawn: None
 ) -> list[FloatArray]:
     """The part of `Plan.run` that follows counting: measure under fresh noise, then decode.
 
     Guarantee: the result satisfies the plan's budget for the plan's unit of privacy. Every call spends it again.
 
     Returns:
-        The estimates of every measure of every query, in the order asked, windows in canonical order.
+        The estimates of every measure of every query, in the order asked, windows in canonical order; in groups, one
+        group after another.
     """
     measured = measure([allotment.measurement for allotment in plan.allotments], plan.budget, answers, progress)
     decoded = [
-        {k: allotment.measurement.design.decode(values.astype(np.float64)) for k, values in noisy.items()}
+        {k: _decode(allotment, values) for k, values in noisy.items()}
         for allotment, noisy in zip(plan.allotments, measured, strict=True)
     ]
     return [
@@ -93,12 +98,13 @@ def draw_estimates(
     ]
 
 
+def _decode(allotment: Allotment, noisy: NDArray[Any]) -> FloatArray:
+    design = allotment.measurement.design
+    return np.concatenate([design.decode(part.astype(np.float64)) for part in np.split(noisy, allotment.groups)])
+
+
 def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:
     return decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
-
-
-def _rows(plan: Plan) -> int:
-    return sum(allotment.measurement.cost.rows for allotment in plan.allotments)
 
 
 def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[str, Any]:
@@ -107,7 +113,7 @@ def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[st
     first, last = window_steps(window, plan.timeline.steps)
     boundaries = plan.timeline.boundaries()
     rows = len(last)
-    return {
+    columns = {
         "window": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [window.text]).cast(pa.string()),
         "measure": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [asked.kind]).cast(pa.string()),
         "k": np.full(rows, asked.k, dtype=np.int64),
@@ -120,9 +126,11 @@ def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[st
         "bias_bound": allotment.bias_bounds(),
         "half_width": allotment.half_widths(asked, plan.confidence),
     }
+    groups = allotment.measurement.groups
+    return columns if groups is None else in_groups(columns, groups)
 
 
-def _table(public: dict[str, Any], estimate: FloatArray) -> pa.Table:
+def _table(public: dict[str, Any], estimate: FloatArray, names: tuple[str, ...] = COLUMNS) -> pa.Table:
     """The rows of one measure of one window family."""
     half = public["half_width"]
     columns = public | {
@@ -131,4 +139,4 @@ def _table(public: dict[str, Any], estimate: FloatArray) -> pa.Table:
         "upper": estimate + half,
         "consistent": pa.nulls(len(estimate), pa.int64()),
     }
-    return pa.table({name: columns[name] for name in release_files.COLUMNS})
+    return pa.table({name: columns[name] for name in names})

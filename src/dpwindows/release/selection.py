@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
@@ -10,6 +10,7 @@ from typing import Any, Literal
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpwindows.ask.groups import Value
 from dpwindows.ask.queries import Measure, MeasureKind, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
@@ -33,6 +34,8 @@ class Window:
         mean_over: take the mean of so many windows: this one, and the same moved on step by step.
         family: canonical text of the window family that the numbers were released in, such as `rolling:7`; by default
             that of the least standard error.
+        group: of a release with groups, the value of each column, such as {"origin": "JFK"}; the total over the values
+            of a column that is not named.
     """
 
     start: TimePoint
@@ -42,6 +45,7 @@ class Window:
     items: Items = field(default="all", kw_only=True)
     mean_over: int = field(default=1, kw_only=True)
     family: str | WindowFamily | None = field(default=None, kw_only=True)
+    group: Mapping[str, Value] | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         if self.items not in ("all", "new", "returning"):
@@ -64,7 +68,8 @@ class Window:
     def __str__(self) -> str:
         moved = f", mean of {self.mean_over} windows moved step by step" if self.mean_over > 1 else ""
         which = f"{self.items} items, " if self.items != "all" else ""
-        return f"{self.start} to {self.end} ({which}{self.measure}{moved})"
+        group = "".join(f", {name}={value}" for name, value in (self.group or {}).items())
+        return f"{self.start} to {self.end} ({which}{self.measure}{moved}{group})"
 
 
 Selected = Window | tuple[TimePoint, TimePoint]

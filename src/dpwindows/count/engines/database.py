@@ -121,10 +121,11 @@ def run(connection: Connection, query: str) -> CursorResult[Any]:
     return connection.exec_driver_sql(query, execution_options={"no_parameters": True})
 
 
-def fetch(connection: Connection, query: str) -> pa.Table:
-    """The result of a query for signed counts."""
+def fetch(connection: Connection, query: str, *, grouped: bool = False) -> pa.Table:
+    """The result of a query for signed counts, with `grouped` those of cells."""
+    schema = _SCHEMA.insert(0, pa.field("cell", pa.int64())) if grouped else _SCHEMA
     batches = [
-        pa.record_batch([pa.array(column, pa.int64()) for column in zip(*rows, strict=True)], schema=_SCHEMA)
+        pa.record_batch([pa.array(column, pa.int64()) for column in zip(*rows, strict=True)], schema=schema)
         for rows in run(connection, query).partitions(_ROWS_AT_ONCE)
     ]
-    return pa.Table.from_batches(batches, _SCHEMA)
+    return pa.Table.from_batches(batches, schema)

@@ -83,6 +83,10 @@ class Dialect(ABC):
     def number(self, text: str) -> str:
         """Text that matches INTEGER_TEXT as a number of any type; null, and no error, where it does not fit."""
 
+    def text_literal(self, text: str) -> str:
+        """Text as a literal that is compared byte for byte with a text column of a source."""
+        return quote_text(text)
+
     def whole(self, number: str) -> str:
         """A DECIMAL as a whole number that compares with any other; null where it is none."""
         return f"CASE WHEN floor({number}) = ceil({number}) THEN floor({number}) END"

@@ -168,7 +168,13 @@ def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
     relation = wanted.occurrences(f"({events.sql})", weighted=events.weighted)
     # What can be read only once leaves no second try.
     if events.rereadable:
-        query = in_order_sql(relation.sql, wanted.thresholds, weighted=relation.weighted, hashed=events.hashed)
+        query = in_order_sql(
+            relation.sql,
+            wanted.thresholds,
+            weighted=relation.weighted,
+            hashed=events.hashed,
+            grouped=wanted.grouped,
+        )
         if query is not None:
             try:
                 return events.connection.sql(query).to_arrow_table()
@@ -211,11 +217,11 @@ def open_events(
                 f"({', '.join(kinds)}); write it with one type"
             )
         writer = EventQueries(_DuckDB(), columns, timeline, cap=cap, later=later)
-        queries = [writer.sql(part.sql, types) for part, types in pairs]
+        query = writer.events((part.sql, types) for part, types in pairs)
         with running(columns, source):
             yield EventRelation(
                 connection,
-                "\nUNION ALL\n".join(queries),
+                query,
                 weighted=columns.count is not None,
                 hashed=bool(set(kinds) & set(_NO_FIXED_WIDTH)),
                 rereadable=not isinstance(source, pa.RecordBatchReader | duckdb.DuckDBPyRelation),

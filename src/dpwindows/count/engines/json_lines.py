@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from dpwindows.count.engines.dialect import Place, quote_text, shown, such_as
 from dpwindows.count.engines.names import require_columns
-from dpwindows.count.events import EventColumns
+from dpwindows.count.events import EventColumns, said_role
 from dpwindows.errors import InputError
 
 _LOOKED_AT = 1 << 20
@@ -55,9 +55,8 @@ def unreadable_field(message: str, columns: EventColumns, place: Place) -> Input
     role = next(known for known, _ in columns.roles if role.startswith(known))
     advice = "; items with a fraction or exponent need --item-type integer" if role == "item" else ""
     return InputError(
-        f"the {role} column {dict(columns.roles)[role]!r} of JSON Lines holds more than strings, numbers and nulls"
-        f"{such_as(message, role, place)}"
-        f"{advice}"
+        f"the {said_role(role)} column {dict(columns.roles)[role]!r} of JSON Lines holds more than strings, numbers "
+        f"and nulls{such_as(message, role, place)}{advice}"
     )
 
 

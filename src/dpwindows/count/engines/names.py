@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from dpwindows.count.engines.dialect import quote_name
-from dpwindows.count.events import EventColumns
+from dpwindows.count.events import EventColumns, said_role
 from dpwindows.errors import InputError
 
 
@@ -16,10 +16,10 @@ def require_columns(columns: EventColumns, available: Sequence[str], what: str) 
     """Raise `InputError` unless `what` has every column that is read, each of them once."""
     missing = [(role, name) for role, name in columns.roles if name not in available]
     if len(missing) > 1:
-        said = ", ".join(f"{name!r} for the {role}{near(name, available)}" for role, name in missing)
+        said = ", ".join(f"{name!r} for the {said_role(role)}{near(name, available)}" for role, name in missing)
         raise InputError(f"{what} has none of the columns {said}; its columns are {listed(available)}")
     for role, name in columns.roles:
-        require_column(name, role, available, what)
+        require_column(name, said_role(role), available, what)
 
 
 def require_column(name: str, role: str, available: Sequence[str], what: str) -> None:
@@ -45,7 +45,8 @@ def require_told_apart(columns: EventColumns, available: Sequence[str], what: st
         if twins:
             raise InputError(
                 f"{what} has columns whose names are the same but for case ({listed(twins)}), and {name!r} for the "
-                f"{role} may be read from another one than is meant: rename them, or leave out those not needed"
+                f"{said_role(role)} may be read from another one than is meant: rename them, or leave out those not "
+                f"needed"
             )
 
 

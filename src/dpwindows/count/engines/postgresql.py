@@ -81,6 +81,10 @@ class _PostgreSQL(Dialect):
         # Infinity is its own floor; divided, it leaves NaN, which is not 0.
         return f"CASE WHEN {number} % 1 = 0 THEN {number} END"
 
+    def text_literal(self, text: str) -> str:
+        # Said outright: a server may be set to take a backslash in plain quotes for an escape.
+        return "CAST(E" + quote_text(text.replace("\\", "\\\\")) + ' AS text) COLLATE "C"'
+
     def days(self, date: str) -> str:
         return f"(CAST({date} AS date) - DATE '1970-01-01')"
 
@@ -104,8 +108,9 @@ def signed_counts(
     engine = _engine(source, settings)
     with translated(lambda error: _explain(error, columns)), _snapshot(engine) as connection:
         relation, types = _relation(connection, columns, table)
-        events = EventQueries(_PostgreSQL(), columns, timeline, cap=wanted.cap).sql(relation, types)
-        return fetch(connection, wanted.sql(f"({events})", weighted=columns.count is not None))
+        events = EventQueries(_PostgreSQL(), columns, timeline, cap=wanted.cap).events([(relation, types)])
+        query = wanted.sql(f"({events})", weighted=columns.count is not None)
+        return fetch(connection, query, grouped=wanted.grouped)
 
 
 def _engine(source: object, settings: EngineSettings) -> Engine:

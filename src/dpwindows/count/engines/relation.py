@@ -10,13 +10,14 @@ the same step.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import DAY_US, from_microseconds
 from dpwindows.count.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind, Place, such_as
+from dpwindows.count.engines.groups import cells_sql, coded_sql, has_rule
 from dpwindows.count.events import EventColumns
 from dpwindows.count.step_map import StepMap, instant_map, offset_sql, wall_map
 from dpwindows.count.time_formats import EPOCHS
@@ -78,6 +79,18 @@ class EventQueries:
             )
         self._walls = self._instants if timeline.is_integer else wall_map(timeline)
 
+    def events(self, parts: Iterable[tuple[str, Mapping[str, Column]]]) -> str:
+        """The query for all parts of a source together, each a relation with its types as for `sql`.
+
+        With groups it has a column `cell` more: the code of the group that an event is counted in.
+
+        Raises:
+            InputError: a column's type does not serve.
+        """
+        events = "\nUNION ALL\n".join(self.sql(relation, types) for relation, types in parts)
+        grouping = self._columns.grouping
+        return events if grouping is None else cells_sql(self._dialect, events, grouping)
+
     def sql(self, relation: str, types: Mapping[str, Column]) -> str:
         """The query for a relation (a query without parentheses) whose columns item, time[, count] have these types.
 
@@ -93,7 +106,7 @@ class EventQueries:
         time = self._time(relation, types["time"])
         count = "CAST(1 AS BIGINT)" if self._columns.count is None else self._count(types["count"], self._columns.count)
         inner = (
-            f"SELECT item, {time.moment} AS moment, {count} AS count FROM ({time.relation}) AS source "
+            f"SELECT item, {time.moment} AS moment, {count} AS count{self._groups} FROM ({time.relation}) AS source "
             f"WHERE item IS NOT NULL AND {time.about}"
         )
         step = time.steps.sql("moment", self._dialect.divide)
@@ -106,7 +119,15 @@ class EventQueries:
             within += f" AND ({step}) IS NOT NULL"
         if self._columns.count is not None:
             within += " AND count >= 1"
-        return f"SELECT item, CAST({step} AS INTEGER) AS step, count FROM ({inner}) AS timed WHERE {within}"
+        grouping = self._columns.grouping
+        moment = ", moment" if grouping is not None and has_rule(grouping) else ""
+        kept = f"item, CAST({step} AS INTEGER) AS step, count{moment}{self._groups}"
+        placed = f"SELECT {kept} FROM ({inner}) AS timed WHERE {within}"
+        return placed if grouping is None else coded_sql(self._dialect, placed, grouping, types)
+
+    @property
+    def _groups(self) -> str:
+        return "".join(f", {role}" for role, _ in self._columns.roles if role.startswith("group_"))
 
     def _whole_items(self, relation: str, column: Column) -> str:
         """A relation whose items are the whole numbers that they stand for, null where they stand for none."""
@@ -117,7 +138,7 @@ class EventQueries:
                 f"{self._dialect.name} makes no whole numbers: leave --item-type out, or write it as integers"
             )
         others = ", time" if self._columns.count is None else ", time, count"
-        return f"SELECT {whole} AS item{others} FROM ({relation}) AS typed"
+        return f"SELECT {whole} AS item{others}{self._groups} FROM ({relation}) AS typed"
 
     def _time(self, relation: str, column: Column) -> _Reading:
         if column.kind is Kind.NULL:

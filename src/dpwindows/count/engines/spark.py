@@ -70,6 +70,10 @@ class _Spark(Dialect):
     def number(self, text: str) -> str:
         return f"try_cast({text} AS DECIMAL(38, 0))"
 
+    def text_literal(self, text: str) -> str:
+        # In a plain literal a backslash is an escape, or not, by the settings of the session.
+        return f"CAST(X'{text.encode().hex()}' AS STRING)"
+
     def days(self, date: str) -> str:
         return f"unix_date(try_cast({date} AS DATE))"
 
@@ -123,7 +127,7 @@ def signed_counts(
         require_columns(columns, frame.columns, "the Spark relation")
         with _view(session, frame) as view:
             relation, types = _relation(frame, view, columns)
-            events = EventQueries(_Spark(), columns, timeline, cap=wanted.cap).sql(relation, types)
+            events = EventQueries(_Spark(), columns, timeline, cap=wanted.cap).events([(relation, types)])
             query = wanted.sql(f"({events})", weighted=columns.count is not None)
             return session.sql(query).toArrow()
 

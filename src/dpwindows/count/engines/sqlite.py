@@ -57,6 +57,10 @@ class _SQLite(Dialect):
         # A number beyond 64 bits becomes the nearest of 64 bits.
         return f"CAST(trim({text}, {_BLANKS}) AS INTEGER)"
 
+    def text_literal(self, text: str) -> str:
+        # Items and groups of text come as bytes, which no collation compares.
+        return f"X'{text.encode().hex()}'"
+
     def days(self, date: str) -> str:
         # SQLite takes 30 February for 2 March, as soon as it calculates.
         return f"CASE WHEN date({date}, '+0 days') = {date} THEN CAST(strftime('%s', {date}) AS INTEGER) / 86400 END"
@@ -110,10 +114,10 @@ def signed_counts(
         _snapshot(engine, said) as connection,
     ):
         relation, types = _relation(connection, columns, table)
-        events = EventQueries(dialect, columns, timeline, cap=wanted.cap).sql(relation, types)
+        events = EventQueries(dialect, columns, timeline, cap=wanted.cap).events([(relation, types)])
         weighted = columns.count is not None
         query = wanted.sql(f"({events})", weighted=weighted, grouping_sets=dialect.grouping_sets)
-        return fetch(connection, query)
+        return fetch(connection, query, grouped=wanted.grouped)
 
 
 @contextmanager
@@ -189,8 +193,8 @@ def _relation(connection: Connection, columns: EventColumns, table: str | None) 
     require_columns(columns, available, f"table {name}")
     types = _types(connection, relation, columns)
     chosen = ", ".join(
-        f"CAST({quote_name(name)} AS BLOB) AS item"
-        if role == "item" and types[role].kind is Kind.TEXT
+        f"CAST({quote_name(name)} AS BLOB) AS {role}"
+        if role not in ("time", "count") and types[role].kind is Kind.TEXT
         else f"{quote_name(name)} AS {role}"
         for role, name in columns.roles
     )

@@ -30,7 +30,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from dpwindows.count.engines.dialect import SHOWN
-from dpwindows.count.events import EventColumns
+from dpwindows.count.events import EventColumns, said_role
 from dpwindows.errors import InputError
 
 Objects = NDArray[np.object_]
@@ -47,7 +47,7 @@ def typed_table(frame: nw.DataFrame[Any], columns: EventColumns) -> pa.Table:
         InputError: the values of a column are of several types, or of one that does not serve.
     """
     # A column with two roles is read for the first of them, in which it is an item.
-    roles = {name: role for role, name in reversed(columns.roles)}
+    roles = {name: said_role(role) for role, name in reversed(columns.roles)}
     names = list(dict.fromkeys(name for _, name in columns.roles))
     return pa.table({name: _typed(frame, roles[name], name) for name in names})
 
@@ -85,7 +85,7 @@ def typed_array(values: Objects, missing: NDArray[np.bool_], role: str, name: st
     Args:
         values: the values of a column, shape (rows,).
         missing: true where there is none, shape (rows,).
-        role: what the column is for: "item", "time" or "count".
+        role: what the column is for: "item", "time", "count" or "group".
         name: the name of the column.
 
     Raises:
@@ -185,6 +185,7 @@ def _require_microseconds(held: Objects, missing: NDArray[np.bool_], name: str) 
 
 _MENDS = {
     "item": ", for example with .astype(str)",
+    "group": ", for example with .astype(str)",
     "time": ", for example with pandas.to_datetime(..., utc=True) if all of its times are instants",
     "count": ', for example with .astype("Int64")',
 }

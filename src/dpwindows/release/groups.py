@@ -1,0 +1,69 @@
+"""Groups in a release: one row for each group and window, and finding those of one group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpwindows.ask.groups import Value
+from dpwindows.errors import InputError
+from dpwindows.kernel.groups import Groups
+
+
+def group_type(values: list[Value]) -> pa.DataType:
+    """The type of the column that tells groups by these values."""
+    return pa.int64() if isinstance(values[0], int) else pa.string()
+
+
+def in_groups(columns: dict[str, Any], groups: Groups) -> dict[str, Any]:
+    """The columns of one group repeated for every group, with the values that tell them; null stands for all."""
+    grouping, rows = groups.grouping, len(columns["k"])
+    values = grouping.values_of(groups.level)
+    within, of = np.tile(np.arange(rows), len(values)), np.repeat(np.arange(len(values)), rows)
+    repeated = {
+        name: column[within] if isinstance(column, np.ndarray) else column.take(pa.array(within))
+        for name, column in columns.items()
+    }
+    for place, column in enumerate(grouping.columns):
+        listed = pa.array([value[place] for value in values], group_type(list(column.values)))
+        repeated[column.name] = listed.take(pa.array(of))
+    return repeated
+
+
+def group_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """The columns that make the groups of a release."""
+    return tuple(column["name"] for column in (metadata.get("groups") or {"columns": []})["columns"])
+
+
+def rows_of_group(table: pa.Table, metadata: dict[str, Any], group: Mapping[str, Value] | None) -> pa.Table:
+    """The rows of one group; of columns that are not named, those for all values.
+
+    Raises:
+        InputError: the release has no such group.
+    """
+    columns = {column["name"]: column["values"] for column in (metadata.get("groups") or {"columns": []})["columns"]}
+    asked = dict(group or {})
+    if unknown := [name for name in asked if name not in columns]:
+        known = f"groups by {', '.join(columns)}" if columns else "no groups"
+        raise InputError(f"this release has {known}, and not by {unknown[0]!r}")
+    for name, values in columns.items():
+        if name not in asked:
+            table = table.filter(pc.is_null(table[name]))
+            continue
+        # A command line has nothing but text.
+        found = next((value for value in values if value == asked[name] or str(value) == asked[name]), None)
+        if found is None:
+            shown = ", ".join(map(str, values[:20])) + (", ..." if len(values) > 20 else "")
+            raise InputError(f"there is no group {name}={asked[name]}; the values of {name!r} are {shown}")
+        table = table.filter(pc.equal(table[name], pa.scalar(found, table.schema.field(name).type)))
+    if not table.num_rows:
+        missing = [name for name in columns if name not in asked]
+        raise InputError(
+            f"this release has no totals over {' and '.join(missing)}: name a group of each, such as "
+            f"{missing[0]}={columns[missing[0]][0]}, or plan with --totals SHARE"
+        )
+    return table

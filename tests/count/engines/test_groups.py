@@ -1,0 +1,253 @@
+"""Groups are counted alike by every engine, to the last integer, and as their definition says."""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.groups import Grouping, grouping
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_groups
+from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.errors import InputError
+from tests.brute_force import any_window, once_a_step
+from tests.count.engines import servers
+from tests.grouped_logs import Row, grouped_events
+
+STEPS = 6
+TIMELINE = Timeline(0, 60, 10)
+# Values that collations, escapes and padding take for others.
+TEXTS = ("a", "A", "a ", "o'b", "x\\y", "x\\\\y", "é", "e\u0301", ":n %s", "null", "NA")
+NUMBERS = (7, -1, 0, 2**62)
+LISTS: dict[str, list[Any]] = {"country": [text for text in TEXTS if text != "A"], "store": [7, -1, 2**62]}
+
+GROUPINGS = {
+    "one column": grouping({"country": LISTS["country"]}),
+    "a column of integers, with totals": grouping({"store": LISTS["store"]}, totals=0.2),
+    "two columns, with margins": grouping(LISTS, totals=0.5),
+    "of items": grouping(LISTS, group_of="item", totals=0.1),
+    "at most two": grouping(LISTS, max_groups=2, totals=0.1),
+    "at most one": grouping({"country": LISTS["country"]}, max_groups=1),
+}
+
+
+def rows_of(seed: int, events: int = 240) -> list[Row]:
+    rng = random.Random(seed)
+    items = ["u", "U", "u ", "7", "007", *map(str, range(8))]
+    rows: list[Row] = [
+        # Few moments, so that many events are at the same.
+        (rng.choice(items), rng.choice([-1, 0, 3, 9, 10, 25, 25, 40, 59, 60]), rng.choice([1, 1, 2, 5, 0]), values)
+        for values in ((rng.choice(TEXTS), rng.choice(NUMBERS)) for _ in range(events))
+    ]
+    rows.append(("u", 3, 1, (None, 7)))
+    rows.append(("u", 3, 1, ("a", None)))
+    return rows
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    return pa.table(
+        {
+            "item": [row[0] for row in rows],
+            "time": pa.array([row[1] for row in rows], pa.int64()),
+            "n": pa.array([row[2] for row in rows], pa.int64()),
+            "country": pa.array([row[3][0] for row in rows], pa.string()),
+            "store": pa.array([row[3][1] for row in rows], pa.int64()),
+        }
+    )
+
+
+Source = dict[str, Any]
+Put = Callable[[list[Row], Path, pytest.FixtureRequest], Source]
+
+
+def in_duckdb(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -> Source:
+    return {"source": table_of(rows)}
+
+
+def in_duckdb_table(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -> Source:
+    """A table whose texts are of a collation by which many of them are equal."""
+    path = directory / "log.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.register("rows", table_of(rows))
+        text = "VARCHAR COLLATE NOCASE.NOACCENT"
+        connection.execute(f"CREATE TABLE log (item {text}, time BIGINT, n BIGINT, country {text}, store BIGINT)")
+        connection.execute("INSERT INTO log SELECT * FROM rows")
+    return {"source": path}
+
+
+def in_sqlite(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -> Source:
+    path = directory / "log.sqlite"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE log (item COLLATE NOCASE, time, n, country COLLATE NOCASE, store)")
+        plain = [(item, time, count, *values) for item, time, count, values in rows]
+        connection.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?)", plain)
+    connection.close()
+    return {"source": path}
+
+
+def in_postgresql(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -> Source:
+    server: servers.PostgreSQL = request.getfixturevalue("server")
+    with server.connect() as connection:
+        connection.execute('DROP TABLE IF EXISTS "grouped"')
+        connection.execute(
+            'CREATE TABLE "grouped" (item text, time bigint, n bigint, country text COLLATE "C", store int8)'
+        )
+        connection.execute('GRANT SELECT ON "grouped" TO reader')
+        with connection.cursor().copy('COPY "grouped" FROM STDIN') as copy:
+            for item, time, count, values in rows:
+                copy.write_row((item, time, count, *values))
+    return {"source": server.address(), "table": "grouped"}
+
+
+def in_spark(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -> Source:
+    request.getfixturevalue("spark")
+    pq.write_table(table_of(rows), directory / "log.parquet")
+    return {"source": directory / "log.parquet", "settings": EngineSettings(engine="spark")}
+
+
+ENGINES = [
+    pytest.param(in_duckdb, id="duckdb"),
+    pytest.param(in_duckdb_table, id="duckdb-table"),
+    pytest.param(in_sqlite, id="sqlite"),
+    pytest.param(in_postgresql, id="postgresql", marks=pytest.mark.xdist_group("postgresql")),
+    pytest.param(in_spark, id="spark", marks=pytest.mark.xdist_group("spark")),
+]
+
+
+def step_of(time: int) -> int | None:
+    return time // 10 + 1 if 0 <= time < 60 else None
+
+
+def require_as_defined(
+    found: Source, rows: list[Row], asked: Grouping, thresholds: list[int], *, weighted: bool, rule: CountingRule
+) -> None:
+    """Every window of every group is what the definition says."""
+    columns = EventColumns("item", "time", "n" if weighted else None, grouping=asked)
+    answers = count_groups(columns=columns, timeline=TIMELINE, thresholds=thresholds, rule=rule, **found)
+    places = {"country": 0, "store": 1}
+    read = [
+        (item, time, count if weighted else 1, tuple(values[places[name]] for name in asked.names))
+        for item, time, count, values in rows
+        if count >= 1 or not weighted
+    ]
+    expected = grouped_events(read, asked, step_of)
+    cells = [(level.first + at, key) for level in asked.levels for at, key in enumerate(asked.values_of(level))]
+    assert {key for _, key in cells} == set(expected)
+    assert any(expected.values())
+    for cell, key in cells:
+        events = once_a_step(expected[key]) if rule.distinct_steps else expected[key]
+        for k in thresholds:
+            assert answers.group(cell).windows(k, 1, STEPS, 1, STEPS).tolist() == any_window(events, k, STEPS), key
+
+
+@pytest.mark.parametrize("name", GROUPINGS)
+@pytest.mark.parametrize("put", ENGINES)
+def test_every_engine_counts_groups_as_the_definition_says(
+    put: Put, name: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    asked = GROUPINGS[name]
+    assert asked is not None
+    # Each grouping with and without counts somewhere: every engine sees both.
+    weighted = list(GROUPINGS).index(name) % 2 == 0
+    rows = rows_of(len(name))
+    found = put(rows, tmp_path, request)
+    require_as_defined(found, rows, asked, [1, 2, 5], weighted=weighted, rule=CountingRule(len(name) % 3 == 0))
+
+
+@pytest.mark.parametrize("put", [in_duckdb, in_sqlite])
+@pytest.mark.parametrize("seed", range(12))
+def test_random_logs_are_counted_as_the_definition_says(
+    put: Put, seed: int, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    rng = random.Random(seed)
+    name = rng.choice(["country", "store", "both"])
+    lists = {one: rng.sample(LISTS[one], rng.randint(1, 3)) for one in LISTS if name in (one, "both")}
+    limit = rng.choice([None, 1, 2, 3, 100])
+    of = None if limit else rng.choice(["event", "item"])
+    asked = grouping(lists, group_of=of, max_groups=limit, totals=rng.choice([None, 0.3]))
+    assert asked is not None
+    rows, rule = rows_of(1000 + seed), CountingRule(rng.random() < 0.3)
+    weighted = rng.random() < 0.5
+    require_as_defined(put(rows, tmp_path, request), rows, asked, [1, 3], weighted=weighted, rule=rule)
+
+
+@pytest.mark.parametrize(
+    ("item", "kind"), [(lambda text: text, "text"), (lambda text: sum(text.encode()), "numbers, sorted as they are")]
+)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_query_in_order_counts_groups_of_items_of_any_type(
+    item: Callable[[str], Any], kind: str, weighted: bool
+) -> None:
+    rows = [(item(row[0]), *row[1:]) for row in rows_of(77, 600)]
+    asked = GROUPINGS["two columns, with margins"]
+    assert asked is not None
+    source = {"source": table_of(rows)}
+    require_as_defined(source, rows, asked, [1, 2, 4], weighted=weighted, rule=CountingRule())
+
+
+def test_files_with_different_types_of_a_group_column_are_each_matched_by_their_own(tmp_path: Path) -> None:
+    for name, values in {"a": pa.array(["1", "01", "2"]), "b": pa.array([1, 2, 2])}.items():
+        pq.write_table(
+            pa.table({"item": ["x", "y", "z"], "time": [0, 0, 0], "store": values}), tmp_path / f"{name}.parquet"
+        )
+    asked = grouping({"store": ["1", "2"]})
+    answers = count_groups(tmp_path, EventColumns("item", "time", grouping=asked), Timeline(0, 1, 1), [1])
+    assert [answers.group(cell).cumulative(1).tolist() for cell in (0, 1)] == [[1], [2]]
+
+
+@pytest.mark.parametrize(
+    ("values", "column", "message"),
+    [
+        (["1", "x"], pa.array([1, 2]), "must be whole numbers of 64 bits, since the column is of type BIGINT, got 'x'"),
+        (["1", "01"], pa.array([1, 2]), "the number 1 twice"),
+        ([1, 2], pa.array(["1", "2"]), "whole numbers, and the column is of type VARCHAR: give them as text"),
+        (["1", "2"], pa.array([1.0, 2.0]), "the group column 'store' is of type DOUBLE"),
+        (["yes"], pa.array([True, False]), "must be true and false, got 'yes'"),
+    ],
+)
+def test_values_that_are_not_of_the_columns_type_are_refused(values: list[Any], column: pa.Array, message: str) -> None:
+    log = pa.table({"item": ["x", "y"], "time": [0, 0], "store": column})
+    with pytest.raises(InputError, match=message):
+        count_groups(log, EventColumns("item", "time", grouping=grouping({"store": values})), Timeline(0, 1, 1), [1])
+
+
+def test_truths_and_dictionaries_make_groups(tmp_path: Path) -> None:
+    log = pa.table(
+        {
+            "item": ["x", "y", "z"],
+            "time": [0, 0, 0],
+            "flag": pa.array([True, False, None]),
+            "os": pa.array(["i", "a", "i"]),
+        }
+    )
+    asked = grouping({"flag": ["true", "false"]}, totals=0.5)
+    answers = count_groups(log, EventColumns("item", "time", grouping=asked), Timeline(0, 1, 1), [1])
+    assert [answers.group(cell).cumulative(1).tolist() for cell in range(3)] == [[1], [1], [2]]
+    frame = log.to_pandas().astype({"os": "category"})
+    answers = count_groups(
+        frame, EventColumns("item", "time", grouping=grouping({"os": ["a", "i"]})), Timeline(0, 1, 1), [1]
+    )
+    assert [answers.group(cell).cumulative(1).tolist() for cell in range(2)] == [[1], [2]]
+
+
+def test_a_stream_of_batches_is_read_once() -> None:
+    rows = rows_of(5)
+    asked = GROUPINGS["two columns, with margins"]
+    assert asked is not None
+    reader = table_of(rows).to_reader()
+    require_as_defined({"source": reader}, rows, asked, [1], weighted=True, rule=CountingRule())
+
+
+def test_a_missing_group_column_is_named() -> None:
+    log = pa.table({"item": ["x"], "time": [0], "origins": ["a"]})
+    with pytest.raises(InputError, match=r"no column 'origin' for the group \(did you mean 'origins'\?\)"):
+        count_groups(log, EventColumns("item", "time", grouping=grouping({"origin": ["a"]})), Timeline(0, 1, 1), [1])

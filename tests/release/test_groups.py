@@ -1,0 +1,170 @@
+"""Releases with groups: asked by Python, kept in files, and not mistaken for totals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import dpwindows as dw
+from dpwindows.ask.groups import grouping
+from dpwindows.count.groups import GroupedAnswers
+from dpwindows.errors import InputError
+from dpwindows.kernel.measure import measure
+from dpwindows.release import files as release_files
+from dpwindows.release.run import draw_estimates
+
+LOG = pa.table({"item": ["a", "b", "b"], "time": [0, 0, 1], "origin": ["EWR", "JFK", "EWR"], "gate": [1, 2, 2]})
+
+
+def plan(**options: Any) -> dw.Plan:
+    asked: dict[str, Any] = {"by": {"origin": ["EWR", "JFK", "LGA"]}, "totals": 0.25} | options
+    steps = dw.Timeline(0, 2, step=1)
+    return dw.Plan([dw.Cumulative()], timeline=steps, unit=dw.EventLevel(), budget=dw.ZCDP(1e9), **asked)
+
+
+@pytest.fixture(scope="module")
+def release() -> dw.Release:
+    return plan().run(LOG, item="item", time="time")
+
+
+def test_every_group_has_its_rows(release: dw.Release) -> None:
+    assert release.to_arrow().column_names[:5] == ["window", "measure", "k", "origin", "first_step"]
+    assert release.to_arrow()["origin"].to_pylist() == ["EWR", "EWR", "JFK", "JFK", "LGA", "LGA", None, None]
+    assert [round(value) for value in release.to_arrow()["estimate"].to_pylist()] == [1, 2, 1, 1, 0, 0, 2, 2]
+    assert round(release.count(0, 2, group={"origin": "EWR"}).estimate) == 2
+    assert round(release.count(0, 1).estimate) == 2
+
+
+def test_groups_of_numbers_are_numbers() -> None:
+    found = plan(by={"gate": [2, 5], "origin": ["JFK"]}, totals=None).run(LOG, item="item", time="time")
+    assert found.to_arrow().schema.field("gate").type == pa.int64()
+    assert round(found.count(0, 2, group={"gate": 2, "origin": "JFK"}).estimate) == 1
+    with pytest.raises(InputError, match="no totals over origin: name a group of each, such as origin=JFK"):
+        found.count(0, 2, group={"gate": 2})
+
+
+@pytest.mark.parametrize(
+    ("group", "message"),
+    [
+        ({"origin": "BOS"}, "no group origin=BOS; the values of 'origin' are EWR, JFK, LGA"),
+        ({"carrier": "UA"}, "groups by origin, and not by 'carrier'"),
+    ],
+)
+def test_unknown_groups_are_named(release: dw.Release, group: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        release.count(0, 2, group=group)
+
+
+@pytest.mark.parametrize("law", ["gaussian", "laplace"])
+def test_differences_between_groups_share_no_noise_and_those_within_do(law: str) -> None:
+    budget = dw.ZCDP(0.5) if law == "gaussian" else dw.PureDP(1.0)
+    asked = dw.Plan(
+        [dw.Rolling(3)],
+        timeline=dw.Timeline(0, 12, step=1),
+        unit=dw.EventLevel(),
+        budget=budget,
+        by={"origin": ["EWR", "JFK"], "gate": [1, 2]},
+        totals=0.5,
+    )
+    found = asked.run(LOG, item="item", time="time")
+
+    def at(start: int, **group: Any) -> dw.Window:
+        return dw.Window(start, start + 3, group=group)
+
+    one, other = found.count(4, 7, group={"origin": "EWR", "gate": 1}), found.count(4, 7, group={"origin": "JFK"})
+    across = found.difference(at(4, origin="EWR", gate=1), at(4, origin="JFK"))
+    assert across.estimate == pytest.approx(one.estimate - other.estimate)
+    assert across.std_error == pytest.approx((one.std_error**2 + other.std_error**2) ** 0.5, rel=1e-9)
+    total = found.ratio(at(4, origin="EWR", gate=1), at(4))
+    assert total.estimate == pytest.approx(one.estimate / found.count(4, 7).estimate)
+    within = found.difference(at(5, origin="EWR", gate=1), at(4, origin="EWR", gate=1))
+    alone = dw.Plan([dw.Rolling(3)], timeline=asked.timeline, unit=asked.unit, budget=budget)
+    plain = alone.run(LOG, item="item", time="time")
+    # Within a group the noise is that of a release without groups, at a share of the budget.
+    scale = one.std_error / plain.count(4, 7).std_error
+    assert within.std_error == pytest.approx(scale * plain.difference((5, 8), (4, 7)).std_error, rel=1e-6)
+
+
+def test_a_release_without_groups_has_none() -> None:
+    alone = plan(by=None, totals=None).run(LOG, item="item", time="time")
+    assert (alone.metadata["format"], "groups" in alone.metadata) == (1, False)
+    with pytest.raises(InputError, match="no groups, and not by 'origin'"):
+        alone.count(0, 2, group={"origin": "EWR"})
+
+
+@pytest.mark.parametrize("ending", [".parquet", ".csv", ".json"])
+def test_files_give_groups_back_and_carry_format_2(release: dw.Release, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"release{ending}"
+    release.save(path)
+    assert dw.Release.load(path) == release
+    # What a version did that knew format 1 only.
+    with pytest.raises(InputError, match="of format '2', and this version reads formats up to 1"):
+        release_files.read(path, 1)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda content: content["rows"][0].update(origin="JFK"), "does not agree with its checksum"),
+        (lambda content: content["rows"][0].update(origin="BOS"), "column 'origin' has a value that no release has"),
+        (lambda content: content["metadata"].update(format=1) or content.update(format=1), "does not say whether"),
+        (lambda content: content["metadata"].pop("groups"), "does not say whether"),
+        (lambda content: content["metadata"]["groups"]["columns"][0].update(values=[]), "groups cannot be read"),
+        (lambda content: content["metadata"]["groups"]["columns"][0].update(name="k"), "groups cannot be read"),
+    ],
+)
+def test_what_was_changed_is_noticed(release: dw.Release, tmp_path: Path, change: Any, message: str) -> None:
+    path = tmp_path / "release.json"
+    release.save(path)
+    content = json.loads(path.read_text())
+    change(content)
+    path.write_text(json.dumps(content))
+    with pytest.raises(InputError, match=message):
+        dw.Release.load(path)
+
+
+def test_metadata_say_what_was_certified_of_all_groups_together() -> None:
+    items = dw.Plan(
+        [dw.Cumulative()],
+        timeline=dw.Timeline(0, 2, step=1),
+        unit=dw.ItemAddRemove(),
+        budget=dw.ZCDP(1.0),
+        by={"origin": ["EWR", "JFK", "LGA"]},
+        max_groups=2,
+        strategy="direct",
+    )
+    described = items.run(LOG, item="item", time="time").metadata
+    (made,) = described["measurements"]
+    assert made["groups"] == {"by": ["origin"], "count": 3, "proof": "groups-of-an-item"}
+    # Two steps in two groups.
+    assert made["sensitivity"]["bound"] == str(4 * items.allotments[0].measurement.design.sensitivity // 2)
+    assert described["groups"]["max_groups"] == 2
+    assert "each item in at most 2 of them" in described["guarantee"]
+
+
+def test_answers_of_other_groups_are_not_measured() -> None:
+    asked = plan()
+    other = grouping({"origin": ["EWR", "JFK"]}, totals=0.25)
+    assert other is not None
+    nothing = {1: tuple(pa.array([], pa.int64()).to_numpy() for _ in range(4))}
+    for answers in (GroupedAnswers(2, other, nothing).group(0), GroupedAnswers(2, other, nothing)):
+        with pytest.raises(ValueError, match="counted by other groups"):
+            draw_estimates(asked, answers)
+        with pytest.raises(ValueError, match="counted by other groups"):
+            measure([one.measurement for one in asked.allotments], asked.budget, answers)
+
+
+def test_answers_are_the_same_however_the_engine_ordered_them() -> None:
+    def canonical(rows: list[tuple[int, int, int, int]]) -> bytes:
+        found = grouping({"g": ["x", "y"]})
+        assert found is not None
+        columns = tuple(pa.array(column, pa.int64()).to_numpy() for column in zip(*rows, strict=True))
+        return b"".join(GroupedAnswers(3, found, {1: columns}).canonical())
+
+    rows = [(0, 1, 1, 2), (1, 1, 1, 1), (1, 2, 2, 1), (1, 2, 1, -1)]
+    assert canonical(rows) == canonical(rows[::-1])
+    assert canonical(rows) != canonical([(1 - cell, *rest) for cell, *rest in rows])  # type: ignore[misc]

@@ -113,3 +113,27 @@ def test_steps_of_a_stream_answer_too(tmp_path: Path) -> None:
     assert round(told(out, "3", "5", "--returning")["estimate"]) == 10
     release = dw.Release.load(out)
     assert release.metadata["horizon"] == "endless"
+
+
+def test_groups_answer_each_with_its_own_noise(tmp_path: Path) -> None:
+    log, out = tmp_path / "log.csv", tmp_path / "out.parquet"
+    lines = [f"u{user},{step},{'A' if user % 3 else 'B'}" for step in range(6) for user in range(step, step + 60)]
+    log.write_text("who,at,site\n" + "\n".join(lines))
+    asked = ("--window", "rolling:2", "--by", "site", "--values", "A,B", "--totals", "0.5")
+    data = ("--item", "who", "--time", "at", "--start", "0", "--end", "6", "--step", "1")
+    done = run("release", log, *data, *asked, "--unit", "event", "--rho", "1e6", "-o", out)
+    assert done.code == 0, done.err
+    weeks, site = ("3", "5", "--minus", "1", "3"), ("--group", "site=A")
+    assert round(told(out, "3", "5", *site)["estimate"]) == 40
+    assert round(told(out, *weeks, *site)["estimate"]) == 40 - 41
+    assert round(told(out, "3", "5")["estimate"]) == 61
+    release = dw.Release.load(out)
+    shares = [release.ratio(dw.Window(3, 5, group={"site": name}), (3, 5)) for name in ("A", "B")]
+    assert shares[0].estimate + shares[1].estimate == pytest.approx(1.0, abs=0.01)
+    # Groups share no noise with each other nor with the total, at event level each is measured for the whole budget.
+    one, other = (release.count(3, 5, group={"site": name}) for name in ("A", "B"))
+    apart = release.difference(dw.Window(3, 5, group={"site": "A"}), dw.Window(3, 5, group={"site": "B"}))
+    assert apart.std_error == pytest.approx(math.hypot(one.std_error, other.std_error), rel=1e-6)
+    refused = run("count", out, "3", "5", "--group", "site")
+    assert refused.code == 2
+    assert "--group takes COLUMN=VALUE" in refused.err

@@ -16,11 +16,13 @@ from scipy import special
 
 import dpwindows as dw
 from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.queries import Measure
+from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
 from dpwindows.plan.description import describe
 from dpwindows.plan.plan import Plan
 from dpwindows.release.derived import fieller
-from dpwindows.release.run import _public_columns, _table, draw_estimates
+from dpwindows.release.run import draw_estimates
 
 DATA = Path(__file__).parents[1] / "data"
 APPROX, PURE, GAUSS = dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0), dw.ZCDP(0.05)
@@ -60,11 +62,36 @@ def release_of(plan: Plan, answers: Constant) -> dw.Release:
     """A release of these answers with fresh noise, as `Plan.run` makes one."""
     drawn = iter(draw_estimates(plan, answers))
     tables = [
-        _table(_public_columns(plan, allotment, asked), next(drawn))
-        for allotment in plan.allotments
+        pa.table(_public(plan, place, asked) | _drawn(plan, place, asked, next(drawn)))
+        for place, allotment in enumerate(plan.allotments)
         for asked in allotment.query.measures
     ]
     return dw.Release(pa.concat_tables(tables), _described(plan))
+
+
+@cache
+def _public(plan: Plan, place: int, asked: Measure) -> dict[str, Any]:
+    allotment = plan.allotments[place]
+    first, last = window_steps(allotment.query.window, STEPS)
+    return {
+        "window": [allotment.query.window.text] * len(first),
+        "measure": [asked.kind] * len(first),
+        "k": [asked.k] * len(first),
+        "first_step": first,
+        "last_step": last,
+        "std_error": allotment.std_errors(asked),
+        "bias_bound": allotment.bias_bounds(),
+    }
+
+
+def _drawn(plan: Plan, place: int, asked: Measure, estimate: NDArray[Any]) -> dict[str, Any]:
+    half = _half_widths(plan, place, asked)
+    return {"estimate": estimate, "lower": estimate - half, "upper": estimate + half}
+
+
+@cache
+def _half_widths(plan: Plan, place: int, asked: Measure) -> NDArray[Any]:
+    return plan.allotments[place].half_widths(asked, 0.95)
 
 
 @cache

@@ -44,3 +44,28 @@ def any_window(log: Log, k: int, steps: int) -> list[list[int]]:
 def once_a_step(log: Iterable[tuple[Item, int, int]]) -> list[tuple[Item, int, int]]:
     """The log in which an item occurs at most once in a step."""
     return [(item, step, 1) for item, step in dict.fromkeys((item, step) for item, step, _ in log)]
+
+
+def first_occurrences(log: Iterable[tuple[Item, int, int]], most: int) -> list[tuple[Item, int, int]]:
+    """The log with the first `most` occurrences of each item, step by step."""
+    left: dict[Item, int] = defaultdict(lambda: most)
+    found = []
+    for item, step, count in sorted(log, key=lambda event: event[1]):
+        counted = min(count, left[item])
+        left[item] -= counted
+        if counted:
+            found.append((item, step, counted))
+    return found
+
+
+def rolling_in_first_runs(log: Log, k: int, steps: int, length: int, most: int) -> list[int]:
+    """The windows (max(1, t - length + 1), t), each item counted in its first `most` runs only."""
+    events = list(log)
+    total = [0] * steps
+    for item in {item for item, _, _ in events}:
+        counted = rolling([event for event in events if event[0] == item], k, steps, length)
+        runs = 0
+        for at, now in enumerate(counted):
+            runs += now > (counted[at - 1] if at else 0)
+            total[at] += now if runs <= most else 0
+    return total

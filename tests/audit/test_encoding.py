@@ -120,11 +120,10 @@ def test_a_log_of_many_items_that_is_counted_wrongly_is_found(monkeypatch: pytes
 
     def sampled(*asked: Any, **more: Any) -> ExactAnswers:
         answers = count(*asked, **more)
-        block = ExactAnswers.windows
 
         class Estimated(ExactAnswers):
-            def windows(self, *place: int) -> Any:
-                exact = block(answers, *place)
+            def rolling(self, k: int, length: int) -> Any:
+                exact = answers.rolling(k, length)
                 return np.where(exact > 1000, exact // 16 * 16, exact)
 
         return Estimated(answers.steps, {})

@@ -59,3 +59,40 @@ def test_the_audit_knows_the_rule(stream: tuple[str, ...]) -> None:
     assert outcome.code == 0, outcome.out + outcome.err
     noise = run("audit", *ONCE, *budget, "--check", "noise", "--draws", "500", *stream)
     assert noise.code == 0, noise.out + noise.err
+
+
+PRESENCE = ("--unit", "item-add-remove", "--epsilon", "1e9", "--delta", "1e-6")
+
+
+@pytest.mark.parametrize("bound", [("--max-runs", "1"), ("--max-occurrences", "2")])
+def test_bounded_counts_on_the_command_line(bound: tuple[str, str], tmp_path: Path) -> None:
+    log, out, state = tmp_path / "log.csv", tmp_path / "out.json", tmp_path / "state"
+    # a is seen in steps 1, 2, 4, 5; b in 1; c in 5.
+    log.write_text("who,at\na,0\na,1\na,3\na,4\nb,0\nc,4\n")
+    columns = ("--item", "who", "--time", "at", "--start", "0", "--step", "1")
+    asked = ("--window", "rolling:1", *bound, *PRESENCE)
+    outcome = run("release", log, *columns, "--end", "6", *asked, "-o", out)
+    assert outcome.code == 0, outcome.err
+    written = json.loads(out.read_text())
+    assert [round(row["estimate"]) for row in written["rows"]] == [2, 1, 0, 0, 1, 0]
+    assert "bounded count" in " ".join(outcome.err.split())
+    assert run("stream", "create", state, *columns, "--horizon", "6", *asked).code == 0
+    assert run("stream", "advance", state, log, "--through", "6", "-o", tmp_path / "rows.json").code == 0
+    rows = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert [round(row["estimate"]) for row in rows] == [2, 1, 0, 0, 1, 0]
+    planned = run("plan", "--window", "rolling:7", *bound, "--unit", "event", "--epsilon", "1", "--steps", "9")
+    assert planned.code == 2
+    assert "goes with --unit item or item-add-remove" in " ".join(planned.err.split())
+
+
+@pytest.mark.parametrize("bound", [("--max-runs", "1"), ("--max-occurrences", "2")])
+@pytest.mark.parametrize("unit", ["item", "item-add-remove"])
+@pytest.mark.parametrize("stream", [(), ("--stream",)])
+def test_the_audit_knows_bounds(bound: tuple[str, str], unit: str, stream: tuple[str, ...]) -> None:
+    asked = ("--window", "rolling:2", "--window", "cumulative", *bound, "--unit", unit, "--rho", "1", "--steps", "6")
+    checks = ("--check", "exact", "--check", "encoding", "--check", "replay", "--json")
+    outcome = run("audit", *asked, *checks, *stream)
+    assert outcome.code == 0, outcome.out + outcome.err
+    found = json.loads(outcome.out)["exact"]
+    assert found["compared"] == "every neighbour"
+    assert 0.3 < found["of_certified"] <= 1

@@ -82,6 +82,8 @@ def test_of_endless_streams_coarse_lattices_grouped_steps_and_active_steps() -> 
         distinct_steps=True,
     )
     require_same(active, read(describe(active)))
+    bounded = Plan(dw.Rolling(4), timeline=timeline, unit=dw.ItemAddRemove(), budget=dw.ZCDP(1.0), max_runs=2)
+    require_same(bounded, read(describe(bounded)))
 
 
 @pytest.mark.parametrize("lacking", ["criterion", "timeline", "singleton", "unit"])

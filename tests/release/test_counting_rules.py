@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -12,6 +15,7 @@ from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
 from dpwindows.plan.description import asked_of
 from dpwindows.release.run import draw_estimates
+from tests.brute_force import cumulative, first_occurrences, rolling, rolling_in_first_runs
 
 LOG = pa.table({"who": ["a", "a", "a", "b", "b"], "at": [0, 0, 0, 0, 1]})
 
@@ -71,3 +75,95 @@ def test_more_active_steps_than_the_window_has_are_refused_before_anything_is_re
             budget=dw.PureDP(1.0),
             distinct_steps=True,
         )
+
+
+def runs_log(seed: int, steps: int) -> list[tuple[str, int, int]]:
+    rng = random.Random(seed)
+    return [(item, step, 1) for step in range(1, steps + 1) for item in "abcdefghij" if rng.random() < 0.15]
+
+
+def bounded_plan(epsilon: float, *, unit: dw.Unit, **bound: Any) -> dw.Plan:
+    return dw.Plan(
+        [dw.Rolling(3).at_least(1, 2), dw.Cumulative()],
+        timeline=dw.Timeline.of_steps(30),
+        unit=unit,
+        budget=dw.ApproxDP(epsilon, 1e-6),
+        **bound,
+    )
+
+
+@pytest.mark.parametrize("unit", [dw.ItemLevel(), dw.ItemAddRemove()], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("bound", [{"max_runs": 1}, {"max_occurrences": 3}], ids=str)
+def test_bounded_counts_are_released_and_say_so(unit: dw.Unit, bound: dict[str, int], tmp_path: Path) -> None:
+    log = runs_log(1, 30)
+    table = pa.table({"who": [item for item, _, _ in log], "at": [step - 1 for _, step, _ in log]})
+    asked = bounded_plan(1e9, unit=unit, **bound)
+    release = asked.run(table, item="who", time="at")
+    found: dict[tuple[str, int], list[int]] = {}
+    for row in release.to_arrow().to_pylist():
+        found.setdefault((row["window"], row["k"]), []).append(round(row["estimate"]))
+    held = first_occurrences(log, bound.get("max_occurrences", 10**6))
+    for k in (1, 2):
+        wanted = rolling_in_first_runs(held, k, 30, 3, bound.get("max_runs", 10**6))
+        assert found["rolling:3", k] == wanted
+        assert wanted != rolling(log, k, 30, 3)
+    assert found["cumulative", 1] == cumulative(held, 1, 30)
+    said = {query["window"]: "counts" in query for query in release.metadata["queries"]}
+    assert said == {"rolling:3": True, "cumulative": "max_occurrences" in bound}
+    assert release.metadata["counting"] == bound
+    assert "cannot say by how much" in release.metadata["guarantee"]
+    release.save(tmp_path / "release.parquet")
+    assert dw.Release.load(tmp_path / "release.parquet").metadata == release.metadata
+
+
+@pytest.mark.parametrize("bound", [{"max_runs": 2}, {"max_occurrences": 4}], ids=str)
+def test_a_bound_lowers_the_error_that_is_forecast_and_released(bound: dict[str, int]) -> None:
+    plain, bounded = (bounded_plan(1.0, unit=dw.ItemAddRemove(), **options) for options in ({}, bound))
+    release = bounded.run(LOG, item="who", time="at").to_arrow().to_pylist()
+    for before, after in zip(plain.forecast(), bounded.forecast(), strict=True):
+        errors = [row["std_error"] for row in release if (row["window"], row["k"]) == (after.window, after.k)]
+        assert after.rms == pytest.approx(float(np.sqrt(np.mean(np.square(errors)))), rel=1e-12)
+        assert after.rms < 0.9 * before.rms or after.window == "cumulative"
+        assert after.limit is None, "the limit is for items that may do anything"
+
+
+def test_bounded_plans_are_read_back_from_plain_values() -> None:
+    for bound in ({"max_runs": 2}, {"max_occurrences": 4, "distinct_steps": True}):
+        plan = bounded_plan(1.0, unit=dw.ItemAddRemove(), **bound)
+        values = plan.to_dict()
+        assert values["max-runs" if "max_runs" in bound else "max-occurrences"] in (2, 4)
+        assert dw.Plan.from_dict(values).rule == plan.rule
+
+
+def test_a_strategy_that_reads_other_windows_is_refused_with_bounded_runs() -> None:
+    with pytest.raises(dw.InputError, match=r"does not go with the strategy .*leave out --strategy"):
+        bounded_plan(1.0, unit=dw.ItemLevel(), max_runs=2, strategy="paper")
+
+
+def test_bounded_answers_do_not_tell_unbounded_ones() -> None:
+    asked = bounded_plan(1.0, unit=dw.ItemLevel(), max_runs=2).wanted
+    answers = count_events(
+        LOG, EventColumns("who", "at"), dw.Timeline.of_steps(30), asked.thresholds, rule=asked.rule, series=asked.series
+    )
+    with pytest.raises(dw.InputError, match="rolling and cumulative counts only"):
+        answers.windows(1, 1, 1, 2, 1)
+    for k, length in ((1, 4), (3, 3)):
+        with pytest.raises(dw.InputError, match=f"first runs of at least {k} in {length} steps"):
+            answers.rolling(k, length)
+
+
+@pytest.mark.parametrize("bound", [{"max_runs": 2}, {"max_occurrences": 4}], ids=str)
+def test_bounds_do_not_go_with_groups(bound: dict[str, int]) -> None:
+    with pytest.raises(dw.InputError, match="do not go with --by"):
+        bounded_plan(1.0, unit=dw.ItemAddRemove(), by={"origin": ["EWR"]}, group_of="item", **bound)
+
+
+def test_few_occurrences_make_few_periods() -> None:
+    """Disjoint windows hold at least one occurrence each: an item is in no more of them than it has."""
+    options: dict[str, Any] = {"timeline": dw.Timeline.of_steps(120), "unit": dw.ItemLevel(), "budget": dw.ZCDP(0.5)}
+    plain = dw.Plan(dw.Tumbling(4), **options).forecast()[0]
+    few = dw.Plan(dw.Tumbling(4), max_occurrences=3, **options).forecast()[0]
+    assert few.rms == pytest.approx(6**0.5, rel=1e-3)
+    assert plain.rms == pytest.approx(30**0.5, rel=1e-3)
+    with pytest.raises(dw.InputError, match="means nothing for tumbling:4"):
+        dw.Plan([dw.Tumbling(4), dw.Rolling(4)], max_runs=2, **options)

@@ -1,7 +1,7 @@
 """Which occurrences count: a public rule that looks at the events of one item only, and is applied before counting.
 
-A rule is part of what is asked. It is enforced where events are counted (`dpwindows.count.wanted`), for
-any data, so that what is proved of the counts may rest on it.
+A rule is part of what is asked. It is enforced where events are counted (`dpwindows.count.wanted`), for any data, so
+that what is proved of the counts may rest on it (`dpwindows.kernel.bounds.counted_by_rule`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from dpwindows.ask.periods import fewest_and_most
-from dpwindows.ask.queries import PeriodFamily, Query
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
+from dpwindows.ask.queries import Cumulative, PeriodFamily, Query, Rolling, WindowFamily
 from dpwindows.ask.whole_numbers import LONGEST
 from dpwindows.ask.windows import longest_window
 from dpwindows.errors import InputError
+
+# Running numbers of occurrences must fit 64 bits.
+_MOST = 2**31
 
 
 @dataclass(frozen=True)
@@ -22,52 +26,137 @@ class CountingRule:
     """Which occurrences of an item count; by default all of them.
 
     With `distinct_steps` an item occurs at most once in a step, so that "at least k" asks for k different steps.
+    With `max_occurrences` only the first so many occurrences of an item within the range count, with `max_runs` it is
+    counted in its first so many runs only: for each rolling window and threshold by itself, a run is a maximal stretch
+    of steps at whose ends the item is counted.
     """
 
     distinct_steps: bool = False
+    max_occurrences: int | None = None
+    max_runs: int | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.distinct_steps, bool):
             raise InputError(f"distinct_steps must be True or False, got {self.distinct_steps!r}")
+        for name in ("max_occurrences", "max_runs"):
+            most = getattr(self, name)
+            if most is not None and (isinstance(most, bool) or not isinstance(most, int) or not 1 <= most < _MOST):
+                raise InputError(f"{name} must be a whole number from 1 to {_MOST - 1:,}, got {most!r}")
+        if self.max_occurrences is not None and self.max_runs is not None:
+            raise InputError("give max_occurrences or max_runs, and not both: either bounds what an item adds")
+
+    @property
+    def bounded(self) -> bool:
+        """Whether the rule leaves out what an item does later on."""
+        return self.max_occurrences is not None or self.max_runs is not None
+
+    def bounds(self, window: WindowFamily) -> bool:
+        """Whether the rule may make the counts of a window family smaller."""
+        return self.max_occurrences is not None or (self.max_runs is not None and isinstance(window, Rolling))
 
     def to_dict(self) -> dict[str, Any]:
         """What differs from the default, as plain values: empty where every occurrence counts."""
-        return {"distinct_steps": True} if self.distinct_steps else {}
+        return {name: value for name, value in self.__dict__.items() if value is not None and value is not False}
 
     @property
     def promise(self) -> str:
-        """What the rule means for the guarantee, in plain words; empty where every occurrence counts."""
-        if not self.distinct_steps:
-            return ""
+        """What the rule means for numbers and guarantee, in plain words; empty where every occurrence counts."""
+        said = []
+        if self.distinct_steps:
+            said.append(
+                "An item counts at most once in a step, however often it occurs there, so that 'at least k' means "
+                "active in k different steps; at event level one occurrence is hidden, not an active step with several."
+            )
+        if self.bounded:
+            said.append(f"{self._bound} {BOUNDED_COUNT}")
+        return " ".join(said)
+
+    @property
+    def _bound(self) -> str:
+        if self.max_occurrences is not None:
+            what = "active step" if self.distinct_steps else "occurrence"
+            first = f"first {what}" if self.max_occurrences == 1 else f"first {self.max_occurrences:,} {what}s"
+            return f"Of each item only the {first} within the range counted; what it did later was left out."
+        first = "first run" if self.max_runs == 1 else f"first {self.max_runs:,} runs"
         return (
-            "An item counts at most once in a step, however often it occurs there, so that 'at least k' means active "
-            "in k different steps; at event level one occurrence is hidden, not an active step with several."
+            f"In rolling windows each item was counted in its {first} only, a run being a maximal stretch of steps at "
+            "which it is counted; later ones were left out. Cumulative counts have one run and lose nothing."
         )
 
+
+BOUNDED_COUNT = (
+    "Estimates and intervals are of this bounded count. It may be smaller than the count of all that happened, and the "
+    "release cannot say by how much."
+)
+"""What is to be said beside every number of a bounded count."""
 
 EVERY_OCCURRENCE = CountingRule()
 """The rule that leaves nothing out."""
 
 
-def require_reachable(rule: CountingRule, queries: Iterable[Query], steps: int | None) -> None:
-    """Check that a rule leaves every measure asked for a count that can be more than 0.
+def require_fit(rule: CountingRule, queries: Iterable[Query], unit: Unit, steps: int | None) -> None:
+    """Check that a rule goes with what is asked, and leaves every measure a count that can be more than 0.
 
     Args:
         rule: which occurrences count.
         queries: what is asked.
+        unit: the unit of privacy.
         steps: the steps of the range; None for a stream without an end.
 
     Raises:
-        InputError: no item can ever be counted.
+        InputError: it does not.
     """
-    for query in queries if rule.distinct_steps else ():
-        if isinstance(query.window, PeriodFamily) and steps is None:
-            _, longest = fewest_and_most(query.window)
-        else:
-            longest = longest_window(query.window, LONGEST if steps is None else steps)
-        for measure in query.measures:
-            if measure.k > longest:
-                raise InputError(
-                    f"{query.window} holds at most {longest:,} steps, and with --distinct-steps an item counts at most "
-                    f"once in each, so {measure} is always 0: ask for k up to {longest:,}"
-                )
+    asked = list(queries)
+    if rule.bounded:
+        _require_items(rule, unit, steps)
+    if rule.max_runs is not None:
+        _require_runs(asked)
+    for query in asked:
+        _require_reachable(rule, query, steps)
+
+
+def _require_items(rule: CountingRule, unit: Unit, steps: int | None) -> None:
+    name = "max-occurrences" if rule.max_occurrences is not None else "max-runs"
+    if not isinstance(unit, ItemLevel | ItemAddRemove):
+        raise InputError(
+            f"--{name} goes with --unit item or item-add-remove: at the level of {unit.name} one occurrence more "
+            "changes which later ones count, so that a bound would make the noise larger and not smaller"
+        )
+    if steps is None:
+        raise InputError(
+            f"--{name} needs a horizon: without an end, whoever was heavy once would be silent for good (--horizon N)"
+        )
+
+
+def _require_runs(queries: list[Query]) -> None:
+    for query in queries:
+        if not isinstance(query.window, Rolling | Cumulative):
+            raise InputError(
+                f"--max-runs bounds how often an item comes back to rolling windows, which means nothing for "
+                f"{query.window}: ask for rolling windows, or bound what counts with --max-occurrences"
+            )
+        if isinstance(query.window, Rolling) and any(measure.kind == "exactly" for measure in query.measures):
+            raise InputError(
+                f"--max-runs bounds each threshold by itself, so exactly k of {query.window}, the difference of two, "
+                "might be below 0: ask for at least k, or bound what counts with --max-occurrences"
+            )
+    if not any(isinstance(query.window, Rolling) for query in queries):
+        raise InputError("--max-runs bounds rolling counts, and none is asked for: leave it out, or ask for rolling:N")
+
+
+def _require_reachable(rule: CountingRule, query: Query, steps: int | None) -> None:
+    if isinstance(query.window, PeriodFamily) and steps is None:
+        _, longest = fewest_and_most(query.window)
+    else:
+        longest = longest_window(query.window, LONGEST if steps is None else steps)
+    for measure in query.measures:
+        if rule.distinct_steps and measure.k > longest:
+            raise InputError(
+                f"{query.window} holds at most {longest:,} steps, and with --distinct-steps an item counts at most "
+                f"once in each, so {measure} is always 0: ask for k up to {longest:,}"
+            )
+        if rule.max_occurrences is not None and measure.k > rule.max_occurrences:
+            raise InputError(
+                f"with --max-occurrences {rule.max_occurrences} no item counts more often than that, so {measure} is "
+                f"always 0: ask for k up to {rule.max_occurrences:,}"
+            )

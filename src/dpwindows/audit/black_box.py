@@ -210,7 +210,9 @@ def releases(
             progress(1)
         return
     columns = EventColumns("item", "time", "count")
-    answers = count_events(log, columns, plan.timeline, plan.thresholds, rule=plan.rule, settings=settings)
+    asked = plan.wanted
+    how: dict[str, Any] = {"rule": asked.rule, "series": asked.series, "settings": settings}
+    answers = count_events(log, columns, plan.timeline, asked.thresholds, **how)
     for _ in range(runs):
         yield np.concatenate(draw_estimates(plan, answers))
         progress(1)

@@ -2,12 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.audit.neighbours import Ints
 
+# (k, first step, last step): the exact count of items with at least k occurrences in these steps.
+Source = tuple[int, int, int]
+
 
 def counted(rule: CountingRule, histories: Ints) -> Ints:
-    """The occurrences that count, by step; shape (..., T)."""
-    return np.minimum(histories, 1) if rule.distinct_steps else histories
+    """The occurrences that count, by step, but for bounded runs; shape (histories, T)."""
+    held = np.minimum(histories, 1) if rule.distinct_steps else histories
+    if rule.max_occurrences is not None:
+        sums = np.minimum(np.cumsum(held, axis=1), rule.max_occurrences)
+        held = np.diff(sums, axis=1, prepend=0)
+    return held
+
+
+def answers_of(rule: CountingRule, histories: Ints, sources: Iterable[Source]) -> Ints:
+    """Whether the one item of each log is counted in some windows: 0 or 1, shape (histories, sources).
+
+    With bounded runs a window that begins after step 1 is one of the rolling windows of its length. One that begins
+    at step 1 is the same for rolling windows, in whose first steps there is one run at most, and cumulative ones.
+    """
+    held = np.cumsum(counted(rule, histories), axis=1)
+    sums = np.concatenate([np.zeros((len(histories), 1), dtype=np.int64), held], axis=1)
+    k, first, last = np.array(list(sources)).T
+    found = np.asarray(sums[:, last] - sums[:, first - 1] >= k, dtype=np.int64)
+    if rule.max_runs is not None:
+        lengths = last - first + 1
+        for threshold, length in {(int(k[at]), int(lengths[at])) for at in np.flatnonzero(first > 1)}:
+            ends = np.arange(1, held.shape[1] + 1)
+            rolling = sums[:, ends] - sums[:, np.maximum(ends - length, 0)] >= threshold
+            begun = np.cumsum(np.diff(rolling.astype(np.int64), axis=1, prepend=0) == 1, axis=1)
+            mine = (k == threshold) & (lengths == length) & (first > 1)
+            found[:, mine] &= (begun <= rule.max_runs)[:, last[mine] - 1]
+    return found

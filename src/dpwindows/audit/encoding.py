@@ -20,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.audit import large_logs
-from dpwindows.audit.counted import counted
 from dpwindows.audit.neighbours import Ints, changes
 from dpwindows.audit.probe import Mechanism, Table, probe
 from dpwindows.kernel.accounting import LAPLACE
@@ -28,6 +27,7 @@ from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
     from dpwindows.ask.privacy import Unit
+    from dpwindows.ask.windows import Answers
     from dpwindows.plan.plan import Plan
 
 # Neighbours that are put on top of each large log.
@@ -93,7 +93,7 @@ def audit_encoding(plan: Plan, *, seed: int = 0) -> EncodingAudit:
             faults += _is_additive(measurements, before, log)
         for one, other in _neighbours(mechanism, plan.unit, rng):
             pairs += 1
-            faults += _is_near(measurements, log, one, other)
+            faults += _is_near(mechanism, measurements, log, one, other)
         before = log.table
         if len(faults) >= _MOST_REPORTED:
             break
@@ -105,7 +105,7 @@ def _thresholds(mechanism: Mechanism) -> list[int]:
     return sorted({k for k, _, _ in mechanism.sources})
 
 
-def _encode(measurement: Measurement, answers: Table) -> NDArray[Any]:
+def _encode(measurement: Measurement, answers: Answers) -> NDArray[Any]:
     """What is measured of all thresholds, as Python's integers."""
     design = measurement.design
     return np.concatenate([np.asarray(design.encode(answers, k)).astype(object) for k in design.problem.thresholds])
@@ -147,14 +147,9 @@ def _neighbours(mechanism: Mechanism, unit: Unit, rng: np.random.Generator) -> I
 
 
 def _is_near(
-    measurements: Sequence[Measurement], log: large_logs.LargeAnswers, one: Ints, other: Ints
+    mechanism: Mechanism, measurements: Sequence[Measurement], log: large_logs.LargeAnswers, one: Ints, other: Ints
 ) -> Iterator[str]:
-    alone, rule = np.ones(1, dtype=np.int64), measurements[0].design.problem.rule
-    thresholds = sorted(log.table.squares)
-    low, high = (
-        large_logs.added(log.table, large_logs.crowd(history[None], alone, thresholds))
-        for history in (counted(rule, one), counted(rule, other))
-    )
+    low, high = (large_logs.added(log.table, mechanism.table(history[None])) for history in (one, other))
     for measurement in measurements:
         moved = _encode(measurement, high) - _encode(measurement, low)
         norm = sum(abs(moved)) if measurement.law == LAPLACE else sum(moved * moved)
@@ -174,13 +169,12 @@ def _is_counted(plan: Plan, mechanism: Mechanism, rng: np.random.Generator) -> I
     log = large_logs.events_table(
         plan.timeline.boundaries(), {f"item {number}": history for number, history in enumerate(histories)}
     )
-    known = large_logs.crowd(counted(plan.rule, histories), np.ones(_ITEMS, dtype=np.int64), _thresholds(mechanism))
+    known = mechanism.table(histories)
     columns, settings = EventColumns("item", "time", "count"), EngineSettings(progress=False)
-    asked, rule = _thresholds(mechanism), plan.rule
-    answers = count_events(log, columns, plan.timeline, asked, rule=rule, settings=settings)
-    wrong = sum(
-        int(answers.windows(k, first, 1, last, 1)[0, 0] != known.windows(k, first, 1, last, 1)[0, 0])
-        for k, first, last in mechanism.sources
-    )
-    if wrong:
-        yield f"of a log of {_ITEMS:,} items, {wrong:,} of {len(mechanism.sources):,} windows are counted wrongly"
+    asked = plan.wanted
+    how: dict[str, Any] = {"rule": asked.rule, "series": asked.series, "settings": settings}
+    answers = count_events(log, columns, plan.timeline, asked.thresholds, **how)
+    found = np.concatenate([_encode(one.measurement, answers) for one in plan.allotments])
+    meant = np.concatenate([_encode(one.measurement, known) for one in plan.allotments])
+    if wrong := int((found != meant).sum()):
+        yield f"of a log of {_ITEMS:,} items, {wrong:,} of {len(found):,} numbers are counted wrongly"

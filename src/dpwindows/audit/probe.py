@@ -14,15 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
-from dpwindows.audit.counted import counted
+from dpwindows.audit.counted import Source, answers_of
 from dpwindows.audit.losses import Moved
 from dpwindows.audit.neighbours import Ints, Pair
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.measure import Measurement
 
-# (k, first step, last step): the exact count of items with at least k occurrences in these steps.
-Source = tuple[int, int, int]
 # Largest matrix, in entries, that is read off.
 _LARGEST = 1 << 24
 # Thresholds are audited below this: logs that reach them are made, with so many occurrences in a step.
@@ -116,10 +114,14 @@ class Mechanism:
 
     def answers(self, histories: Ints) -> Ints:
         """What is read of logs that hold one item each: 0 or 1, shape (histories, sources), from the definition."""
-        held = np.cumsum(counted(self.rule, histories), axis=1)
-        sums = np.concatenate([np.zeros((len(histories), 1), dtype=np.int64), held], axis=1)
-        k, first, last = np.array(self.sources).T
-        return np.asarray(sums[:, last] - sums[:, first - 1] >= k, dtype=np.int64)
+        return answers_of(self.rule, histories, self.sources)
+
+    def table(self, histories: Ints) -> Table:
+        """What is read of one log with these items; 0 for all that is not read."""
+        squares = {k: np.zeros((self.steps, self.steps), dtype=np.int64) for k, _, _ in self.sources}
+        for (k, first, last), count in zip(self.sources, self.answers(histories).sum(axis=0), strict=True):
+            squares[k][first - 1, last - 1] = count
+        return Table(self.steps, squares, self.rule)
 
     def moved(self, pair: Pair) -> list[Moved]:
         """How far the neighbour moves each measurement."""

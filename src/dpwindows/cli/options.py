@@ -70,6 +70,20 @@ query_options = stack(
             is_flag=True,
             help="An item counts at most once in a step: K is the number of different steps it was seen in.",
         ),
+        click.option(
+            "--max-runs",
+            type=int,
+            metavar="R",
+            help="Count each item in its first R runs of being counted only, for less noise: rolling windows, unit "
+            "item or item-add-remove. Numbers are of this bounded count.",
+        ),
+        click.option(
+            "--max-occurrences",
+            type=int,
+            metavar="N",
+            help="Count only the first N occurrences of each item (with --distinct-steps, its first N steps), for less "
+            "noise: unit item or item-add-remove. Numbers are of this bounded count.",
+        ),
     ]
 )
 
@@ -351,6 +365,8 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
         "weights": _parse_weights(options["weights"]),
         "singleton": options["singleton"],
         "distinct_steps": options["distinct_steps"],
+        "max_occurrences": options["max_occurrences"],
+        "max_runs": options["max_runs"],
         "confidence": options["confidence"],
         **(groups_asked(options) if "by" in options else {}),
     }

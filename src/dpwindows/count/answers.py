@@ -17,6 +17,7 @@ import numpy as np
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.zones import Int64Array
+from dpwindows.count.first_runs import Series
 from dpwindows.errors import InputError
 
 
@@ -52,12 +53,18 @@ class ExactAnswers:
         steps: int,
         changes: Mapping[int, tuple[Int64Array, Int64Array, Int64Array]],
         rule: CountingRule = EVERY_OCCURRENCE,
+        series: Mapping[Series, tuple[Int64Array, Int64Array, Int64Array]] | None = None,
     ) -> None:
-        """`changes` maps each threshold k to its arrays (step, recency, delta) of equal length, in any order."""
+        """`changes` maps each threshold k to its arrays (step, recency, delta) of equal length, in any order.
+
+        Where the rule bounds runs, `series` does so for each rolling count that can be asked for.
+        """
         if steps < 1:
             raise ValueError(f"steps must be at least 1, got {steps}")
         self._steps, self.rule = steps, rule
         self._changes = {k: SignedCounts.of(*changes[k], steps) for k in sorted(changes)}
+        bounded = series or {}
+        self._series = {of: SignedCounts.of(*bounded[of], steps) for of in sorted(bounded)}
 
     @property
     def steps(self) -> int:
@@ -72,12 +79,15 @@ class ExactAnswers:
     def canonical(self) -> Iterator[bytes]:
         """The signed counts as bytes that are equal for equal answers, however the engine ordered or split them."""
         yield f"{self._steps}\n".encode()
-        for k, changes in self._changes.items():
+        # What bounded runs are of is written as K:LENGTH, which is no threshold.
+        named = {f"{k}": changes for k, changes in self._changes.items()}
+        named |= {f"{k}:{length}": changes for (k, length), changes in self._series.items()}
+        for name, changes in named.items():
             cells, index = np.unique(np.stack([changes.step, changes.recency]), axis=1, return_inverse=True)
             delta = np.zeros(cells.shape[1], dtype=np.int64)
             np.add.at(delta, index.reshape(-1), changes.delta)
             rows = np.vstack([cells, delta])[:, delta != 0]
-            yield f"{k} {rows.shape[1]}\n".encode()
+            yield f"{name} {rows.shape[1]}\n".encode()
             yield rows.astype("<i8").tobytes()
 
     def cumulative(self, k: int) -> Int64Array:
@@ -87,11 +97,12 @@ class ExactAnswers:
     def rolling(self, k: int, length: int) -> Int64Array:
         """Items with at least k occurrences in steps max(1, t - length + 1)..t, for t = 1..T; shape (T,).
 
-        `length` may exceed the horizon, which makes the answers cumulative.
+        `length` may exceed the horizon, which makes the answers cumulative. Where the rule bounds runs, an item counts
+        in its first runs only.
         """
         if length < 1:
             raise InputError(f"the length of a rolling window must be at least 1, got {length}")
-        changes = self._of(k)
+        changes = self._of(k) if self.rule.max_runs is None or length >= self._steps else self._of_series(k, length)
         # A change made at step s with recency r is seen by the windows that end at s..r + length - 1.
         gone = changes.recency + min(length, self._steps)
         seen = gone > changes.step
@@ -106,6 +117,8 @@ class ExactAnswers:
 
         a runs over first_start..first_start + starts - 1 and b over first_end..first_end + ends - 1, all in 1..T.
         """
+        if self.rule.max_runs is not None:
+            raise InputError("where the rule of counting bounds runs there are rolling and cumulative counts only")
         last_start, last_end = first_start + starts - 1, first_end + ends - 1
         if not (1 <= first_start <= last_start <= self._steps and 1 <= first_end <= last_end <= self._steps):
             raise InputError(
@@ -129,3 +142,8 @@ class ExactAnswers:
         if k not in self._changes:
             raise InputError(f"these answers were counted for thresholds {self.thresholds}, not for k={k}")
         return self._changes[k]
+
+    def _of_series(self, k: int, length: int) -> SignedCounts:
+        if (k, length) not in self._series:
+            raise InputError(f"these answers were not counted for the first runs of at least {k} in {length} steps")
+        return self._series[k, length]

@@ -13,6 +13,7 @@ from dpwindows.ask.zones import Int64Array
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.engines import engine_for
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.first_runs import Series, series_number
 from dpwindows.count.groups import GroupedAnswers
 from dpwindows.count.wanted import Wanted
 from dpwindows.errors import InputError
@@ -25,12 +26,14 @@ def count_events(
     thresholds: Iterable[int],
     *,
     rule: CountingRule = EVERY_OCCURRENCE,
+    series: Iterable[Series] = (),
     table: str | None = None,
     settings: EngineSettings | None = None,
 ) -> ExactAnswers:
     """Count the events of a source exactly, for every threshold k of `thresholds` in one reading.
 
-    `rule` says which occurrences of an item count.
+    `rule` says which occurrences of an item count; where it bounds runs, `series` are the rolling counts that can be
+    asked for, as pairs of a threshold and a length below the number of steps.
 
     `source` is the path of a Parquet, CSV, DuckDB or SQLite file (the last two with `table`), a glob, a directory, a
     pandas, Polars or Arrow table, a record batch reader, a DuckDB relation, the address or SQLAlchemy engine of a
@@ -42,9 +45,17 @@ def count_events(
     """
     if columns.grouping is not None:
         raise ValueError("count_groups counts by groups")
-    wanted = _checked_thresholds(thresholds)
-    counted = _signed_counts(source, columns, timeline, Wanted(wanted, rule), table, settings)
-    return ExactAnswers(timeline.steps, by_threshold(counted, wanted), rule)
+    asked = tuple(sorted(set(series)))
+    wanted = _checked_thresholds(thresholds, asked)
+    counted = _signed_counts(source, columns, timeline, Wanted(wanted, rule, asked), table, settings)
+    numbers = {series_number(place): found for place, found in enumerate(asked)}
+    changes = by_threshold(counted, [*wanted, *numbers])
+    return ExactAnswers(
+        timeline.steps,
+        {k: changes[k] for k in wanted},
+        rule,
+        {found: changes[number] for number, found in numbers.items()},
+    )
 
 
 def count_groups(
@@ -60,6 +71,8 @@ def count_groups(
     """Count the events of every group of `columns.grouping` in one reading; otherwise as `count_events`."""
     if columns.grouping is None:
         raise ValueError("no groups to count by")
+    if rule.bounded:
+        raise ValueError("groups are not counted by a rule that bounds what an item adds")
     wanted = _checked_thresholds(thresholds)
     counted = _signed_counts(source, columns, timeline, Wanted(wanted, rule, grouped=True), table, settings)
     cells = _integers(counted, "cell")
@@ -88,16 +101,17 @@ def _signed_counts(
     return engine.signed_counts(source, columns, timeline, wanted, table=table, settings=settings)
 
 
-def _checked_thresholds(thresholds: Iterable[int]) -> tuple[int, ...]:
+def _checked_thresholds(thresholds: Iterable[int], series: Sequence[Series] = ()) -> tuple[int, ...]:
     wanted = tuple(sorted(set(thresholds)))
-    if not wanted:
+    every = [*wanted, *(k for k, _ in series)]
+    if not every:
         raise InputError("at least one threshold k is needed")
-    for k in wanted:
+    for k in every:
         if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
             raise InputError(f"a threshold k must be a whole number of at least 1, got {k!r}")
     # Running numbers, at most k times the rows of an item, must fit 64 bits.
-    if wanted[-1] >= 2**31:
-        raise InputError(f"a threshold k must be below 2**31, got {wanted[-1]}")
+    if max(every) >= 2**31:
+        raise InputError(f"a threshold k must be below 2**31, got {max(every)}")
     return wanted
 
 

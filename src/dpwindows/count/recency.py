@@ -17,11 +17,18 @@ from collections.abc import Sequence
 
 
 def recency_sql(
-    events: str, thresholds: Sequence[int], *, weighted: bool, grouping_sets: bool = True, grouped: bool = False
+    events: str,
+    thresholds: Sequence[int],
+    *,
+    weighted: bool,
+    grouping_sets: bool = True,
+    grouped: bool = False,
+    before: str = "",
 ) -> str:
     """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
 
-    `events` is the name of a table or a query in parentheses; `thresholds` are distinct. `weighted` says that counts
+    `events` is the name of a table or a query in parentheses, which may use the common table expressions `before`, each
+    of which ends with a comma; `thresholds` are distinct. `weighted` says that counts
     other than 1 occur; otherwise the column count is not read. Rows of the same item and step add up. `grouping_sets`
     says whether the engine reads GROUPING SETS; without them several parts read one common table expression, and the
     query asks for it to be MATERIALIZED. With `grouped` the relation and the counts have a column `cell` more, the code
@@ -29,10 +36,10 @@ def recency_sql(
     """
     cell = _cell(grouped)
     if weighted and tuple(thresholds) != (1,):
-        before, reached = _recencies_sql(events, thresholds, cell)
-        return sum_recencies_sql(before, reached, thresholds, grouping_sets, grouped=grouped)
+        own, reached = _recencies_sql(events, thresholds, cell)
+        return sum_recencies_sql(before + own, reached, thresholds, grouping_sets, grouped=grouped)
     occurrences = _steps_back_sql(events, thresholds, cell)
-    return sum_steps_back_sql("", occurrences, thresholds, grouping_sets, grouped=grouped)
+    return sum_steps_back_sql(before, occurrences, thresholds, grouping_sets, grouped=grouped)
 
 
 def _cell(grouped: bool) -> str:

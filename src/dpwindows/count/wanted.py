@@ -1,7 +1,7 @@
 """What an engine is asked to count: the thresholds, of which occurrences; and the query that counts it.
 
-The rule is enforced in the query, on what every engine reads as a relation (item, step, count), so that it holds for
-any data.
+The rule of counting is enforced in the query, on what every engine reads as a relation (item, step, count), so that it
+holds for any data.
 """
 
 from __future__ import annotations
@@ -9,49 +9,92 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.count.first_runs import Series, first_runs_sql
 from dpwindows.count.recency import recency_sql
 
 
 @dataclass(frozen=True)
 class Occurrences:
-    """A relation (item, step, count) in SQL, a name or a query in parentheses; `weighted` if not every count is 1."""
+    """A relation (item, step, count) in SQL, a name or a query in parentheses; `weighted` if not every count is 1.
 
-    sql: str
+    It uses the common table expressions `before`, each of which ends with a comma.
+    """
+
+    before: str
+    relation: str
     weighted: bool
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """The signed counts to find: for distinct `thresholds`, ascending, of the occurrences that `rule` lets count.
+    """The signed counts to find, of the occurrences that `rule` lets count.
 
-    With `grouped` relations and counts have a column `cell` more, the code of a group, and each group is counted, and
-    its rule enforced, as if there were no other.
+    Attributes:
+        thresholds: distinct and ascending.
+        rule: which occurrences of an item count.
+        series: where the rule bounds runs, the rolling counts to find: distinct pairs of threshold and length.
+        grouped: relations and counts have a column `cell` more, the code of a group, and each group is counted, and
+            its rule enforced, as if there were no other; not for rules that bound what an item adds.
     """
 
     thresholds: tuple[int, ...]
     rule: CountingRule = EVERY_OCCURRENCE
+    series: tuple[Series, ...] = ()
     grouped: bool = False
 
     @property
     def cap(self) -> int:
         """More occurrences than this in one row are as good as this many."""
-        return max(self.thresholds)
+        return max(*self.thresholds, *(k for k, _ in self.series), self.rule.max_occurrences or 1, 1)
 
     def occurrences(self, events: str, *, weighted: bool) -> Occurrences:
-        """The occurrences of a relation (item, step, count) that count."""
+        """The occurrences of a relation (item, step, count) that count, but for those beyond the last run allowed.
+
+        Steps one after another, and not one within another: SQLite reads few levels of parentheses.
+        """
+        found = Occurrences("", events, weighted)
         if self.rule.distinct_steps:
             key = "item, step, cell" if self.grouped else "item, step"
             once = f"SELECT {key}, CAST(1 AS BIGINT) AS count FROM {events} AS events GROUP BY {key}"
-            return Occurrences(f"({once})", weighted=False)
-        return Occurrences(events, weighted)
+            found = Occurrences(f"once AS ({once}),\n", "once", weighted=False)
+        if self.rule.max_occurrences is None:
+            return found
+        first = _first_weighted_sql if found.weighted else _first_rows_sql
+        bounded = first(found.relation, self.rule.max_occurrences)
+        return Occurrences(found.before + bounded, "first_ones", found.weighted)
 
     def sql(self, events: str, *, weighted: bool, grouping_sets: bool = True) -> str:
         """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count)."""
         counted = self.occurrences(events, weighted=weighted)
-        return recency_sql(
-            counted.sql,
-            self.thresholds,
-            weighted=counted.weighted,
-            grouping_sets=grouping_sets,
-            grouped=self.grouped,
-        )
+        how = {"weighted": counted.weighted, "grouping_sets": grouping_sets}
+        if self.rule.max_runs is None:
+            options = how | {"grouped": self.grouped}
+            return recency_sql(counted.relation, self.thresholds, before=counted.before, **options)
+        series, runs = self.series, self.rule.max_runs
+        return first_runs_sql(counted.relation, series, self.thresholds, runs, before=counted.before, **how)
+
+
+def _first_rows_sql(events: str, most: int) -> str:
+    """The first rows of each item, `first_ones`, where a row is one occurrence.
+
+    Rows of one item and step are alike, so that any of them may be the first.
+    """
+    return f"""numbered_rows AS (
+    SELECT item, step, count, row_number() OVER (PARTITION BY item ORDER BY step) AS place FROM {events} AS events
+),
+first_ones AS (SELECT item, step, count FROM numbered_rows WHERE place <= {most}),
+"""
+
+
+def _first_weighted_sql(events: str, most: int) -> str:
+    """The first occurrences of each item, `first_ones`, step by step, where a row may be several."""
+    return f"""each_step AS (SELECT item, step, sum(count) AS held FROM {events} AS events GROUP BY item, step),
+summed AS (
+    SELECT item, step, held, sum(held) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS so_far
+    FROM each_step
+),
+first_ones AS (
+    SELECT item, step, CAST(CASE WHEN so_far <= {most} THEN held ELSE {most} - so_far + held END AS BIGINT) AS count
+    FROM summed WHERE so_far - held < {most}
+),
+"""

@@ -40,6 +40,7 @@ from dpwindows.kernel.bounds import (
     staircases,
     stream_starts,
 )
+from dpwindows.kernel.bounds.counted_by_rule import places_by_rule
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS, LogarithmicRows, cumulative_unlimited_l2
@@ -141,7 +142,7 @@ def _require_positive(problem: Problem, *maps: IntegerMap | CausalMap) -> None:
 def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple[int, str]:
     found: list[tuple[int, str]] = []
     contracting = sensitivity.has_contracting_signs(taps)
-    thresholds = problem.thresholds
+    thresholds, rule = problem.thresholds, problem.rule
 
     def add(bound: Callable[..., int], *arguments: object) -> None:
         found.append((bound(*arguments), name_of(bound)))
@@ -159,13 +160,13 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple
             add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, period, steps, thresholds)
         case Rolling(length=length), ItemLevel() if steps is not None:
             if contracting:
-                add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds)
-            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, steps, steps, thresholds)
+                add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds, rule)
+            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, steps, steps, thresholds, rule)
         case Rolling(length=length), ItemAddRemove() if steps is not None:
             if contracting:
-                add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds)
+                add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds, rule)
             if not contracting or steps <= pattern_sensitivity.LONGEST_CHAIN:
-                add(pattern_sensitivity.rolling_patterns_add_remove_l2, taps, length, steps, thresholds)
+                add(pattern_sensitivity.rolling_patterns_add_remove_l2, taps, length, steps, thresholds, rule)
         case Cumulative(), ItemAddRemove() if steps is not None:
             response = [int(value) for value in sensitivity.prefix_sums(taps, steps)]
             add(sensitivity.cumulative_counter_add_remove_l2, response, [1] * steps, steps, thresholds)
@@ -184,7 +185,8 @@ def _matrix_on_rolling(problem: Problem, matrix: IntArray) -> tuple[int, str]:
     if not isinstance(problem.window, Rolling) or not isinstance(problem.unit, ItemAddRemove):
         raise NotCertifiedError(problem, TriangularCounter(matrix))
     offset = offset_patterns.rolling_offset_add_remove_l2
-    return offset(matrix, problem.window.length, len(matrix), problem.thresholds), name_of(offset)
+    bound = offset(matrix, problem.window.length, len(matrix), problem.thresholds, problem.rule)
+    return bound, name_of(offset)
 
 
 def differences(problem: Problem, measured: AnchoredDifferences | CausalAnchors, steps: int | None) -> tuple[int, str]:
@@ -202,7 +204,7 @@ def differences(problem: Problem, measured: AnchoredDifferences | CausalAnchors,
             return event(*weights, length, reach, thresholds), name_of(event)
         case ItemLevel() | ItemAddRemove() if steps is not None:
             item, formal = sensitivity.rolling_differences_item_l1, isinstance(problem.unit, ItemLevel)
-            return item(*weights, length, steps, thresholds, formal=formal), name_of(item)
+            return item(*weights, length, steps, thresholds, formal=formal, rule=problem.rule), name_of(item)
     raise NotCertifiedError(problem, measured)
 
 
@@ -276,6 +278,9 @@ def direct(problem: Problem, unit: int, steps: int | None) -> tuple[int, str]:
     met = _windows_met(problem, steps) if event else 0
     changed = 0 if event else _windows_changed(problem, steps)
     cells = sensitivity.direct_cells(met, changed, problem.thresholds, event=event)
+    if isinstance(problem.window, Rolling) and isinstance(problem.unit, (ItemLevel, ItemAddRemove)):
+        places = [places_by_rule(problem.rule, k, problem.window.length, changed) for k in problem.thresholds]
+        cells = min(cells, sum(places) * (2 if isinstance(problem.unit, ItemLevel) else 1))
     power = 2 if problem.law == GAUSSIAN else 1
     return cells * unit**power, name_of(sensitivity.direct_cells)
 

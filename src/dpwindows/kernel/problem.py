@@ -25,6 +25,9 @@ class Problem:
     need it. `singleton` is the public promise of at most one event in each step. `budget` is what this problem may
     spend of the whole budget, for the strategies that share it out among parts of their own. `rule` says which
     occurrences the answers were counted from.
+
+    Raises:
+        ValueError: the rule bounds what an item adds, and the unit protects less than whole items.
     """
 
     window: WindowFamily
@@ -38,3 +41,8 @@ class Problem:
     singleton: bool = False
     budget: Budget | None = None
     rule: CountingRule = EVERY_OCCURRENCE
+
+    def __post_init__(self) -> None:
+        if self.rule.bounded and not isinstance(self.unit, ItemLevel | ItemAddRemove):
+            # One event more changes which others count: neighbours by these units are none once the rule is enforced.
+            raise ValueError(f"a rule that bounds what an item adds is for whole items, not for {self.unit.name}")

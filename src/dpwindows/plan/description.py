@@ -9,7 +9,7 @@ from functools import cache
 from importlib import metadata as packages
 from typing import Any
 
-from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.ask.counting_rule import BOUNDED_COUNT, EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query
@@ -39,7 +39,7 @@ def describe(plan: Plan) -> dict[str, Any]:
         "singleton": plan.singleton,
         **_counting(plan),
         "timeline": {**plan.timeline.to_dict(), "steps": plan.timeline.steps},
-        "queries": [_describe_query(query) for query in plan.queries],
+        "queries": [_describe_query(query, plan) for query in plan.queries],
         "notes": list(plan.notes),
         "strategy": plan.strategy,
         "criterion": plan.criterion,
@@ -95,8 +95,10 @@ def guarantee(
     )
 
 
-def _describe_query(query: Query) -> dict[str, Any]:
+def _describe_query(query: Query, plan: Plan) -> dict[str, Any]:
+    bounded = {"counts": BOUNDED_COUNT} if plan.rule.bounds(query.window) else {}
     return {
+        **bounded,
         "window": query.window.text,
         "measures": [{"measure": measure.kind, "k": measure.k} for measure in query.measures],
     }

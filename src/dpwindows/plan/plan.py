@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dpwindows.ask.calendar import Calendar
-from dpwindows.ask.counting_rule import CountingRule, require_reachable
+from dpwindows.ask.counting_rule import CountingRule, require_fit
 from dpwindows.ask.groups import GroupOf, Value, grouping
 from dpwindows.ask.periods import placed
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
@@ -23,12 +23,16 @@ from dpwindows.ask.queries import Cumulative, Measure, Query, Rolling, WindowFam
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import count_windows
+from dpwindows.count.first_runs import Series
+from dpwindows.count.wanted import Wanted
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, Law, laws_for, scales, unit_scale
 from dpwindows.kernel.groups import Groups
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
+from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.plan.allotment import Allotment, Alternative
 from dpwindows.plan.parts import Part, cells_of, error_in, parts_of, require_groups
 from dpwindows.plan.plan_file import PlanValues
@@ -102,6 +106,8 @@ class Plan(PlanValues):
             alike). Shares of the budget are in proportion, which minimises the weighted geometric mean of the errors.
         singleton: a public promise that every step holds at most one event over all items.
         distinct_steps: an item counts at most once in a step, so that "at least k" asks for k different steps.
+        max_occurrences: count only the first so many occurrences of each item within the range (item levels only).
+        max_runs: count each item in its first so many runs of being counted only (rolling counts, item levels only).
         confidence: coverage of each interval by itself.
         max_draws: the most noise values that one release may draw; `workload` tells how many this one does.
         by: columns of the log that make groups, each with the public list of its values, such as
@@ -130,6 +136,8 @@ class Plan(PlanValues):
         weights: Mapping[str, float] | Sequence[float] | None = None,
         singleton: bool = False,
         distinct_steps: bool = False,
+        max_occurrences: int | None = None,
+        max_runs: int | None = None,
         confidence: float = 0.95,
         max_draws: int = MAX_DRAWS,
         by: Mapping[str, Iterable[Value]] | None = None,
@@ -150,29 +158,31 @@ class Plan(PlanValues):
             raise InputError(f"criterion must be rms or max, got {criterion!r}")
         if not (isinstance(confidence, (int, float)) and 0 < confidence < 1):
             raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {confidence!r}")
-        self.rule = CountingRule(distinct_steps)
-        require_reachable(self.rule, self.queries, self._last_step)
+        self.distinct_steps, self.max_occurrences, self.max_runs = distinct_steps, max_occurrences, max_runs
+        self.rule = CountingRule(distinct_steps, max_occurrences, max_runs)
+        require_fit(self.rule, self.queries, unit, self._last_step)
         require_limit(max_draws)
         self.grouping = grouping(by, group_of=group_of, max_groups=max_groups, totals=totals)
         self.group_of, self.max_groups, self.totals = group_of, max_groups, totals
         self.by = None if self.grouping is None else {one.name: list(one.values) for one in self.grouping.columns}
         require_groups(self.grouping, unit, timeline.steps, strategy)
+        if self.grouping is not None and self.rule.bounded:
+            raise InputError(
+                "--max-runs and --max-occurrences do not go with --by: each group would be bounded by itself, and a "
+                "total in another way than its groups. Leave out one of them (--max-groups bounds groups)"
+            )
         self._require_room()
         self._require_bearable(
             least(self.queries, self.timeline.steps, cells_of(self.grouping)), max_draws, at_least=True
         )
         parts = parts_of(self.queries, _shares(self.queries, weights), self.grouping)
         self.allotments = _least_error(self._possible(parts), [part.share for part in parts])
+        self._require_series()
         self._require_bearable(self.workload, max_draws)
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in self.queries)
         return f"Plan({asked}; {self.timeline}; {self.unit.name} level; {self.budget})"
-
-    @property
-    def distinct_steps(self) -> bool:
-        """Whether an item counts at most once in a step."""
-        return self.rule.distinct_steps
 
     @property
     def thresholds(self) -> tuple[int, ...]:
@@ -185,6 +195,21 @@ class Plan(PlanValues):
     def _last_step(self) -> int | None:
         """The last step there will be, None if there is no end of them."""
         return self.timeline.steps
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is counted for a release."""
+        if self.rule.max_runs is None:
+            return Wanted(self.thresholds, self.rule)
+        series: set[Series] = set()
+        thresholds: set[int] = set()
+        for allotment in self.allotments:
+            problem = allotment.measurement.design.problem
+            if isinstance(problem.window, Rolling):
+                series |= {(k, problem.window.length) for k in problem.thresholds}
+            else:
+                thresholds |= set(problem.thresholds)
+        return Wanted(tuple(sorted(thresholds)), self.rule, tuple(sorted(series)))
 
     @property
     def workload(self) -> Workload:
@@ -216,7 +241,8 @@ class Plan(PlanValues):
 
     def _limit(self, allotment: Allotment, measure: Measure) -> float | None:
         """The least rms error of Gaussian noise with the allotment's share, in counts; None where it is not known."""
-        if measure.kind != "at_least" or self.singleton or GAUSSIAN not in laws_for(self.budget):
+        ruled = self.rule.bounded or (self.rule.distinct_steps and measure.k > 1)
+        if measure.kind != "at_least" or self.singleton or ruled or GAUSSIAN not in laws_for(self.budget):
             return None
         problem = allotment.measurement.design.problem
         window = problem.window
@@ -309,6 +335,16 @@ class Plan(PlanValues):
 
     def _require_bearable(self, work: Workload, max_draws: int, *, at_least: bool = False) -> None:
         require_within(work, max_draws, at_least=at_least)
+
+    def _require_series(self) -> None:
+        """Bounded runs are counted for one length of windows at a time: no strategy may read others."""
+        designs = [allotment.measurement.design for allotment in self.allotments]
+        others = {design.strategy for design in designs if not isinstance(design, SeriesDesign | StepDesign)}
+        if self.rule.max_runs is not None and others:
+            raise InputError(
+                f"--max-runs does not go with the strategy {', '.join(sorted(others))}, which reads counts of other "
+                "windows than it releases: leave out --strategy and --singleton"
+            )
 
     def _require_room(self) -> None:
         rows = sum(count_windows(query.window, self.timeline.steps) * len(query.measures) for query in self.queries)

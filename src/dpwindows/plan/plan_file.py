@@ -50,6 +50,7 @@ _SPECIAL: Kinds = {
     "unit": (str,),
     "stream": (bool,),
     "horizon": (int,),
+    **dict.fromkeys(("max-occurrences", "max-runs"), (int,)),
     "weights": (list, dict),
     **_BUDGET,
     **_RANGE,

@@ -46,6 +46,8 @@ class StreamPlan(Plan):
         criterion: `rms` or `max`, the error over windows that strategies are chosen by.
         weights: relative importance of the window families, as in `Plan`.
         distinct_steps: an item counts at most once in a step, as in `Plan`.
+        max_occurrences: as in `Plan`; with a horizon only.
+        max_runs: as in `Plan`; with a horizon only.
         confidence: coverage of each interval by itself.
         start: the first moment of the stream, needed for windows of weeks, months, quarters or years; `Stream.create`
             must be given the same.
@@ -70,6 +72,8 @@ class StreamPlan(Plan):
         criterion: Criterion = "rms",
         weights: Mapping[str, float] | Sequence[float] | None = None,
         distinct_steps: bool = False,
+        max_occurrences: int | None = None,
+        max_runs: int | None = None,
         confidence: float = 0.95,
         start: TimePoint | None = None,
         step: str | int | None = None,
@@ -96,6 +100,8 @@ class StreamPlan(Plan):
             criterion=criterion,
             weights=weights,
             distinct_steps=distinct_steps,
+            max_occurrences=max_occurrences,
+            max_runs=max_runs,
             confidence=confidence,
             max_draws=max_draws,
         )

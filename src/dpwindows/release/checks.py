@@ -69,6 +69,7 @@ def _names(value: Any) -> bool:
 
 
 _MEASURE = {"measure": _text, "k": _whole}
+_COUNTING = {"distinct_steps": _Optional(_flag), "max_occurrences": _Optional(_whole), "max_runs": _Optional(_whole)}
 # What every release says about itself, with everything that reads it here: more may be said.
 _STATED: dict[str, Any] = {
     "release_id": _text,
@@ -82,7 +83,7 @@ _STATED: dict[str, Any] = {
         "rho": _Optional(_text_or_number),
     },
     "singleton": _Optional(_flag),
-    "counting": _Optional({"distinct_steps": _Optional(_flag)}),
+    "counting": _Optional(_COUNTING),
     "timeline": {
         "start": _text_or_number,
         "end": _text_or_number,
@@ -90,7 +91,7 @@ _STATED: dict[str, Any] = {
         "time_zone": _text,
         "steps": _Optional(_whole),
     },
-    "queries": [{"window": _text, "measures": [_MEASURE]}],
+    "queries": [{"window": _text, "measures": [_MEASURE], "counts": _Optional(_text)}],
     "notes": _Optional([_text]),
     "strategy": _Optional(_text),
     "criterion": _Optional(_text),

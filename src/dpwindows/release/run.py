@@ -58,8 +58,11 @@ def run_plan(
     ]
 
     def read() -> ExactAnswers | GroupedAnswers:
-        counter = count_events if plan.grouping is None else count_groups
-        return counter(events, columns, plan.timeline, plan.thresholds, rule=plan.rule, table=table, settings=settings)
+        asked = plan.wanted
+        how: dict[str, Any] = {"rule": asked.rule, "table": table, "settings": settings}
+        if plan.grouping is not None:
+            return count_groups(events, columns, plan.timeline, asked.thresholds, **how)
+        return count_events(events, columns, plan.timeline, asked.thresholds, series=asked.series, **how)
 
     def draw(answers: ExactAnswers | GroupedAnswers, paid: dict[str, Any]) -> Release:
         with noise_progress(plan.workload.draws, shown=settings.progress) as progress:

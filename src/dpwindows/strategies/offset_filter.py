@@ -15,9 +15,11 @@ from functools import lru_cache
 import numpy as np
 from scipy import linalg
 
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.maps.counters import TriangularCounter
 from dpwindows.kernel.maps.integer_maps import FloatArray
@@ -45,7 +47,7 @@ def design(problem: Problem) -> Design | None:
         return None
     if not _SHORTEST <= problem.steps <= _LONGEST:
         return None
-    alpha, decay, share = _parameters(window.length, problem.steps, problem.thresholds)
+    alpha, decay, share = _parameters(window.length, problem.steps, problem.thresholds, problem.rule)
     weights = np.rint(_factor(alpha, decay, share, problem.steps) * 2.0**problem.bits).astype(np.int64)
     if not (np.diagonal(weights) > 0).all():
         return None
@@ -72,10 +74,16 @@ def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
 
 
 @lru_cache(maxsize=64)
-def _parameters(length: int, steps: int, thresholds: tuple[int, ...]) -> tuple[float, float, float]:
+def _parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: CountingRule) -> tuple[float, float, float]:
     """Order and decay of the filter and the share of the precision of the mean that is left, of least error."""
     charged = [
-        _even_patterns(min(length, steps) if k == 1 else 1, most_runs(k, length, steps), steps) for k in thresholds
+        _even_patterns(
+            min(length, steps) if k == 1 else 1,
+            runs_by_rule(rule, k, most_runs(k, length, steps)),
+            steps,
+            places_by_rule(rule, k, length, steps),
+        )
+        for k in thresholds
     ]
 
     def errors(alpha: float, decay: float) -> FloatArray:
@@ -99,13 +107,13 @@ def _autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:
     return np.asarray(np.fft.irfft(np.abs(np.fft.rfft(taps, size)) ** 2, size)[:count])
 
 
-def _even_patterns(shortest: int, runs: int, steps: int) -> tuple[FloatArray, FloatArray]:
+def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[FloatArray, FloatArray]:
     """Evenly spaced runs: how many ones each pattern has, and how many ordered pairs of ones at each distance."""
     patterns = []
     sizes = some_lengths(steps)
     for size in _thinned(sizes[sizes >= shortest], _LENGTHS):
         for gap in _thinned(sizes, _WIDTHS):
-            most = min(runs, (steps + gap) // (size + gap))
+            most = min(runs, (steps + gap) // (size + gap), max(1, places // size))
             for count in _thinned(np.arange(1, most + 1), _COUNTS):
                 pattern = np.zeros(steps)
                 for first in range(0, count * (size + gap), size + gap):

@@ -17,6 +17,7 @@ import numpy as np
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds.counted_by_rule import runs_by_rule
 from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN
 from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.bounds.sensitivity import most_runs
@@ -74,7 +75,8 @@ def design(problem: Problem) -> Design | None:
         if steps > LONGEST_CHAIN:
             return None
         k = max(thresholds)
-        spectrum = _runs_spectrum(steps, (most_runs(k, length, steps),), min(length, steps) if k == 1 else 1)
+        runs = (max(1, runs_by_rule(problem.rule, k, most_runs(k, length, steps))),)
+        spectrum = _runs_spectrum(steps, runs, min(length, steps) if k == 1 else 1)
     taps = _rounded(causal_taps(spectrum, LONGEST), problem.bits)
     return SeriesDesign(problem, NAME, {"taps": len(taps), "bits": problem.bits}, map=Filter(steps, taps))
 

@@ -11,10 +11,12 @@ from itertools import pairwise
 
 import numpy as np
 
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds import period_sensitivity, sensitivity
+from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.kernel.shapes.causal import StepDesign
@@ -81,25 +83,31 @@ def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:
         span = min(unit.steps, horizon) if isinstance(unit, ItemPerPeriod) else horizon
         reach = period_sensitivity.affected_ends(length, span, horizon)
         norms = [float(value) for value in real_interval_norms(taps, reach)]
-        return sum(_real_signed(norms, k, length, span, reach) for k in problem.thresholds)
+        return sum(_real_signed(norms, k, length, span, reach, problem.rule) for k in problem.thresholds)
     event = isinstance(unit, EventLevel)
     reach = min(length, horizon) if event else horizon
     norms = [float(value) for value in real_interval_norms(taps, reach)]
     if event:
         return sensitivity.runs_bound(norms, sum(problem.thresholds), reach, gaps=len(problem.thresholds) == 1)
     return sum(
-        sensitivity.runs_bound(norms, sensitivity.most_starts(k, length, horizon), reach, gaps=True)
+        sensitivity.runs_bound(
+            norms,
+            runs_by_rule(problem.rule, k, sensitivity.most_starts(k, length, horizon)),
+            reach,
+            gaps=True,
+            places=places_by_rule(problem.rule, k, length, horizon),
+        )
         for k in problem.thresholds
     )
 
 
-def _real_signed(norms: Sequence[float], k: int, length: int, span: int, reach: int) -> float:
+def _real_signed(norms: Sequence[float], k: int, length: int, span: int, reach: int, rule: CountingRule) -> float:
     """The cost of changes that are near the worst: runs of one sign, and runs of either sign by turns.
 
     One item can start being counted `k - 1/2` times in W steps and be out as long as it is counted: two such items, in
     turn, make runs of `W / (2k-1)`. Where the span is short there are turns in its first and last places only.
     """
-    runs = period_sensitivity.most_signed_runs(k, length, span)
+    runs = min(period_sensitivity.most_signed_runs(k, length, span), 2 * runs_by_rule(rule, k, reach))
     plain = sensitivity.runs_bound(norms, runs if 2 * span > length else k, reach, gaps=False)
     if span == 1:
         return plain

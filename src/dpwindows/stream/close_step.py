@@ -14,7 +14,7 @@ from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.plan.description import library_versions
 from dpwindows.stream import records
 from dpwindows.stream.given_events import NOTHING, Handed
-from dpwindows.stream.items import make_items, occur, prune
+from dpwindows.stream.items import Bound, make_items, occur, prune
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.records import Call, ClosedStep
 from dpwindows.stream.state_file import StateFile
@@ -44,7 +44,7 @@ def read_progress(state: StateFile, mechanism: Mechanism) -> Progress:
     """
     step, arrays = records.read_working(state)
     if step == 0:
-        counts_before = StepCounts.before_all(mechanism.thresholds, mechanism.reach, totals=mechanism.needs_total)
+        counts_before = StepCounts.before_all(mechanism.counted, mechanism.reach, totals=mechanism.needs_total)
         return Progress(counts_before, mechanism.fresh_memory())
     counts, memory = (
         {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
@@ -87,20 +87,24 @@ def _count(
 ) -> list[Change]:
     """Let the step's items occur, late ones among them where this is the step they are moved to."""
     moved = call.moved != NOTHING and step == call.first
-    depth, reach = max(mechanism.thresholds), mechanism.reach
+    depth, reach, bound = mechanism.depth, mechanism.reach, _bound(mechanism)
     known = connection.execute("SELECT kind FROM item_kind").fetchone()
     changes: list[Change] = []
     if moved or step in handed.fingerprints:
         if known is None:
             assert handed.kind is not None, "there are rows"
-            make_items(connection, handed.kind.sql_type, depth)
+            make_items(connection, handed.kind.sql_type, depth, bound)
             connection.execute("INSERT INTO item_kind VALUES (?)", [handed.kind.name])
         occurrences = f"SELECT item, total FROM handed WHERE step = {step}"
         if moved:
             occurrences = f"SELECT item, sum(total) AS total FROM handed WHERE step <= {step} GROUP BY item"
         if mechanism.rule.distinct_steps:
             occurrences = f"SELECT item, 1 AS total FROM ({occurrences})"
-        changes = occur(connection, occurrences, step, mechanism.thresholds, oldest_at(step, reach))
+        changes = occur(connection, occurrences, step, mechanism.thresholds, oldest_at(step, reach), bound)
     if known is not None:
-        prune(connection, step, depth, reach, totals=mechanism.needs_total)
+        prune(connection, step, depth, reach, totals=mechanism.needs_total, bound=bound)
     return changes
+
+
+def _bound(mechanism: Mechanism) -> Bound:
+    return Bound(mechanism.rule.max_occurrences, mechanism.rule.max_runs, mechanism.series)

@@ -7,28 +7,63 @@ recent occurrence lies in step `rk`. Items are kept as they are, never by a hash
 
 Of what is too old for every window (`oldest_at`) only its being there is kept, as step 0, and where no totals are
 asked for not even that: see `prune`.
+
+Where a rule bounds what an item adds, `had` is how many occurrences of it counted, and `run_i` how many runs of the
+series in place i it has had (`count.first_runs` is the specification). Such items are never deleted.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import duckdb
 
+from dpwindows.count.first_runs import Series, series_number
 from dpwindows.stream.step_counts import NONE, Change, oldest_at
+
+
+@dataclass(frozen=True)
+class Bound:
+    """What one item may add: its first `max_occurrences`, or, in each of `series`, its first `max_runs` runs."""
+
+    max_occurrences: int | None = None
+    max_runs: int | None = None
+    series: tuple[Series, ...] = ()
+
+    @property
+    def columns(self) -> list[str]:
+        """What is kept of each item beside its recencies: what it has had."""
+        return ["had"] * (self.max_occurrences is not None) + [f"run_{place}" for place in range(len(self.series))]
+
+    def after(self, step: int) -> dict[str, str]:
+        """What an item has had after a step in which it occurs, by column: of its recencies before and after."""
+        found = {"had": "had + counted"} if self.max_occurrences is not None else {}
+        for place, (k, length) in enumerate(self.series):
+            now, then = f"r{k} > {step - length}", f"before[{k}] >= {step - length}"
+            found[f"run_{place}"] = f"run_{place} + CASE WHEN {now} AND NOT coalesce({then}, FALSE) THEN 1 ELSE 0 END"
+        return found
+
+
+NO_BOUND = Bound()
 
 # Pruning rewrites the table, so it waits for this many steps where most items stay.
 _RARELY = 64
 
 
-def make_items(connection: duckdb.DuckDBPyConnection, sql_type: str, depth: int) -> None:
+def make_items(connection: duckdb.DuckDBPyConnection, sql_type: str, depth: int, bound: Bound = NO_BOUND) -> None:
     """Make the table, for items of one type."""
-    steps = ", ".join(f"r{j} INTEGER" for j in range(1, depth + 1))
+    steps = ", ".join([*(f"r{j} INTEGER" for j in range(1, depth + 1)), *(f"{name} BIGINT" for name in bound.columns)])
     connection.execute(f"CREATE TABLE items (item {sql_type}, {steps})")
 
 
 def occur(
-    connection: duckdb.DuckDBPyConnection, occurrences: str, step: int, thresholds: Sequence[int], oldest: int
+    connection: duckdb.DuckDBPyConnection,
+    occurrences: str,
+    step: int,
+    thresholds: Sequence[int],
+    oldest: int,
+    bound: Bound = NO_BOUND,
 ) -> list[Change]:
     """Let items occur in a step, and tell how recencies changed.
 
@@ -39,52 +74,76 @@ def occur(
         thresholds: every k to tell the changes of, ascending.
         oldest: the first step that still matters at the end of this one; changes from and to earlier ones are told
             as from and to step 0.
+        bound: what an item may add; the changes of its series are told under their numbers.
     """
-    depth = max(thresholds)
+    depth = max([*thresholds, *(k for k, _ in bound.series)])
     old = ", ".join(f"items.r{j}" for j in range(1, depth + 1))
     shifted = ", ".join(
         f"CASE WHEN fresh >= {j} THEN {step} ELSE before[{j} - fresh] END AS r{j}" for j in range(1, depth + 1)
     )
     # Temporary tables lie outside the state, and in the engine's private directory if they are spilled.
+    kept = "".join(f", coalesce(items.{name}, 0) AS {name}" for name in bound.columns)
+    most = bound.max_occurrences
+    counted = "occurred.total" if most is None else f"least(occurred.total, {most} - coalesce(items.had, 0))"
+    after = "".join(f", {value} AS {name}" for name, value in bound.after(step).items())
     connection.execute(f"""
 CREATE OR REPLACE TEMP TABLE touched AS
-SELECT item, place, before, {shifted} FROM (
-    SELECT occurred.item, items.rowid AS place, [{old}] AS before,
-        CAST(least(occurred.total, {depth}) AS INTEGER) AS fresh
-    FROM ({occurrences}) AS occurred LEFT JOIN items ON items.item = occurred.item
+SELECT * EXCLUDE ({", ".join(["counted", *bound.columns])}){after} FROM (
+    SELECT item, place, before, {shifted}, {", ".join(["counted", *bound.columns])} FROM (
+        SELECT occurred.item, items.rowid AS place, [{old}] AS before, {counted} AS counted,
+            CAST(least({counted}, {depth}) AS INTEGER) AS fresh{kept}
+        FROM ({occurrences}) AS occurred LEFT JOIN items ON items.item = occurred.item
+    )
 )""")
-    changes = _changes(connection, thresholds, oldest)
-    settings = ", ".join(f"r{j} = touched.r{j}" for j in range(1, depth + 1))
+    changes = _changes(connection, thresholds, oldest, bound)
+    names = [*(f"r{j}" for j in range(1, depth + 1)), *bound.columns]
+    settings = ", ".join(f"{name} = touched.{name}" for name in names)
     connection.execute(f"UPDATE items SET {settings} FROM touched WHERE items.rowid = touched.place")
-    columns = ", ".join(f"r{j}" for j in range(1, depth + 1))
+    columns = ", ".join(names)
     connection.execute(f"INSERT INTO items SELECT item, {columns} FROM touched WHERE place IS NULL")
     return changes
 
 
-def _changes(connection: duckdb.DuckDBPyConnection, thresholds: Sequence[int], oldest: int) -> list[Change]:
+def _changes(
+    connection: duckdb.DuckDBPyConnection, thresholds: Sequence[int], oldest: int, bound: Bound
+) -> list[Change]:
     def known(recency: str) -> str:
         return f"CASE WHEN {recency} IS NULL THEN {NONE} WHEN {recency} < {oldest} THEN 0 ELSE {recency} END"
 
+    counted = [(k, k, "") for k in thresholds]
+    counted += [
+        (series_number(place), k, f" AND run_{place} <= {bound.max_runs}") for place, (k, _) in enumerate(bound.series)
+    ]
     queries = [
-        f"SELECT {k}, {known(f'before[{k}]')} AS left_step, {known(f'r{k}')} AS entered, count(*) FROM touched "
-        f"WHERE r{k} IS NOT NULL GROUP BY left_step, entered"
-        for k in thresholds
+        f"SELECT {number}, {known(f'before[{k}]')} AS left_step, {known(f'r{k}')} AS entered, count(*) FROM touched "
+        f"WHERE r{k} IS NOT NULL{within} GROUP BY left_step, entered"
+        for number, k, within in counted
     ]
     return [Change(*row) for row in connection.execute(" UNION ALL ".join(queries)).fetchall()]
 
 
-def prune(connection: duckdb.DuckDBPyConnection, step: int, depth: int, reach: int, *, totals: bool) -> None:
+def prune(
+    connection: duckdb.DuckDBPyConnection,
+    step: int,
+    depth: int,
+    reach: int,
+    *,
+    totals: bool,
+    bound: Bound = NO_BOUND,
+) -> None:
     """After some steps, forget what can no longer matter once `step` is closed.
 
     What comes next asks back to `oldest_at(step + 1)`. Recencies before that become 0 (there was an occurrence); where
     no totals are asked for they matter to nobody, and items that have no others are deleted. The table is written
     anew, which also gives back the room of rows that went: it never holds more than twice what matters, where no
-    totals are asked for.
+    totals are asked for. Bounded items stay, and a step more of them: whether a run begins is told by the step before.
     """
+    totals, reach = totals or bool(bound.columns), reach + bool(bound.series)
     every = _RARELY if totals else min(max(reach, 1), _RARELY)
     if step % every:
         return
     oldest = oldest_at(step + 1, reach)
     kept = ", ".join(f"CASE WHEN r{j} < {oldest} THEN 0 ELSE r{j} END AS r{j}" for j in range(1, depth + 1))
+    kept = ", ".join([kept, *bound.columns])
     mattering = "TRUE" if totals else f"r1 >= {oldest}"
     connection.execute(f"CREATE OR REPLACE TABLE items AS SELECT item, {kept} FROM items WHERE {mattering}")

@@ -30,6 +30,7 @@ from dpwindows.ask.queries import (
     parse_window,
 )
 from dpwindows.ask.windows import are_complete
+from dpwindows.count.first_runs import Series, series_number
 from dpwindows.kernel.accounting import certify
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
 from dpwindows.kernel.measure import Measurement, measure_step
@@ -83,8 +84,43 @@ class Mechanism:
 
     @property
     def thresholds(self) -> tuple[int, ...]:
-        """Every k whose "at least k" counts are needed."""
-        return tuple(sorted({k for design in self._designs for k in design.problem.thresholds}))
+        """Every k whose "at least k" counts are needed, but for rolling counts with bounded runs."""
+        return tuple(
+            sorted(
+                {
+                    k
+                    for design in self._designs
+                    if self.rule.max_runs is None or not isinstance(design.problem.window, Rolling)
+                    for k in design.problem.thresholds
+                }
+            )
+        )
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """Where runs are bounded, the rolling counts that are needed: thresholds and lengths."""
+        if self.rule.max_runs is None:
+            return ()
+        windows = {(design.problem.window, k) for design in self._designs for k in design.problem.thresholds}
+        return tuple(sorted((k, window.length) for window, k in windows if isinstance(window, Rolling)))
+
+    @property
+    def counted(self) -> tuple[int, ...]:
+        """What counts by recency are kept for: thresholds, and the numbers of series."""
+        return (*self.thresholds, *(series_number(place) for place in range(len(self.series))))
+
+    @property
+    def depth(self) -> int:
+        """How many occurrences of an item may matter: the largest threshold."""
+        return max(k for design in self._designs for k in design.problem.thresholds)
+
+    def _of(self, design: StepDesign, answers: StepAnswers) -> StepAnswers:
+        """The answers that a design reads, by threshold."""
+        window = design.problem.window
+        if self.rule.max_runs is None or not isinstance(window, Rolling):
+            return answers
+        numbers = {k: series_number(self.series.index((k, window.length))) for k in design.problem.thresholds}
+        return replace(answers, recent={k: answers.recent[number] for k, number in numbers.items()})
 
     @property
     def reach(self) -> int:
@@ -189,7 +225,10 @@ class Mechanism:
         """
         self._require_sane(answers)
         exact = [
-            {k: design.shape.encode(answers, k, _part(memory, f"{index}.{k}.")) for k in design.problem.thresholds}
+            {
+                k: design.shape.encode(self._of(design, answers), k, _part(memory, f"{index}.{k}."))
+                for k in design.problem.thresholds
+            }
             for index, design in enumerate(self._designs)
         ]
         self._require_charged(exact, answers.step)
@@ -199,10 +238,10 @@ class Mechanism:
         for index, (query, measurement, design) in enumerate(
             zip(self.queries, self.measurements, self._designs, strict=True)
         ):
-            estimates = {}
+            estimates, read = {}, self._of(design, answers)
             for k, values in noisy[index].items():
                 own = f"{index}.{k}."
-                estimates[k], kept = design.shape.decode(answers, k, values.astype(np.float64), _part(memory, own))
+                estimates[k], kept = design.shape.decode(read, k, values.astype(np.float64), _part(memory, own))
                 after |= {own + name: value for name, value in kept.items()}
             tables += [self._rows(answers.step, query, measurement, measure, estimates) for measure in query.measures]
         return pa.concat_tables(tables), after

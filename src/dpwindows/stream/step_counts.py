@@ -22,7 +22,10 @@ NONE = -1
 
 
 class Change(NamedTuple):
-    """So many items changed the step of their k-th most recent occurrence; `before` may be `NONE`, `after` not."""
+    """So many items changed the step of their k-th most recent occurrence; `before` may be `NONE`, `after` not.
+
+    In place of a threshold, k may be the number of a series with bounded runs (`count.first_runs.series_number`).
+    """
 
     k: int
     before: int

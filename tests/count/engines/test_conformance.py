@@ -19,7 +19,14 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
-from tests.brute_force import any_window, once_a_step
+from tests.brute_force import (
+    any_window,
+    cumulative,
+    first_occurrences,
+    once_a_step,
+    rolling,
+    rolling_in_first_runs,
+)
 from tests.count.engines import servers
 from tests.count.engines.logs import LOGS, THRESHOLDS, Log
 
@@ -115,18 +122,48 @@ def test_every_engine_counts_as_the_definition_says(
 RULED = [LOGS[place] for place in (0, 1, 2, 3)]
 
 
+RULES = [
+    CountingRule(distinct_steps=True),
+    CountingRule(max_occurrences=4),
+    CountingRule(distinct_steps=True, max_occurrences=3),
+]
+
+
 @pytest.mark.parametrize("log", RULED, ids=lambda log: log.name)
 @pytest.mark.parametrize("put", ENGINES)
-def test_every_engine_counts_an_item_once_a_step_where_asked(
-    put: Put, log: Log, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    place, rule = put(log, tmp_path, request), CountingRule(distinct_steps=True)
+def test_every_engine_enforces_what_counts(put: Put, log: Log, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    place = put(log, tmp_path, request)
     columns, steps = EventColumns("item", "time", "count" if log.weighted else None), log.timeline.steps
-    options: dict[str, Any] = {"rule": rule, "table": place.table, "settings": place.settings}
-    answers = count_events(place.source, columns, log.timeline, [1, 2, 3, 5], **options)
-    assert answers.rule == rule
-    for k in (1, 2, 3, 5):
-        assert answers.windows(k, 1, steps, 1, steps).tolist() == any_window(once_a_step(log.events), k, steps)
+    for rule in RULES:
+        held = once_a_step(log.events) if rule.distinct_steps else log.events
+        held = held if rule.max_occurrences is None else first_occurrences(held, rule.max_occurrences)
+        options: dict[str, Any] = {"rule": rule, "table": place.table, "settings": place.settings}
+        answers = count_events(place.source, columns, log.timeline, [1, 2, 3], **options)
+        assert answers.rule == rule
+        for k in (1, 2, 3):
+            assert answers.windows(k, 1, steps, 1, steps).tolist() == any_window(held, k, steps)
+
+
+@pytest.mark.parametrize("once", [False, True])
+@pytest.mark.parametrize("log", RULED, ids=lambda log: log.name)
+@pytest.mark.parametrize("put", ENGINES)
+def test_every_engine_counts_items_in_their_first_runs(
+    put: Put, log: Log, once: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    place, steps = put(log, tmp_path, request), log.timeline.steps
+    columns = EventColumns("item", "time", "count" if log.weighted else None)
+    series = [(k, length) for k in (1, 2, 7) for length in (1, 2, 4)]
+    held, lost = once_a_step(log.events) if once else log.events, 0
+    for most in (1, 2):
+        options: dict[str, Any] = {"rule": CountingRule(once, max_runs=most), "series": series}
+        options |= {"table": place.table, "settings": place.settings}
+        answers = count_events(place.source, columns, log.timeline, [2], **options)
+        assert answers.cumulative(2).tolist() == cumulative(held, 2, steps)
+        for k, length in series:
+            bounded = rolling_in_first_runs(held, k, steps, length, most)
+            assert answers.rolling(k, length).tolist() == bounded
+            lost += sum(rolling(held, k, steps, length)) - sum(bounded)
+    assert lost > 0
 
 
 COUNTS = [1, 0, -1, None, 2, 3, 2**62, -(2**62), 7]

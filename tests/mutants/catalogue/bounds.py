@@ -202,8 +202,8 @@ MUTANTS = [
         "a changed item as an added one",
         "An item that changes is charged like an item that is added.",
         "kernel/certify.py",
-        "add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds)",
-        "add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds)",
+        "add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds, rule)",
+        "add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds, rule)",
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(

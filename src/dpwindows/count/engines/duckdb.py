@@ -167,13 +167,14 @@ def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
     """The signed counts: by the query in order, or by the specification where that one does not serve."""
     relation = wanted.occurrences(f"({events.sql})", weighted=events.weighted)
     # What can be read only once leaves no second try.
-    if events.rereadable:
+    if events.rereadable and wanted.rule.max_runs is None:
         query = in_order_sql(
-            relation.sql,
+            relation.relation,
             wanted.thresholds,
             weighted=relation.weighted,
             hashed=events.hashed,
             grouped=wanted.grouped,
+            before=relation.before,
         )
         if query is not None:
             try:

@@ -36,11 +36,18 @@ _MOST_SUMMED = 8
 
 
 def in_order_sql(
-    events: str, thresholds: Sequence[int], *, weighted: bool, hashed: bool, grouped: bool = False
+    events: str,
+    thresholds: Sequence[int],
+    *,
+    weighted: bool,
+    hashed: bool,
+    grouped: bool = False,
+    before: str = "",
 ) -> str | None:
     """The same counts as `recency_sql` for the same relation (item, step, count), or None where they would be slower.
 
-    `hashed` says that items have no fixed width. If the query fails and `is_out_of_order` says so, the reason is
+    `before` is as there; `hashed` says that items have no fixed width. If the query fails and `is_out_of_order` says
+    so, the reason is
     that rows came out of order or that two items have the same hash, and no count was made.
     """
     weighted = weighted and tuple(thresholds) != (1,)
@@ -52,7 +59,7 @@ def in_order_sql(
     count = f", least(count, {max(thresholds)}) AS occurrences" if weighted else ""
     order = "code, cell, step" if pairs else "code, step"
     kept = f"code, {cell}step" + ", occurrences" * weighted
-    before = f"""in_order AS (SELECT * FROM (SELECT {cell}{code}, step{count} FROM {events}) ORDER BY {order}),
+    before += f"""in_order AS (SELECT * FROM (SELECT {cell}{code}, step{count} FROM {events}) ORDER BY {order}),
 placed AS ({_placed_sql(kept, hashed, grouped)}),
 """
     if weighted:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
+from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes, neighbour_bound, recent_bound
 from dpwindows.kernel.bounds.sensitivity import Thresholds, most_runs
 from dpwindows.kernel.proofs import proves
 from dpwindows.kernel.untrusted.pattern_search import good_prices_for_ones, good_recent_price, memory_for
@@ -18,22 +20,29 @@ from dpwindows.kernel.untrusted.pattern_search import good_prices_for_ones, good
 
 @proves("rolling-offset-presence")
 def rolling_offset_add_remove_l2(
-    weights: NDArray[np.int64], length: int, steps: int, thresholds: Thresholds, cells: int = 4_000_000
+    weights: NDArray[np.int64],
+    length: int,
+    steps: int,
+    thresholds: Thresholds,
+    rule: CountingRule = EVERY_OCCURRENCE,
+    cells: int = 4_000_000,
 ) -> int:
     """Rolling counts, one item added or removed, through a matrix of integers on the increments.
 
     Proof. For each threshold k the change is f, a 0/1 pattern in T places with n ones, in at most
-    `R = k ceil(T/(W+1))` runs, for k = 1 of at least W places but for the last (`rolling_patterns_add_remove_l2`). It
+    `R = k ceil(T/(W+1))` runs, for k = 1 of at least W places but for the last (`rolling_patterns_add_remove_l2`); by a
+    rule of counting in fewer runs, and with at most m ones, `m <= T` (`counted_by_rule`, `places_by_rule`). It
     moves what is measured by `M f`, `M = E D` with E the `weights`, so it costs `f'Af`, `A = M'M` in exact integers
     (`gram`). With `a_d` the largest entry of A at distance d from the diagonal (`largest_by_distance`), and any c >= 0,
 
         f'Af <= sum_{s,t} a_|s-t| f_s f_t = f'Gf - c n^2,   G_st = r_|s-t|,  r_d = a_d + c,
 
-    since `f_s f_t >= 0`. For any real m, `-c n^2 <= c m^2 - 2 c m n`, as `c (n - m)^2 >= 0`. With `P = 2 c m`,
+    since `f_s f_t >= 0`. For any P >= 0
 
-        f'Af <= P^2 / (4 c) + max_f (f'Gf - P n),
+        f'Af <= max_{0 <= x <= m} (P x - c x^2) + max_f (f'Gf - P n),
 
-    for any P >= 0, P = 0 if c = 0. The maximum over all such patterns is bounded in `run_patterns`, with P a price for
+    as n is one of these x. The first maximum is `P^2 / (4 c)` at `x = P / (2 c)`, or `P m - c m^2` where that is beyond
+    m (`PriceOfOnes`). The second maximum over all such patterns is bounded in `run_patterns`, with P a price for
     every one, in two ways; `Lags` rounds r up and P is a whole number of its units. The rest is rounded up. c is the
     least number that makes no `r_d`, d >= 1, positive, and 0 if none is needed; the prices are searched for, and any
     of them gives a bound. Thresholds are measured apart; their squared norms add. QED.
@@ -43,6 +52,7 @@ def rolling_offset_add_remove_l2(
         length: the window's length W in steps.
         steps: the horizon T in steps.
         thresholds: the thresholds measured apart.
+        rule: which occurrences of an item count.
         cells: how much work the tables of recent places may be.
 
     Returns:
@@ -56,25 +66,33 @@ def rolling_offset_add_remove_l2(
     majorant = largest_by_distance(gram(weights))
     offset = max(0, -max(majorant[1:], default=0))
     exact = [value + offset for value in majorant]
-    return sum(_threshold(exact, offset, k, min(length, steps), most_runs(k, length, steps), cells) for k in thresholds)
+    total = 0
+    for k in thresholds:
+        runs = runs_by_rule(rule, k, most_runs(k, length, steps))
+        shortest = min(length, steps) if k == 1 else 1
+        total += priced_ones_bound(exact, offset, runs, places_by_rule(rule, k, length, steps), shortest, cells)
+    return total
 
 
-def _threshold(exact: list[int], offset: int, k: int, length: int, runs: int, cells: int) -> int:
-    """The least of the bounds for one threshold."""
+def priced_ones_bound(exact: list[int], offset: int, runs: int, places: int, shortest: int, cells: int) -> int:
+    """The least of the bounds on `f'Gf - c n^2`, c the `offset`, for f of at most so many runs and ones.
+
+    Every run but the last has at least `shortest` places; `exact` are the entries of G by distance. The proof is that
+    of `rolling_offset_add_remove_l2`.
+    """
     lags = Lags.fitting(exact, runs)
-    shortest = length if k == 1 else 1
+    mean = PriceOfOnes(offset, places, lags.shift)
 
     def whole(price: int, most: int) -> int:
-        mean = -(-((price << lags.shift) ** 2) // (4 * offset)) if offset else 0
-        return mean + (most << lags.shift)
+        return mean.of(price) + (most << lags.shift)
 
-    price, place_price, widest = good_prices_for_ones(lags, offset, runs, shortest)
+    price, place_price, widest = good_prices_for_ones(lags, mean, runs, shortest)
     bounds = [
         whole(price, neighbour_bound(lags, runs, place_price, shortest=shortest, price=price, widest=widest)),
     ]
     if shortest == 1:
         memory = memory_for(lags.length, runs, cells)
-        price = good_recent_price(lags, offset, runs, memory)
+        price = good_recent_price(lags, mean, runs, memory)
         bounds.append(whole(price, recent_bound(lags, runs, memory, price)))
     return min(bounds)
 

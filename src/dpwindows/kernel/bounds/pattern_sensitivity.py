@@ -8,25 +8,39 @@ together.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
+from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.held_patterns import Held, two_runs_bound
+from dpwindows.kernel.bounds.offset_patterns import priced_ones_bound
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs
 from dpwindows.kernel.bounds.potentials import Check
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
-from dpwindows.kernel.bounds.sensitivity import Thresholds, interval_norms, most_runs
+from dpwindows.kernel.bounds.sensitivity import Thresholds, autocorrelation, interval_norms, most_runs
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts
 from dpwindows.kernel.proofs import proves
-from dpwindows.kernel.untrusted.pattern_search import good_charges, good_prices, least, memory_for, place_price, walk
+from dpwindows.kernel.untrusted.pattern_search import (
+    good_charges,
+    good_charges_for_runs,
+    good_prices,
+    least,
+    memory_for,
+    place_price,
+    walk,
+)
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
 # Cells of the tables filled while a price is sought.
 _SEARCH_CELLS = 1_000_000
+# Cells of the tables for patterns of few ones.
+_PRICED_CELLS = 4_000_000
 # The longest span for which all pairs of runs are tried for k = 1.
 _PAIRED = 128
 
@@ -67,31 +81,49 @@ def rolling_patterns_event_l2(taps: tuple[int, ...], length: int, steps: int, th
 
 @proves("rolling-patterns-presence")
 @lru_cache(maxsize=256)
-def rolling_patterns_add_remove_l2(taps: tuple[int, ...], length: int, steps: int, thresholds: tuple[int, ...]) -> int:
+def rolling_patterns_add_remove_l2(
+    taps: tuple[int, ...],
+    length: int,
+    steps: int,
+    thresholds: tuple[int, ...],
+    rule: CountingRule = EVERY_OCCURRENCE,
+) -> int:
     """Rolling counts, one item added or removed.
 
     Proof. For each threshold k the change is f, a 0/1 pattern in T places with at most k starts in any W+1
     consecutive steps, so with at most `R = k ceil(T/(W+1))` runs. For k = 1, an item that starts being counted at
     step t has an occurrence at t, so it is counted at least until t+W-1: every run has at least W places, but one
     that the horizon cuts, which is the last. Rows beyond the horizon are dropped, which lowers norms. So both bounds
-    of `run_patterns` hold for R runs in T places, for k = 1 with runs of at least W but for the last. Thresholds are
-    measured apart; their squared norms add. QED.
+    of `run_patterns` hold for R runs in T places, for k = 1 with runs of at least W but for the last. By a rule of
+    counting there are fewer runs, each as long as it was, and fewer ones (`counted_by_rule`): a price for every one
+    bounds these (`offset_patterns.priced_ones_bound`). Thresholds are measured apart; their squared norms add. QED.
     """
     total = 0
     for k in thresholds:
-        runs = most_runs(k, length, steps)
+        runs, places = runs_by_rule(rule, k, most_runs(k, length, steps)), places_by_rule(rule, k, length, steps)
+        shortest = min(length, steps) if k == 1 else 1
         lags = Lags.of(taps, steps, runs)
         bounds = [recent_bound(lags, runs, memory_for(steps, runs))]
         if steps <= LONGEST_CHAIN:
-            bounds.append(_least_over_places(lags, runs, shortest=min(length, steps) if k == 1 else 1))
-        total += min(bounds) << lags.shift
+            bounds.append(_least_over_places(lags, runs, shortest=shortest))
+        found = min(bounds) << lags.shift
+        if places < steps:
+            exact = autocorrelation(taps)[:steps]
+            exact += [0] * (steps - len(exact))
+            found = min(found, priced_ones_bound(exact, 0, runs, places, shortest, _PRICED_CELLS))
+        total += found
     return total
 
 
 @proves("rolling-patterns-period")
 @lru_cache(maxsize=256)
 def rolling_patterns_period_l2(
-    taps: tuple[int, ...], length: int, span: int, steps: int | None, thresholds: tuple[int, ...]
+    taps: tuple[int, ...],
+    length: int,
+    span: int,
+    steps: int | None,
+    thresholds: tuple[int, ...],
+    rule: CountingRule = EVERY_OCCURRENCE,
 ) -> int:
     """Rolling counts, one item changed within `span` steps; `steps` is the horizon, or None if there is none.
 
@@ -104,8 +136,12 @@ def rolling_patterns_period_l2(
     places, the change of `rolling_patterns_event_l2` for one threshold. For k = 1 `two_runs_bound` or `held_bound`.
     Otherwise `priced_bound`, with the most runs and the places of one sign from `period_sensitivity`; if the span is
     all of the horizon, nothing is counted before. Each bound holds whatever the memory, the near distances and the
-    prices are. Thresholds are measured apart and change independently; squared norms add. QED.
+    prices are. Where a rule of counting leaves fewer runs (`counted_by_rule`; an item changed within all steps),
+    the automaton for k = 1 takes a price for changes as `priced_changes` does: what `2 runs` of them are worth is
+    added. Thresholds are measured apart and change independently; squared norms add. QED.
     """
+    if rule != EVERY_OCCURRENCE and span != steps:
+        raise ValueError("a rule of counting is for an item that changes within all steps")
     span = span if steps is None else min(span, steps)
     places = affected_ends(length, span, steps)
     if span == 1:
@@ -113,14 +149,20 @@ def rolling_patterns_period_l2(
     lags = SignedLags.of(taps, places)
     total = 0
     for k in thresholds:
+        without = most_runs(k, length, places)
+        allowed = runs_by_rule(rule, k, without)
+        if allowed == 0:
+            continue  # no item is ever counted
         if k == 1:
             held = Held(span, length, places)
             # Where there are few places, all pairs of runs are tried.
             paired = span <= min(length + 1, _PAIRED)
-            total += two_runs_bound(lags, held) if paired else held_bound(lags, good_charges(lags, held), held)
+            found = two_runs_bound(lags, held) if paired else held_bound(lags, good_charges(lags, held), held)
+            total += found if allowed == without else min(found, limited_bound(lags, held, 2 * allowed))
         else:
             single = (span, min(length, places)) if span <= length else (1, 0)
             runs = min(most_signed_runs(k, length, span), places)
+            runs = runs if allowed == without else min(runs, 2 * allowed)
             counts = TwoCounts(k, length, places, runs, single, span == steps)
             charged, prices = good_prices(lags, counts)
             total += priced_bound(lags, charged, counts, prices)
@@ -145,6 +187,19 @@ def held_bound(lags: SignedLags, charged: Charges, known: Held) -> int:
     check = Check(automaton)
     walk(automaton, period=known.length, tick=automaton.every, check=check)
     return check.bound()
+
+
+def limited_bound(lags: SignedLags, known: Held, runs: int) -> int:
+    """As `held_bound`, for changes of at most so many runs of either sign: a price for changes pays for these.
+
+    Proof. g begins and ends at 0, so `sum |g_t - g_{t-1}|` is at most `2 runs`. Times a price >= 0, and added to what
+    is charged, that only raises it. QED.
+    """
+    charged, price = good_charges_for_runs(lags, known, runs)
+    automaton = replace(held_changes(lags, charged, known), prices=Prices(0, price))
+    check = Check(automaton)
+    walk(automaton, period=known.length, tick=automaton.every, check=check)
+    return check.bound() + 2 * price * runs
 
 
 def priced_bound(lags: SignedLags, charged: Charges, known: TwoCounts, prices: Prices) -> int:

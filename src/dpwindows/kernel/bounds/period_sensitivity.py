@@ -46,6 +46,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import accumulate
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.sensitivity import (
     Thresholds,
     formal_step_norms,
@@ -72,7 +74,12 @@ def most_signed_runs(k: int, length: int, span: int) -> int:
 
 @proves("rolling-filter-period")
 def rolling_filter_period_l2(
-    taps: Sequence[int], length: int, span: int, steps: int | None, thresholds: Thresholds
+    taps: Sequence[int],
+    length: int,
+    span: int,
+    steps: int | None,
+    thresholds: Thresholds,
+    rule: CountingRule = EVERY_OCCURRENCE,
 ) -> int:
     """Rolling counts, one item changed within `span` steps, through a filter with contracting signs.
 
@@ -83,16 +90,20 @@ def rolling_filter_period_l2(
     where `min(S+, S-) <= S/2`. S is at most `runs_bound` of the runs and places of the module docstring. If L <= W, one
     of the two signs has its runs within the first and the last L-1 places: at most 2(L-1) runs there, 2(L-1) places
     together. For L = 1 all runs have one sign, so there is a step between any two. Thresholds are measured apart and
-    change independently; squared norms add. A finite horizon drops rows, which lowers norms. QED.
+    change independently; squared norms add. A finite horizon drops rows, which lowers norms. By a rule of counting, for
+    an item changed within all steps, there are fewer runs and places (`counted_by_rule`). QED.
     """
     require_contracting_signs(taps)
     span = span if steps is None else min(span, steps)
+    if rule != EVERY_OCCURRENCE and span != steps:
+        raise ValueError("a rule of counting is for an item that changes within all steps")
     reach = affected_ends(length, span, steps)
     norms = interval_norms(taps, reach)
     total = 0
     for k in thresholds:
-        runs = most_signed_runs(k, length, span)
-        every = runs_bound(norms, runs, reach, gaps=span == 1)
+        runs = min(most_signed_runs(k, length, span), 2 * runs_by_rule(rule, k, reach))
+        counted = min(reach, 2 * places_by_rule(rule, k, length, reach))
+        every = runs_bound(norms, runs, reach, gaps=span == 1, places=counted)
         places = min(2 * (span - 1), reach)
         few = runs_bound(norms, min(runs, places), places, gaps=False) if span <= length else every
         total += every + min(every, 2 * few)

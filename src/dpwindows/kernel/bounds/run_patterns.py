@@ -85,6 +85,29 @@ class Lags:
             raise ValueError(f"a price must lie in 0..{self.values[0]}, got {price}")
 
 
+@dataclass(frozen=True)
+class PriceOfOnes:
+    """What a price for every one allows patterns of at most `places` ones: `max (P x - offset x^2)` over 0..places.
+
+    `offset` >= 0 is in units of the exact lags; prices are in units of `2^shift` of them.
+    """
+
+    offset: int
+    places: int
+    shift: int
+
+    def highest(self, lags: Lags) -> int:
+        """The highest price worth trying: 0 where none can lower a bound."""
+        return lags.values[0] if self.offset or self.places < lags.length else 0
+
+    def of(self, price: int) -> int:
+        """The maximum over real x, rounded up."""
+        exact = price << self.shift
+        if exact < 2 * self.offset * self.places:
+            return -(-(exact**2) // (4 * self.offset))
+        return exact * self.places - self.offset * self.places**2
+
+
 # --- All pairs of recent places -------------------------------------------------------------------------------------
 
 

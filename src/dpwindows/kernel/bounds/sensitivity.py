@@ -45,6 +45,8 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.proofs import proves
 
 Thresholds = Sequence[int]
@@ -104,15 +106,16 @@ def interval_norms(taps: Sequence[int], longest: int) -> list[int]:
     return [0, *accumulate(rises[:longest])]
 
 
-def runs_bound(norms: Sequence[Norm], runs: int, length: int, *, gaps: bool) -> Norm:
+def runs_bound(norms: Sequence[Norm], runs: int, length: int, *, gaps: bool, places: int | None = None) -> Norm:
     """The largest `sum q(n_i)` over at most `runs` disjoint runs in `length` consecutive steps.
 
     `norms` is q from `interval_norms` of contracting taps: increasing and concave, so for r runs the most even split
-    of the largest total is best. The total is `length`, less the r-1 steps between runs where `gaps` are certain.
+    of the largest total is best. The total is `length`, less the r-1 steps between runs where `gaps` are certain, and
+    at most `places` where that is given.
     """
     best = norms[0]
     for count in range(1, min(runs, length) + 1):
-        total = length - (count - 1 if gaps else 0)
+        total = min(length - (count - 1 if gaps else 0), length if places is None else places)
         if total < count:
             break
         size, longer = divmod(total, count)
@@ -247,15 +250,27 @@ def rolling_filter_event_l2(taps: Sequence[int], length: int, steps: int, thresh
 
 
 @proves("rolling-filter-presence")
-def rolling_filter_add_remove_l2(taps: Sequence[int], length: int, steps: int, thresholds: Thresholds) -> int:
+def rolling_filter_add_remove_l2(
+    taps: Sequence[int], length: int, steps: int, thresholds: Thresholds, rule: CountingRule = EVERY_OCCURRENCE
+) -> int:
     """Rolling counts, one item added or removed, through a filter with contracting signs.
 
     Proof. For each threshold `g = f` is 0/1 with at most `k ceil(T/(W+1))` runs in T steps, at least one step apart.
-    The squared norms of the thresholds add. QED.
+    By a rule of counting there are fewer runs and places (`counted_by_rule`). The squared norms of the thresholds add.
+    QED.
     """
     require_contracting_signs(taps)
     norms = interval_norms(taps, steps)
-    return sum(runs_bound(norms, most_starts(k, length, steps), steps, gaps=True) for k in thresholds)
+    return sum(
+        runs_bound(
+            norms,
+            runs_by_rule(rule, k, most_starts(k, length, steps)),
+            steps,
+            gaps=True,
+            places=places_by_rule(rule, k, length, steps),
+        )
+        for k in thresholds
+    )
 
 
 @proves("rolling-differences-event")
@@ -276,15 +291,29 @@ def rolling_differences_event_l1(
 
 @proves("rolling-differences-item")
 def rolling_differences_item_l1(
-    step_weight: int, anchor_weight: int, every: int, length: int, steps: int, thresholds: Thresholds, *, formal: bool
+    step_weight: int,
+    anchor_weight: int,
+    every: int,
+    length: int,
+    steps: int,
+    thresholds: Thresholds,
+    *,
+    formal: bool,
+    rule: CountingRule = EVERY_OCCURRENCE,
 ) -> int:
     """Rolling counts, one item changed arbitrarily (`formal`) or added or removed, through anchored differences.
 
     Proof. For each threshold f has at most `k ceil(T/(W+1))` runs (and at most `ceil(T/2)`), each with two ends; a
-    formal change is `f - f'`, with the ends of both. At every anchor g is -1, 0 or 1. QED.
+    formal change is `f - f'`, with the ends of both. At every anchor g is -1, 0 or 1, and it is not 0 at more anchors
+    than there are places where f or f' is 1. By a rule of counting there are fewer runs and places (`counted_by_rule`).
+    QED.
     """
-    ends = sum(2 * most_runs(k, length, steps) for k in thresholds)
-    return (2 if formal else 1) * ends * step_weight + len(thresholds) * -(-steps // every) * anchor_weight
+    items, total = 2 if formal else 1, 0
+    for k in thresholds:
+        runs = runs_by_rule(rule, k, most_runs(k, length, steps))
+        anchors = min(-(-steps // every), items * places_by_rule(rule, k, length, steps))
+        total += items * 2 * runs * step_weight + anchors * anchor_weight
+    return total
 
 
 def most_starts(k: int, length: int, steps: int) -> int:
@@ -343,7 +372,8 @@ def direct_cells(windows_touched: int, windows: int, thresholds: Thresholds, *, 
     Proof. Each entry of g is -1, 0 or 1, so both norms count non-zero entries. Event level: over all thresholds
     together each of the `windows_touched` windows that can hold one step changes at most once. Item level: each of
     the `windows` windows, for each threshold; within a period, of those that can see it
-    (`period_sensitivity.affected_ends`, `any_cells_period`). QED.
+    (`period_sensitivity.affected_ends`, `any_cells_period`). A rule of counting may leave fewer rolling windows
+    (`counted_by_rule`): those of the item, or of both if it changes. QED.
     """
     return windows_touched if event else windows * len(thresholds)
 

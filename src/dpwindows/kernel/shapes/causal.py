@@ -313,10 +313,20 @@ class StepDesign(Design):
         """The exact integers of all steps, one after another."""
         memory, encoded = self.shape.fresh(), []
         for step in self._steps:
-            now = step_answers(answers, step, k, self.shape.reach)
+            now = self._answers_at(answers, step, k)
             encoded.append(self.shape.encode(now, k, memory))
             _, memory = self.shape.decode(now, k, np.zeros(len(encoded[-1])), memory)
         return np.concatenate(encoded)
+
+    def _answers_at(self, answers: Answers, step: int, k: int) -> StepAnswers:
+        if self.problem.rule.max_runs is None or not isinstance(self.shape, SeriesShape):
+            return step_answers(answers, step, k, self.shape.reach)
+        # Bounded runs are those of one length: it is counted by itself, and nothing else is read.
+        if isinstance(self.shape.window, Cumulative):
+            return StepAnswers(step, {}, {k: int(answers.cumulative(k)[step - 1])})
+        length = self.shape.window.length
+        count = answers.rolling(k, length)[step - 1]
+        return StepAnswers(step, {k: np.full(min(length, step), count)}, {})
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """The estimates of all steps, in the canonical order of the window family."""

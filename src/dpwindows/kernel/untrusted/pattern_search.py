@@ -8,6 +8,7 @@ bound is.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +17,7 @@ from numpy.typing import NDArray
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.kernel.bounds.held_patterns import Held
 from dpwindows.kernel.bounds.potentials import NEVER, Automaton, Check, Table
-from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, recent_bound, recent_tables
+from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes, best_chain, recent_bound, recent_tables
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
 
 # Periods after which what places add is taken for settled, and over which it is taken to be the same again.
@@ -116,6 +117,18 @@ def good_charges(lags: SignedLags, known: Held) -> Charges:
     return finer if cost(finer) <= found[near] else charges(lags, _LEAST_MEMORY, near)
 
 
+def good_charges_for_runs(lags: SignedLags, known: Held, runs: int) -> tuple[Charges, int]:
+    """The same for changes of at most so many runs, with a good price for a change."""
+    charged = good_charges(lags, known)
+    changes = held_changes(lags, charged, known)
+
+    def cost(price: int) -> int:
+        priced = replace(changes, prices=Prices(0, price))
+        return walk(priced, period=known.length, tick=changes.every) + 2 * price * runs
+
+    return charged, least(cost, 4 * (lags.values[0] + charged.change), 10)
+
+
 def good_prices(lags: SignedLags, known: TwoCounts) -> tuple[Charges, Prices]:
     """Charges of the changes for larger k, with good near distances, and good prices."""
     run = known.places / known.runs
@@ -213,10 +226,10 @@ def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> tuple[i
     return high, fitting
 
 
-def good_prices_for_ones(lags: Lags, offset: int, runs: int, shortest: int) -> tuple[int, int, int]:
+def good_prices_for_ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int) -> tuple[int, int, int]:
     """A price for every one, a price for places, and the widest gap worth its pairs, for `offset_patterns`.
 
-    They make `price^2 / (4 offset) + neighbour_bound`, a convex function of both prices, nearly least.
+    They make `mean.of(price) + neighbour_bound`, a convex function of both prices, nearly least.
     """
     some = some_lengths(lags.length)
     sizes = np.unique(np.concatenate([some, np.arange(shortest, shortest + 16)]))
@@ -228,9 +241,9 @@ def good_prices_for_ones(lags: Lags, offset: int, runs: int, shortest: int) -> t
         most, places[price] = _over_places(
             lags, lambda by: best_chain(lags, sizes, some, runs, by, shortest=shortest, price=price, widest=widest)
         )
-        return ((price << lags.shift) ** 2 // (4 * offset) if offset else 0) + (most << lags.shift)
+        return mean.of(price) + (most << lags.shift)
 
-    price = least(cost, lags.values[0] if offset else 0, _PRICE_ROUNDS)
+    price = least(cost, mean.highest(lags), _PRICE_ROUNDS)
     cost(price)
     return price, places[price], widest
 
@@ -257,16 +270,16 @@ def _reach(lags: Lags) -> int:
     return max(1, int((beyond > lags.values[0] * _NEGLIGIBLE).sum()))
 
 
-def good_recent_price(lags: Lags, offset: int, runs: int, memory: int) -> int:
-    """A price for every one at which `price^2 / (4 offset) + recent_bound` is nearly least."""
-    if not offset:
+def good_recent_price(lags: Lags, mean: PriceOfOnes, runs: int, memory: int) -> int:
+    """A price for every one at which `mean.of(price) + recent_bound` is nearly least."""
+    if not mean.highest(lags):
         return 0
 
     def cost(price: int) -> int:
         most = recent_bound(lags, runs, min(memory, _TRIED_MEMORY), price)
-        return (price << lags.shift) ** 2 // (4 * offset) + (most << lags.shift)
+        return mean.of(price) + (most << lags.shift)
 
-    return least(cost, lags.values[0], 10)
+    return least(cost, mean.highest(lags), 10)
 
 
 def recent_pattern(lags: Lags, runs: int, memory: int, price: int = 0) -> list[int]:

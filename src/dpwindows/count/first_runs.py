@@ -1,0 +1,110 @@
+"""The query that counts each item in its first runs only: the specification of `max_runs`, in standard SQL.
+
+A run is a maximal stretch of steps at whose ends an item is counted: the last W of them hold at least k occurrences
+of it. The item is to be counted in its first R runs. It leaves the count at the end of a run by itself, so all that is
+to be done is to leave out what it does from the step on where its run R + 1 would begin: with the recency it has
+before, which is too old for the window, it is not counted any more, and up to there nothing changes. So for each pair
+(k, W) the signed counts are those of the rows of an item before that step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+Series = tuple[int, int]
+"""A threshold k and the length W of a rolling window, in steps."""
+
+
+def series_number(place: int) -> int:
+    """What stands for the series in this place of a list, in the column k of signed counts."""
+    return -1 - place
+
+
+def first_runs_sql(
+    events: str,
+    series: Sequence[Series],
+    thresholds: Sequence[int],
+    max_runs: int,
+    *,
+    weighted: bool,
+    grouping_sets: bool,
+    before: str = "",
+) -> str:
+    """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
+
+    Those of `series` stand under their numbers (`series_number`) and are of the first `max_runs` runs of each item;
+    those of `thresholds` are of all occurrences. Rows of the same item and step add up. `grouping_sets` and
+    `before` as in `recency.recency_sql`.
+    """
+    every = sorted({k for k, _ in series} | set(thresholds))
+    most = max(every)
+    count = f"CASE WHEN count > {most} THEN {most} ELSE count END" if weighted else "1"
+    by_step, by_number = "PARTITION BY item ORDER BY step", "PARTITION BY item ORDER BY numbered"
+    recencies = ", ".join(
+        f"CASE WHEN numbered >= {k} THEN first_value(step) OVER ({by_number} RANGE BETWEEN {k - 1} PRECEDING AND "
+        f"CURRENT ROW) END AS recency_{k}"
+        for k in every
+    )
+    befores = ", ".join(f"recency_{k}, lag(recency_{k}) OVER ({by_step}) AS before_{k}" for k in every)
+    # Counted at the end of this step, and not at that of the step before.
+    starts = ", ".join(
+        f"CASE WHEN recency_{k} > step - {length} AND (before_{k} IS NULL OR before_{k} < step - {length}) "
+        f"THEN 1 ELSE 0 END AS starts_{place}"
+        for place, (k, length) in enumerate(series)
+    )
+    runs = ", ".join(
+        f"sum(starts_{place}) OVER ({by_step} ROWS UNBOUNDED PRECEDING) AS run_{place}" for place in range(len(series))
+    )
+    plain = ", ".join(f"recency_{k}, before_{k}" for k in every)
+    kept = ", ".join(
+        f"CASE WHEN run_{place} <= {max_runs} THEN {name}_{k} END AS {name}_in_{place}"
+        for place, (k, _) in enumerate(series)
+        for name in ("recency", "before")
+    )
+    signs = [
+        (f"{name}_in_{place}", series_number(place), sign)
+        for place in range(len(series))
+        for name, sign in (("recency", 1), ("before", -1))
+    ]
+    signs += [(f"{name}_{k}", k, sign) for k in thresholds for name, sign in (("recency", 1), ("before", -1))]
+    once = "" if grouping_sets else "MATERIALIZED "
+    return f"""
+WITH {before}held AS (
+    SELECT item, step, CAST(sum({count}) AS BIGINT) AS occurrences FROM {events} AS events GROUP BY item, step
+),
+running AS (
+    SELECT item, step, CAST(sum(occurrences) OVER ({by_step} ROWS UNBOUNDED PRECEDING) AS BIGINT) AS numbered FROM held
+),
+reached AS (SELECT item, step, {recencies} FROM running),
+moved AS (SELECT item, step, {befores} FROM reached),
+started AS (SELECT item, step, {plain}, {starts} FROM moved),
+ranked AS (SELECT step, {plain}, {runs} FROM started),
+kept AS {once}(SELECT step, {plain}, {kept} FROM ranked),
+{_summed_sql("kept", signs, grouping_sets)}"""
+
+
+def _summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], grouping_sets: bool) -> str:
+    """The end of a query: for each (column of recencies, k, sign) the rows of a relation by step and recency, added."""
+    if grouping_sets:
+        sets = ", ".join(f"(step, {column})" for column, _, _ in signs)
+        which = " ".join(f"WHEN grouping({column}) = 0 THEN {at}" for at, (column, _, _) in enumerate(signs))
+        found = " ".join(f"WHEN grouping({column}) = 0 THEN {column}" for column, _, _ in signs)
+        counted = (
+            f"SELECT CASE {which} END AS place, step, CASE {found} END AS recency, count(*) AS rows_counted "
+            f"FROM {relation} GROUP BY GROUPING SETS ({sets})"
+        )
+    else:
+        counted = " UNION ALL ".join(
+            f"SELECT {at} AS place, step, {column} AS recency, count(*) AS rows_counted FROM {relation} "
+            f"GROUP BY step, {column}"
+            for at, (column, _, _) in enumerate(signs)
+        )
+    listed = " UNION ALL ".join(
+        f"SELECT {at} AS place, {k} AS k, {sign} AS sign" for at, (_, k, sign) in enumerate(signs)
+    )
+    return f"""counted AS ({counted}),
+signs AS ({listed})
+SELECT k, step, recency, CAST(sum(sign * rows_counted) AS BIGINT) AS delta
+FROM counted JOIN signs ON counted.place = signs.place
+WHERE recency IS NOT NULL
+GROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"""

@@ -1,0 +1,37 @@
+r"""What a rule of counting leaves one item to be counted for: fewer runs, and fewer places.
+
+A rule (`dpwindows.ask.counting_rule`) looks at the events of one item only, and is enforced before counting. So two
+logs that differ in one item still do when it is enforced, and every bound for a changed, added or removed item holds
+as it is. It may be smaller: with f the rolling answers of one item for a threshold k, windows of W steps, T of them,
+
+- *at most R runs* (`max_runs`): the item is counted in the first R maximal runs only: f has at most R runs, each as
+  long as it was;
+- *at most N occurrences* (`max_occurrences`) of it count: runs start at different steps, at each of which one of them
+  lies, and there are k of them up to the first start, so f has **at most N - k + 1 runs**. A window that is counted
+  holds k of them, and each lies in at most W windows, so f is 1 at **at most N W / k places**. The same for N steps
+  in which it occurs (`distinct_steps`), which are N occurrences.
+
+For an item that changes, `g = f - f'`, each run of g begins where one of the runs of f and f' begins or ends, and each
+ends at another such place or after the last one. So g has at most as many runs, of either sign, as both together have,
+and is not 0 at as many places at most.
+"""
+
+from __future__ import annotations
+
+from dpwindows.ask.counting_rule import CountingRule
+
+
+def runs_by_rule(rule: CountingRule, k: int, runs: int) -> int:
+    """The most runs of one item's rolling counts for a threshold k, where without a rule there are at most `runs`."""
+    if rule.max_runs is not None:
+        runs = min(runs, rule.max_runs)
+    if rule.max_occurrences is not None:
+        runs = min(runs, max(0, rule.max_occurrences - k + 1))
+    return runs
+
+
+def places_by_rule(rule: CountingRule, k: int, length: int, steps: int) -> int:
+    """The most places, of all `steps`, at which one item is counted for a threshold k."""
+    if rule.max_occurrences is None:
+        return steps
+    return min(steps, rule.max_occurrences * min(length, steps) // k)

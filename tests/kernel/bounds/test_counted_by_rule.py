@@ -1,0 +1,141 @@
+"""Bounds under a rule of counting against every item there can be, with maps that no strategy would choose."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import Rolling
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
+from dpwindows.kernel.bounds.pattern_sensitivity import rolling_patterns_add_remove_l2, rolling_patterns_period_l2
+from dpwindows.kernel.bounds.period_sensitivity import rolling_filter_period_l2
+from dpwindows.kernel.bounds.sensitivity import most_runs, rolling_filter_add_remove_l2
+from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.series import SeriesDesign
+from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of
+from tests.kernel.test_certify import LAWS, THRESHOLDS, Draw
+from tests.single_item import Ints, all_logs, joint_answers, runs
+
+RULES = [
+    *(CountingRule(max_runs=most) for most in (1, 2)),
+    *(CountingRule(max_occurrences=most) for most in (1, 2, 3, 4)),
+    *(CountingRule(distinct_steps=True, max_occurrences=most) for most in (1, 2, 3)),
+    CountingRule(distinct_steps=True, max_runs=1),
+]
+_TRIALS = 60
+
+
+def kept(log: tuple[int, ...], rule: CountingRule) -> tuple[int, ...]:
+    """The occurrences that count, one by one."""
+    left, found = rule.max_occurrences if rule.max_occurrences is not None else 10**9, []
+    for count in log:
+        here = min(count, 1) if rule.distinct_steps else count
+        found.append(min(here, left))
+        left -= found[-1]
+    return tuple(found)
+
+
+def ruled_answers(steps: int, most: int, window: Rolling, thresholds: tuple[int, ...], rule: CountingRule) -> Ints:
+    """The exact answers of every log of one item, shape (logs, thresholds, T); what is not unique is left out."""
+    logs = np.array([kept(tuple(log), rule) for log in all_logs(steps, most).tolist()])
+    answers = joint_answers(np.unique(logs, axis=0), window, thresholds)
+    if rule.max_runs is not None:
+        for log, place in itertools.product(range(len(answers)), range(len(thresholds))):
+            for first, end in runs(answers[log, place])[rule.max_runs :]:
+                answers[log, place, first:end] = 0
+    return np.asarray(np.unique(answers.reshape(len(answers), -1), axis=0).reshape(-1, *answers.shape[1:]))
+
+
+def changes(answers: Ints, unit: Unit) -> list[Ints]:
+    if isinstance(unit, ItemAddRemove):
+        return [answers]
+    return [(one[None] - answers) for one in answers]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: "-".join(f"{k}{v}" for k, v in rule.to_dict().items()))
+@pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel()], ids=lambda unit: unit.name)
+def test_no_item_moves_any_map_by_more_than_its_certificate(rule: CountingRule, unit: Unit) -> None:
+    draw = Draw(np.random.default_rng([RULES.index(rule), len(unit.name)]))
+    met: Counter[str] = Counter()
+    tighter = 0
+    for _ in range(_TRIALS):
+        steps, thresholds, law = draw.whole(2, 6), draw.one(*THRESHOLDS), draw.one(*LAWS)
+        window = Rolling(draw.whole(1, steps))
+        problem = Problem(window, steps, thresholds, unit, law, 1.0, rule=rule)
+        design = SeriesDesign(problem, "drawn", map=draw.map(steps))
+        try:
+            bound = design.certificate.bound
+        except (NotCertifiedError, ValueError):
+            continue
+        pieces = changes(ruled_answers(steps, min(3, max(thresholds)), window, thresholds, rule), unit)
+        true = largest_norm(pieces, matrix_of(design), law)
+        assert true <= bound, f"certified {bound}, but an item moves it by {true}: {design}"
+        without = SeriesDesign(replace(problem, rule=CountingRule()), "drawn", map=design.map)
+        tighter += bound < without.certificate.bound
+        met[design.certificate.proof] += 1
+    print(f"\n{unit.name} {rule}: {dict(met)}, {tighter} of {met.total()} tighter than without")  # noqa: T201
+    assert len(met) > 1
+    assert tighter
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_runs_and_places_are_as_few_as_is_said(rule: CountingRule) -> None:
+    """Over every item of a short range; and some item has as many runs where the rule is what bounds them."""
+    for steps, length, k in itertools.product((4, 6), (1, 2, 3), (1, 2)):
+        answers = ruled_answers(steps, k, Rolling(length), (k,), rule)[:, 0]
+        most = runs_by_rule(rule, k, most_runs(k, length, steps))
+        assert max(len(runs(row)) for row in answers) <= most
+        assert answers.sum(axis=1).max() <= places_by_rule(rule, k, length, steps)
+        if k == 1:
+            assert max(len(runs(row)) for row in answers) == min(most, most_runs(1, length, steps))
+
+
+FILTER = (1000, -400, -200, -120, -80, -50, -30, -20)
+
+
+def test_fewer_runs_cost_less_over_a_year() -> None:
+    bounds: dict[str, Any] = {
+        "presence": lambda rule: rolling_patterns_add_remove_l2(FILTER, 7, 365, (1,), rule),
+        "presence by runs": lambda rule: rolling_filter_add_remove_l2(FILTER, 7, 365, (1,), rule),
+        "changed": lambda rule: rolling_patterns_period_l2(FILTER, 7, 365, 365, (1,), rule),
+        "changed, k = 2": lambda rule: rolling_patterns_period_l2(FILTER, 7, 365, 365, (2,), rule),
+        "changed by runs": lambda rule: rolling_filter_period_l2(FILTER, 7, 365, 365, (1,), rule),
+    }
+    for name, bound in bounds.items():
+        found = [bound(CountingRule(max_runs=most)) for most in (2, 5, 10)] + [bound(CountingRule())]
+        assert found == sorted(found), name
+        assert found[0] < 0.6 * found[-1], name
+        few = [bound(CountingRule(max_occurrences=most)) for most in (2, 5, 10)]
+        assert few[0] < few[1] < few[2] <= found[-1], name
+
+
+@pytest.mark.parametrize("unit", [EventLevel(), ItemPerPeriod(2)], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("rule", [CountingRule(max_runs=1), CountingRule(max_occurrences=1)], ids=str)
+def test_no_problem_bounds_items_where_less_than_an_item_is_protected(unit: Unit, rule: CountingRule) -> None:
+    for law in (GAUSSIAN, LAPLACE):
+        with pytest.raises(ValueError, match="for whole items"):
+            Problem(Rolling(2), 12, (1,), unit, law, 1.0, rule=rule)
+
+
+def test_one_event_more_would_change_many_runs() -> None:
+    """Why runs are not bounded at event level: the trap of the proof, as an example of both signs."""
+    rule = CountingRule(max_runs=1)
+    one, other = (0, 0, 0, *(1,) * 9), (1, 0, 0, *(1,) * 9)
+    series = []
+    for log in (one, other):
+        answers = joint_answers(np.array([log]), Rolling(2), (1,))[0, 0]
+        for first, end in runs(answers)[rule.max_runs or 0 :]:
+            answers[first:end] = 0
+        series.append(answers)
+    moved = series[1] - series[0]
+    assert (moved > 0).any()
+    assert (moved < 0).sum() >= 9

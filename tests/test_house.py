@@ -13,7 +13,7 @@ SOURCE = ROOT / "src" / "dpwindows"
 # From the ground up: a room imports only what stands before it.
 ORDER = (
     *("errors", "progress", "durable"),
-    *("ask", "count", "kernel", "strategies", "ledger", "plan", "report", "release", "stream", "audit", "theory"),
+    *("ask", "count", "kernel", "strategies", "report", "ledger", "plan", "release", "stream", "audit", "theory"),
     *("demo", "cli"),
 )
 # Plan.run makes a release: the one arrow that runs back up.

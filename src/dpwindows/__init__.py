@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from dpwindows.count.events import EngineSettings
     from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
     from dpwindows.ledger.ledger import Ledger
-    from dpwindows.plan.plan import Forecast, Plan
+    from dpwindows.plan.forecast import Forecast
+    from dpwindows.plan.plan import Plan
     from dpwindows.plan.solve import solve_epsilon, solve_rho
     from dpwindows.plan.stream_plan import StreamPlan
     from dpwindows.release.derived import Derived
@@ -41,7 +42,8 @@ _HOMES = {
     "errors": ("EngineError", "InputError", "OverBudgetError", "StateBehindLedgerError"),
     "count.events": ("EngineSettings",),
     "ledger.ledger": ("Ledger",),
-    "plan.plan": ("Forecast", "Plan"),
+    "plan.forecast": ("Forecast",),
+    "plan.plan": ("Plan",),
     "ask.privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "ItemPerPeriod", "PureDP"),
     "ask.queries": ("AnyWindow", "Cumulative", "Rolling", "ToDate", "Tumbling"),
     "release.derived": ("Derived",),

@@ -25,6 +25,13 @@ def release_progress(total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
+def planning_progress(total: int) -> Iterator[Callable[[int], None]]:
+    """A bar for the `total` errors of a planner's page; yields the function to call with the number worked out."""
+    with _bar("working out errors", total, shown=True) as advance:
+        yield advance
+
+
+@contextmanager
 def _bar(what: str, total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
     if not (shown and sys.stderr.isatty()):
         yield lambda done: None

@@ -23,7 +23,7 @@ from dpwindows.cli.options import (
 from dpwindows.cli.plan_files import PlannedCommand, plan_option, save_plan
 from dpwindows.cli.screen import screen
 from dpwindows.errors import InputError
-from dpwindows.plan.forecast_table import said_groups, say_notes, show_forecast
+from dpwindows.plan.forecast_table import said_groups, say_notes, show_bars, show_forecast
 from dpwindows.plan.warnings import require_expected
 
 if TYPE_CHECKING:
@@ -78,6 +78,13 @@ if TYPE_CHECKING:
     metavar="FILE.toml",
     help="Write what was asked to a plan file, for --plan: queries, privacy and the public range.",
 )
+@click.option(
+    "--report",
+    "page",
+    type=click.Path(path_type=Path),
+    metavar="FILE.html",
+    help="Write a page with sliders for budget, unit, windows and horizon; it loads nothing. Takes a minute or more.",
+)
 @click.option("--force", is_flag=True, help="Replace the files written if they exist.")
 def plan(
     steps: int | None,
@@ -86,18 +93,21 @@ def plan(
     as_json: bool,
     exported: Path | None,
     saved: Path | None,
+    page: Path | None,
     force: bool,
     **options: Any,
 ) -> None:
     """Forecast the error of every number before any data is read."""
     require_expected(options["expect"])
-    for path, ending in ((exported, ".npz"), (saved, ".toml")):
+    for path, ending in ((exported, ".npz"), (saved, ".toml"), (page, ".html")):
         if path is not None:
             from dpwindows.release.files import require_writable
 
             refuse_inputs(path, options)
             require_writable(path, force=force, endings=(ending,))
     if options["stream"]:
+        if page is not None:
+            raise InputError("--report goes with a batch release: leave out --stream")
         planned = _planned_stream(steps, start, end, exported, options)
     else:
         timeline = _planned_timeline(steps, start, end, options)
@@ -112,6 +122,16 @@ def plan(
 
         export_plan(planned, exported, force=force)
         click.echo(f"Measurements written to {exported}", err=True)
+    if page is not None and planned.by:
+        raise InputError("--report goes with plans without groups: leave out --by")
+    if page is not None:
+        from dpwindows.plan.unit_errors import asked_of_sliders, unit_errors
+        from dpwindows.release.files import write_text
+        from dpwindows.report.planner import planner_page
+
+        forecast = [entry.to_dict() for entry in planned.forecast()]
+        write_text(planner_page(unit_errors(planned), asked_of_sliders(planned), forecast), page, force=force)
+        click.echo(f"Planner written to {page}", err=True)
     if as_json:
         queries = [entry.to_dict() for entry in planned.forecast()]
         answer: dict[str, Any] = {"queries": queries, "budget": planned.budget.to_dict()}
@@ -130,6 +150,7 @@ def plan(
                 f"{options['target_std']:g} in the worst query.\n",
             )
         show_forecast(planned, console, expect)
+        show_bars(planned, console)
         console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.")
         if not options["stream"]:
             console.print(f"A release is {planned.workload}.")

@@ -126,6 +126,12 @@ class Ledger:
         ledger.book()
         return ledger
 
+    def _repr_html_(self) -> str:
+        """A notebook shows what was spent and what is left."""
+        from dpwindows.report.notebook import ledger_html
+
+        return ledger_html(self.book().to_dict())
+
     def book(self) -> Book:
         """The dataset's total and all its entries, as plain values."""
         with ledger_store.reading(self.path) as connection:

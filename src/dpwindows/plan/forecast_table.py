@@ -27,6 +27,21 @@ def said_groups(by: tuple[str, ...]) -> str:
     return f"each {' x '.join(by)}" if by else "total"
 
 
+def show_bars(planned: Plan, console: Console) -> None:
+    """Standard errors side by side, to scale: which of several queries costs the most."""
+    entries = planned.forecast()
+    most = max(entry.rms for entry in entries)
+    if len(entries) < 2 or most <= 0:
+        return
+    names = [f"{entry.window}, {entry.measure.replace('_', ' ')} {entry.k}" for entry in entries]
+    wide = max(map(len, names))
+    room = max(10, min(40, console.width - wide - 12))
+    console.print("\nStandard errors, to scale")
+    for name, entry in zip(names, entries, strict=True):
+        bar = "\N{FULL BLOCK}" * max(1, round(room * entry.rms / most))
+        console.print(f"  {name:<{wide}} {bar} {entry.rms:,.4g}", highlight=False, markup=False)
+
+
 def show_forecast(planned: Plan, console: Console, expect: float | None = None) -> None:
     """The forecast as a table, with relative errors at a typical count; narrow terminals have runners-up below it."""
     wide = console.width >= 112

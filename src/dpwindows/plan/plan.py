@@ -8,11 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule, require_fit
@@ -34,6 +32,7 @@ from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.plan.allotment import Allotment, Alternative
+from dpwindows.plan.forecast import Forecast, Forecasts, forecast_of
 from dpwindows.plan.parts import Part, cells_of, error_in, parts_of, require_groups
 from dpwindows.plan.plan_file import PlanValues
 from dpwindows.plan.workload import NOTED, Workload, least, of_plan, require_limit, require_within
@@ -53,43 +52,6 @@ _WIDEST_SCALE, _HIGHEST_SCALE = 2.0**50, 2.0**55
 _MOST_NOISE = 2.0**45
 # The least possible error is worked out for series of at most so many steps, and for so many k above 1.
 _LONGEST_LIMIT, _MOST_LIMITS = 1 << 15, 3
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """What to expect of one measure of one window family.
-
-    `rms` and `max` are over the standard errors that a release will carry, in counts; `half_width` is the root mean
-    square half width of its intervals at the plan's confidence. `limit` is a proved lower bound on the rms of any
-    additive Gaussian noise with this share of the budget (`dpwindows.strategies.search.limits`), in counts, and
-    `ratio_to_limit` is `rms` over it; both are None where no bound is known. Laplace noise is not bound by it: under an
-    approximate budget it may have a ratio below 1 where one neighbour changes few numbers, as with k = 1. `runner_up`
-    is the next best strategy for this window family at the same share of the budget, and `runner_up_ratio` its error
-    over the one chosen (below 1 where it needs another noise law than serves the whole plan best); None where there is
-    no other. With groups, `by` names the columns that make them, none for totals, and all else holds for each of these
-    groups; None without groups.
-    """
-
-    window: str
-    measure: str
-    k: int
-    strategy: str
-    rms: float
-    max: float
-    half_width: float
-    limit: float | None
-    ratio_to_limit: float | None
-    noise: str
-    proof: str
-    runner_up: str | None
-    runner_up_ratio: float | None
-    by: tuple[str, ...] | None = None
-
-    def to_dict(self) -> dict[str, Any]:
-        """All of it as plain values, ready for JSON."""
-        values = dict(self.__dict__)
-        by = values.pop("by")
-        return values if by is None else values | {"by": list(by)}
 
 
 class Plan(PlanValues):
@@ -234,7 +196,7 @@ class Plan(PlanValues):
     @cached_property
     def _forecast(self) -> tuple[Forecast, ...]:
         return tuple(
-            _forecast(allotment, measure, self.confidence, self._limit(allotment, measure))
+            forecast_of(allotment, measure, self.confidence, self._limit(allotment, measure))
             for allotment in self.allotments
             for measure in allotment.query.measures
         )
@@ -252,9 +214,15 @@ class Plan(PlanValues):
         # The scale is the least one but for the head-room it was given.
         return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, allotment.share) * (1 - 1e-9)
 
-    def forecast(self) -> list[Forecast]:
-        """The error to expect of every measure asked for; computed without any data."""
-        return list(self._forecast)
+    def forecast(self) -> Forecasts:
+        """The error to expect of every measure asked for; computed without any data. A notebook shows it as a table."""
+        return Forecasts(self._forecast)
+
+    def _repr_html_(self) -> str:
+        """A notebook shows what is asked, and the errors to expect."""
+        from dpwindows.report.notebook import forecast_html
+
+        return forecast_html([entry.to_dict() for entry in self._forecast], self.confidence, said=repr(self))
 
     def run(
         self,
@@ -488,29 +456,3 @@ def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]
 def _alternatives(weighed: Sequence[Design], groups: Groups | None) -> tuple[Alternative, tuple[Alternative, ...]]:
     first, *rest = (Alternative(design.strategy, error_in(design, groups)) for design in weighed)
     return first, tuple(rest)
-
-
-def _forecast(allotment: Allotment, measure: Measure, confidence: float, limit: float | None) -> Forecast:
-    variance = allotment.variance(measure)
-    half_widths = allotment.half_widths(measure, confidence)
-    measurement = allotment.measurement
-    largest = float(np.sqrt(variance.max()))
-    # Rounding must not make the mean of equal errors larger than the largest.
-    rms = min(float(np.sqrt(variance.mean())), largest)
-    runner_up = allotment.runner_up
-    return Forecast(
-        window=allotment.query.window.text,
-        measure=measure.kind,
-        k=measure.k,
-        strategy=measurement.design.strategy,
-        rms=rms,
-        max=largest,
-        half_width=float(np.sqrt((half_widths**2).mean())),
-        limit=limit,
-        ratio_to_limit=None if limit is None else rms / limit,
-        noise=measurement.law,
-        proof=measurement.design.proof,
-        runner_up=None if runner_up is None else runner_up.strategy,
-        runner_up_ratio=runner_up.error / allotment.chosen.error if runner_up and allotment.chosen.error else None,
-        by=allotment.by,
-    )

@@ -18,11 +18,12 @@ from dpwindows.report.clock import Clock
 from dpwindows.report.html import asset, grid
 from dpwindows.report.pack import pack
 from dpwindows.report.series import Family, Series, families, records
-from dpwindows.report.words import confidence_of, figures_of, number
+from dpwindows.report.words import confidence_of, each, figures_of, number, plain
 
 _MOST_NUMBERS = 20_000
 _MOST_SERIES = 6
 _TABLE_ROWS = 8
+_MOST_BARS = 40
 
 
 def release_html(table: pa.Table, metadata: Mapping[str, Any]) -> str:
@@ -43,6 +44,51 @@ def release_html(table: pa.Table, metadata: Mapping[str, Any]) -> str:
 def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: Sequence[int] = ()) -> str:
     """A titled table for a notebook; the cells are plain text."""
     return fragment(f"<p><b>{escape(title)}</b></p>" + grid(head, rows, numeric=numeric, label=title))
+
+
+def forecast_html(entries: Sequence[Mapping[str, Any]], confidence: float | None = None, *, said: str = "") -> str:
+    """A forecast: a table of errors, and bars that show each beside the least that is known to be possible.
+
+    Args:
+        entries: the entries of a plan's forecast, as plain values.
+        confidence: of the intervals, where it is known.
+        said: a sentence before the table.
+    """
+    interval = f"{100 * confidence:g}% interval \u00b1" if confidence else "Interval \u00b1"
+    head = ["Window", "Seen", "Standard error", interval, "Largest", "Times the known limit", "Strategy"]
+    names = [f"{str(row['measure']).replace('_', ' ')} {row['k']}{each(row)}" for row in entries]
+    rows = [
+        [
+            str(row["window"]),
+            name,
+            *(figures_of(row[key]) for key in ("rms", "half_width", "max", "ratio_to_limit")),
+            str(row["strategy"]),
+        ]
+        for row, name in zip(entries, names, strict=True)
+    ]
+    body = (f"<p>{escape(said)}</p>" if said else "") + grid(head, rows, numeric=range(2, 6), label="Forecast")
+    drawn = [
+        {
+            "short": f"{row['window']} {name}" if len(entries) <= _MOST_SERIES else str(at + 1),
+            "words": f"{row['window']}, {name}: standard error {figures_of(row['rms'])}, the largest "
+            f"{figures_of(row['max'])}, least known to be possible {figures_of(row['limit'])}",
+            "value": row["rms"],
+            "low": row["rms"] if row["limit"] is None else row["limit"],
+            "high": row["max"],
+        }
+        for at, (row, name) in enumerate(zip(entries, names, strict=True))
+    ]
+    return fragment(body, chart=bars("Standard errors to expect", drawn[:_MOST_BARS]))
+
+
+def ledger_html(page: Mapping[str, Any]) -> str:
+    """A dataset of a ledger, from the plain values of its book: what may be spent, was spent and is left."""
+    rows = [
+        [name, ", ".join(f"{key} {plain(value)}" for key, value in page[name].items() if key != "kind")]
+        for name in ("total", "spent", "left")
+    ]
+    title = f"Ledger of {page['dataset']}, {page['unit']} level: {len(page['entries'])} entries"
+    return listing(title, ["Budget", "Amount"], rows)
 
 
 def bars(title: str, entries: Sequence[Mapping[str, Any]]) -> str:

@@ -20,8 +20,8 @@ from dpwindows.report.clock import Clock
 from dpwindows.report.headlines import factor, gaussian_windows, headlines
 from dpwindows.report.html import document, grid, script, unbroken_dates
 from dpwindows.report.pack import pack
-from dpwindows.report.series import Family, Series, families
-from dpwindows.report.words import confidence_of, figures_of, plain
+from dpwindows.report.series import ALL, Family, Series, families
+from dpwindows.report.words import confidence_of, each, figures_of, plain
 
 _SCRIPTS = ("numbers.js", "charts.js", "heat.js", "explore.js", "table.js", "report.js")
 _FIGURES = 60
@@ -192,7 +192,7 @@ def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
     forecast = metadata.get("forecast") or []
     if not forecast:
         return ""
-    released = {(one.window, one.kind, one.k): one for family in found for one in family.series if one.total}
+    released = {_named(one): one for family in found for one in family.series}
     limits = any(row.get("ratio_to_limit") is not None for row in forecast)
     interval = f"{100 * confidence_of(metadata):g}% interval"
     head = [
@@ -207,11 +207,11 @@ def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
     head += ["Times the known limit"] if limits else []
     body = []
     for row in forecast:
-        one = released.get((row.get("window"), row.get("measure"), row.get("k")))
+        one = released.get((row.get("window"), row.get("measure"), row.get("k"), tuple(row.get("by") or ())))
         body.append(
             [
                 str(row.get("window", "")),
-                _measure(row),
+                _measure(row) + each(row),
                 str(row.get("strategy", "")),
                 figures_of(row.get("rms")),
                 figures_of(_typical(one, "std_error")),
@@ -228,6 +228,11 @@ def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
         + "".join(f'<p class="note">{escape(str(note))}</p>' for note in metadata.get("notes") or [])
         + "</section>"
     )
+
+
+def _named(one: Series) -> tuple[str, str, int, tuple[str, ...]]:
+    """What a series is in a forecast: groups of the same columns err alike."""
+    return one.window, one.kind, one.k, tuple(name for name, value in one.groups if value != ALL)
 
 
 def _typical(series: Series | None, column: str) -> float | None:

@@ -34,6 +34,12 @@ def figures_of(value: float | None) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
+def each(forecast: Mapping[str, Any]) -> str:
+    """The groups that a forecast is for, as the end of a name: `, each origin`; empty for totals and without groups."""
+    names = forecast.get("by")
+    return f", each {' x '.join(map(str, names))}" if names else ""
+
+
 def plain(value: object) -> str:
     """A metadata value as short text; very small and very large numbers as powers of ten."""
     if value is None:

@@ -270,6 +270,16 @@ class Stream:
         timeline = {"start": creation.start, "step": creation.step, "time_zone": creation.time_zone}
         return {**creation.described, "state_id": creation.state_id, "horizon": creation.horizon, "timeline": timeline}
 
+    def _repr_html_(self) -> str:
+        """A notebook shows what was released so far, or, before that, the errors to expect."""
+        from dpwindows.report.notebook import forecast_html
+
+        if self.closed_steps:
+            return self.show()._repr_html_()
+        told = self.description
+        said = f"No step is closed yet. {told['guarantee']}"
+        return forecast_html(told["forecast"], float(told["confidence"]), said=said)
+
     def close(self) -> None:
         """Close the state file; twice is once."""
         self._state.close()

@@ -95,7 +95,7 @@ function responsive(place, redraw) {
 // A chart of bands and lines.
 //   series: [{label, colour, points: [{x, cut, row...}]}], each point with `numbers()`; x in data units, ascending.
 //   xText(point): where it stands, in words; value(numbers): the number drawn.
-function lineChart({ title, series, calendar, axis, xText, value, confidence, chosen, height = 300, domain }) {
+function lineChart({ title, series, calendar, axis, xText, value, confidence, chosen, height = 300, domain, marks, saying = (n) => told(n, confidence) }) {
   const picture = draw("svg", { "aria-hidden": "true", height });
   const place = make("div", { class: "chart" }, picture);
   const readout = make("p", { class: "readout", "aria-hidden": "true" });
@@ -105,7 +105,7 @@ function lineChart({ title, series, calendar, axis, xText, value, confidence, ch
   const nameOf = (one) => (series.length > 1 ? `${one.label}: ` : "");
   const say = (at, row) => {
     const one = series[row], point = one === series[0] ? main[at] : near(one, main[at].x);
-    return `${xText(point)}: ${nameOf(one)}${told(point.numbers(), confidence)}`;
+    return `${xText(point)}: ${nameOf(one)}${saying(point.numbers())}`;
   };
   const control = cursor(place, {
     count: main.length, at: main.length - 1, label: title, text: say, rows: series.length, chosen: chosen && ((at) => chosen(main[at])),
@@ -113,13 +113,13 @@ function lineChart({ title, series, calendar, axis, xText, value, confidence, ch
       readout.replaceChildren(make("b", {}, `${xText(main[at])}: `));
       series.forEach((one, id) => {
         const point = id ? near(one, main[at].x) : main[at], n = point.numbers();
-        const words = `${nameOf(one)}${shown(value(n), n.decimals)} (± ${shownError(n.error)}, ${confidence} interval ${interval(n)})`;
+        const words = nameOf(one) + (n.error === undefined ? saying(n) : `${shown(value(n), n.decimals)} (± ${shownError(n.error)}, ${confidence} interval ${interval(n)})`);
         readout.append(make("span", {}, make("i", { style: `background:${one.colour}` }), words));
       });
       dot(main[at].x);
     },
   });
-  responsive(place, (width) => { dot = drawBands(picture, { series, width, height, calendar, axis, value, domain, near }); control.set(control.state.at); });
+  responsive(place, (width) => { dot = drawBands(picture, { series, width, height, calendar, axis, value, domain, near, marks }); control.set(control.state.at); });
   const follow = (event) => {
     const box = picture.getBoundingClientRect();
     const x = picture.invert((event.clientX - box.left));
@@ -147,7 +147,7 @@ function range(series, value) {
   return [low, Math.ceil(high / step - 1e-9) * step || (low < 0 ? 0 : 1)];
 }
 
-function drawBands(picture, { series, width, height, calendar, axis, value, domain, near }) {
+function drawBands(picture, { series, width, height, calendar, axis, value, domain, near, marks: given }) {
   const [low, high] = domain ?? range(series, value);
   const decimals = ticks(low, high, 5).step < 1 ? 1 : 0;
   const left = 14 + 7.5 * Math.max(shown(low, decimals).length, shown(high, decimals).length), right = 12, top = 12, bottom = 40;
@@ -164,7 +164,7 @@ function drawBands(picture, { series, width, height, calendar, axis, value, doma
     picture.append(draw("text", { x: left - 6, y: y(at) + 4, class: "tick", "text-anchor": "end" }, shown(at, decimals)));
   }
   const most = Math.max(2, Math.floor(width / 95));
-  const marks = calendar ? timeTicks(begin, end, most) : ticks(begin, end, most).values.filter(Number.isInteger).map((at) => [at, String(at)]);
+  const marks = given ? given : calendar ? timeTicks(begin, end, most) : ticks(begin, end, most).values.filter(Number.isInteger).map((at) => [at, String(at)]);
   for (const [at, words] of marks) {
     picture.append(draw("line", { x1: x(at), x2: x(at), y1: height - bottom, y2: height - bottom + 5, class: "axis" }));
     const anchor = x(at) < left + 30 ? "start" : x(at) > width - right - 36 ? "end" : "middle";
@@ -262,4 +262,14 @@ function barChart({ title, bars, say, height = 220 }) {
     control.set(Math.round((event.clientX - middle(first)) / slot));
   });
   return make("div", {}, place, readout);
+}
+
+// A table with its caption, in a box that scrolls sideways by itself.
+function grid(head, rows, caption) {
+  const numeric = (at) => (at > 0 ? { class: "n" } : {});
+  return make("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": caption },
+    make("table", {}, make("caption", {}, caption),
+      make("thead", {}, make("tr", {}, ...head.map((name, at) => make("th", { scope: "col", ...numeric(at) }, name)))),
+      make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, at) =>
+        at ? make("td", numeric(at), cell) : make("th", { scope: "row" }, cell)))))));
 }

@@ -134,15 +134,6 @@ function windowName(times, first, last) {
   return `${times.span(first, last)} (${length}${epochs ? `; ${epochs}` : ""})`;
 }
 
-function grid(head, rows, caption) {
-  const numeric = (at) => (at > 0 ? { class: "n" } : {});
-  return make("div", { class: "scroll", role: "region", tabindex: 0, "aria-label": caption },
-    make("table", {}, make("caption", {}, caption),
-      make("thead", {}, make("tr", {}, ...head.map((name, at) => make("th", { scope: "col", ...numeric(at) }, name)))),
-      make("tbody", {}, ...rows.map((cells) => make("tr", {}, ...cells.map((cell, at) =>
-        at ? make("td", numeric(at), cell) : make("th", { scope: "row" }, cell)))))));
-}
-
 const sentenceCase = (text) => text[0].toUpperCase() + text.slice(1);
 
 function answerTable(release, { first, last, found }, confidence) {

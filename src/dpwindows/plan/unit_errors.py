@@ -1,0 +1,167 @@
+"""How errors depend on everything but the budget: a grid of them, for one unit of noise, around what a plan asks.
+
+An error is the noise scale that a budget buys for a sensitivity of 1, times the error at that scale, which depends on
+window, k, unit and horizon only. So a page that knows the second on a grid, and how to get the first from a budget,
+knows the error under every budget. Between the points of the grid it is read off straight lines in logarithms.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from dpwindows.ask.privacy import EventLevel, ItemLevel, Unit
+from dpwindows.ask.queries import AnyWindow, PeriodFamily, Rolling, WindowFamily
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.design import PrescribedScale
+from dpwindows.plan.plan import Plan
+from dpwindows.progress import planning_progress
+from dpwindows.strategies import candidates
+from dpwindows.strategies.in_periods import limit
+from dpwindows.strategies.scoring import noise_factor
+
+_KS = (1, 2, 4, 10)
+_LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
+# Beyond these the least possible error takes long to find.
+_LONGEST_LIMIT = 1024
+_BITS = 24
+
+
+@dataclass(frozen=True)
+class _Point:
+    window: WindowFamily
+    k: int
+    unit: Unit
+    steps: int
+
+
+def unit_errors(plan: Plan) -> dict[str, Any]:
+    """The grid around a plan as plain values: for each family its axes, and errors and limits over them.
+
+    Args:
+        plan: what is asked; its families, their lengths halved and doubled, its horizon halved and doubled, its unit
+            beside event and item level, and k = 1, 2, 4, 10 with those asked for.
+
+    Returns:
+        `families`, each with `window`, `share`, `lengths` (null for families without), `horizons`, `ks`, `units`, and
+        `errors` by law and `limit` (of the plan's own unit): one row for each unit, length and horizon, in this order,
+        with one number for each k, null where nothing is known. Errors are in counts, for a noise scale of 1 at a
+        sensitivity of 1.
+    """
+    units = list({unit.name: unit for unit in (plan.unit, EventLevel(), ItemLevel())}.values())
+    ks = sorted({*_KS, *(measure.k for query in plan.queries for measure in query.measures)})
+    axes = [(allotment, _axes(allotment.query.window, plan.timeline.steps)) for allotment in plan.allotments]
+    total = sum(len(lengths) * len(horizons) for _, (lengths, horizons) in axes) * len(ks) * len(units)
+    families = []
+    with planning_progress(total) as advance:
+        for allotment, (lengths, horizons) in axes:
+            window = allotment.query.window
+            found = []
+            for unit, length, steps in product(units, lengths, horizons):
+                points = [_Point(_of_length(window, length), k, unit, steps) for k in ks]
+                found.append(_errors_of(points, plan))
+                advance(len(ks))
+            families.append(
+                {
+                    "window": window.text,
+                    "share": allotment.share,
+                    "lengths": None if lengths == [None] else lengths,
+                    "horizons": horizons,
+                    "ks": ks,
+                    "units": [unit.name for unit in units],
+                    "errors": {law: [[point[law] for point in row] for row in found] for law in _LAWS},
+                    "limit": [[point["limit"] for point in row] for row in found],
+                }
+            )
+    return {"families": families}
+
+
+def asked_of_sliders(plan: Plan) -> dict[str, Any]:
+    """Where the sliders of a planner's page begin, and what was asked in a sentence."""
+    budget = plan.budget.to_dict()
+    queries = "; ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in plan.queries)
+    return {
+        "kind": budget["kind"],
+        "amount": budget.get("epsilon") or budget["rho"],
+        "delta": budget.get("delta") or 1e-6,
+        "unit": plan.unit.name,
+        "horizon": plan.timeline.steps,
+        "sentence": f"Asked: {queries}; {plan.timeline.steps:,} steps, {plan.unit.name} level, {plan.budget}.",
+    }
+
+
+def _axes(window: WindowFamily, steps: int) -> tuple[list[int | None], list[int]]:
+    horizons = sorted({max(2, steps // 2), steps, 2 * steps})
+    match window:
+        case PeriodFamily():
+            return [None], [steps]
+        case AnyWindow(max_length=None):
+            return [None], horizons[:2]
+        case AnyWindow(max_length=int(length)):
+            return list(_around(length, horizons[0])), horizons[:2]
+        case Rolling(length):
+            return list(_around(length, horizons[0])), horizons
+    return [None], horizons
+
+
+def _around(length: int, most: int) -> Iterator[int]:
+    """A length, its half and its double, none longer than the shortest horizon."""
+    yield from sorted({max(1, min(most, length // 2)), min(most, length), min(most, 2 * length)})
+
+
+def _of_length(window: WindowFamily, length: int | None) -> WindowFamily:
+    match window:
+        case Rolling() if length is not None:
+            return replace(window, length=length)
+        case AnyWindow() if length is not None:
+            return replace(window, max_length=length)
+    return window
+
+
+def _errors_of(row: list[_Point], plan: Plan) -> list[dict[str, float | None]]:
+    """Errors by law and the limit, for every k; where the first and the last k err alike, all between do."""
+    found: list[dict[str, float | None]] = [{} for _ in row]
+    for law in _LAWS:
+        first, last = _error(row[0], plan, law), _error(row[-1], plan, law)
+        alike = first is not None and last is not None and abs(first - last) <= 1e-6 * first
+        for at, point in enumerate(row):
+            ends = {0: first, len(row) - 1: last}
+            found[at][law] = first if alike else ends[at] if at in ends else _error(point, plan, law)
+    for at, point in enumerate(row):
+        found[at]["limit"] = _limit(point, plan)
+    return found
+
+
+def _error(point: _Point, plan: Plan, law: Law) -> float | None:
+    problem = Problem(
+        window=point.window,
+        steps=point.steps,
+        thresholds=(point.k,),
+        unit=point.unit,
+        law=law,
+        noise_per_unit=1.0,
+        criterion=plan.criterion,
+        bits=_BITS,
+        singleton=plan.singleton,
+        rule=plan.rule,
+    )
+    try:
+        design = candidates(problem, plan.strategy)[0]
+    except InputError:
+        return None
+    if isinstance(design, PrescribedScale):
+        return None
+    return float(noise_factor(design) * np.sqrt(design.variance().mean()))
+
+
+def _limit(point: _Point, plan: Plan) -> float | None:
+    reach = point.window.length if isinstance(point.window, Rolling) else point.steps
+    if plan.singleton or point.unit != plan.unit or reach > _LONGEST_LIMIT:
+        return None
+    return limit(point.window, point.k, point.unit, point.steps)

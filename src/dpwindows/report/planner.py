@@ -1,0 +1,55 @@
+"""The planner page: sliders for budget, unit, windows and horizon, and the error that follows, in one file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import Any
+
+from dpwindows.report.html import document, grid, script
+from dpwindows.report.words import figures_of
+
+_SCRIPTS = ("numbers.js", "charts.js", "planner.js")
+# Off the points of the grid, as the test of the page finds (tests/report/test_planner.py).
+TOLERANCE = 0.1
+
+
+def planner_page(errors: Mapping[str, Any], asked: Mapping[str, Any], forecast: Sequence[Mapping[str, Any]]) -> str:
+    """Write the page of a plan: a whole HTML document that refers to nothing outside itself.
+
+    Args:
+        errors: the grid that `plan.unit_errors` works out.
+        asked: where the sliders begin: `kind` of budget, its `amount`, `delta`, the `unit` and the `horizon`; and
+            `sentence`, what was asked in words.
+        forecast: the entries of the plan's own forecast, as plain values.
+    """
+    head = ["Window", "Seen", "Strategy", "Standard error", "largest", "Interval \u00b1", "Times the known limit"]
+    rows = [
+        [
+            str(row["window"]),
+            f"{str(row['measure']).replace('_', ' ')} {row['k']}",
+            str(row["strategy"]),
+            figures_of(row["rms"]),
+            figures_of(row["max"]),
+            figures_of(row["half_width"]),
+            figures_of(row["ratio_to_limit"]),
+        ]
+        for row in forecast
+    ]
+    stated = {**errors, "asked": {key: value for key, value in asked.items() if key != "sentence"}}
+    body = (
+        "<header><h1>What will the error be?</h1>"
+        f'<p class="lede">{escape(str(asked["sentence"]))} Everything here is known before any data is read.</p>'
+        "</header>"
+        '<section aria-labelledby="plan"><h2 id="plan">The plan as asked</h2>'
+        + grid(head, rows, numeric=range(3, 7), label="Forecast of the plan")
+        + '</section><section aria-labelledby="try"><h2 id="try">Try other choices</h2><div id="planner">'
+        "<noscript>The sliders need JavaScript; it fetches nothing.</noscript></div>"
+        '<p class="note">For one k in each family of windows, with the shares of the budget that the plan gives them. '
+        "The budget is exact; between the lengths, horizons and k that were worked out the error is read off straight "
+        f"lines, to within {TOLERANCE:.0%} of a plan made for that very choice. Expected counts are your own "
+        "guess: nothing here comes from data.</p></section>"
+        + script("grid", "application/json", json.dumps(stated, separators=(",", ":"), allow_nan=False))
+    )
+    return document("What will the error be?", body, scripts=_SCRIPTS)

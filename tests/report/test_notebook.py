@@ -99,5 +99,6 @@ def test_charts_are_drawn_and_answer_to_keys(browser: Browser, plan: dw.Plan, tm
         assert "standard error" in str(first)
         assert chart.get_attribute("aria-valuetext") != first
     assert shown.complaints == []
-    assert [one for one in shown.violations() if not one.startswith(("heading", "page-has"))] == []
+    # Several cells on one page: what is unique in each need not be among them.
+    assert [one for one in shown.violations() if not one.startswith(("heading", "page-has", "landmark-unique"))] == []
     context.close()

@@ -101,3 +101,13 @@ def test_releases_of_older_streams_do_not_say_how_long_the_stream_is() -> None:
     del described["horizon"]
     with pytest.raises(InputError, match="older versions and of older streams"):
         rebuilt(described, described["measurements"][0])
+
+
+@pytest.mark.parametrize(
+    ("strategy", "message"), [("no-such", "unknown strategy"), ("compressed(x)", "has no strategy")]
+)
+def test_strategies_that_this_version_has_not_are_named(strategy: str, message: str) -> None:
+    plan = Plan(dw.Rolling(4), timeline=dw.Timeline.of_steps(9), unit=dw.EventLevel(), budget=dw.ZCDP(1.0))
+    described = read(describe(plan))
+    with pytest.raises(InputError, match=message):
+        rebuilt(described, described["measurements"][0] | {"strategy": strategy})

@@ -90,4 +90,10 @@ def _design(problem: Problem, strategy: str, horizon: int | None, *, streamed: b
         found += candidates(problem)
     else:
         found += candidates(problem, strategy)
-    return next(design for design in found if design.strategy == strategy)
+    made = next((design for design in found if design.strategy == strategy), None)
+    if made is None:
+        raise InputError(
+            f"this version of dpwindows has no strategy {strategy} for {problem.window}, so it cannot tell how "
+            "its noise is correlated: use the version that made the release, named in its metadata"
+        )
+    return made

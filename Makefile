@@ -31,12 +31,15 @@ docs: $(READY) ## the documentation as a site (build/site/index.html): notebooks
 test: $(READY) servers ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
-# The tests that are named for the trusted files, and those that use ledgers and streams as a user would.
-TRUSTED := tests/kernel tests/ledger tests/stream tests/end_to_end/test_ledger.py tests/ask/test_privacy.py
+# Bounds, measuring, budgets and ledgers.
+TRUSTED := tests/kernel tests/ledger tests/ask/test_privacy.py
+
+trusted: $(READY) ## the quick tests of what privacy rests on, in about a minute
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not slow" $(TRUSTED) $(ARGS)
 
 coverage: $(READY) ## branch coverage of the files that a release is trusted for
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest $(TRUSTED) $(ARGS)
+	$(BIN)/coverage run -m pytest $(TRUSTED) tests/stream tests/end_to_end/test_ledger.py $(ARGS)
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report
 

@@ -16,3 +16,16 @@ def one_engine() -> Iterator[None]:
 
     with one_engine.shared() as in_use, in_use():
         yield
+
+
+@pytest.fixture(autouse=True)
+def _designs_of_its_own(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A test that replaces parts of the package meets no design from before, and leaves none."""
+    if "monkeypatch" not in request.fixturenames:
+        yield
+        return
+    from dpwindows.strategies import forget
+
+    forget()
+    yield
+    forget()

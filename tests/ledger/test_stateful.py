@@ -335,7 +335,7 @@ def test_a_span_meets_a_range_as_the_ledger_says() -> None:
 SEARCH: dict[str, Any] = {"deadline": None, "database": None, "derandomize": False, "print_blob": True}
 
 TestSharedLedger = SharedLedger.TestCase
-TestSharedLedger.settings = settings(max_examples=12, stateful_step_count=10, **SEARCH)
+TestSharedLedger.settings = settings(max_examples=6, stateful_step_count=10, **SEARCH)
 
 
 class LongerSearch(SharedLedger):

@@ -39,6 +39,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 import flint
@@ -120,6 +121,7 @@ def scales(
     ]
 
 
+@lru_cache(maxsize=256)
 def unit_scale(budget: Budget, law: Law, share: float = 1.0) -> float:
     """The scale for a sensitivity of 1 (L1 or L2) and a fine lattice, for comparing strategies before they exist."""
     fine = 1 << 80

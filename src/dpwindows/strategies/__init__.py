@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 
 from dpwindows.ask.privacy import EventLevel, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
@@ -60,6 +61,12 @@ def candidates(problem: Problem, name: str = "auto") -> list[Design]:
     Raises:
         InputError: the name is unknown, or the strategy does not apply to this problem.
     """
+    return list(_batch(problem, name))
+
+
+# A plan is often made more than once: shown, run, and made again for a stored release. Designs never change.
+@lru_cache(maxsize=16)
+def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
     known = BATCH | REFERENCES
     asked = _asked(name, known)
     if isinstance(problem.unit, ItemPerPeriod) and problem.unit.steps >= problem.steps:
@@ -72,7 +79,7 @@ def candidates(problem: Problem, name: str = "auto") -> list[Design]:
         designs += compressed.designs(problem, candidates)
     if not designs:
         raise _does_not_apply(name, problem, "")
-    return sorted(designs, key=score)
+    return tuple(sorted(designs, key=score))
 
 
 def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto") -> list[StepDesign]:
@@ -87,6 +94,11 @@ def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto")
         InputError: the family has no bound without a horizon for this unit, the name is unknown, or the strategy does
             not apply to this problem.
     """
+    return list(_stream(problem, horizon, name))
+
+
+@lru_cache(maxsize=16)
+def _stream(problem: Problem, horizon: int | None, name: str) -> tuple[StepDesign, ...]:
     _require_bounded(problem, horizon)
     asked = _asked(name, STREAM)
     best: dict[str, StepDesign] = {}
@@ -95,7 +107,7 @@ def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto")
     if not best:
         serving = [one for one in STREAM if any(_in_stream(one, problem, horizon))]
         raise _does_not_apply(name, problem, " in a stream", serving)
-    return list(best.values())
+    return tuple(best.values())
 
 
 def _in_stream(name: str, problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
@@ -105,6 +117,12 @@ def _in_stream(name: str, problem: Problem, horizon: int | None) -> Iterator[Ste
     for design in STREAM[name](series, own):
         if (found := in_each_of_stream(problem, design, horizon)) is not None:
             yield found
+
+
+def forget() -> None:
+    """Work designs out anew from now on, as after a change of what they are made from."""
+    _batch.cache_clear()
+    _stream.cache_clear()
 
 
 def _asked(name: str, known: Iterable[str]) -> list[str]:

@@ -95,7 +95,7 @@ def _earlier(automaton: Automaton, values: Table, place: int) -> Table:
     """The least values before a place, from those after it."""
     found = automaton.ends(place - 1).copy()
     for moves in automaton.moves(place):
-        best = (values[moves.targets] + moves.charges).max(axis=0)
+        best = np.maximum.reduce(values[moves.targets] + moves.charges, axis=0)
         np.maximum(found[moves.states], best, out=found[moves.states])
     return found
 

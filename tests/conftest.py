@@ -11,7 +11,10 @@ for library in ("OPENBLAS", "MKL", "OMP"):
 
 @pytest.fixture(scope="module")
 def one_engine() -> Iterator[None]:
-    """DuckDB reads events of this module's tests with one engine, in a connection of its own each time."""
+    """DuckDB reads events of this module's tests with one engine, in a connection of its own each time.
+
+    Not for tests that read databases: these take from the engine what other sources need.
+    """
     from tests.count import one_engine
 
     with one_engine.shared() as in_use, in_use():

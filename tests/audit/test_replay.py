@@ -37,8 +37,6 @@ from dpwindows.kernel import measure as kernel
 from dpwindows.release import run as release
 from dpwindows.release.release import Release
 
-pytestmark = pytest.mark.usefixtures("one_engine")
-
 Ints = NDArray[np.int64]
 UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
 BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))

@@ -247,6 +247,19 @@ def test_plans_are_audited_and_exported(tmp_path: Path, unit: str) -> None:
     asked = ("--window", "tumbling:3", "--window", "to-date:3", "--at-least", "2", "--unit", unit, "--epsilon", "1")
     audited = run("audit", *asked, "--steps", "7", "--check", "exact")
     assert audited.code == 0, audited.out + audited.err
+    months = (
+        "--window",
+        "tumbling:month",
+        *asked[4:],
+        "--start",
+        "2013-01-29",
+        "--steps",
+        "6",
+        "--time-zone",
+        "Asia/Tokyo",
+    )
+    audited = run("audit", *months, "--check", "exact", "--check", "replay", "--check", "encoding")
+    assert audited.code == 0, audited.out + audited.err
     out = tmp_path / "plan.npz"
     assert run("plan", *asked, "--steps", "40", "--export", out).code == 0
     exported = np.load(out)

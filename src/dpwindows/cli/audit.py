@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dpwindows.cli.audit_page import Findings, show
-from dpwindows.cli.options import build_plan, build_stream_plan, privacy_options, query_options
+from dpwindows.cli.options import (
+    build_plan,
+    build_stream_plan,
+    privacy_options,
+    query_options,
+    step_option,
+    zone_option,
+)
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import screen
 from dpwindows.errors import InputError
@@ -34,6 +41,9 @@ _ERROR = 1e-6
     metavar="N",
     help="Horizon to audit. Every neighbour is compared where it is short; a search looks for bad ones otherwise.",
 )
+@click.option("--start", help="First moment of the steps, where windows of weeks, months, quarters or years are asked.")
+@step_option
+@zone_option
 @click.option(
     "--runs",
     type=int,
@@ -75,6 +85,7 @@ _ERROR = 1e-6
 @click.option("--json", "as_json", is_flag=True, help="Print the findings as JSON.")
 def audit(
     steps: int,
+    start: str | None,
     runs: int,
     draws: int,
     only: tuple[Check, ...],
@@ -113,7 +124,10 @@ def audit(
         require_usable(runs, _ERROR)
     if "noise" in checks:
         require_usable_draws(draws, _ERROR)
-    planned = build_stream_plan(steps, None, options) if stream else build_plan(Timeline.of_steps(steps), options)
+    timeline = Timeline.of_steps(steps)
+    if start is not None:
+        timeline = Timeline.of_length(start, steps, options["step"], options["time_zone"])
+    planned = build_stream_plan(steps, start, options) if stream else build_plan(timeline, options)
     require_readable([allotment.measurement for allotment in planned.allotments])
     work = Workload(0, 0.0, 0)
     work += black_box_workload(planned, runs, whole=whole) if "black-box" in checks else work

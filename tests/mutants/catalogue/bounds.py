@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 OFFSET = "tests/strategies/test_offset_filter.py::"
 SENSITIVITY = "tests/kernel/bounds/test_sensitivity.py::"
+PERIODS = "tests/kernel/bounds/test_periods.py::"
 PAPER = "tests/strategies/test_paper.py::"
 KERNEL = "tests/kernel/test_measure.py::"
 AUDIT_ENCODING = "tests/audit/test_encoding.py::"
@@ -36,6 +37,38 @@ MUTANTS = [
         "return length if steps is None else min(length, steps)\n        case Cumulative()",
         "return max(1, length - 1)\n        case Cumulative()",
         f"{CELLS}[3-(1,)]",
+    ),
+    Mutant(
+        "a span that meets one month less",
+        "Items within L steps: a span is taken to end a step early, and so to miss the period that it ends in.",
+        "kernel/bounds/periods.py",
+        "last + min(span, steps) - 1, side",
+        "last + min(span, steps) - 2, side",
+        f"{PERIODS}test_periods_met_is_the_most_that_any_span_meets",
+    ),
+    Mutant(
+        "one month for all",
+        "Counts to date: an item changes every period, and is charged for one.",
+        "kernel/bounds/periods.py",
+        "return one_period * periods_changed",
+        "return one_period",
+        f"{PERIODS}test_no_neighbour_moves_a_design_further_than_it_is_charged_for[to-date:2-item]",
+    ),
+    Mutant(
+        "a month that goes on",
+        "Counts to date in a stream: the map remembers the month before, whose events then move this one's numbers.",
+        "kernel/shapes/periods.py",
+        "return self.map.fresh(1) if position == 1 else memory",
+        "return memory",
+        "tests/kernel/shapes/test_periods.py::test_a_stream_measures_the_integers_of_a_release[to-date:7-filter]",
+    ),
+    Mutant(
+        "months of any length",
+        "A stream without end goes on where a period is shorter than its certificate counts on.",
+        "kernel/shapes/periods.py",
+        "if place > self.most or short:",
+        "if place > self.most:",
+        f"{PERIODS}test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on",
     ),
     Mutant(
         "filters that are cut short",

@@ -17,10 +17,10 @@ from dpwindows.ask.counting_rule import CountingRule, require_fit
 from dpwindows.ask.groups import GroupOf, Value, grouping
 from dpwindows.ask.periods import placed
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
-from dpwindows.ask.queries import Cumulative, Measure, Query, Rolling, WindowFamily, normalise
+from dpwindows.ask.queries import Cumulative, Measure, PeriodFamily, Query, Rolling, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.whole_numbers import MAX_DRAWS
-from dpwindows.ask.windows import count_windows
+from dpwindows.ask.windows import count_windows, longest_window
 from dpwindows.count.first_runs import Series
 from dpwindows.count.wanted import Wanted
 from dpwindows.errors import InputError
@@ -208,7 +208,8 @@ class Plan(PlanValues):
             return None
         problem = allotment.measurement.design.problem
         window = problem.window
-        if (min(window.length, problem.steps) if isinstance(window, Rolling) else problem.steps) > _LONGEST_LIMIT:
+        bounded = isinstance(window, (Rolling, PeriodFamily))
+        if (longest_window(window, problem.steps) if bounded else problem.steps) > _LONGEST_LIMIT:
             return None
         bound = limit(window, self._limit_k(measure.k), self.unit, problem.steps)
         # The scale is the least one but for the head-room it was given.

@@ -24,13 +24,14 @@ from dpwindows.kernel.maps.counters import TriangularCounter, WeightedCounter
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
+from dpwindows.kernel.shapes.causal import StepDesign, step_answers
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import BATCH, candidates, stream_candidates
 from tests.kernel.bounds.test_sensitivity import truth
 from tests.kernel.test_certify import THRESHOLDS, Draw, worst
+from tests.single_item import SingleItem
 
 STEPS = 5
 # From February on: quarters of two, three and as many months as are left.
@@ -200,10 +201,17 @@ def test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on() -> None:
     problem = problem_of(window, unit, LAPLACE)
     honest = PeriodShape(window, CausalIdentity(1), 3, 3, None)
     assert StepDesign(problem, honest, "direct", None).sensitivity == periods_met_at_most(3, 4) == 2
-    for shape, step in ((replace(honest, fewest=4, most=4), 5), (replace(honest, most=2), 5)):
-        shape.rows_at(2)
-        with pytest.raises(ValueError, match=r"steps, and . to . were planned"):
-            shape.rows_at(step)
+    answers = SingleItem((1,) * 9)
+    StepDesign(replace(problem, steps=9), honest, "direct", None).encode(answers, 1)
+    for shape, last in ((replace(honest, fewest=4, most=4), 6), (replace(honest, fewest=2, most=2), 5)):
+        wrong = StepDesign(replace(problem, steps=last - 1), shape, "direct", None)
+        wrong.encode(SingleItem((1,) * (last - 1)), 1)
+        with pytest.raises(ValueError, match=r"the rules of the time zone are not those it was planned with"):
+            wrong.over(last).encode(SingleItem((1,) * last), 1)
+    # By newer rules the fourth step is the third of its period, and what was measured as the second goes by again.
+    memory = honest.fresh() | {"place": np.array([1])}
+    with pytest.raises(ValueError, match="step 5 is number 3 of a period of tumbling:quarter, after number 1"):
+        honest.encode(step_answers(answers, 5, 1, 3), 1, memory)
     to_date = PeriodShape(ToDate(3), CausalFilter((1,)), 3, 3, None)
     other = problem_of(ToDate(2), unit, GAUSSIAN)
     for wrong in (StepDesign(other, to_date, "", None), StepDesign(other, replace(to_date, window=ToDate(2)), "", 4)):

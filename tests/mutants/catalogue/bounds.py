@@ -66,8 +66,8 @@ MUTANTS = [
         "months of any length",
         "A stream without end goes on where a period is shorter than its certificate counts on.",
         "kernel/shapes/periods.py",
-        "if place > self.most or short:",
-        "if place > self.most:",
+        "if short or place > self.most or",
+        "if place > self.most or",
         f"{PERIODS}test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on",
     ),
     Mutant(

@@ -38,23 +38,27 @@ class PeriodShape:
         """No period is longer."""
         return self.most
 
-    def _position(self, step: int) -> tuple[int, int]:
-        """The period of a step, and its place in that period, both from 1.
+    def _require_planned(self, step: int, memory: Memory) -> None:
+        """Check that a step follows those before it in the calendar that the certificate counts on.
+
+        The rules of time zones change: a month that began an hour earlier by newer ones would be measured twice.
 
         Raises:
-            ValueError: a period has more or fewer steps than the certificate counts on.
+            ValueError: a period has more or fewer steps, or other ones, than were planned.
         """
         period, place = place_of(self.window, step)
-        short = place < self.fewest and period > 1 and step != self.last and ends_with(self.window, step)
-        if place > self.most or short:
+        before = int(memory["place"][0])
+        # The first period may be cut. The last one is not followed by another.
+        short = place == 1 and period > 2 and before < self.fewest
+        if short or place > self.most or place not in (1, before + 1):
             raise ValueError(
-                f"a period of {self.window} has {place} steps, and {self.fewest} to {self.most} were planned"
+                f"step {step} is number {place} of a period of {self.window}, after number {before}, and periods have "
+                f"{self.fewest} to {self.most} steps: the rules of the time zone are not those it was planned with"
             )
-        return period, place
 
     def _at(self, step: int) -> int | None:
         """The position of the map that a step is, None if nothing is measured at it."""
-        period, place = self._position(step)
+        period, place = place_of(self.window, step)
         if isinstance(self.window, ToDate):
             return place
         return period if step == self.last or ends_with(self.window, step) else None
@@ -64,7 +68,7 @@ class PeriodShape:
         return self.map.fresh(1) if position == 1 else memory
 
     def _exact(self, answers: StepAnswers, k: int) -> IntArray:
-        _, place = self._position(answers.step)
+        _, place = place_of(self.window, answers.step)
         return np.asarray(answers.recent[k][place - 1])[None].astype(np.int64)
 
     def rows_at(self, step: int) -> int:
@@ -73,11 +77,12 @@ class PeriodShape:
         return 0 if position is None else self.map.rows_at(position)
 
     def fresh(self) -> Memory:
-        """The map's memory before its first position, of one lane."""
-        return self.map.fresh(1)
+        """The map's memory before its first position, of one lane, and the place of a step in its period."""
+        return self.map.fresh(1) | {"place": np.zeros(1, dtype=np.int64)}
 
     def encode(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
         """The integers that the map makes of the newest count, shape (rows_at,)."""
+        self._require_planned(answers.step, memory)
         position = self._at(answers.step)
         if position is None:
             return np.zeros(0, dtype=np.int64)
@@ -86,11 +91,12 @@ class PeriodShape:
     def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
         """The estimate of the window that ends at the step, none where none does, and the memory after it."""
         position = self._at(answers.step)
+        kept = {"place": np.array(place_of(self.window, answers.step)[1:], dtype=np.int64)}
         if position is None:
-            return np.zeros(0), memory
+            return np.zeros(0), memory | kept
         own = self._own(position, memory)
         estimate, decoded = self.map.decode(position, measured[:, None], own)
-        return estimate, self.map.remember(position, self._exact(answers, k), own) | decoded
+        return estimate, self.map.remember(position, self._exact(answers, k), own) | decoded | kept
 
     def moment(self, step: int, power: int) -> FloatArray:
         """The moment of the estimate of the step, shape (1,), or (0,) where there is none."""

@@ -56,9 +56,10 @@ def layout_of(problem: Problem, horizon: int | None, fewest: int, most: int) -> 
 def series_of(problem: Problem, layout: Layout) -> Problem:
     """The problem that stands for all periods: one step a period for tumbling counts, the longest period for to date.
 
-    Its `singleton` promise is gone: a period may hold many events.
+    Its `singleton` promise is gone: a period may hold many events. So is a bound on runs, which is one on rolling
+    counts of the steps; a bound on an item's occurrences holds for those of a period as well.
     """
-    unit = problem.unit
+    unit, problem = problem.unit, replace(problem, rule=replace(problem.rule, max_runs=None))
     if isinstance(problem.window, Tumbling):
         if isinstance(unit, ItemPerPeriod):
             assert layout.changed is not None

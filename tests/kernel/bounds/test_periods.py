@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from dpwindows.ask.calendar import Calendar
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.periods import sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import PeriodFamily, ToDate, Tumbling
@@ -181,6 +182,25 @@ def drawn_for_stream(draw: Draw, problem: Problem) -> Design:
     fewest = 3 if isinstance(window.period, str) else window.period - draw.whole(0, window.period - 1)
     made = draw.causal_map(len(lengths) if isinstance(window, Tumbling) else most)
     return StepDesign(problem, PeriodShape(window, made, fewest, most, horizon), "drawn", horizon)
+
+
+@pytest.mark.parametrize("unit", [ItemLevel(), ItemAddRemove()], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("window", [Tumbling(1), Tumbling(2), ToDate(2)], ids=lambda window: window.text)
+def test_items_with_few_occurrences_cost_less_and_enough(window: Tumbling | ToDate, unit: Unit) -> None:
+    """With `max_occurrences` all logs have at most so many: every pair of them, through what is encoded."""
+    logs = [counts for counts in itertools.product(range(3), repeat=STEPS) if sum(counts) <= 2]
+    for law, thresholds in itertools.product(LAWS, ((1,), (2,), (1, 2))):
+        bounded = replace(problem_of(window, unit, law, thresholds), rule=CountingRule(max_occurrences=2))
+        for design in found(bounded):
+            encoded = np.array([[design.encode(SingleItem(log), k) for k in thresholds] for log in logs], dtype=float)
+            others = encoded if isinstance(unit, ItemLevel) else np.zeros((1, *encoded.shape[1:]))
+            moved = abs(encoded[:, None] - others[None]) ** (2 if law == GAUSSIAN else 1)
+            assert moved.sum(axis=(2, 3)).max() <= design.sensitivity, (design.strategy, law, thresholds)
+    free = candidates(problem_of(Tumbling(1), unit, LAPLACE), "direct")[0].sensitivity
+    bounded = replace(problem_of(Tumbling(1), unit, LAPLACE), rule=CountingRule(max_occurrences=2))
+    assert candidates(bounded, "direct")[0].sensitivity < free
+    runs = replace(problem_of(Tumbling(1), unit, LAPLACE), rule=CountingRule(max_runs=1))
+    assert candidates(runs, "direct")[0].sensitivity == free
 
 
 @pytest.mark.parametrize("lengths", [(2, 3), (5,), (2, 2, 2), (3, 2, 1)])

@@ -13,11 +13,11 @@ from typing import Any
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.periods import place
-from dpwindows.ask.privacy import parse_budget, parse_unit
+from dpwindows.ask.privacy import Budget, parse_budget, parse_unit
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, parse_window
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import unit_scale
+from dpwindows.kernel.accounting import Law, unit_scale
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import horizon_of
@@ -68,13 +68,19 @@ def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any], horizon: int
         thresholds=tuple(entry["thresholds"]),
         unit=unit,
         law=law,
-        noise_per_unit=unit_scale(budget, law, share),
+        noise_per_unit=_noise_per_unit(budget, law, share),
         criterion=metadata["criterion"],
         bits=int(entry.get("bits", BITS)),
         singleton=bool(metadata["singleton"]),
         budget=None if streamed else part_of(budget, share),
         rule=CountingRule(**counting) if counting else EVERY_OCCURRENCE,
     )
+
+
+@lru_cache(maxsize=64)
+def _noise_per_unit(budget: Budget, law: Law, share: float) -> float:
+    """Worked out once: under an approximate budget it is a search, and a release is asked many things."""
+    return unit_scale(budget, law, share)
 
 
 @lru_cache(maxsize=16)

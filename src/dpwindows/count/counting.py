@@ -14,7 +14,7 @@ from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.engines import engine_for
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.first_runs import Series, series_number
-from dpwindows.count.groups import GroupedAnswers
+from dpwindows.count.groups import GroupedAnswers, span_of
 from dpwindows.count.wanted import Wanted
 from dpwindows.errors import InputError
 
@@ -74,12 +74,13 @@ def count_groups(
     if rule.bounded:
         raise ValueError("groups are not counted by a rule that bounds what an item adds")
     wanted = _checked_thresholds(thresholds)
-    counted = _signed_counts(source, columns, timeline, Wanted(wanted, rule, grouped=True), table, settings)
-    cells = _integers(counted, "cell")
-    of = _integers(counted, "k")
-    changes = {
-        k: (cells[of == k], step, recency, delta) for k, (step, recency, delta) in by_threshold(counted, wanted).items()
-    }
+    span = span_of(timeline)
+    counted = _signed_counts(source, columns, timeline, Wanted(wanted, rule, span=span), table, settings)
+    changes = {}
+    for k, (place, recency, delta) in by_threshold(counted, wanted).items():
+        cell = place // span
+        own = recency // span == cell
+        changes[k] = cell[own], place[own] % span, recency[own] % span, delta[own]
     return GroupedAnswers(timeline.steps, columns.grouping, changes, rule)
 
 

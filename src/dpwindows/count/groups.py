@@ -9,11 +9,17 @@ import numpy as np
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.groups import Grouping
+from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.answers import ExactAnswers
 
 # For one threshold the arrays (cell, step, recency, delta), equally long.
 CellChanges = tuple[Int64Array, Int64Array, Int64Array, Int64Array]
+
+
+def span_of(timeline: Timeline) -> int:
+    """The places of one cell where groups are counted together: one more than steps (`recency_sql`)."""
+    return timeline.steps + 1
 
 
 class GroupedAnswers:

@@ -22,7 +22,7 @@ def recency_sql(
     *,
     weighted: bool,
     grouping_sets: bool = True,
-    grouped: bool = False,
+    span: int | None = None,
     before: str = "",
 ) -> str:
     """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
@@ -31,19 +31,18 @@ def recency_sql(
     of which ends with a comma; `thresholds` are distinct. `weighted` says that counts
     other than 1 occur; otherwise the column count is not read. Rows of the same item and step add up. `grouping_sets`
     says whether the engine reads GROUPING SETS; without them several parts read one common table expression, and the
-    query asks for it to be MATERIALIZED. With `grouped` the relation and the counts have a column `cell` more, the code
-    of a group, and items are counted in each group as if there were no other.
+    query asks for it to be MATERIALIZED.
+
+    With `span` the steps are places `c * span + s`: step s, from 1 to span - 1, of the cell c. Cells are counted apart,
+    as if each were a log of its own. Let an item's rows be in the order of their places: those of one cell stand
+    together, by step. So the k-th most recent occurrence at a place lies in its own cell if and only if the item has at
+    least k occurrences there so far. Counts whose recency is of another cell than their step count for nothing,
+    and are left out or to be left out; the counts of one (k, step, recency) may be in several rows.
     """
-    cell = _cell(grouped)
     if weighted and tuple(thresholds) != (1,):
-        own, reached = _recencies_sql(events, thresholds, cell)
-        return sum_recencies_sql(before + own, reached, thresholds, grouping_sets, grouped=grouped)
-    occurrences = _steps_back_sql(events, thresholds, cell)
-    return sum_steps_back_sql(before, occurrences, thresholds, grouping_sets, grouped=grouped)
-
-
-def _cell(grouped: bool) -> str:
-    return "cell, " if grouped else ""
+        own, reached = _recencies_sql(events, thresholds)
+        return sum_recencies_sql(before + own, reached, thresholds, grouping_sets)
+    return sum_steps_back_sql(before, _steps_back_sql(events, thresholds), thresholds, grouping_sets, span)
 
 
 def rows_back(thresholds: Sequence[int]) -> list[int]:
@@ -51,108 +50,108 @@ def rows_back(thresholds: Sequence[int]) -> list[int]:
     return sorted({back for k in thresholds for back in (k - 1, k)} - {0})
 
 
-def _steps_back_sql(events: str, thresholds: Sequence[int], cell: str) -> str:
+def _steps_back_sql(events: str, thresholds: Sequence[int]) -> str:
     """The relation of `sum_steps_back_sql`."""
-    order = f"(PARTITION BY {cell}item ORDER BY step)"
+    order = "(PARTITION BY item ORDER BY step)"
     lags = ", ".join(f"lag(step, {back}) OVER {order} AS back_{back}" for back in rows_back(thresholds))
-    return f"SELECT {cell}step, {lags} FROM {events} AS events"
+    return f"SELECT step, {lags} FROM {events} AS events"
 
 
 def sum_steps_back_sql(
-    before: str, occurrences: str, thresholds: Sequence[int], grouping_sets: bool = True, *, grouped: bool = False
+    before: str, occurrences: str, thresholds: Sequence[int], grouping_sets: bool = True, span: int | None = None
 ) -> str:
     """The query for the signed counts where a row is one occurrence: the k-th most recent one is k - 1 rows back.
 
     `occurrences` is a query with the columns step and, for each b in `rows_back(thresholds)`, back_b: the step b rows
-    back of the same item (with `grouped` in the same `cell`), null if there is none. It may use the common table
-    expressions `before`, each of which ends with a comma.
+    back of the same item, null if there is none. It may use the common table expressions `before`, each of which ends
+    with a comma.
 
     The row of an occurrence moves the recency from the step k rows back to the step k - 1 rows back. Where an item
     occurs several times in one step the moves are made one after the other at that step, and their sum is the move
     from the first to the last: occurrences need no grouping by step.
     """
-    backs, cell = rows_back(thresholds), _cell(grouped)
+    backs = rows_back(thresholds)
+    if span is not None:
+        near = ", ".join(f"CASE WHEN back_{b} > step - step % {span} THEN back_{b} END AS back_{b}" for b in backs)
+        occurrences = f"SELECT step, {near} FROM ({occurrences}) AS looked_up"
     if grouping_sets:
-        sets = ", ".join(f"({cell}step, back_{back})" for back in backs)
+        sets = ", ".join(f"(step, back_{back})" for back in backs)
         which = " ".join(f"WHEN grouping(back_{back}) = 0 THEN {back}" for back in backs)
         found = " ".join(f"WHEN grouping(back_{back}) = 0 THEN back_{back}" for back in backs)
         counted = (
-            f"SELECT {cell}CASE {which} ELSE 0 END AS back, step, CASE {found} ELSE step END AS recency, "
-            f"count(*) AS rows_counted FROM occurrences GROUP BY GROUPING SETS (({cell}step), {sets})"
+            f"SELECT CASE {which} ELSE 0 END AS back, step, CASE {found} ELSE step END AS recency, "
+            f"count(*) AS rows_counted FROM occurrences GROUP BY GROUPING SETS ((step), {sets})"
         )
     else:
-        counted = f"SELECT {cell}0 AS back, step, step AS recency, count(*) AS rows_counted FROM occurrences"
-        counted += f" GROUP BY {cell}step" + "".join(
-            f" UNION ALL SELECT {cell}{back}, step, back_{back}, count(*) FROM occurrences"
-            f" GROUP BY {cell}step, back_{back}"
+        counted = "SELECT 0 AS back, step, step AS recency, count(*) AS rows_counted FROM occurrences GROUP BY step"
+        counted += "".join(
+            f" UNION ALL SELECT {back}, step, back_{back}, count(*) FROM occurrences GROUP BY step, back_{back}"
             for back in backs
         )
     once = "" if grouping_sets else "MATERIALIZED "
     uses = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
     signs = " UNION ALL ".join(f"SELECT {back} AS back, {k} AS k, {sign} AS sign" for back, k, sign in uses)
+    delta, merged = "CAST(sign * rows_counted AS BIGINT)", ""
+    if span is None:
+        delta = "CAST(sum(sign * rows_counted) AS BIGINT)"
+        merged = "\nGROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"
     return f"""
 WITH {before}occurrences AS {once}({occurrences}),
 counted AS {once}({counted}),
 signs AS ({signs})
-SELECT {cell}k, step, recency, CAST(sum(sign * rows_counted) AS BIGINT) AS delta
+SELECT k, step, recency, {delta} AS delta
 FROM counted JOIN signs ON counted.back = signs.back
-WHERE recency IS NOT NULL
-GROUP BY {cell}k, step, recency HAVING sum(sign * rows_counted) <> 0"""
+WHERE recency IS NOT NULL{merged}"""
 
 
-def _recencies_sql(events: str, thresholds: Sequence[int], cell: str) -> tuple[str, str]:
+def _recencies_sql(events: str, thresholds: Sequence[int]) -> tuple[str, str]:
     """The relations of `sum_recencies_sql`: occurrences are numbered, and looked up k - 1 numbers back.
 
     `numbered` is the running number of the last occurrence of a row. More than max(k) occurrences in one row are as
     good as max(k). Rows of one step come in any order; only the sum of their moves matters.
     """
     most = max(thresholds)
-    order = f"(PARTITION BY {cell}item ORDER BY numbered"
+    order = "(PARTITION BY item ORDER BY numbered"
     recencies = ", ".join(
         f"CASE WHEN numbered >= {k} THEN first_value(step) OVER {order} RANGE BETWEEN {k - 1} PRECEDING "
         f"AND CURRENT ROW) END AS recency_{k}"
         for k in thresholds
     )
     before = f"""capped AS (
-    SELECT {cell}item, step, CASE WHEN count > {most} THEN {most} ELSE count END AS occurrences FROM {events} AS events
+    SELECT item, step, CASE WHEN count > {most} THEN {most} ELSE count END AS occurrences FROM {events} AS events
 ),
 running AS (
-    SELECT {cell}item, step,
-        CAST(sum(occurrences) OVER (PARTITION BY {cell}item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
+    SELECT item, step, CAST(sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
         AS numbered
     FROM capped
 ),
 """
-    return before, f"SELECT {cell}step, lead(step) OVER {order}) AS next_step, {recencies} FROM running"
+    return before, f"SELECT step, lead(step) OVER {order}) AS next_step, {recencies} FROM running"
 
 
-def sum_recencies_sql(
-    before: str, reached: str, thresholds: Sequence[int], grouping_sets: bool = True, *, grouped: bool = False
-) -> str:
+def sum_recencies_sql(before: str, reached: str, thresholds: Sequence[int], grouping_sets: bool = True) -> str:
     """The query for the signed counts where a row may be several occurrences.
 
     `reached` is a query with the columns step, next_step (of the item's next row, null after its last) and, for each
-    threshold k, recency_k: the item's recency after this row, null for none; with `grouped`, its cell. It may use the
-    common table expressions `before`, each of which ends with a comma.
+    threshold k, recency_k: the item's recency after this row, null for none. It may use the common table expressions
+    `before`, each of which ends with a comma.
 
     A recency reached at one row is left again, at its step, by the item's next row. Within one step only the sum of
     the moves matters, as in `sum_steps_back_sql`: rows need no grouping by step.
     """
-    cell = _cell(grouped)
     if grouping_sets:
-        sets = ", ".join(f"({cell}{at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
+        sets = ", ".join(f"({at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
         which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
         found = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN recency_{k}" for k in thresholds)
         counted = (
-            f"SELECT {cell}CASE {which} END AS k, "
-            f"CASE WHEN grouping(step) = 0 THEN step ELSE next_step END AS changed_at, "
+            f"SELECT CASE {which} END AS k, CASE WHEN grouping(step) = 0 THEN step ELSE next_step END AS changed_at, "
             f"CASE {found} END AS recency, CASE WHEN grouping(step) = 0 THEN count(*) ELSE -count(*) END AS change "
             f"FROM reached GROUP BY GROUPING SETS ({sets})"
         )
     else:
         counted = " UNION ALL ".join(
-            f"SELECT {cell}{k} AS k, {at} AS changed_at, recency_{k} AS recency, {sign}count(*) AS change "
-            f"FROM reached GROUP BY {cell}{at}, recency_{k}"
+            f"SELECT {k} AS k, {at} AS changed_at, recency_{k} AS recency, {sign}count(*) AS change "
+            f"FROM reached GROUP BY {at}, recency_{k}"
             for k in thresholds
             for at, sign in (("step", ""), ("next_step", "-"))
         )
@@ -160,7 +159,7 @@ def sum_recencies_sql(
     return f"""
 WITH {before}reached AS {once}({reached}),
 counted AS ({counted})
-SELECT {cell}k, changed_at AS step, recency, CAST(sum(change) AS BIGINT) AS delta
+SELECT k, changed_at AS step, recency, CAST(sum(change) AS BIGINT) AS delta
 FROM counted
 WHERE recency IS NOT NULL AND changed_at IS NOT NULL
-GROUP BY {cell}k, changed_at, recency HAVING sum(change) <> 0"""
+GROUP BY k, changed_at, recency HAVING sum(change) <> 0"""

@@ -33,14 +33,14 @@ class Wanted:
         thresholds: distinct and ascending.
         rule: which occurrences of an item count.
         series: where the rule bounds runs, the rolling counts to find: distinct pairs of threshold and length.
-        grouped: relations and counts have a column `cell` more, the code of a group, and each group is counted, and
-            its rule enforced, as if there were no other; not for rules that bound what an item adds.
+        span: where it is given, steps are places in cells (`recency_sql`), and an item is counted in each cell by
+            itself; not for rules that bound what an item adds.
     """
 
     thresholds: tuple[int, ...]
     rule: CountingRule = EVERY_OCCURRENCE
     series: tuple[Series, ...] = ()
-    grouped: bool = False
+    span: int | None = None
 
     @property
     def cap(self) -> int:
@@ -54,8 +54,7 @@ class Wanted:
         """
         found = Occurrences("", events, weighted)
         if self.rule.distinct_steps:
-            key = "item, step, cell" if self.grouped else "item, step"
-            once = f"SELECT {key}, CAST(1 AS BIGINT) AS count FROM {events} AS events GROUP BY {key}"
+            once = f"SELECT item, step, CAST(1 AS BIGINT) AS count FROM {events} AS events GROUP BY item, step"
             found = Occurrences(f"once AS ({once}),\n", "once", weighted=False)
         if self.rule.max_occurrences is None:
             return found
@@ -68,8 +67,8 @@ class Wanted:
         counted = self.occurrences(events, weighted=weighted)
         how = {"weighted": counted.weighted, "grouping_sets": grouping_sets}
         if self.rule.max_runs is None:
-            options = how | {"grouped": self.grouped}
-            return recency_sql(counted.relation, self.thresholds, before=counted.before, **options)
+            events, before = counted.relation, counted.before
+            return recency_sql(events, self.thresholds, before=before, span=self.span, **how)
         series, runs = self.series, self.rule.max_runs
         return first_runs_sql(counted.relation, series, self.thresholds, runs, before=counted.before, **how)
 

@@ -121,11 +121,10 @@ def run(connection: Connection, query: str) -> CursorResult[Any]:
     return connection.exec_driver_sql(query, execution_options={"no_parameters": True})
 
 
-def fetch(connection: Connection, query: str, *, grouped: bool = False) -> pa.Table:
-    """The result of a query for signed counts, with `grouped` those of cells."""
-    schema = _SCHEMA.insert(0, pa.field("cell", pa.int64())) if grouped else _SCHEMA
+def fetch(connection: Connection, query: str) -> pa.Table:
+    """The result of a query for signed counts."""
     batches = [
-        pa.record_batch([pa.array(column, pa.int64()) for column in zip(*rows, strict=True)], schema=schema)
+        pa.record_batch([pa.array(column, pa.int64()) for column in zip(*rows, strict=True)], schema=_SCHEMA)
         for rows in run(connection, query).partitions(_ROWS_AT_ONCE)
     ]
-    return pa.Table.from_batches(batches, schema)
+    return pa.Table.from_batches(batches, _SCHEMA)

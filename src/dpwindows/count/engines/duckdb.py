@@ -173,7 +173,7 @@ def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
             wanted.thresholds,
             weighted=relation.weighted,
             hashed=events.hashed,
-            grouped=wanted.grouped,
+            span=wanted.span,
             before=relation.before,
         )
         if query is not None:

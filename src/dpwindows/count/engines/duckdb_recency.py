@@ -15,9 +15,6 @@ So the codes ascend, rows of one code stand together, and they are of one item a
 is a function of the item, hence rows of one item have one code. The rows of each code are exactly those of one item in
 the order of PARTITION BY item ORDER BY step, which is all that the specification asks. Two items with the same hash
 are thus never taken for one: the query fails, and the specification is run instead.
-
-With groups, what is said here of an item holds of an item in one group: the code is a hash of both, or the pair of
-both, which is compared as pairs are.
 """
 
 from __future__ import annotations
@@ -41,7 +38,7 @@ def in_order_sql(
     *,
     weighted: bool,
     hashed: bool,
-    grouped: bool = False,
+    span: int | None = None,
     before: str = "",
 ) -> str | None:
     """The same counts as `recency_sql` for the same relation (item, step, count), or None where they would be slower.
@@ -53,19 +50,14 @@ def in_order_sql(
     weighted = weighted and tuple(thresholds) != (1,)
     if max(thresholds) > (_MOST_SUMMED if weighted else _FARTHEST):
         return None
-    cell = "cell, " if grouped else ""
-    code = f"hash({cell}item) AS code, item" if hashed else "item AS code"
-    pairs = grouped and not hashed
+    code = "hash(item) AS code, item" if hashed else "item AS code"
     count = f", least(count, {max(thresholds)}) AS occurrences" if weighted else ""
-    order = "code, cell, step" if pairs else "code, step"
-    kept = f"code, {cell}step" + ", occurrences" * weighted
-    before += f"""in_order AS (SELECT * FROM (SELECT {cell}{code}, step{count} FROM {events}) ORDER BY {order}),
-placed AS ({_placed_sql(kept, hashed, grouped)}),
+    before += f"""in_order AS (SELECT * FROM (SELECT {code}, step{count} FROM {events}) ORDER BY code, step),
+placed AS ({_placed_sql("code, step" + ", occurrences" * weighted, hashed)}),
 """
     if weighted:
-        before += f"near AS ({_near_sql(thresholds, cell)}),\n"
-        return sum_recencies_sql(before, _reached_sql(thresholds, cell), thresholds, grouped=grouped)
-    return sum_steps_back_sql(before, _steps_back_sql(thresholds, cell, pairs), thresholds, grouped=grouped)
+        return sum_recencies_sql(f"{before}near AS ({_near_sql(thresholds)}),\n", _reached_sql(thresholds), thresholds)
+    return sum_steps_back_sql(before, _steps_back_sql(thresholds), thresholds, span=span)
 
 
 def is_out_of_order(error: duckdb.Error) -> bool:
@@ -73,53 +65,46 @@ def is_out_of_order(error: duckdb.Error) -> bool:
     return _MARK in str(error)
 
 
-def _placed_sql(kept: str, hashed: bool, grouped: bool) -> str:
+def _placed_sql(kept: str, hashed: bool) -> str:
     """The rows as they stream by, with `first` true for an item's first; fails where they are out of order."""
-    same = "lag(code) OVER () = code"
-    same_cell = " AND lag(cell) OVER () = cell" if grouped else ""
     same_item = " AND lag(item) OVER () = item" if hashed else ""
-    next_pair = f" OR {same} AND lag(cell) OVER () < cell" if grouped and not hashed else ""
     return f"""SELECT {kept}, CASE
-        WHEN {same} AND lag(step) OVER () <= step{same_cell}{same_item} THEN FALSE
-        WHEN lag(code) OVER () IS NULL OR lag(code) OVER () < code{next_pair} THEN TRUE
+        WHEN lag(code) OVER () = code AND lag(step) OVER () <= step{same_item} THEN FALSE
+        WHEN lag(code) OVER () IS NULL OR lag(code) OVER () < code THEN TRUE
         ELSE CAST(error('{_MARK}' || left(CAST(step AS VARCHAR), 0)) AS BOOLEAN) END AS first
     FROM in_order"""
 
 
-def _steps_back_sql(thresholds: Sequence[int], cell: str, pairs: bool) -> str:
+def _steps_back_sql(thresholds: Sequence[int]) -> str:
     """The relation of `sum_steps_back_sql`: b rows back is the same item if the code is the same."""
-
-    def same(back: int) -> str:
-        codes = f"lag(code, {back}) OVER () = code"
-        return f"{codes} AND lag(cell, {back}) OVER () = cell" if pairs else codes
-
     lags = ", ".join(
-        f"CASE WHEN NOT first AND {same(back)} THEN lag(step, {back}) OVER () END AS back_{back}"
+        f"CASE WHEN NOT first AND lag(code, {back}) OVER () = code THEN lag(step, {back}) OVER () END AS back_{back}"
         for back in rows_back(thresholds)
     )
-    return f"SELECT {cell}step, {lags} FROM placed"
+    return f"SELECT step, {lags} FROM placed"
 
 
-def _near_sql(thresholds: Sequence[int], cell: str) -> str:
+def _near_sql(thresholds: Sequence[int]) -> str:
     """Each row with the rows before it in which its recencies may lie, numbered from 0 for itself."""
     lags = "".join(
         f", lag({name}, {back}) OVER () AS {name}_{back}"
         for back in range(1, max(thresholds))
         for name in ("step", "occurrences", "first")
     )
-    return f"""SELECT {cell}step AS step_0, occurrences AS occurrences_0, first AS first_0{lags},
+    return f"""SELECT step AS step_0, occurrences AS occurrences_0, first AS first_0{lags},
         CASE WHEN NOT lead(first) OVER () THEN lead(step) OVER () END AS next_step
     FROM placed"""
 
 
-def _reached_sql(thresholds: Sequence[int], cell: str) -> str:
+def _reached_sql(thresholds: Sequence[int]) -> str:
     """The relation of `sum_recencies_sql`.
 
     The k-th most recent occurrence after a row lies in the latest row from which the counts up to this one add up to
     at least k. A count is at least 1, so it is at most k - 1 rows back, unless the item's first row comes before.
     """
-    recencies = ", ".join(f"{_recency(k)} AS recency_{k}" for k in thresholds)
-    return f"SELECT {cell}step_0 AS step, next_step, {recencies} FROM near"
+    return (
+        f"SELECT step_0 AS step, next_step, {', '.join(f'{_recency(k)} AS recency_{k}' for k in thresholds)} FROM near"
+    )
 
 
 def _recency(k: int) -> str:

@@ -70,11 +70,14 @@ def has_rule(grouping: Grouping) -> bool:
     return grouping.of == "item" or limited
 
 
-def cells_sql(dialect: Dialect, coded: str, grouping: Grouping) -> str:
-    """The relation (item, step, count, cell) of every group, totals included, out of that of `coded_sql`.
+def places_sql(dialect: Dialect, coded: str, grouping: Grouping, span: int) -> str:
+    """The relation (item, step, count) of every group, totals included, out of that of `coded_sql`.
 
-    An event is there once for every level, in the cell that it is in on that level.
+    An event is there once for every level, in the cell that it is in on that level; its step is a place,
+    `cell * span + step`.
     """
+    kind = "INTEGER" if (grouping.levels[-1].first + grouping.levels[-1].count) * span < 2**31 else "BIGINT"
+    place = f"CAST(cell AS {kind}) * {span} + step"
     if grouping.of == "item":
         first = "first_value(code) OVER (PARTITION BY item ORDER BY moment, code ROWS UNBOUNDED PRECEDING)"
         coded = f"SELECT item, step, count, {first} AS code FROM ({coded}) AS coded"
@@ -93,11 +96,11 @@ def cells_sql(dialect: Dialect, coded: str, grouping: Grouping) -> str:
             f"FROM ({coded}) AS coded CROSS JOIN levels"
         )
     if not ruled:
-        return f"SELECT item, step, count, cell FROM ({levelled}) AS levelled"
+        return f"SELECT item, {place} AS step, count FROM ({levelled}) AS levelled"
     since = f"SELECT *, min(moment) OVER (PARTITION BY item, cell) AS since FROM ({levelled}) AS levelled"
     rank = "dense_rank() OVER (PARTITION BY item, level ORDER BY since, cell)"
     ranked = f"SELECT item, step, count, cell, {rank} AS place FROM ({since}) AS since_when"
-    return f"SELECT item, step, count, cell FROM ({ranked}) AS ranked WHERE place <= {grouping.max_groups}"
+    return f"SELECT item, {place} AS step, count FROM ({ranked}) AS ranked WHERE place <= {grouping.max_groups}"
 
 
 def _cell(grouping: Grouping, level: Level, divide: str) -> str:

@@ -110,7 +110,7 @@ def signed_counts(
         relation, types = _relation(connection, columns, table)
         events = EventQueries(_PostgreSQL(), columns, timeline, cap=wanted.cap).events([(relation, types)])
         query = wanted.sql(f"({events})", weighted=columns.count is not None)
-        return fetch(connection, query, grouped=wanted.grouped)
+        return fetch(connection, query)
 
 
 def _engine(source: object, settings: EngineSettings) -> Engine:

@@ -17,8 +17,9 @@ from datetime import datetime
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import DAY_US, from_microseconds
 from dpwindows.count.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind, Place, such_as
-from dpwindows.count.engines.groups import cells_sql, coded_sql, has_rule
+from dpwindows.count.engines.groups import coded_sql, has_rule, places_sql
 from dpwindows.count.events import EventColumns
+from dpwindows.count.groups import span_of
 from dpwindows.count.step_map import StepMap, instant_map, offset_sql, wall_map
 from dpwindows.count.time_formats import EPOCHS
 from dpwindows.errors import InputError
@@ -82,14 +83,14 @@ class EventQueries:
     def events(self, parts: Iterable[tuple[str, Mapping[str, Column]]]) -> str:
         """The query for all parts of a source together, each a relation with its types as for `sql`.
 
-        With groups it has a column `cell` more: the code of the group that an event is counted in.
+        With groups its steps are places in cells, the groups that events are counted in (`recency_sql`).
 
         Raises:
             InputError: a column's type does not serve.
         """
         events = "\nUNION ALL\n".join(self.sql(relation, types) for relation, types in parts)
         grouping = self._columns.grouping
-        return events if grouping is None else cells_sql(self._dialect, events, grouping)
+        return events if grouping is None else places_sql(self._dialect, events, grouping, span_of(self._timeline))
 
     def sql(self, relation: str, types: Mapping[str, Column]) -> str:
         """The query for a relation (a query without parentheses) whose columns item, time[, count] have these types.

@@ -117,7 +117,7 @@ def signed_counts(
         events = EventQueries(dialect, columns, timeline, cap=wanted.cap).events([(relation, types)])
         weighted = columns.count is not None
         query = wanted.sql(f"({events})", weighted=weighted, grouping_sets=dialect.grouping_sets)
-        return fetch(connection, query, grouped=wanted.grouped)
+        return fetch(connection, query)
 
 
 @contextmanager

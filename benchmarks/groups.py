@@ -1,0 +1,133 @@
+"""What groups cost: the same log counted whole and by groups, in fresh processes, and their CPU times compared.
+
+    python benchmarks/groups.py --events 10M --groups 100 1000 --items integer text
+
+makes a log (`event_logs`) with a column of so many groups, all of them filled: each item has a group of its own nine
+times in ten, and any other else. It is counted by DuckDB, without groups and with, and the ratio of the CPU times (user
+and system, of the whole process while it counts) is printed. It fails unless the counts of a few groups
+are those of the log of these groups alone.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+
+import duckdb
+from event_logs import ITEMS, write_log
+from metering import Cost, measure
+
+from dpwindows.ask.groups import grouping
+from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events, count_groups
+from dpwindows.count.events import EngineSettings, EventColumns
+
+YEAR = Timeline("2013-01-01", "2014-01-01")
+
+
+def perform(path: Path, groups: int, thresholds: list[int], memory_limit: str, spill: Path) -> tuple[Cost, str]:
+    """Count the log, by groups if there are any, and measure it."""
+    settings = EngineSettings(memory_limit=memory_limit, spill_directory=spill, progress=False)
+
+    def whole() -> str:
+        answers = count_events(path, EventColumns("item", "time"), YEAR, thresholds, settings=settings)
+        return json.dumps({"28 days": int(answers.rolling(1, 28).sum())})
+
+    def by_groups() -> str:
+        asked = grouping({"of": [f"group {number}" for number in range(groups)]})
+        answers = count_groups(path, EventColumns("item", "time", grouping=asked), YEAR, thresholds, settings=settings)
+        return json.dumps({str(cell): int(answers.group(cell).rolling(1, 28).sum()) for cell in range(groups)})
+
+    return measure(by_groups if groups else whole, spill)
+
+
+def in_fresh_process(path: Path, groups: int, thresholds: list[int], memory_limit: str) -> tuple[Cost, dict[str, int]]:
+    """The cost and the counts of `perform`."""
+    with tempfile.TemporaryDirectory() as spill:
+        message = json.dumps([str(path), groups, thresholds, memory_limit, spill])
+        command = [sys.executable, __file__, "--perform", message]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    told = json.loads(done.stdout.splitlines()[-1])
+    return Cost(**told["cost"]), told["found"]
+
+
+def add_groups(path: Path, groups: int, to: Path) -> None:
+    """The log with a column of groups, which every group has events in."""
+    home = f"hash(item) % {groups}"
+    with duckdb.connect() as connection:
+        connection.execute(
+            f"COPY (SELECT *, 'group ' || CAST(CASE WHEN random() < 0.9 THEN {home} "
+            f"ELSE floor({groups} * random()) END AS INTEGER) AS of FROM '{path}') TO '{to}' (FORMAT parquet)"
+        )
+
+
+def check(path: Path, cells: list[int], found: dict[str, int]) -> None:
+    """Stop unless groups count what the log of their events alone does."""
+    with tempfile.TemporaryDirectory() as directory:
+        for cell in cells:
+            alone = Path(directory) / f"{cell}.parquet"
+            duckdb.sql(f"COPY (SELECT * FROM '{path}' WHERE of = 'group {cell}') TO '{alone}' (FORMAT parquet)")
+            counted = count_events(alone, EventColumns("item", "time"), YEAR, [1])
+            if int(counted.rolling(1, 28).sum()) != found[str(cell)]:
+                raise SystemExit(f"group {cell} is counted wrongly")
+
+
+def run(options: argparse.Namespace, item_type: str) -> None:
+    """One log, counted without groups and with each number of them."""
+    with tempfile.TemporaryDirectory() as directory:
+        plain, path = Path(directory) / "plain.parquet", Path(directory) / "log.parquet"
+        write_log(plain, options.events, item_type)
+        for groups in options.groups:
+            add_groups(plain, groups, path)
+            costs = {}
+            for many in (0, groups):
+                tries = [
+                    in_fresh_process(path, many, options.thresholds, options.memory_limit)
+                    for _ in range(options.repeats)
+                ]
+                costs[many], found = min(tries, key=lambda tried: tried[0].cpu)
+            check(path, [0, groups - 1], found)
+            whole, by = costs[0], costs[groups]
+            print(
+                f"{options.events:,} events, {item_type} items, {groups:,} groups, k = {options.thresholds}: "
+                f"CPU {whole.cpu:.1f} s whole, "
+                f"{by.cpu:.1f} s by groups, {by.cpu / whole.cpu:.2f} times; wall {whole.wall:.1f} and {by.wall:.1f} s; "
+                f"peak {whole.peak / 1e9:.2f} and {by.peak / 1e9:.2f} GB",
+                flush=True,
+            )
+
+
+def _number(text: str) -> int:
+    units = {"k": 10**3, "M": 10**6}
+    return int(text[:-1]) * units[text[-1]] if text[-1:] in units else int(text)
+
+
+def main() -> None:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--events", type=_number, default=1_000_000, help="number of events, such as 10M")
+    parser.add_argument("--groups", type=_number, nargs="+", default=[100], help="numbers of groups")
+    parser.add_argument("--thresholds", type=int, nargs="+", default=[1])
+    parser.add_argument("--items", choices=sorted(ITEMS), nargs="+", default=["integer"], help="types of items")
+    parser.add_argument("--memory-limit", default="2GB")
+    parser.add_argument("--repeats", type=int, default=1, help="runs of each, of which the cheapest is shown")
+    parser.add_argument("--perform", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.perform:
+        path, groups, thresholds, memory_limit, spill = json.loads(options.perform)
+        cost, found = perform(Path(path), groups, thresholds, memory_limit, Path(spill))
+        print(json.dumps({"cost": asdict(cost), "found": json.loads(found)}))
+        return
+    for item_type in options.items:
+        run(options, item_type)
+
+
+if __name__ == "__main__":
+    main()

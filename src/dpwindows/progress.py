@@ -18,6 +18,13 @@ def noise_progress(total: int, *, shown: bool) -> Iterator[Callable[[int], None]
 
 
 @contextmanager
+def agreeing_progress(total: int, *, shown: bool) -> Iterator[Callable[[float], None]]:
+    """A bar for making `total` numbers agree; yields the function to call with how many were done since last time."""
+    with _bar("making numbers agree", total, shown=shown and total >= _LONG) as advance:
+        yield advance
+
+
+@contextmanager
 def release_progress(total: int) -> Iterator[Callable[[int], None]]:
     """A bar for `total` releases of an audit; yields the function to call with the number made since last time."""
     with _bar("releasing", total, shown=True) as advance:
@@ -32,7 +39,7 @@ def planning_progress(total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def _bar(what: str, total: int, *, shown: bool) -> Iterator[Callable[[int], None]]:
+def _bar(what: str, total: int, *, shown: bool) -> Iterator[Callable[[float], None]]:
     if not (shown and sys.stderr.isatty()):
         yield lambda done: None
         return

@@ -167,8 +167,7 @@ def test_neighbours_through_ledgers_differ_in_nothing_but_noise(tmp_path: Path) 
     }
 
     def released(log: pa.Table, name: str) -> Callable[[], list[dw.Release]]:
-        columns = {"item": "item", "time": "time", "count": "count"}
-        return lambda: [plan.run(log, settings=QUIET, ledger=ledgers[name], **columns)]
+        return lambda: [plan.run(log, item="item", time="time", count="count", settings=QUIET, ledger=ledgers[name])]
 
     measurements = [allotment.measurement for allotment in plan.allotments]
     found = replay(measurements, released(one, "one"), released(other, "other"))

@@ -150,7 +150,14 @@ def test_the_file_has_the_columns_and_metadata_of_the_format(flights: Path, tmp_
     assert table["complete"].to_pylist() == [last >= 28 for last in range(1, 366)]
     assert table["start"][40].as_py().isoformat() == "2013-01-14T00:00:00-05:00"
     assert table["end"][200].as_py().isoformat() == "2013-07-21T00:00:00-04:00"
-    assert table["consistent"].null_count == 365
+    assert table["consistent"].null_count == 0
+    assert min(table["consistent"].to_pylist()) > 2000
+
+
+def test_raw_releases_have_no_consistent_numbers(flights: Path, tmp_path: Path) -> None:
+    out = tmp_path / "release.parquet"
+    assert run("release", flights, *DATA, *ZONE, "--window", "rolling:28", *EVENT, "--raw", "-o", out).code == 0
+    assert pyarrow.parquet.read_table(out)["consistent"].null_count == 365
 
 
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])

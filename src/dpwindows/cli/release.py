@@ -53,9 +53,10 @@ from dpwindows.plan.forecast_table import say_notes, show_forecast
 @privacy_options
 @max_draws_option
 @ledger_options
+@click.option("--raw", is_flag=True, help="Leave the column of numbers made consistent with one another empty.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=".parquet, .csv or .json")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
-def release(events: str, output: Path, force: bool, start: str, end: str, **options: Any) -> None:
+def release(events: str, output: Path, force: bool, raw: bool, start: str, end: str, **options: Any) -> None:
     """Release window counts of the log EVENTS once, with fresh noise.
 
     With --ledger the budget is taken from a dataset's total before anything is drawn, and the same request on the
@@ -89,6 +90,7 @@ def release(events: str, output: Path, force: bool, start: str, end: str, **opti
             table=options["table"],
             settings=settings,
             ledger=ledger,
+            consistent=not raw,
         )
         released = outcome.release
         again = (

@@ -240,6 +240,7 @@ class Plan(PlanValues):
         engine: str | None = None,
         settings: EngineSettings | None = None,
         ledger: Ledger | None = None,
+        consistent: bool = True,
     ) -> Release:
         """Read an event log and release every number asked for, once, with fresh noise.
 
@@ -263,6 +264,8 @@ class Plan(PlanValues):
             engine: name of the engine that counts; by default the source tells. The same as `settings.engine`.
             settings: memory limit, spill directory, threads, progress and access of the engine.
             ledger: the dataset whose total budget this release is part of.
+            consistent: fill the column `consistent`, a table of whole numbers that agree with one another; a release
+                that a ledger has stored keeps what it was stored with.
 
         Raises:
             OverBudgetError: the ledger does not hold the plan's budget; nothing was drawn, and no data was read
@@ -286,6 +289,7 @@ class Plan(PlanValues):
             table=table,
             settings=engine_settings(settings, engine),
             ledger=ledger,
+            consistent=consistent,
         ).release
 
     def _limit_k(self, k: int) -> int:

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import Answers, are_complete, window_steps
 from dpwindows.kernel.measure import measure
 from dpwindows.plan.description import describe
-from dpwindows.progress import noise_progress
+from dpwindows.progress import agreeing_progress, noise_progress
 from dpwindows.release.checks import COLUMNS, columns_of
+from dpwindows.release.consistency.table import consistent_counts
 from dpwindows.release.groups import in_groups
 from dpwindows.release.once import Outcome, batch_request, release_once
 from dpwindows.release.release import Release
@@ -24,10 +26,14 @@ if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers
     from dpwindows.count.events import CsvLayout, EngineSettings
     from dpwindows.count.groups import GroupedAnswers
-    from dpwindows.kernel.maps.integer_maps import FloatArray
+    from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.allotment import Allotment
     from dpwindows.plan.plan import Plan
+
+# Standard errors by which a consistent number may differ from its estimate before a release says so, and what it may
+# differ by for being whole.
+_FAR, _ROUNDING = 3, 0.5
 
 
 def run_plan(
@@ -43,6 +49,7 @@ def run_plan(
     time_format: str | None = None,
     layout: CsvLayout | None = None,
     item_type: str | None = None,
+    consistent: bool = True,
 ) -> Outcome:
     """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
     from dpwindows.count.counting import count_events, count_groups
@@ -68,8 +75,15 @@ def run_plan(
         with noise_progress(plan.workload.draws, shown=settings.progress) as progress:
             drawn = draw_estimates(plan, answers, progress)
         names = columns_of(described)
-        tables = [_table(columns, estimate, names) for (_, columns), estimate in zip(public, drawn, strict=True)]
-        return Release(pa.concat_tables(tables), described | paid)
+        agreed = _agreed(plan, drawn, shown=settings.progress) if consistent else None
+        fitted = [None] * len(drawn) if agreed is None else agreed
+        tables = [
+            _table(columns, estimate, names, numbers)
+            for (_, columns), estimate, numbers in zip(public, drawn, fitted, strict=True)
+        ]
+        table = pa.concat_tables(tables)
+        notes = {"notes": [*described["notes"], *_told(table, agreed is not None)]} if consistent else {}
+        return Release(table, described | notes | paid)
 
     if ledger is None:
         return Outcome(draw(read(), {}), stored=False)
@@ -106,6 +120,24 @@ def _decode(allotment: Allotment, noisy: NDArray[Any]) -> FloatArray:
     return np.concatenate([design.decode(part.astype(np.float64)) for part in np.split(noisy, allotment.groups)])
 
 
+def _agreed(plan: Plan, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:
+    """The consistent numbers beside the estimates drawn; None where the table is too large for them."""
+    with agreeing_progress(sum(map(len, drawn)), shown=shown) as progress:
+        return consistent_counts(plan, drawn, progress)
+
+
+def _told(table: pa.Table, made: bool) -> list[str]:
+    """What a reader should know of the consistent numbers, one sentence each."""
+    if not made:
+        return ["no consistent numbers were made: there are too many sums of shorter windows to look at"]
+    moved = pc.abs(pc.subtract(table["consistent"].cast(pa.float64()), table["estimate"]))
+    allowed = pc.add(pc.multiply(table["std_error"], _FAR), pc.add(table["bias_bound"], _ROUNDING))
+    far = pc.sum(pc.greater(moved, allowed)).as_py() or 0
+    if not far:
+        return []
+    return [f"consistent numbers lie more than {_FAR} standard errors from {far:,} of {table.num_rows:,} estimates"]
+
+
 def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:
     return decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
 
@@ -133,13 +165,18 @@ def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[st
     return columns if groups is None else in_groups(columns, groups)
 
 
-def _table(public: dict[str, Any], estimate: FloatArray, names: tuple[str, ...] = COLUMNS) -> pa.Table:
-    """The rows of one measure of one window family."""
+def _table(
+    public: dict[str, Any],
+    estimate: FloatArray,
+    names: tuple[str, ...] = COLUMNS,
+    consistent: IntArray | None = None,
+) -> pa.Table:
+    """The rows of one measure of one window family; `consistent` is None where there are no such numbers."""
     half = public["half_width"]
     columns = public | {
         "estimate": estimate,
         "lower": estimate - half,
         "upper": estimate + half,
-        "consistent": pa.nulls(len(estimate), pa.int64()),
+        "consistent": pa.nulls(len(estimate), pa.int64()) if consistent is None else consistent,
     }
     return pa.table({name: columns[name] for name in names})

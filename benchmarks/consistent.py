@@ -1,0 +1,122 @@
+"""Error of the consistent column beside the raw estimates, on real logs: each family alone, and families together.
+
+    python benchmarks/consistent.py LOG=EVENTS:START:END [...] [--seeds 20] [--held-out NAME] [--only TEXT]
+
+EVENTS is a file of the columns item and time; the demo's flights are always there. Counts are exact, noise is simulated
+with the law, scale and decoder of a release at (epsilon, delta) = (1, 1e-6), and the table is made as a release makes
+it. For each family and measure: the root mean square error of the estimates over all windows and seeds, that of the
+consistent numbers over it, and for how many of the numbers consistency moved them by more than 3 standard errors.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+import pyarrow.parquet
+
+import dpwindows as dw
+from dpwindows.ask.privacy import parse_unit
+from dpwindows.ask.queries import AnyWindow, Measure, Query, WindowFamily, parse_window
+from dpwindows.ask.windows import window_steps
+from dpwindows.count.answers import ExactAnswers
+from dpwindows.count.counting import count_events
+from dpwindows.count.events import EventColumns, engine_settings
+from dpwindows.demo import flights
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.plan.allotment import Allotment
+from dpwindows.release.consistency.table import consistent_counts
+
+ALONE = ("cumulative", "rolling:1", "rolling:7", "rolling:28", "any:90", "any")
+TOGETHER = (("rolling:1 rolling:7 rolling:28 cumulative", (1,)), ("rolling:7 rolling:28 cumulative any:90", (1, 3)))
+BUDGET = dw.ApproxDP(epsilon=1.0, delta=1e-6)
+
+
+def exact(answers: ExactAnswers, window: WindowFamily, k: int) -> FloatArray:
+    first, last = window_steps(window, answers.steps)
+    if isinstance(window, AnyWindow):
+        square = answers.windows(k, 1, answers.steps, 1, answers.steps)
+        return square[first - 1, last - 1].astype(np.float64)
+    if first[-1] == 1:
+        return answers.cumulative(k).astype(np.float64)
+    return answers.rolling(k, int(last[-1] - first[-1]) + 1).astype(np.float64)
+
+
+def simulate(allotment: Allotment, generator: np.random.Generator) -> dict[int, FloatArray]:
+    """What the noise of a release does to the estimates of each threshold."""
+    measurement = allotment.measurement
+    design, scale = measurement.design, measurement.scale
+    draw = generator.standard_normal if measurement.law == GAUSSIAN else generator.laplace
+    return {k: design.decode(scale * draw(size=design.rows)) for k in design.problem.thresholds}
+
+
+def compare(plan: dw.Plan, answers: ExactAnswers, seeds: int) -> Iterator[tuple[str, Measure, float, float, float]]:
+    """For each measure: the raw error, that of the consistent number over it, and the share moved far."""
+    asked = [(one, measure) for one in plan.allotments for measure in one.query.measures]
+    truth = [exact(answers, one.query.window, measure.k) for one, measure in asked]
+    errors = np.zeros((len(asked), 3))
+    generator = np.random.default_rng(1)
+    for _ in range(seeds):
+        noise = {one.query.window: simulate(one, generator) for one in plan.allotments}
+        drawn = [true + noise[one.query.window][measure.k] for true, (one, measure) in zip(truth, asked, strict=True)]
+        found = consistent_counts(plan, drawn)
+        assert found is not None
+        for at, (raw, made) in enumerate(zip(drawn, found, strict=True)):
+            one, measure = asked[at]
+            far = np.abs(made - raw) > 3 * one.std_errors(measure)
+            squares = [float(((values - truth[at]) ** 2).mean()) for values in (raw, made)]
+            errors[at] += [*squares, float(far.mean())]
+    for (one, measure), (raw, made, far) in zip(asked, errors / seeds, strict=True):
+        yield one.query.window.text, measure, raw**0.5, (made / raw) ** 0.5, far
+
+
+def read_log(text: str, folder: Path) -> tuple[str, dw.Timeline, ExactAnswers]:
+    name, _, rest = text.partition("=")
+    events, start, end = rest.rsplit(":", 2)
+    if name == "flights":
+        events = str(folder / "flights.parquet")
+        pyarrow.parquet.write_table(flights().rename_columns(["item", "time"]), events)
+    zone = "America/New_York" if name == "flights" else "UTC"
+    timeline = dw.Timeline(start, end, step="1d", time_zone=zone)
+    columns = EventColumns("item", "time", None, None, None, None)
+    settings = engine_settings(None, None)
+    return name, timeline, count_events(events, columns, timeline, (1, 3), table=None, settings=settings)
+
+
+@click.command()
+@click.argument("logs", nargs=-1, metavar="LOG=EVENTS:START:END...")
+@click.option("--seeds", default=20, show_default=True)
+@click.option("--held-out", multiple=True, metavar="NAME", help="A log that was looked at only in the end.")
+@click.option("--only", default="", metavar="TEXT", help="Only releases of which the windows hold this text.")
+@click.option("--unit", "units", multiple=True, default=("event", "item-add-remove"), show_default=True)
+def main(logs: Sequence[str], seeds: int, held_out: Sequence[str], only: str, units: Sequence[str]) -> None:
+    """Print the table."""
+    ratios: dict[str, list[float]] = {}
+    print("| released | unit | of | log | raw error | consistent over raw | moved by more than 3 std errors |")
+    print("|---|---|---|---|--:|--:|--:|")
+    with tempfile.TemporaryDirectory() as folder:
+        read = [read_log(text, Path(folder)) for text in ("flights=:2013-01-01:2014-01-01", *logs)]
+    released = [(name, (1,)) for name in ALONE] + list(TOGETHER)
+    for (windows, thresholds), unit in [(one, unit) for unit in units for one in released if only in one[0]]:
+        queries = [Query(parse_window(text)).at_least(*thresholds) for text in windows.split()]
+        for name, timeline, answers in read:
+            plan = dw.Plan(queries, timeline=timeline, unit=parse_unit(unit), budget=BUDGET)
+            for window, measure, raw, ratio, far in compare(plan, answers, seeds):
+                shown = f"{name} (held out)" if name in held_out else name
+                of = f"{window}, {measure}" if windows != window else window
+                print(f"| {windows} | {unit} | {of} | {shown} | {raw:.1f} | {ratio:.2f} | {far:.1%} |", flush=True)
+                if raw >= 3:
+                    ratios.setdefault(shown, []).append(ratio)
+    print()
+    for name, found in ratios.items():
+        print(f"{name}: mean {np.mean(found):.2f}, worst {np.max(found):.3f}, {len(found)} families")
+    every = [ratio for found in ratios.values() for ratio in found]
+    print(f"all: mean {np.mean(every):.3f}, worst {np.max(every):.3f}")
+
+
+if __name__ == "__main__":
+    main()

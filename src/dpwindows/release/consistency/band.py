@@ -1,0 +1,213 @@
+"""Any windows, in rows: made monotone, then whole numbers that are the counts of some log.
+
+Windows of at most m steps stand in rows by their last step, the shortest first: `rows[b, j]` is the window of j + 1
+steps that ends with step b + 1. Rows by first step look the same (`smoothing.turned`). In both, counts never fall along
+a row, because longer windows hold more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import optimize
+
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.release.consistency.series import UNKNOWN, Series, largest_within
+from dpwindows.release.consistency.smoothing import row_lengths, turned
+
+_ROUNDS = 10
+# Numbers looked at while a table is bent, at most; and how much more than owed they are moved.
+_MOVES, _RELAXED, _TINY = 300_000_000, 1.5, 1e-300
+
+
+@dataclass
+class Band:
+    """Counts of at least k in any windows of at most so many steps, in rows by last step, 0 where there is none.
+
+    `weights` are one over the squared errors of these counts.
+    """
+
+    k: int
+    by_end: FloatArray
+    weights: FloatArray
+
+    @property
+    def longest(self) -> int:
+        """The most steps of a window."""
+        return int(self.by_end.shape[1])
+
+    def of_length(self, length: int) -> Series:
+        """Its windows of so many steps."""
+        last = np.arange(length, len(self.by_end) + 1)
+        return Series(self.k, last - length + 1, last, self.by_end[length - 1 :, length - 1])
+
+    def at(self, first: IntArray, last: IntArray) -> FloatArray:
+        """The counts of windows, `UNKNOWN` where they are longer than its own."""
+        place = last - first
+        held = np.minimum(place, self.longest - 1)
+        return np.where(place < self.longest, self.by_end[last - 1, held], UNKNOWN)
+
+    def largest_within(self, first: IntArray, last: IntArray) -> FloatArray:
+        """The largest count of its windows within first..last: that of a longest one."""
+        short = last - first < self.longest
+        beyond = largest_within(self.of_length(self.longest), first, last)
+        return np.where(short, self.at(first, last), beyond)
+
+    def windows(self) -> tuple[IntArray, IntArray]:
+        """First and last step of every place of its rows; places that are no window are given one of one step."""
+        last = np.broadcast_to(np.arange(1, len(self.by_end) + 1)[:, None], self.by_end.shape)
+        first = last - np.arange(self.longest)
+        return np.where(first >= 1, first, last), last
+
+    def clear(self) -> None:
+        """Set what is no window to 0."""
+        self.by_end[np.arange(self.longest) >= row_lengths(*self.by_end.shape)[:, None]] = 0
+
+
+def follow(by_end: FloatArray, moves: Mapping[int, FloatArray]) -> FloatArray:
+    """Moves of windows of some lengths, handed on to windows of lengths between and beside them.
+
+    Errors of windows that nearly coincide are nearly the same, so what another family tells of the error of one helps
+    the others.
+
+    Args:
+        by_end: the table.
+        moves: for some lengths, how far the windows of that length were moved, by last step.
+    """
+    steps, longest = by_end.shape
+    known = sorted(moves)
+    found = np.zeros_like(by_end)
+    for length in range(1, longest + 1):
+        place = np.interp(np.log(length), np.log(known), np.arange(len(known)))
+        low, share = int(place), place % 1
+        beside = min(length / known[0], known[-1] / length, 1.0)
+        last = np.arange(length, steps + 1)
+        for at, part in ((low, 1 - share), (low + 1, share)):
+            if part > 0:
+                near = known[at]
+                ends = (last, last - length + near)
+                both = [moves[near][np.clip(end, near, steps) - 1] for end in ends]
+                found[length - 1 :, length - 1] += beside * part * (both[0] + both[1]) / 2
+    return by_end + found
+
+
+def monotone(by_end: FloatArray, weights: FloatArray) -> FloatArray:
+    """The nearest table, nearly, that never falls when a window grows, at its end or at its start, nor below 0.
+
+    Dykstra's alternating projections, each by isotonic regression of rows (SciPy); weighted least squares.
+    """
+    lengths = row_lengths(*by_end.shape)
+    weights_by_start = turned(weights, forth=False)
+    owed_by_end, owed_by_start = np.zeros_like(by_end), np.zeros_like(by_end)
+    for _ in range(_ROUNDS):
+        wanted = turned(by_end, forth=False) + owed_by_start
+        by_start = _rising(wanted, weights_by_start, lengths[::-1])
+        owed_by_start = wanted - by_start
+        wanted = turned(by_start, forth=True) + owed_by_end
+        by_end = _rising(wanted, weights, lengths)
+        owed_by_end = wanted - by_end
+    # What little is left to do is done exactly: each window is raised to the largest that it holds.
+    by_start = np.maximum.accumulate(turned(np.maximum(by_end, 0), forth=False), axis=1)
+    return np.maximum.accumulate(turned(by_start, forth=True), axis=1)
+
+
+def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> FloatArray:
+    """A table near one for which what a step adds to a window it adds to every shorter one that ends there (k = 1).
+
+    Each such inequality has four windows. They are met in turn, in four sets that share no window, each by a change
+    that is small where numbers are exact; a little more than is owed, which is faster.
+    """
+    steps, longest = by_end.shape
+    # A margin of windows without steps, which count nothing and cannot change.
+    counts, give = np.zeros((steps + 1, longest + 1)), np.zeros((steps + 1, longest + 1))
+    counts[1:, 1:], give[1:, 1:] = by_end, 1 / weights
+    for turn in range(4 * min(rounds, _MOVES // by_end.size)):
+        row, place = 2 + turn // 2 % 2, 2 + turn % 2
+        rows, before = slice(row, None, 2), slice(row - 1, steps, 2)
+        whole, short, shorter = slice(place, None, 2), slice(place - 1, longest, 2), slice(place - 2, longest - 1, 2)
+        cells = (rows, whole), (rows, short), (before, short), (before, shorter)
+        owed = counts[cells[0]] - counts[cells[1]] - counts[cells[2]] + counts[cells[3]]
+        room = np.maximum(sum(give[cell] for cell in cells), _TINY)
+        possible = np.arange(steps + 1)[rows, None] >= np.arange(longest + 1)[whole]
+        owed = _RELAXED * np.where(possible, np.maximum(owed, 0), 0) / room
+        for cell, sign in zip(cells, (-1, 1, 1, -1), strict=True):
+            counts[cell] += sign * owed * give[cell]
+    return counts[1:, 1:]
+
+
+def _rising(rows: FloatArray, weights: FloatArray, lengths: IntArray) -> FloatArray:
+    found = rows.copy()
+    inside = np.arange(1, rows.shape[1]) < lengths[:, None]
+    for row in np.flatnonzero(((np.diff(rows, axis=1) < 0) & inside).any(axis=1)):
+        n = lengths[row]
+        found[row, :n] = optimize.isotonic_regression(rows[row, :n], weights=weights[row, :n]).x
+    return found
+
+
+def whole_distinct(by_end: FloatArray, weights: FloatArray) -> IntArray:
+    """Whole numbers near a table that are the distinct counts of some log: k = 1.
+
+    Let D(a) be what window (a, b) counts beyond (a, b - 1): items seen at b and not before since a. In a log D never
+    falls in a, and grows from a to a + 1 by no more than the items whose last occurrence before b was at a, which are
+    those of (a, b - 1) less those of (a + 1, b - 1). Conversely, D with both properties for every b is a log: so many
+    items occur at b for the first time since a. Step by step, D is the nearest such function to what the table still
+    wants, so that errors of rounding do not add up.
+
+    Returns:
+        Shape as given, 0 where a row has no windows.
+    """
+    steps, longest = by_end.shape
+    found = np.zeros((steps, longest), dtype=np.int64)
+    before = np.zeros(0, dtype=np.int64)
+    for b in range(steps):
+        if len(before) == longest:
+            before = before[1:]
+        held = np.append(before, 0)
+        wanted = by_end[b, : len(held)][::-1] - held
+        new = optimize.isotonic_regression(wanted, weights=weights[b, : len(held)][::-1]).x
+        new = _within(np.rint(np.maximum(new, 0)).astype(np.int64), held[:-1] - held[1:])
+        before = held + new
+        found[b, : len(before)] = before[::-1]
+    return found
+
+
+def _within(new: IntArray, most: IntArray) -> IntArray:
+    """A function near a rising one that rises, from place to place, by no more than `most`."""
+    reach = np.concatenate([[0], np.cumsum(most)])
+    below = np.minimum.accumulate(new - reach)
+    above = np.maximum.accumulate((new - reach)[::-1])[::-1]
+    between = np.minimum.accumulate((below + above) // 2) + reach
+    return np.maximum.accumulate(between)
+
+
+def lower_to_parts(bands: Sequence[Band]) -> None:
+    """Lower counts of at least k >= 2, in place, to what the parts of their windows allow.
+
+    An item with k occurrences in a window has i in its first part or k + 1 - i in the rest, so that
+    `F_k(whole) <= F_i(part) + F_{k+1-i}(rest)`. Lengths are taken from short to long: the parts are done already.
+    Tables that are monotone, and fall in k, stay so.
+    """
+    by_k = {band.k: band for band in bands}
+    by_start = {k: turned(band.by_end, forth=False) for k, band in by_k.items()}
+    pairs = [(band, i, j) for band in bands if band.k > 1 for i, j in _pairs(sorted(by_k), band.k)]
+    for length in range(2, max(band.longest for band in bands) + 1):
+        for band, i, j in pairs:
+            # Steps of the first part: neither part is longer than the windows that are known.
+            least, most = max(1, length - by_k[j].longest), min(length - 1, by_k[i].longest)
+            if length > band.longest or least > most:
+                continue
+            whole = band.by_end[length - 1 :, length - 1]
+            first = by_start[i][: len(whole), least - 1 : most]
+            rest = by_k[j].by_end[length - 1 :, length - most - 1 : length - least][:, ::-1]
+            np.minimum(whole, (first + rest).min(axis=1), out=whole)
+            by_start[band.k][: len(whole), length - 1] = whole
+
+
+def _pairs(thresholds: Sequence[int], k: int) -> Iterable[tuple[int, int]]:
+    """For each threshold of a part, the largest of the rest with `i + j - 1 <= k`."""
+    for i in thresholds:
+        rest = [j for j in thresholds if i + j - 1 <= k]
+        if rest:
+            yield i, rest[-1]

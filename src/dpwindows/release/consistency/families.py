@@ -1,0 +1,143 @@
+"""What a release says of each window family, threshold by threshold, smoothed as far as that is known to help."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.ask.queries import AnyWindow, Measure
+from dpwindows.ask.windows import longest_window, window_steps
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.plan.intervals import estimate_variance
+from dpwindows.release.consistency.smoothing import (
+    Smoothed,
+    Smoothers,
+    row_lengths,
+    series_smoothers,
+    smooth,
+    traces,
+    window_smoothers,
+)
+
+if TYPE_CHECKING:
+    from dpwindows.kernel.shapes.design import Design
+    from dpwindows.plan.allotment import Allotment
+    from dpwindows.plan.plan import Plan
+
+# Steps after which activity may repeat itself, for steps of one hour, day, week or month.
+_PERIODS = {"1h": (24, 168), "1d": (7,), "1w": (52,), "1mo": (12,)}
+# Noise is simulated for about so many numbers of each family, this often at least and at most.
+_SIMULATED, _LEAST_OFTEN, _MOST_OFTEN = 200_000, 2, 64
+# Public: what is simulated is the same for every release of a plan, so that a table follows from its estimates.
+_SEED = 20
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is public of one window family, the same for each of its groups; `traces` are None where none are known."""
+
+    allotment: Allotment
+    first: IntArray
+    last: IntArray
+    std_error: FloatArray
+    smoothers: Smoothers
+    parts: list[NDArray[np.bool_]]
+    traces: FloatArray | None
+
+    @property
+    def is_any(self) -> bool:
+        """True for any windows."""
+        return isinstance(self.allotment.query.window, AnyWindow)
+
+    @property
+    def asked(self) -> list[tuple[str, int]]:
+        """Kind and k of every measure, in the order asked."""
+        return [(measure.kind, measure.k) for measure in self.allotment.query.measures]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One window family with the smoothed counts of each threshold, and of exactly k where no more is known."""
+
+    known: Known
+    at_least: dict[int, Smoothed]
+    exact: dict[int, Smoothed]
+
+
+def known_of(plan: Plan, allotment: Allotment) -> Known:
+    """What is public of the family that an allotment serves."""
+    window, steps = allotment.query.window, plan.timeline.steps
+    first, last = window_steps(window, steps)
+    measurement = allotment.measurement
+    design = measurement.design
+    variance = estimate_variance(measurement, Measure("at_least", 1), design.variance())
+    if isinstance(window, AnyWindow):
+        longest = longest_window(window, steps)
+        octave = np.minimum(np.ceil(np.log2(last - first + 1)), max(1, np.ceil(np.log2(longest)) - 1))
+        smoothers = window_smoothers(lambda windows: _by_start(windows, steps, longest), longest)
+    else:
+        octave = np.zeros(len(first))
+        smoothers = series_smoothers(_segments(first, last), _PERIODS.get(plan.timeline.step_text, ()))
+    parts = [octave == value for value in np.unique(octave)]
+    known = None
+    if design.bias_bound() is None:
+        # A biased decoder is no linear map of its noise.
+        size = float(estimate_variance(measurement, Measure("at_least", 1), np.ones(1))[0]) ** 0.5
+        known = traces(lambda: _simulated(design, len(first), size), smoothers, parts)
+    return Known(allotment, first, last, np.sqrt(variance), smoothers, parts, known)
+
+
+def _segments(first: IntArray, last: IntArray) -> list[slice]:
+    """Stretches within which counts are like one another: all of a series, unless it starts anew now and then."""
+    anew = np.flatnonzero(first[1:] > last[:-1]) + 1
+    if len(anew) == len(first) - 1:
+        return [slice(0, len(first))]
+    return [slice(begin, end) for begin, end in pairwise([0, *anew.tolist(), len(first)])]
+
+
+def _simulated(design: Design, rows: int, size: float) -> Iterator[FloatArray]:
+    """Noise as the estimates have it, in mean and covariance: for traces only, no noise of a release."""
+    generator = np.random.default_rng(_SEED)
+    for _ in range(min(_MOST_OFTEN, max(_LEAST_OFTEN, _SIMULATED // rows))):
+        yield design.decode(size * generator.standard_normal(design.rows))
+
+
+def _by_start(windows: FloatArray, steps: int, longest: int) -> FloatArray:
+    rows = np.zeros((steps, longest))
+    rows[np.arange(longest) < row_lengths(steps, longest)[::-1, None]] = windows
+    return rows
+
+
+def family_of(known: Known, estimates: Sequence[FloatArray]) -> Family:
+    """The smoothed counts of one group; exactly k, where at least k or k + 1 is known, is told by at-least counts.
+
+    Args:
+        known: the family.
+        estimates: the estimates of its measures.
+    """
+    measured = dict(zip(known.asked, estimates, strict=True))
+    at_least = {k: values for (kind, k), values in measured.items() if kind == "at_least"}
+    exact = {k: values for (kind, k), values in measured.items() if kind == "exactly"}
+    for k in [*sorted(exact), *sorted(exact, reverse=True)]:
+        if k in at_least and k + 1 not in at_least:
+            at_least[k + 1] = at_least[k] - exact[k]
+        elif k + 1 in at_least and k not in at_least:
+            at_least[k] = at_least[k + 1] + exact[k]
+
+    def smoothed(estimate: FloatArray, parts: int) -> Smoothed:
+        std_error = known.std_error * parts**0.5
+        if known.traces is None:
+            return Smoothed(estimate, std_error**2)
+        return smooth(estimate, std_error, known.smoothers, known.traces * parts, known.parts)
+
+    return Family(
+        known,
+        {k: smoothed(values, 1) for k, values in at_least.items()},
+        # The difference of two counts, each with noise of its own.
+        {k: smoothed(values, 2) for k, values in exact.items() if k not in at_least},
+    )

@@ -1,0 +1,268 @@
+"""One table that agrees with itself, from all released estimates of a release.
+
+What holds of the counts of any log holds of its numbers, which are whole: none is below 0; a window counts no less than
+a window in it, whatever their families; at least k + 1 is no more than at least k; exactly k is what lies between
+them; a window counts at least k = i + j - 1 no more often than its first part at least i and the rest at least j
+together; and for distinct items, what a step adds to a window it adds to every shorter window that ends there.
+
+How it is made: estimates are smoothed as far as that is known to help (`smoothing`); windows in several families get
+one number, by their errors; then families are taken by their errors, least first, and each is held within what those
+before it say (`_agree`); numbers become whole so that all of that holds exactly (`band`, `series`).
+
+Its only input is released numbers and public facts, so it costs nothing. It is chosen by its error on real logs
+(`benchmarks/consistent.py`), and it is biased: the estimate beside it is not, and keeps its interval.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.release.consistency.band import Band, bend, follow, lower_to_parts, monotone, whole_distinct
+from dpwindows.release.consistency.families import Family, Known, family_of, known_of
+from dpwindows.release.consistency.series import (
+    UNKNOWN,
+    Series,
+    finder,
+    largest_within,
+    least_around,
+    lower_to_overlaps,
+    lower_to_sums,
+    raise_parts,
+)
+from dpwindows.release.consistency.smoothing import Smoothed, row_lengths
+
+if TYPE_CHECKING:
+    from dpwindows.plan.plan import Plan
+
+# Of numbers that nothing is known of; and the least squared error.
+_NO_WEIGHT = 1e-12
+# Rounds in which any windows are bent: many where exact families and inexact ones have to agree.
+_BENDS_ALONE, _BENDS = 30, 300
+
+Table = Band | Series
+
+
+def consistent_counts(
+    plan: Plan, estimates: Sequence[FloatArray], progress: Callable[[float], None] = lambda done: None
+) -> list[IntArray] | None:
+    """The consistent number of every released estimate; each group agrees with itself.
+
+    Args:
+        plan: what was asked.
+        estimates: the estimates of every measure of every query, in the order asked, as released.
+        progress: called with how many numbers were done since the last call.
+
+    Returns:
+        Whole numbers, shaped as the estimates; None where there are too many sums of parts to look at.
+    """
+    left, found = iter(estimates), dict[int, list[list[IntArray]]]()
+    given = [[next(left) for _ in allotment.query.measures] for allotment in plan.allotments]
+    for by in dict.fromkeys(allotment.by for allotment in plan.allotments):
+        level = [at for at, allotment in enumerate(plan.allotments) if allotment.by == by]
+        known = [known_of(plan, plan.allotments[at]) for at in level]
+        groups = plan.allotments[level[0]].groups
+        for group in range(groups):
+            parts = [[np.split(one, groups)[group] for one in given[at]] for at in level]
+            try:
+                table = _table([family_of(*both) for both in zip(known, parts, strict=True)], plan.timeline.steps)
+            except OverflowError:
+                return None
+            for at, numbers in zip(level, table, strict=True):
+                found.setdefault(at, []).append(numbers)
+                progress(sum(map(len, numbers)))
+    return [np.concatenate(one) for at in sorted(found) for one in zip(*found[at], strict=True)]
+
+
+def _table(families: Sequence[Family], steps: int) -> list[list[IntArray]]:
+    """The consistent numbers of every measure of families of one group.
+
+    Raises:
+        OverflowError: there are too many sums of parts to look at.
+    """
+    tables, errors = _tables(families, steps)
+    raise_parts([(t, e) for t, e in zip(tables, errors, strict=True) if isinstance(t, Series) and t.k == 1])
+    order = [tables[at] for at in np.argsort(errors, kind="stable")]
+    order.sort(key=_is_exact)
+    _agree(order)
+    _share_exact([table for table in order if isinstance(table, Series) and _is_exact(table)])
+    for table in order:
+        _make_whole(table)
+    # Distinct counts of any windows are the counts of a log now: the others follow them.
+    order.sort(key=lambda table: not (isinstance(table, Band) and table.k == 1))
+    _agree(order)
+    _lower(order)
+    return [[_read(at, family, kind, k, order) for kind, k in family.known.asked] for at, family in enumerate(families)]
+
+
+# --- One number for each window, and an order between all of them ---------------------------------------------------
+
+
+def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[float]]:
+    """Bands of any windows, with what other families say of the same windows; and series of all other windows."""
+    tables, errors = list[Table](), list[float]()
+    longest: dict[int, int] = {}
+    for family in families:
+        if family.known.is_any:
+            span = longest_window(family.known.allotment.query.window, steps)
+            longest |= {k: max(span, longest.get(k, 0)) for k in family.at_least}
+    for k, span in longest.items():
+        every = [(family.known, family.at_least[k]) for family in families if k in family.at_least]
+        values, weights = _merged(every, span, steps)
+        values = monotone(values, weights)
+        if k == 1:
+            values = monotone(bend(values, weights, _BENDS_ALONE if len(every) == 1 else _BENDS), weights)
+        tables.append(Band(k, values, weights))
+        errors.append(float((1 / weights[np.arange(span) < row_lengths(steps, span)[:, None]]).mean()))
+    for at, family in enumerate(families):
+        known = family.known
+        for k, found in family.at_least.items() if not known.is_any else ():
+            beyond = known.last - known.first >= longest.get(k, 0)
+            if beyond.any():
+                series = Series(k, known.first[beyond], known.last[beyond], found.values[beyond])
+                series.rise_from_one_start()
+                tables.append(series)
+                errors.append(float(found.squared_error[beyond].mean()))
+        for k, found in family.exact.items():
+            tables.append(Series(k, known.first, known.last, found.values, exact_of=at))
+            errors.append(float(found.squared_error.mean()))
+    return tables, errors
+
+
+def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> tuple[FloatArray, FloatArray]:
+    """Windows of at most `span` steps, one number each by the errors of the families that have it; and its weight."""
+
+    def means(some: Sequence[tuple[Known, Smoothed]]) -> tuple[FloatArray, FloatArray]:
+        total, weights = np.zeros((steps, span)), np.full((steps, span), _NO_WEIGHT)
+        for known, found in some:
+            held = known.last - known.first < span
+            places = known.last[held] - 1, (known.last - known.first)[held]
+            weight = 1 / np.maximum(found.squared_error[held], _NO_WEIGHT)
+            total[places] += weight * found.values[held]
+            weights[places] += weight
+        return total / weights, weights
+
+    own, own_weights = means([one for one in every if one[0].is_any])
+    both, weights = means(every)
+    moves = {}
+    for known, _ in every:
+        lengths = known.last - known.first + 1
+        length = int(lengths[-1])
+        if (
+            not known.is_any
+            and length <= span
+            and (known.last[0] == 1)
+            and (lengths == np.minimum(known.last, length)).all()
+        ):
+            moves[length] = both[:, length - 1] - own[:, length - 1]
+    if not moves:
+        return both, weights
+    return np.where(weights > own_weights, both, follow(own, moves)), weights
+
+
+def _agree(order: Sequence[Table]) -> None:
+    """Hold each table within what those before it say: windows in its windows, and windows that hold them."""
+    for at, table in enumerate(order):
+        before = order[:at]
+        values = _values(table)
+        np.maximum(values, 0, out=values)
+        if not before:
+            continue
+        first, last = _windows(table)
+        for other in before:
+            if other.k >= table.k and not _is_exact(other) and not _is_exact(table):
+                np.maximum(values, _largest_within(other, first, last).astype(values.dtype), out=values)
+        _hold_below(table, before)
+
+
+def _hold_below(table: Table, others: Sequence[Table]) -> None:
+    """Lower a table to the windows that hold its own, with thresholds no larger."""
+    values, (first, last) = _values(table), _windows(table)
+    for other in others:
+        if other is not table and other.k <= table.k and not _is_exact(other):
+            np.minimum(values, _least_around(other, first, last).astype(values.dtype), out=values)
+    if isinstance(table, Band):
+        table.clear()
+
+
+def _values(table: Table) -> FloatArray:
+    return table.by_end if isinstance(table, Band) else table.values
+
+
+def _windows(table: Table) -> tuple[IntArray, IntArray]:
+    return table.windows() if isinstance(table, Band) else (table.first, table.last)
+
+
+def _is_exact(table: Table) -> bool:
+    return isinstance(table, Series) and table.exact_of is not None
+
+
+def _largest_within(table: Table, first: IntArray, last: IntArray) -> FloatArray:
+    return table.largest_within(first, last) if isinstance(table, Band) else largest_within(table, first, last)
+
+
+def _least_around(table: Table, first: IntArray, last: IntArray) -> FloatArray:
+    return table.at(first, last) if isinstance(table, Band) else least_around(table, first, last)
+
+
+def _share_exact(order: Sequence[Series]) -> None:
+    """Give counts of exactly k of one window in several families the number of the first of them."""
+    for at, table in enumerate(order):
+        before = [one for one in order[:at] if one.k == table.k]
+        if before:
+            known, are_known = finder(before)(table.first, table.last)
+            table.values = np.where(are_known, known, table.values)
+
+
+# --- Whole numbers --------------------------------------------------------------------------------------------------
+
+
+def _make_whole(table: Table) -> None:
+    """Round: what is monotone stays so; distinct counts of any windows become those of some log."""
+    if isinstance(table, Series):
+        table.values = np.rint(table.values).astype(np.int64)
+    elif table.k == 1:
+        table.by_end = whole_distinct(table.by_end, table.weights)
+    else:
+        table.by_end = np.rint(table.by_end).astype(np.int64)
+        table.clear()
+
+
+def _lower(order: Sequence[Table]) -> None:
+    """Lower whole numbers until they are no more than parts and overlaps allow; what was monotone stays so."""
+    bands = [table for table in order if isinstance(table, Band)]
+    series = [table for table in order if isinstance(table, Series) and not _is_exact(table)]
+    thresholds = sorted({band.k for band in bands} | {one.k for one in series})
+    parts = [*series, *(band.of_length(n) for band in bands for n in range(1, band.longest + 1) if series)]
+    changed = True
+    while changed:
+        before = [_values(table).copy() for table in order]
+        if any(band.k > 1 for band in bands):
+            lower_to_parts(bands)
+        if series:
+            lower_to_sums(series, parts, thresholds)
+            lower_to_overlaps([one for one in series if one.k == 1], [part for part in parts if part.k == 1])
+        for table in order:
+            if not (isinstance(table, Band) and table.k == 1):
+                _hold_below(table, order)
+        changed = any(not np.array_equal(old, _values(table)) for old, table in zip(before, order, strict=True))
+
+
+def _read(at: int, family: Family, kind: str, k: int, tables: Sequence[Table]) -> IntArray:
+    if kind == "exactly" and k in family.exact:
+        return next(t.values for t in tables if isinstance(t, Series) and t.exact_of == at and t.k == k)
+    found = _at_least(family, k, tables)
+    return found if kind == "at_least" else found - _at_least(family, k + 1, tables)
+
+
+def _at_least(family: Family, k: int, tables: Sequence[Table]) -> IntArray:
+    found = np.full(len(family.known.first), UNKNOWN, dtype=np.int64)
+    for table in tables:
+        if table.k == k and not _is_exact(table):
+            # What stands in a table for a window is the same in every table that holds it.
+            np.minimum(found, _least_around(table, family.known.first, family.known.last), out=found)
+    return found

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,6 +15,7 @@ import dpwindows as dw
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.release.consistency import remarks
 from dpwindows.release.consistency.band import whole_distinct
 from dpwindows.release.consistency.smoothing import series_smoothers, smooth, traces
 from dpwindows.release.consistency.table import consistent_counts
@@ -220,6 +222,16 @@ def test_consistent_numbers_err_less(families: tuple[WindowFamily, ...]) -> None
     mean = np.sqrt(np.mean(ratios, axis=0))
     assert (mean < 1.02).all()
     assert mean[-1] < 0.75
+
+
+def test_numbers_that_moved_far_are_told() -> None:
+    table = pa.table(
+        {"estimate": [9.0, 90.0], "std_error": [2.0, 2.0], "bias_bound": [0.0, 0.0], "consistent": [15, 100]}
+    )
+    assert remarks(table) == ["consistent numbers lie more than 3 standard errors from 1 of 2 estimates"]
+    assert remarks(table.slice(0, 1)) == []
+    raw = table.set_column(3, "consistent", pa.nulls(2, pa.int64()))
+    assert remarks(raw) == []
 
 
 def test_a_table_follows_from_its_estimates() -> None:

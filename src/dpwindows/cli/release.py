@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -31,6 +31,9 @@ from dpwindows.cli.screen import screen
 from dpwindows.durable import UnsettledError
 from dpwindows.errors import EngineError, InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
+
+if TYPE_CHECKING:
+    from dpwindows.release.release import Release
 
 
 @click.command(cls=PlannedCommand)
@@ -107,6 +110,8 @@ def release(events: str, output: Path, force: bool, raw: bool, start: str, end: 
             raise EngineError(f"{error}. {again}") from error
     console = screen(stderr=True)
     show_forecast(planned, console)
+    for remark in _remarks(released, raw=raw):
+        click.echo(f"Note: {remark}", err=True)
     console.print(f"{released.metadata['guarantee']}", style="dim")
     what = f"{released.table.num_rows:,} numbers to {output} (release {released.metadata['release_id']})"
     if ledger is None:
@@ -119,3 +124,11 @@ def release(events: str, output: Path, force: bool, raw: bool, start: str, end: 
             "this release."
         )
     console.print(said, soft_wrap=True)
+
+
+def _remarks(released: Release, *, raw: bool) -> list[str]:
+    from dpwindows.release.consistency import remarks
+
+    if not raw and released.table["consistent"].null_count:
+        return ["no consistent numbers were made: there are too many sums of shorter windows to look at"]
+    return remarks(released.table)

@@ -22,6 +22,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
 from dpwindows.plan.description import GROUPED_FORMAT
 from dpwindows.release import files as release_files
+from dpwindows.release.consistency import remarks
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio
 from dpwindows.release.groups import rows_of_group
 from dpwindows.release.selection import Selected, Window, as_window, terms_of
@@ -266,9 +267,8 @@ class Release:
         from dpwindows.report import page
 
         release_files.require_writable(Path(path), force=force, endings=(".html", ".htm"))
-        shown = self.metadata
-        if not self.verified:
-            shown = shown | {"notes": [*(shown.get("notes") or []), _UNVERIFIED]}
+        notes = [*(self.metadata.get("notes") or []), *remarks(self.table), *([] if self.verified else [_UNVERIFIED])]
+        shown = self.metadata | {"notes": notes}
         release_files.write_text(page(self.table, shown), Path(path), force=force)
 
     def __repr__(self) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import Answers, are_complete, window_steps
@@ -30,10 +29,6 @@ if TYPE_CHECKING:
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.allotment import Allotment
     from dpwindows.plan.plan import Plan
-
-# Standard errors by which a consistent number may differ from its estimate before a release says so, and what it may
-# differ by for being whole.
-_FAR, _ROUNDING = 3, 0.5
 
 
 def run_plan(
@@ -81,9 +76,7 @@ def run_plan(
             _table(columns, estimate, names, numbers)
             for (_, columns), estimate, numbers in zip(public, drawn, fitted, strict=True)
         ]
-        table = pa.concat_tables(tables)
-        notes = {"notes": [*described["notes"], *_told(table, agreed is not None)]} if consistent else {}
-        return Release(table, described | notes | paid)
+        return Release(pa.concat_tables(tables), described | paid)
 
     if ledger is None:
         return Outcome(draw(read(), {}), stored=False)
@@ -124,18 +117,6 @@ def _agreed(plan: Plan, drawn: list[FloatArray], *, shown: bool) -> list[IntArra
     """The consistent numbers beside the estimates drawn; None where the table is too large for them."""
     with agreeing_progress(sum(map(len, drawn)), shown=shown) as progress:
         return consistent_counts(plan, drawn, progress)
-
-
-def _told(table: pa.Table, made: bool) -> list[str]:
-    """What a reader should know of the consistent numbers, one sentence each."""
-    if not made:
-        return ["no consistent numbers were made: there are too many sums of shorter windows to look at"]
-    moved = pc.abs(pc.subtract(table["consistent"].cast(pa.float64()), table["estimate"]))
-    allowed = pc.add(pc.multiply(table["std_error"], _FAR), pc.add(table["bias_bound"], _ROUNDING))
-    far = pc.sum(pc.greater(moved, allowed)).as_py() or 0
-    if not far:
-        return []
-    return [f"consistent numbers lie more than {_FAR} standard errors from {far:,} of {table.num_rows:,} estimates"]
 
 
 def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:

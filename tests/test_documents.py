@@ -149,6 +149,12 @@ def test_every_path_named_exists(page: Path) -> None:
         assert there or by_name, path
 
 
+def test_every_page_is_on_the_site() -> None:
+    listed = set(re.findall(r"^([\w/-]+)$", (DOCS / "index.md").read_text(encoding="utf-8"), re.M))
+    pages = {str(page.relative_to(DOCS).with_suffix("")) for page in DOCS.rglob("*.md")} - {"index"}
+    assert pages <= listed, "name it under a toctree of docs/index.md"
+
+
 def anchors(page: Path) -> set[str]:
     """The anchors of a page's headings, made as code hosts make them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.M)

@@ -39,6 +39,10 @@ NOT_RUN = {
     ("docs/engines.md", "dpwindows release app.sqlite"): "leaves options out, as the page says what differs",
     ("docs/house.md", "event log"): "a picture",
     ("docs/logs.md", "time column"): "a message",
+    (
+        "docs/terminal.md",
+        "_DPWINDOWS_COMPLETE",
+    ): "changes the reader's shell; test_terminal.py runs it",
     ("docs/promise.md", "dpwindows audit"): "docs/audit.md shows the same command, and there it is run",
     ("docs/scaling.md", "python benchmarks/scale.py"): "measures for hours",
     ("docs/scaling.md", "SELECT item"): "SQL for the reader's own database",

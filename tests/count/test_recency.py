@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.counting import count_events
-from dpwindows.count.engines.duckdb_progress import bar_text, progress_bar
+from dpwindows.count.engines.duckdb_progress import progress_bar
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.recency import recency_sql
 from dpwindows.errors import InputError
@@ -223,8 +223,8 @@ class Terminal:
 
 
 def test_progress_shows_on_a_terminal_only_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dpwindows.count.engines.duckdb_progress._DELAY", 0.01)
-    monkeypatch.setattr("dpwindows.count.engines.duckdb_progress._INTERVAL", 0.01)
+    monkeypatch.setattr("dpwindows.progress._DELAY", 0.01)
+    monkeypatch.setattr("dpwindows.progress._INTERVAL", 0.01)
     slow = "SELECT count(*) FROM (SELECT DISTINCT i * 7919 % 3000017 FROM range(6000000) AS r(i))"
     for shown in (True, False):
         terminal = Terminal()
@@ -236,9 +236,3 @@ def test_progress_shows_on_a_terminal_only_and_is_erased(monkeypatch: pytest.Mon
         if shown:
             assert terminal.written[0].startswith("\rcounting [")
             assert terminal.written[-1].strip() == ""
-
-
-def test_the_bar() -> None:
-    assert bar_text("counting", 50.0) == "counting [" + "#" * 15 + "." * 15 + "]  50 %"
-    assert bar_text("counting", -1.0).endswith("  0 %")
-    assert bar_text("counting", 100.0).endswith("100 %")

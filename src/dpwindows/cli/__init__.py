@@ -25,6 +25,7 @@ from dpwindows.cli.release import release
 from dpwindows.cli.statement import statement
 from dpwindows.cli.stream import stream
 from dpwindows.cli.theory import theory
+from dpwindows.progress import QUIET
 
 
 class _Commands(click.Group):
@@ -61,3 +62,23 @@ for command in (
     demo,
 ):
     main.add_command(command)
+
+
+def _be_quiet(ctx: click.Context, _: click.Parameter, quiet: bool) -> None:
+    if quiet:
+        token = QUIET.set(True)
+        ctx.call_on_close(lambda: QUIET.reset(token))
+
+
+def _with_quiet(command: click.Command) -> None:
+    """Give a command, or all commands of a group, the option that every command has."""
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            _with_quiet(one)
+    else:
+        said = "Say nothing but results, warnings and errors."
+        flag = {"is_flag": True, "is_eager": True, "expose_value": False}
+        command.params.append(click.Option(["-q", "--quiet"], callback=_be_quiet, help=said, **flag))
+
+
+_with_quiet(main)

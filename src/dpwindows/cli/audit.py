@@ -161,13 +161,15 @@ def _checks(only: tuple[Check, ...], exact: bool | None, *, stream: bool) -> tup
 def _run(planned: Plan, checks: tuple[Check, ...], *, runs: int, draws: int, whole: bool) -> Findings:
     from dpwindows.audit import audit_black_box, audit_encoding, audit_exactly, audit_noise, audit_replay
     from dpwindows.audit.noise import draws_needed
-    from dpwindows.progress import noise_progress, release_progress
+    from dpwindows.progress import noise_progress, painted, release_progress, working
 
     worst = {"exact", "black-box", "replay"} & set(checks)
-    exactly = audit_exactly(planned) if worst else None
+    with painted(working("comparing neighbours")):
+        exactly = audit_exactly(planned) if worst else None
     pairs = [exactly.worst] if exactly else []
-    encoding = audit_encoding(planned) if "encoding" in checks else None
-    replayed = audit_replay(planned, pairs) if "replay" in checks else None
+    with painted(working("measuring made-up logs")):
+        encoding = audit_encoding(planned) if "encoding" in checks else None
+        replayed = audit_replay(planned, pairs) if "replay" in checks else None
     noise = seen = None
     if "noise" in checks:
         with noise_progress(draws_needed(planned, draws), shown=True) as progress:

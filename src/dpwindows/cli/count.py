@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpwindows.cli.groups import parse_group
+from dpwindows.cli.screen import tell
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,7 +58,7 @@ def count(release_file: Path, start: str, end: str, as_json: bool, **options: An
 
     loaded = Release.load(release_file)
     if not loaded.verified:
-        click.echo(f"Note: {release_file} carries no checksum (older versions wrote none): unverified.", err=True)
+        tell(f"Note: {release_file} carries no checksum (older versions wrote none): unverified.")
     found = _found(loaded, start, end, options)
     if as_json:
         told = {"confidence": loaded.metadata["confidence"], "start": start, "end": end} | found.__dict__

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from dpwindows.cli.screen import screen
+from dpwindows.cli.screen import json_option, screen, show_json, tell
 from dpwindows.errors import InputError
 
 _FILE = click.argument("file", metavar="FILE", type=click.Path(path_type=Path))
@@ -33,6 +33,7 @@ def ledger() -> None:
 @click.option("--delta", type=float, metavar="D", help="Total delta, in [0, 1). Left out or 0: pure.")
 @click.option("--rho", type=float, metavar="R", help="Total rho of zero-concentrated DP, in place of epsilon.")
 @click.option("--singleton", is_flag=True, help="Admit releases that rest on the public promise of the same name.")
+@json_option
 def create(
     file: Path,
     dataset: str,
@@ -41,6 +42,7 @@ def create(
     delta: float | None,
     rho: float | None,
     singleton: bool,
+    as_json: bool,
 ) -> None:
     """Add a dataset to the ledger FILE, with its total budget and unit: once, and for good.
 
@@ -51,7 +53,11 @@ def create(
 
     budget = parse_budget(epsilon, delta, rho)
     Ledger.create(file, dataset, budget=budget, unit=parse_unit(unit), singleton=singleton)
-    click.echo(f"Dataset {dataset!r} may spend {budget} in total, at the level of the unit '{unit}'.", err=True)
+    if as_json:
+        made = {"file": str(file), "dataset": dataset, "unit": unit, "singleton": singleton}
+        show_json(made | {"total": budget.to_dict()})
+    else:
+        tell(f"Dataset {dataset!r} may spend {budget} in total, at the level of the unit '{unit}'.")
 
 
 @ledger.command()
@@ -83,7 +89,7 @@ def show(
         require_trusted(file)
     except InputError as error:
         # It may be looked at, which is what tells whether to go on with it.
-        click.echo(f"Note: nothing is spent from it: {error}", err=True)
+        tell(f"Note: nothing is spent from it: {error}")
     if as_json:
         click.echo(json.dumps({"datasets": pages}, indent=2, ensure_ascii=False))
         return

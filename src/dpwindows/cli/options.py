@@ -14,6 +14,7 @@ from dpwindows.cli.groups import groups_asked
 from dpwindows.cli.plan_files import queries_in_file
 from dpwindows.count.engines import ENGINES
 from dpwindows.errors import InputError
+from dpwindows.progress import painted, working
 
 if TYPE_CHECKING:
     from dpwindows.count.events import CsvLayout, EngineSettings
@@ -325,7 +326,8 @@ def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
     if options.get("solve") is not None:
         raise InputError("--solve says which budget to find for --target-std: give --target-std too")
     budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
-    return Plan(budget=budget, timeline=timeline, max_draws=options.get("max_draws", MAX_DRAWS), **asked(options))
+    with painted(working("planning")):
+        return Plan(budget=budget, timeline=timeline, max_draws=options.get("max_draws", MAX_DRAWS), **asked(options))
 
 
 def build_stream_plan(horizon: int | None, start: str | None, options: dict[str, Any]) -> StreamPlan:
@@ -341,7 +343,8 @@ def build_stream_plan(horizon: int | None, start: str | None, options: dict[str,
     budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
     clock = {} if start is None else {"start": start, "step": options["step"], "time_zone": options["time_zone"]}
     most = options.get("max_draws", MAX_DRAWS)
-    return StreamPlan(budget=budget, horizon=horizon, max_draws=most, **clock, **wanted)
+    with painted(working("planning")):
+        return StreamPlan(budget=budget, horizon=horizon, max_draws=most, **clock, **wanted)
 
 
 def asked(options: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from dpwindows.cli.screen import screen
+from dpwindows.cli.screen import json_option, screen, show_json, tell
+from dpwindows.progress import painted, working
 
 _DEMO_OUTPUT = Path("out/flights.parquet")
 
@@ -15,7 +16,8 @@ _DEMO_OUTPUT = Path("out/flights.parquet")
 @click.argument("release_file", metavar="RELEASE", type=click.Path(path_type=Path))
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help="Page to write, ending in .html")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
-def report(release_file: Path, output: Path, force: bool) -> None:
+@json_option
+def report(release_file: Path, output: Path, force: bool, as_json: bool) -> None:
     """Draw the charts of a release, on one page that loads nothing from anywhere."""
     from dpwindows.cli.options import refuse_inputs
     from dpwindows.release.release import Release
@@ -23,9 +25,13 @@ def report(release_file: Path, output: Path, force: bool) -> None:
     refuse_inputs(output, {"release": release_file})
     loaded = Release.load(release_file)
     if not loaded.verified:
-        click.echo(f"Note: {release_file} carries no checksum (older versions wrote none): unverified.", err=True)
-    loaded.report(output, force=force)
-    click.echo(f"Report written to {output}", err=True)
+        tell(f"Note: {release_file} carries no checksum (older versions wrote none): unverified.")
+    with painted(working("drawing")):
+        loaded.report(output, force=force)
+    if as_json:
+        show_json({"output": str(output), "release_id": loaded.metadata["release_id"], "verified": loaded.verified})
+    else:
+        tell(f"Report written to {output}")
 
 
 @click.command(short_help="Do the main job on real data.")
@@ -38,7 +44,8 @@ def report(release_file: Path, output: Path, force: bool) -> None:
     help="Where the release goes; its report is written beside it.",
 )
 @click.option("--force", is_flag=True, help="Replace the outputs if they exist (the default ones are replaced anyway).")
-def demo(output: Path, force: bool) -> None:
+@json_option
+def demo(output: Path, force: bool, as_json: bool) -> None:
     """Do the main job on real data: a year of flights, released and drawn."""
     from dpwindows.demo import run_demo
     from dpwindows.release.files import ENDINGS, require_writable
@@ -49,4 +56,8 @@ def demo(output: Path, force: bool) -> None:
     page = output.with_suffix(".html")
     require_writable(output, force=force or own, endings=ENDINGS)
     require_writable(page, force=force or own, endings=(".html",))
-    run_demo(output, page, screen())
+    shown = screen()
+    shown.quiet = as_json
+    run_demo(output, page, shown)
+    if as_json:
+        show_json({"output": str(output), "report": str(page)})

@@ -21,10 +21,11 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option, save_plan
-from dpwindows.cli.screen import screen
+from dpwindows.cli.screen import screen, tell
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import said_groups, say_notes, show_bars, show_forecast
 from dpwindows.plan.warnings import require_expected
+from dpwindows.progress import painted, working
 
 if TYPE_CHECKING:
     from dpwindows.plan.plan import Plan
@@ -114,6 +115,8 @@ def plan(
         planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
     expect = options["expect"]
     say_notes(planned, expect)
+    with painted(working("forecasting")):
+        planned.forecast()
     if saved is not None:
         clock = {"start": start, "step": options["step"], "time-zone": options["time_zone"]}
         save_plan(planned, saved, clock if options["stream"] and start is not None else {}, force=force)
@@ -121,7 +124,7 @@ def plan(
         from dpwindows.audit.export import export_plan
 
         export_plan(planned, exported, force=force)
-        click.echo(f"Measurements written to {exported}", err=True)
+        tell(f"Measurements written to {exported}")
     if page is not None and planned.by:
         raise InputError("--report goes with plans without groups: leave out --by")
     if page is not None:
@@ -131,7 +134,7 @@ def plan(
 
         forecast = [entry.to_dict() for entry in planned.forecast()]
         write_text(planner_page(unit_errors(planned), asked_of_sliders(planned), forecast), page, force=force)
-        click.echo(f"Planner written to {page}", err=True)
+        tell(f"Planner written to {page}")
     if as_json:
         queries = [entry.to_dict() for entry in planned.forecast()]
         answer: dict[str, Any] = {"queries": queries, "budget": planned.budget.to_dict()}

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from dpwindows.cli.screen import tell
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class PlannedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the line, once what the file says stands for what the line leaves out."""
-        if "--help" not in args and "-h" not in args:
+        if not ctx.resilient_parsing and "--help" not in args and "-h" not in args:
             given, _, _ = self.make_parser(ctx).parse_args(list(args))
             if given.get("plan_file"):
                 ctx.default_map = {**(ctx.default_map or {}), **self._from_file(ctx, given)}
@@ -100,7 +101,7 @@ def save_plan(planned: Plan, path: Path, more: dict[str, Any], *, force: bool) -
     from dpwindows.release.files import write_text
 
     write_text(to_toml({**more, **planned.to_dict()}), path, force=force)
-    click.echo(f"Plan written to {path}", err=True)
+    tell(f"Plan written to {path}")
 
 
 def _range_for(values: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:

@@ -27,12 +27,13 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
-from dpwindows.cli.screen import screen
+from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.durable import UnsettledError
 from dpwindows.errors import EngineError, InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
+    from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
 
 
@@ -59,7 +60,10 @@ if TYPE_CHECKING:
 @click.option("--raw", is_flag=True, help="Leave the column of numbers made consistent with one another empty.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=".parquet, .csv or .json")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
-def release(events: str, output: Path, force: bool, raw: bool, start: str, end: str, **options: Any) -> None:
+@json_option
+def release(
+    events: str, output: Path, force: bool, raw: bool, as_json: bool, start: str, end: str, **options: Any
+) -> None:
     """Release window counts of the log EVENTS once, with fresh noise.
 
     With --ledger the budget is taken from a dataset's total before anything is drawn, and the same request on the
@@ -108,11 +112,9 @@ def release(events: str, output: Path, force: bool, raw: bool, start: str, end: 
         except (InputError, EngineError) as error:
             # Not the caller's mistake: it was looked at before anything was spent, and the budget is spent now.
             raise EngineError(f"{error}. {again}") from error
-    console = screen(stderr=True)
-    show_forecast(planned, console)
-    for remark in _remarks(released, raw=raw):
-        click.echo(f"Note: {remark}", err=True)
-    console.print(f"{released.metadata['guarantee']}", style="dim")
+    if as_json:
+        show_json(_summary(released, output, stored=outcome.stored, ledger=ledger))
+        return
     what = f"{released.table.num_rows:,} numbers to {output} (release {released.metadata['release_id']})"
     if ledger is None:
         said = f"Released {what}. Running this again draws fresh noise and spends the budget again."
@@ -123,7 +125,25 @@ def release(events: str, output: Path, force: bool, raw: bool, start: str, end: 
             f"Released {what}, spent from dataset {ledger.dataset!r}. Running this again on the same data returns "
             "this release."
         )
-    console.print(said, soft_wrap=True)
+    console = screen(stderr=True)
+    console.print(said, "", soft_wrap=True, sep="\n")
+    show_forecast(planned, console)
+    for remark in _remarks(released, raw=raw):
+        tell(f"Note: {remark}")
+    promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
+    console.print(f"\n{promise}", style="dim", soft_wrap=True)
+
+
+def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | None) -> dict[str, Any]:
+    """What was done, as plain values: nothing that is not in the release."""
+    known = ("release_id", "released_at", "guarantee", "budget", "timeline")
+    return {
+        "output": str(output),
+        "numbers": released.table.num_rows,
+        "stored": stored,
+        "dataset": None if ledger is None else ledger.dataset,
+        **{name: released.metadata[name] for name in known},
+    }
 
 
 def _remarks(released: Release, *, raw: bool) -> list[str]:

@@ -1,8 +1,19 @@
-"""Where commands print: a console that shows text as it is, whatever is in the names that users chose."""
+"""Where commands print: a console that shows text as it is, whatever is in the names that users chose.
+
+Results go to standard output; what is said about them goes to standard error, and with `--quiet` nowhere.
+"""
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
+import click
 from rich.console import Console
+
+from dpwindows.progress import QUIET
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print what was done as JSON, and nothing else.")
 
 
 def screen(*, stderr: bool = False, soft_wrap: bool = False) -> Console:
@@ -10,4 +21,21 @@ def screen(*, stderr: bool = False, soft_wrap: bool = False) -> Console:
 
     With `soft_wrap` long lines are left to the terminal, so that what is cut out of them or piped on is whole.
     """
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=soft_wrap)
+    quiet = stderr and QUIET.get()
+    return Console(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=soft_wrap, quiet=quiet)
+
+
+def tell(text: str) -> None:
+    """Say something about what is done."""
+    if not QUIET.get():
+        click.echo(text, err=True)
+
+
+def show_json(values: dict[str, Any]) -> None:
+    """Print a result as JSON; times in it as text."""
+    click.echo(json.dumps(values, indent=2, ensure_ascii=False, default=str))
+
+
+def short_promise(guarantee: str, where: str) -> str:
+    """The claim itself, which is the guarantee up to its first colon, and where all of it stands."""
+    return f"{guarantee.partition(':')[0]}; what that does and does not promise: {where}."

@@ -25,7 +25,7 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
-from dpwindows.cli.screen import screen
+from dpwindows.cli.screen import json_option, screen, short_promise, show_json
 from dpwindows.errors import EngineError, InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 from dpwindows.stream.limits import MOST_STEPS
@@ -72,7 +72,8 @@ def stream() -> None:
 @privacy_options
 @max_draws_option
 @ledger_options
-def create(state: Path, start: str, horizon: int | None, **options: Any) -> None:
+@json_option
+def create(state: Path, start: str, horizon: int | None, as_json: bool, **options: Any) -> None:
     """Make the new stream STATE: what will be released at every step, for whom, under which budget.
 
     The budget is for the whole stream, however long it runs; with --ledger it is spent now. STATE is made readable by
@@ -96,12 +97,16 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
         time_zone=options["time_zone"],
         ledger=ledger,
     ).close()
+    promise = planned.describe()["guarantee"]
+    if as_json:
+        show_json({"state": str(state), "guarantee": promise, "budget": planned.budget.to_dict(), "horizon": horizon})
+        return
     console = screen(stderr=True)
+    console.print(f"Created the stream {state}.\n", soft_wrap=True)
     show_forecast(planned, console)
-    console.print(planned.describe()["guarantee"], style="dim")
+    console.print(f"\n{short_promise(promise, 'dpwindows stream show')}", style="dim", soft_wrap=True)
     if ledger is None:
         console.print(_WITHOUT_LEDGER, soft_wrap=True)
-    console.print(f"Created the stream {state}.", soft_wrap=True)
 
 
 @stream.command()
@@ -130,7 +135,10 @@ def create(state: Path, start: str, horizon: int | None, **options: Any) -> None
 @click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
 @ledger_options
 @_output_options
-def advance(state: Path, events: str | None, through: str, output: Path | None, force: bool, **options: Any) -> None:
+@json_option
+def advance(
+    state: Path, events: str | None, through: str, output: Path | None, force: bool, as_json: bool, **options: Any
+) -> None:
     """Close every step of the stream STATE up to TIME, and release the windows that end at them.
 
     EVENTS holds the events of these steps: a Parquet or CSV file, a glob, a directory of such files, or a DuckDB
@@ -152,24 +160,33 @@ def advance(state: Path, events: str | None, through: str, output: Path | None, 
             layout=csv_layout_of(options),
             max_steps=options["max_steps"],
         )
-        _write(released, output, force)
-        _say_advanced(opened, released, before, output)
+        _write(released, output, force, as_json=as_json)
+        if as_json:
+            closed = opened.closed_steps - before
+            show_json(_summary(opened, released, output) | {"closed_now": closed})
+        else:
+            _say_advanced(opened, released, before, output)
 
 
 @stream.command()
 @_STATE
 @ledger_options
 @_output_options
-def show(state: Path, output: Path | None, force: bool, **options: Any) -> None:
+@json_option
+def show(state: Path, output: Path | None, force: bool, as_json: bool, **options: Any) -> None:
     """Tell what the stream STATE releases and how far it is, and write everything released so far."""
     from dpwindows.stream.stream import Stream
 
     refuse_inputs(output, options | {"state": state})
     _require_writable(output, force)
     with Stream.open(state, open_ledger(options), read_only=True) as opened:
-        _describe(opened, screen())
-        if opened.closed_steps or output is not None:
-            _write(opened.show(), output, force)
+        released = opened.show() if opened.closed_steps or output is not None else None
+        if as_json:
+            show_json(opened.description | _summary(opened, released, output))
+        else:
+            _describe(opened, screen())
+        if released is not None:
+            _write(released, output, force, as_json=as_json)
 
 
 def _require_writable(output: Path | None, force: bool) -> None:
@@ -179,7 +196,18 @@ def _require_writable(output: Path | None, force: bool) -> None:
         require_writable(output, force=force)
 
 
-def _write(released: Release, output: Path | None, force: bool) -> None:
+def _summary(opened: Stream, released: Release | None, output: Path | None) -> dict[str, Any]:
+    """How far a stream is and what it released, as plain values; the numbers themselves where no file has them."""
+    found: dict[str, Any] = {"closed_steps": opened.closed_steps, "through": opened.through}
+    if released is not None:
+        found |= {"release_id": released.metadata["release_id"], "numbers": released.table.num_rows}
+        found |= {"output": str(output)} if output is not None else {"rows": released.table.to_pylist()}
+    return found
+
+
+def _write(released: Release, output: Path | None, force: bool, *, as_json: bool) -> None:
+    if output is None and as_json:
+        return
     if output is None:
         from dpwindows.report import preview
 

@@ -11,8 +11,9 @@ from rich.console import Console
 from rich.table import Table
 
 from dpwindows.ask.whole_numbers import read_whole
-from dpwindows.cli.screen import screen
+from dpwindows.cli.screen import screen, tell
 from dpwindows.errors import InputError
+from dpwindows.progress import painted, working
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -67,10 +68,9 @@ def table(
     if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
         raise InputError(f"--epsilon must lie between {_LEAST_EPSILON:g} and {_MOST_EPSILON:g} here, got {epsilon:g}")
     if len(families(steps, lengths)) < len(lengths) + 2:
-        click.echo(
-            f"Note: window families of too many windows for one release of {steps:,} steps are left out", err=True
-        )
-    rows = list(cells(steps, lengths, ks or (1,), epsilon, delta))
+        tell(f"Note: window families of too many windows for one release of {steps:,} steps are left out")
+    with painted(working("working out the table")):
+        rows = list(cells(steps, lengths, ks or (1,), epsilon, delta))
     if as_json:
         parameters = {"steps": steps, "windows": lengths, "k": list(ks or (1,)), "epsilon": epsilon, "delta": delta}
         click.echo(json.dumps({**parameters, "cells": [row.to_dict() for row in rows]}, indent=2))

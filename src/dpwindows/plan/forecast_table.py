@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from dpwindows.plan.warnings import budget_warnings
+from dpwindows.progress import QUIET
 
 if TYPE_CHECKING:
     from dpwindows.plan.plan import Plan
@@ -18,7 +19,7 @@ def say_notes(planned: Plan, expect: float | None = None) -> None:
     """Print a plan's remarks, and what its budget does not promise, on standard error."""
     for warning in budget_warnings(planned.budget, expect):
         click.echo(f"Warning: {warning}", err=True)
-    for note in planned.notes:
+    for note in () if QUIET.get() else planned.notes:
         click.echo(f"Note: {note}", err=True)
 
 

@@ -12,6 +12,9 @@ DURABLE = "tests/test_durable.py::"
 RELEASE_FILES = "tests/release/test_files.py::"
 OUTPUTS = "tests/end_to_end/test_outputs.py::"
 TYPED = "tests/count/engines/test_typed_columns.py::test_one_event_more_moves_counts_by_one_or_is_refused"
+TIMES = "tests/count/engines/test_time_formats.py::"
+ITEMS = "tests/count/engines/test_item_types.py::"
+LAYOUTS = "tests/count/engines/test_csv_layouts.py::"
 LOCALITY = "tests/count/engines/test_row_locality.py::"
 
 MUTANTS = [
@@ -121,5 +124,71 @@ MUTANTS = [
         'if types["item"] == "decimal"',
         'if types["item"] == "no decimal"',
         f"{LOCALITY}test_parquet_files",
+    ),
+    Mutant(
+        "milliseconds are seconds",
+        "The unit of times is another one than was said.",
+        "count/time_formats.py",
+        '"epoch-ms": 1_000,',
+        '"epoch-ms": 1_000_000,',
+        f"{TIMES}test_epochs_are_instants_in_every_source[in_csv-epoch-ms]",
+    ),
+    Mutant(
+        "fractions are rounded away",
+        "A floating-point id or time with a fraction becomes the whole number below it, and two items one.",
+        "count/engines/dialect.py",
+        " AND floor({number}) = {number} THEN",
+        " THEN",
+        f"{ITEMS}test_floating_point_numbers_below_2_53_stand_for_one_number",
+    ),
+    Mutant(
+        "large floats are exact",
+        "A floating-point id beyond 2^53 becomes one of the whole numbers that it may stand for.",
+        "count/engines/dialect.py",
+        'within = f"{number} > -{beyond} AND {number} < {beyond}"',
+        'within = f"{number} > -9e18 AND {number} < 9e18"',
+        f"{ITEMS}test_floating_point_numbers_below_2_53_stand_for_one_number",
+    ),
+    Mutant(
+        "one id with a point takes the large ones away",
+        "Whether an id is exact depends on how the ids of other rows are written.",
+        "count/engines/duckdb.py",
+        "exact = f\"contains(item, '.') AND NOT",
+        "exact = f\"bool_or(contains(item, '.')) OVER () AND NOT",
+        f"{ITEMS}test_every_text_by_itself",
+    ),
+    Mutant(
+        "the clock of another zone",
+        "Times by a pattern are taken for UTC, whatever zone the release is in.",
+        "count/engines/relation.py",
+        """        moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
+        return _Reading(timed, self._or_fail("time", moment, "patterned_time")""",
+        """        moment = "wall - coalesce(ahead, 0)"
+        return _Reading(timed, self._or_fail("time", moment, "patterned_time")""",
+        f"{TIMES}test_gap_and_fold_are_those_of_iso_text",
+    ),
+    Mutant(
+        "the delimiter that was said is not heeded",
+        "What delimits the fields is guessed from the line of names, although it was said.",
+        "count/engines/csv_files.py",
+        "marks = (columns.layout.delimiter,) if columns.layout and columns.layout.delimiter else _DELIMITERS",
+        "marks = _DELIMITERS",
+        f"{LAYOUTS}test_one_delimiter_with_and_without_names[^]",
+    ),
+    Mutant(
+        "fields too many are cut off",
+        "A line with a space in its item is read as another item.",
+        "count/engines/duckdb_sources.py",
+        "WHEN len(cut) = {len(header.names)}",
+        "WHEN len(cut) >= {len(header.names)}",
+        "tests/count/engines/test_refused_values.py::test_lines_of_spaced_text_are_told",
+    ),
+    Mutant(
+        "all of JSON is text",
+        "An object of JSON is the text it is written with, which depends on who wrote it.",
+        "count/engines/json_lines.py",
+        "THEN {written} ELSE {failure} END",
+        "THEN {written} ELSE {written} END",
+        "tests/end_to_end/test_raw_logs.py::test_mixed_types_in_json_are_one_text_or_refused",
     ),
 ]

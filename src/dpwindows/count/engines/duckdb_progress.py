@@ -2,54 +2,24 @@
 
 from __future__ import annotations
 
-import sys
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import duckdb
 
-_DELAY = 1.0
-_INTERVAL = 0.2
-_WIDTH = 30
+from dpwindows.progress import bar_text, painted, watched
 
 
 @contextmanager
 def progress_bar(connection: duckdb.DuckDBPyConnection, label: str, *, shown: bool = True) -> Iterator[None]:
-    """Show how far the queries on `connection` are, while the block runs, if stderr is a terminal.
+    """Show how far the queries on `connection` are, and how long they will still take, while the block runs.
 
-    Work of less than a second shows nothing. The bar is erased at the end.
+    Work of less than a second shows nothing, and so does a stream that nobody is looking at. The bar is erased.
     """
-    if not shown or not sys.stderr.isatty():
+    if not (shown and watched()):
         yield
         return
     connection.execute("SET enable_progress_bar = true")
     connection.execute("SET enable_progress_bar_print = false")
-    done = threading.Event()
-    painter = threading.Thread(target=_paint, args=(connection, label, done), daemon=True)
-    painter.start()
-    try:
+    with painted(lambda seconds: bar_text(label, connection.query_progress(), seconds)):
         yield
-    finally:
-        done.set()
-        painter.join()
-
-
-def _paint(connection: duckdb.DuckDBPyConnection, label: str, done: threading.Event) -> None:
-    line = ""
-    wait = _DELAY
-    while not done.wait(wait):
-        wait = _INTERVAL
-        line = bar_text(label, connection.query_progress())
-        sys.stderr.write("\r" + line)
-        sys.stderr.flush()
-    if line:
-        sys.stderr.write("\r" + " " * len(line) + "\r")
-        sys.stderr.flush()
-
-
-def bar_text(label: str, percentage: float) -> str:
-    """One line of text for a percentage from 0 to 100; a negative one means it is not known yet."""
-    share = min(max(percentage, 0.0), 100.0)
-    full = round(_WIDTH * share / 100)
-    return f"{label} [{'#' * full}{'.' * (_WIDTH - full)}] {share:3.0f} %"

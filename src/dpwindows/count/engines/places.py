@@ -118,8 +118,12 @@ def _json_fields(file: Path, name: str) -> Iterator[tuple[int, str]]:
                 value = json.loads(row, parse_int=str, parse_float=str).get(name)
             except (ValueError, AttributeError, RecursionError):
                 continue
-            if value is not None:
-                yield line, value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+            if isinstance(value, dict | list):
+                # With blanks or without: as the line has them, the engine shows them.
+                whole = json.loads(row)[name]
+                yield from ((line, json.dumps(whole, separators=marks)) for marks in ((",", ":"), (", ", ": ")))
+            elif value is not None:
+                yield line, value if isinstance(value, str) else json.dumps(value)
 
 
 def _row_of_parquet(files: Sequence[Path], name: str, text: str) -> str:

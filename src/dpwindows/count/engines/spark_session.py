@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import logging
 import re
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +15,7 @@ from uuid import uuid4
 
 from dpwindows.count.events import EngineSettings
 from dpwindows.errors import EngineError, InputError
+from dpwindows.progress import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,7 +135,7 @@ def _builder(settings: EngineSettings) -> SparkSession.Builder:
     """How a session of our own is set up; all else is in Spark's configuration files."""
     from pyspark.sql import SparkSession
 
-    shown = settings.progress and sys.stderr.isatty()
+    shown = settings.progress and watched()
     builder = SparkSession.builder.config("spark.log.level", "OFF").config("spark.ui.enabled", "false")
     builder = builder.config("spark.ui.showConsoleProgress", str(shown).lower())
     builder = builder.config("spark.sql.caseSensitive", "true")

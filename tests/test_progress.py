@@ -1,0 +1,60 @@
+"""Progress of long work: what a line says, and to whom."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from dpwindows.progress import QUIET, bar_text, painted, working
+
+
+class Terminal:
+    """A stand-in for stderr on a terminal."""
+
+    def __init__(self) -> None:
+        self.written: list[str] = []
+
+    def isatty(self) -> bool:
+        return True
+
+    def write(self, text: str) -> int:
+        self.written.append(text)
+        return len(text)
+
+    def flush(self) -> None:
+        pass
+
+
+def test_the_bar_tells_how_long_it_will_still_take() -> None:
+    assert bar_text("counting", 50.0, 30.0) == "counting [" + "#" * 15 + "." * 15 + "]  50 %, 0:30 left"
+    assert bar_text("counting", 10.0, 800.0).endswith(" 10 %, 2:00:00 left")
+    assert bar_text("counting", -1.0, 5.0).endswith("  0 %"), "nothing is known yet"
+    assert bar_text("counting", 100.0, 5.0).endswith("100 %, 0:00 left")
+    assert working("planning")(65.2) == "planning, 1:05 so far"
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_line_is_shown_after_a_while_and_erased(quiet: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dpwindows.progress._DELAY", 0.01)
+    monkeypatch.setattr("dpwindows.progress._INTERVAL", 0.01)
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    token = QUIET.set(quiet)
+    try:
+        with painted(working("planning")):
+            time.sleep(0.2)
+    finally:
+        QUIET.reset(token)
+    assert bool(terminal.written) is not quiet
+    if not quiet:
+        assert terminal.written[0] == "\rplanning, 0:00 so far"
+        assert terminal.written[-1].strip() == ""
+
+
+def test_short_work_shows_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    with painted(working("planning")):
+        pass
+    assert terminal.written == []

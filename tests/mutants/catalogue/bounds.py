@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 OFFSET = "tests/strategies/test_offset_filter.py::"
+RULES = "tests/kernel/bounds/test_counted_by_rule.py::"
 SENSITIVITY = "tests/kernel/bounds/test_sensitivity.py::"
 PERIODS = "tests/kernel/bounds/test_periods.py::"
 PAPER = "tests/strategies/test_paper.py::"
@@ -147,9 +148,25 @@ MUTANTS = [
         "an offset for nothing",
         "A common offset lowers what an item costs, and its own part of the bound is left out.",
         "kernel/bounds/offset_patterns.py",
-        "        return mean + (most << lags.shift)\n",
+        "        return mean.of(price) + (most << lags.shift)\n",
         "        return most << lags.shift\n",
         f"{OFFSET}test_the_bound_holds_for_every_item",
+    ),
+    Mutant(
+        "a run too few for what may occur",
+        "An item with N occurrences is charged for one run fewer than these can begin.",
+        "kernel/bounds/counted_by_rule.py",
+        "max(0, rule.max_occurrences - k + 1)",
+        "max(0, rule.max_occurrences - k)",
+        f"{RULES}test_runs_and_places_are_as_few_as_is_said",
+    ),
+    Mutant(
+        "bounded runs for one event",
+        "What an item adds is bounded at event level, where one event changes which others count.",
+        "kernel/problem.py",
+        "if self.rule.bounded and not isinstance(self.unit, ItemLevel | ItemAddRemove):",
+        "if False:",
+        f"{RULES}test_no_problem_bounds_items_where_less_than_an_item_is_protected",
     ),
     Mutant(
         "integers that wrap",

@@ -98,6 +98,8 @@ def asked_of_sliders(plan: Plan) -> dict[str, Any]:
 
 def _axes(window: WindowFamily, steps: int) -> tuple[list[int | None], list[int]]:
     horizons = sorted({max(2, steps // 2), steps, 2 * steps})
+    if isinstance(window, Rolling) and window.length > horizons[0]:
+        horizons = [steps, 2 * steps]
     match window:
         case PeriodFamily():
             return [None], [steps]
@@ -111,8 +113,9 @@ def _axes(window: WindowFamily, steps: int) -> tuple[list[int | None], list[int]
 
 
 def _around(length: int, most: int) -> Iterator[int]:
-    """A length, its half and its double, none longer than the shortest horizon."""
-    yield from sorted({max(1, min(most, length // 2)), min(most, length), min(most, 2 * length)})
+    """A length, its half and its double; but none that is nearly the shortest horizon, where errors fall off."""
+    own = min(most, length)
+    yield from sorted({max(1, own // 2), own, max(own, min(most // 2, 2 * length))})
 
 
 def _of_length(window: WindowFamily, length: int | None) -> WindowFamily:

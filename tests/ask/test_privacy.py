@@ -78,6 +78,12 @@ def test_a_period_has_at_least_one_step(steps: Any) -> None:
         parse_unit("item-per:0")
 
 
+def test_a_period_is_no_longer_than_anything_is() -> None:
+    assert ItemPerPeriod(10**100).steps == 10**100
+    with pytest.raises(InputError, match=r"at most 10\^100 steps"):
+        ItemPerPeriod(10**100 + 1)
+
+
 def test_a_period_says_how_long_it_is() -> None:
     assert "within any 30 consecutive steps:" in ItemPerPeriod(30).promise
     assert "within any single step:" in ItemPerPeriod(1).promise

@@ -14,7 +14,8 @@ from tests.ledger.requests import request
 
 
 def make(path: Path, **changes: Any) -> dw.Ledger:
-    return dw.Ledger.create(path, "d", **({"budget": dw.PureDP(1.0), "unit": dw.EventLevel()} | changes))
+    values: dict[str, Any] = {"budget": dw.PureDP(1.0), "unit": dw.EventLevel()} | changes
+    return dw.Ledger.create(path, "d", **values)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
@@ -325,3 +326,22 @@ def test_the_kernel_measures_no_shape_that_answers_for_itself() -> None:
     for design in boastful:
         with pytest.raises(ValueError, match="its own shapes only, not Boastful"):
             measure([Measurement(design, LAPLACE, 1.0)], PureDP(1.0), answers)
+
+
+def test_grouped_steps_are_certified_for_the_occurrences_that_count_only() -> None:
+    """One item moves every group of steps; a bound for items that occur once, of which all occurrences count, is none.
+
+    An inner design that was bounded for fewer occurrences than the log is counted by would be charged for less.
+    """
+    problem = replace(asked(Rolling(2), LAPLACE), steps=8, unit=ItemAddRemove())
+    groups = replace(problem, window=Rolling(1), steps=4)
+    once = replace(groups, rule=CountingRule(max_occurrences=1))
+    honest, boastful = (
+        CompressedDesign(problem, 2, SeriesDesign(inner, "", map=Identity(4))) for inner in (groups, once)
+    )
+    moved = int(abs(boastful.encode(SingleItem((1,) * 8), 1)).sum())
+    assert boastful.inner.certificate.bound < moved <= honest.certificate.bound
+    with pytest.raises(NotCertifiedError):
+        boastful.certificate  # noqa: B018
+    with pytest.raises(NotCertifiedError):
+        measure([Measurement(boastful, LAPLACE, 1.0)], PureDP(1.0), SingleItem((1,) * 8))

@@ -353,6 +353,14 @@ MUTANTS = [
         "tests/kernel/bounds/test_period_sensitivity.py::test_compressed_designs",
     ),
     Mutant(
+        "grouped steps of other occurrences",
+        "Steps are grouped, and the inner design is charged by a rule of counting that the log was not counted by.",
+        "kernel/shapes/grouped.py",
+        "(mine.thresholds, mine.law, groups, mine.rule)",
+        "(mine.thresholds, mine.law, groups, inner.rule)",
+        "tests/kernel/test_certify.py::test_grouped_steps_are_certified_for_the_occurrences_that_count_only",
+    ),
+    Mutant(
         "starts cut down",
         "An item starts to be counted once in each window begun; the last one is not charged.",
         "kernel/bounds/sensitivity.py",

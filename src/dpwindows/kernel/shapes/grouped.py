@@ -51,7 +51,9 @@ class CompressedDesign(Design):
         """
         mine, inner = self.problem, self.inner.problem
         groups = -(-mine.steps // self.size)
-        same = (inner.thresholds, inner.law, inner.steps) == (mine.thresholds, mine.law, groups)
+        # The inner bound may rest on which occurrences count: they must be those that the answers were counted from.
+        asked = (mine.thresholds, mine.law, groups, mine.rule)
+        same = (inner.thresholds, inner.law, inner.steps, inner.rule) == asked
         # Whatever else a unit lets a neighbour change, an item changed arbitrarily may change as well.
         if not same or inner.unit not in (grouped_unit(mine.unit, self.size), ItemLevel()):
             raise NotCertifiedError(mine, self.inner)

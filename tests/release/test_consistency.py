@@ -242,3 +242,15 @@ def test_a_table_follows_from_its_estimates() -> None:
     assert second is not None
     for one, other in zip(first, second, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_runs_bounded_for_each_window_by_itself_need_not_agree() -> None:
+    plan = dw.Plan(
+        [Rolling(2).at_least(1, 2), Rolling(3)],
+        timeline=dw.Timeline.of_steps(6),
+        unit=dw.ItemAddRemove(),
+        budget=dw.PureDP(1.0),
+        max_runs=1,
+    )
+    log = pa.table({"item": ["a", "a", "b"], "time": [1, 5, 2]})
+    assert plan.run(log, item="item", time="time").table["consistent"].null_count == 3 * 6

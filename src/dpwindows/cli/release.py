@@ -149,6 +149,8 @@ def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | 
 def _remarks(released: Release, *, raw: bool) -> list[str]:
     from dpwindows.release.consistency import remarks
 
+    if not raw and "max_runs" in released.metadata.get("counting", {}):
+        return ["no consistent numbers were made: --max-runs bounds each window and k by itself, so they may disagree"]
     if not raw and released.table["consistent"].null_count:
         return ["no consistent numbers were made: there are too many sums of shorter windows to look at"]
     return remarks(released.table)

@@ -114,7 +114,13 @@ def _decode(allotment: Allotment, noisy: NDArray[Any]) -> FloatArray:
 
 
 def _agreed(plan: Plan, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:
-    """The consistent numbers beside the estimates drawn; None where the table is too large for them."""
+    """The consistent numbers beside the estimates drawn; None where there are none.
+
+    That is where the table is too large for them, and where runs are bounded: for each window length and threshold by
+    itself, so that no two of them need agree.
+    """
+    if plan.rule.max_runs is not None:
+        return None
     with agreeing_progress(sum(map(len, drawn)), shown=shown) as progress:
         return consistent_counts(plan, drawn, progress)
 

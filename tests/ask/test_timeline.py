@@ -226,3 +226,16 @@ def test_whole_days_of_naive_times_take_one_division() -> None:
     assert len(wall_map(TIMELINES[0]).pieces) == 1
     assert len(instant_map(TIMELINES[0]).pieces) > 1
     assert all(first.high <= second.low for first, second in pairwise(instant_map(TIMELINES[0]).pieces))
+
+
+@pytest.mark.parametrize(("zone", "hours_ahead"), [("UTC", 0), ("Etc/GMT-3", 3)])
+def test_a_clock_that_never_changes_is_not_looked_up_day_by_day(zone: str, hours_ahead: int) -> None:
+    assert ZoneInfo(zone).utcoffset(None) is not None
+    made = Timeline("1000-01-01", "9000-01-01", "120mo", zone)
+    assert (list(made.offsets.changes), list(made.offsets.offsets)) == ([], [hours_ahead * HOUR_US])
+
+
+def test_zones_whose_clock_changes_have_no_fixed_offset() -> None:
+    """What the shortcut for other zones rests on; Istanbul has stood still since 2016, and did not before."""
+    for zone in ("America/New_York", "Europe/Istanbul", "Asia/Kolkata"):
+        assert ZoneInfo(zone).utcoffset(None) is None

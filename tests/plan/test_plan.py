@@ -23,7 +23,7 @@ from dpwindows.ask.privacy import (
     PureDP,
     Unit,
 )
-from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import count_windows
 from dpwindows.errors import InputError
@@ -277,6 +277,14 @@ def test_the_runner_up_is_never_the_chosen_strategy(unit: Unit, singleton: bool)
         (found,) = made.forecast()
         assert found.runner_up not in (None, found.strategy)
         assert found.runner_up_ratio is not None
+
+
+def test_no_runner_up_is_better_than_what_was_chosen() -> None:
+    """One noise law serves all windows: what one of them would have of the other law is none to choose."""
+    asked = [Tumbling(4), ToDate(4), Rolling(3)]
+    made = Plan(asked, timeline=Timeline.of_steps(48), unit=EVENT, budget=ApproxDP(1.0, 1e-6))
+    ratios = [found.runner_up_ratio for found in made.forecast()]
+    assert all(ratio is None or ratio >= 1 for ratio in ratios), ratios
 
 
 def test_strategies_are_refused_by_name() -> None:

@@ -92,7 +92,7 @@ def test_differences_between_groups_share_no_noise_and_those_within_do(law: str)
 def test_a_release_without_groups_has_none() -> None:
     alone = plan(by=None, totals=None).run(LOG, item="item", time="time")
     assert (alone.metadata["format"], "groups" in alone.metadata) == (1, False)
-    with pytest.raises(InputError, match="no groups, and not by 'origin'"):
+    with pytest.raises(InputError, match="has no groups, so none by 'origin'"):
         alone.count(0, 2, group={"origin": "EWR"})
 
 

@@ -12,6 +12,7 @@ from dpwindows.plan.warnings import budget_warnings
 from dpwindows.progress import QUIET
 
 if TYPE_CHECKING:
+    from dpwindows.plan.forecast import Forecast
     from dpwindows.plan.plan import Plan
 
 
@@ -28,13 +29,17 @@ def said_groups(by: tuple[str, ...]) -> str:
     return f"each {' x '.join(by)}" if by else "total"
 
 
+def _window(entry: Forecast) -> str:
+    return entry.window if entry.by is None else f"{entry.window}, {said_groups(entry.by)}"
+
+
 def show_bars(planned: Plan, console: Console) -> None:
     """Standard errors side by side, to scale: which of several queries costs the most."""
     entries = planned.forecast()
     most = max(entry.rms for entry in entries)
     if len(entries) < 2 or most <= 0:
         return
-    names = [f"{entry.window}, {entry.measure.replace('_', ' ')} {entry.k}" for entry in entries]
+    names = [f"{_window(entry)}, {entry.measure.replace('_', ' ')} {entry.k}" for entry in entries]
     wide = max(map(len, names))
     room = max(10, min(40, console.width - wide - 12))
     console.print("\nStandard errors, to scale")
@@ -58,8 +63,7 @@ def show_forecast(planned: Plan, console: Console, expect: float | None = None) 
     runners_up: dict[str, None] = {}
     for entry in planned.forecast():
         limit = "-" if entry.ratio_to_limit is None else f"{entry.ratio_to_limit:.2f}"
-        window = entry.window if entry.by is None else f"{entry.window}, {said_groups(entry.by)}"
-        row = [window, f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
+        row = [_window(entry), f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
         row += [
             f"{entry.rms:,.4g}",
             *([] if expect is None else [f"{entry.rms / expect:.2%}"]),
@@ -68,7 +72,7 @@ def show_forecast(planned: Plan, console: Console, expect: float | None = None) 
         ]
         other = "" if entry.runner_up_ratio is None else f"{entry.runner_up}, error x {entry.runner_up_ratio:.2f}"
         if other:
-            runners_up[f"  {entry.window}: {other}"] = None
+            runners_up[f"  {_window(entry)}: {other}"] = None
         table.add_row(*row, *([f"{entry.max:,.4g}", other] if wide else []))
     console.print(table)
     if any(entry.limit is not None for entry in planned.forecast()):

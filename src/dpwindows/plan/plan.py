@@ -444,7 +444,10 @@ def part_of(budget: Budget, share: float) -> Budget | None:
 
 
 def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]) -> tuple[Allotment, ...]:
-    """The noise law whose designs have the least weighted geometric mean error; the others become alternatives."""
+    """The noise law whose designs have the least weighted geometric mean error; the others become alternatives.
+
+    One law serves the whole plan: a family that another would serve better cannot have it, so that is none.
+    """
 
     def mean_log(allotments: tuple[Allotment, ...]) -> float:
         errors = [allotment.chosen.error for allotment in allotments]
@@ -453,7 +456,11 @@ def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]
     best = min(plans, key=mean_log)
     passed = [plan for plan in plans if plan is not best]
     return tuple(
-        replace(allotment, others=allotment.others + tuple(plan[i].chosen for plan in passed))
+        replace(
+            allotment,
+            others=allotment.others
+            + tuple(found for plan in passed if (found := plan[i].chosen).error >= allotment.chosen.error),
+        )
         for i, allotment in enumerate(best)
     )
 

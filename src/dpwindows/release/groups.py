@@ -48,8 +48,8 @@ def rows_of_group(table: pa.Table, metadata: dict[str, Any], group: Mapping[str,
     columns = {column["name"]: column["values"] for column in (metadata.get("groups") or {"columns": []})["columns"]}
     asked = dict(group or {})
     if unknown := [name for name in asked if name not in columns]:
-        known = f"groups by {', '.join(columns)}" if columns else "no groups"
-        raise InputError(f"this release has {known}, and not by {unknown[0]!r}")
+        known = f"has groups by {', '.join(columns)}, and not" if columns else "has no groups, so none"
+        raise InputError(f"this release {known} by {unknown[0]!r}")
     for name, values in columns.items():
         if name not in asked:
             table = table.filter(pc.is_null(table[name]))

@@ -167,3 +167,15 @@ def test_few_occurrences_make_few_periods() -> None:
     assert plain.rms == pytest.approx(30**0.5, rel=1e-3)
     with pytest.raises(dw.InputError, match="means nothing for tumbling:4"):
         dw.Plan([dw.Tumbling(4), dw.Rolling(4)], max_runs=2, **options)
+
+
+@pytest.mark.parametrize("window", [dw.Rolling(2), dw.Tumbling(2)], ids=str)
+@pytest.mark.parametrize("most", [1, 2])
+def test_exactly_as_often_as_an_item_may_count_can_be_asked(window: dw.Rolling | dw.Tumbling, most: int) -> None:
+    """It is measured by one more too, which no item reaches; finding a filter for that ended in an IndexError."""
+    options: dict[str, Any] = {"timeline": dw.Timeline.of_steps(4), "unit": dw.ItemAddRemove(), "budget": dw.ZCDP(1e9)}
+    made = dw.Plan(window.exactly(most), max_occurrences=most, **options)
+    log = pa.table({"who": ["a"] * 3, "at": [0, 0, 3]})
+    found = made.run(log, item="who", time="at").to_arrow()["estimate"].to_pylist()
+    # Both occurrences that may count lie in the first step.
+    assert [round(number) for number in found] == ([1, 1, 0, 0] if isinstance(window, dw.Rolling) else [1, 0])

@@ -77,13 +77,10 @@ def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
 def _parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: CountingRule) -> tuple[float, float, float]:
     """Order and decay of the filter and the share of the precision of the mean that is left, of least error."""
     charged = [
-        _even_patterns(
-            min(length, steps) if k == 1 else 1,
-            runs_by_rule(rule, k, most_runs(k, length, steps)),
-            steps,
-            places_by_rule(rule, k, length, steps),
-        )
+        _even_patterns(min(length, steps) if k == 1 else 1, runs, steps, places_by_rule(rule, k, length, steps))
         for k in thresholds
+        # Exactly k is measured by k + 1 too, which no item may reach by a rule: it costs nothing.
+        if (runs := runs_by_rule(rule, k, most_runs(k, length, steps)))
     ]
 
     def errors(alpha: float, decay: float) -> FloatArray:

@@ -11,6 +11,7 @@ import sys
 import time
 import traceback
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from tests.simulator import shim
@@ -76,22 +77,32 @@ def _spread(given: argparse.Namespace) -> int:
         for first in range(count)
     ]
     failed, done, operations, endings = False, 0, 0, Counter[str]()
-    for worker in workers:
-        assert worker.stdout is not None
-        output = worker.communicate()[0].splitlines()
-        for line in output[:-1] if output else []:
-            _say(line)
-        if worker.returncode not in (0, 1) or not output or not output[-1].startswith("{"):
+    with ThreadPoolExecutor(len(workers)) as followed:
+        summaries = list(followed.map(_follow, workers))
+    for worker, summary in zip(workers, summaries, strict=True):
+        if worker.returncode not in (0, 1) or not summary.startswith("{"):
             _say(f"a worker failed with status {worker.returncode}")
             failed = True
             continue
-        found = json.loads(output[-1])
+        found = json.loads(summary)
         failed |= worker.returncode != 0
         done, operations = done + found["schedules"], operations + found["operations"]
         endings.update(found["endings"])
     seconds = time.perf_counter() - begun
     _say(f"{done} schedules, {operations} operations, {seconds:.1f} s; {dict(endings)}")
     return int(failed)
+
+
+def _follow(worker: subprocess.Popen[str]) -> str:
+    """Say what a worker says as it says it, but for its last line, which is returned: long runs are watched."""
+    assert worker.stdout is not None
+    last = ""
+    for line in worker.stdout:
+        if last:
+            _say(last)
+        last = line.rstrip("\n")
+    worker.wait()
+    return last
 
 
 def _say(line: str) -> None:

@@ -11,6 +11,9 @@ from tests.simulator.driver import Outcome, Simulator
 from tests.simulator.planted import FOUND_BY, PLANTED
 from tests.simulator.schedule import Schedule, schedule_of
 
+# A line says how far a long run is, after so many schedules.
+_TOLD = 500
+
 
 def work(given: argparse.Namespace) -> int:
     """Run every `workers`-th schedule from a seed on; 1 if one was violated."""
@@ -32,6 +35,8 @@ def work(given: argparse.Namespace) -> int:
             elif outcome.violations or given.tell:
                 _tell(schedule, outcome.story, outcome.violations, given)
             failed |= bool(outcome.violations)
+            if done % _TOLD == 0:
+                _say(f"{done} schedules, seeds up to {schedule.seed}: {'some' if failed else 'none'} violated")
             if outcome.violations and not given.go_on:
                 break
     finally:

@@ -258,7 +258,8 @@ def test_csv_times_that_cannot_be_read(tmp_path: Path, time: str) -> None:
     path = write_csv(tmp_path / "t.csv", f"id,when\na,2013-01-01\nb,{time}\n")
     with pytest.raises(InputError, match=r"the time column 'when' is text and not all of it.*ISO 8601") as caught:
         daily(path)
-    assert time not in str(caught.value)
+    assert time in str(caught.value)
+    assert "line 3" in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
 

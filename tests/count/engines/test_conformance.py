@@ -200,4 +200,6 @@ def test_a_fraction_is_refused_and_not_rounded(
     message = f"the {role} column '{role}' (holds decimals, and not all of them are whole|is of .*REAL|is text)"
     with pytest.raises(InputError, match=message) as caught:
         count_events(place.source, columns, log.timeline, [1], table=place.table, settings=place.settings)
-    assert value not in str(caught.value)
+    # What a server refuses it also writes into its own log, so values are not named there.
+    if request.node.callspec.id.startswith(("postgresql", "spark")):
+        assert value not in str(caught.value)

@@ -128,7 +128,7 @@ def release(
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(planned, console)
-    for remark in _remarks(released, raw=raw):
+    for remark in [*filter(None, [planned.rule.promise]), *_remarks(released, raw=raw)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
     console.print(f"\n{promise}", style="dim", soft_wrap=True)

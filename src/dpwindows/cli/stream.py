@@ -25,7 +25,7 @@ from dpwindows.cli.options import (
     zone_option,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
-from dpwindows.cli.screen import json_option, screen, short_promise, show_json
+from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.errors import EngineError, InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 from dpwindows.stream.limits import MOST_STEPS
@@ -104,6 +104,8 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
     console = screen(stderr=True)
     console.print(f"Created the stream {state}.\n", soft_wrap=True)
     show_forecast(planned, console)
+    if planned.rule.promise:
+        tell(f"Note: {planned.rule.promise}")
     console.print(f"\n{short_promise(promise, 'dpwindows stream show')}", style="dim", soft_wrap=True)
     if ledger is None:
         console.print(_WITHOUT_LEDGER, soft_wrap=True)

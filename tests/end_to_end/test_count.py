@@ -84,7 +84,7 @@ def test_an_interval_without_ends_is_null_in_json(released: Path) -> None:
     [
         (("--minus", *WEEKS[1], "--over", *WEEKS[1]), "give --minus or --over, not both"),
         (("--over-at-least", "2"), "--over-at-least goes with --over"),
-        (("--at-least", "3"), "was not released; this release holds cumulative (at least 1)"),
+        (("--at-least", "3"), "(exactly 1): ask for --at-least 3 too when releasing"),
         (("--new", "--exactly", "1"), "new items are those counted at least k times"),
         (("--minus", "2013-01-09", "2013-01-15"), "was not released"),
         (("--minus", "2013-01-09T01:00", "2013-01-15"), "is not on a boundary of the steps"),

@@ -25,7 +25,7 @@ from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio
 from dpwindows.release.groups import rows_of_group
-from dpwindows.release.selection import Selected, Window, as_window, terms_of
+from dpwindows.release.selection import Selected, Window, advice_on, as_window, terms_of
 
 if TYPE_CHECKING:
     pass
@@ -173,7 +173,7 @@ class Release:
             )
             raise InputError(
                 f"the window {start} to {end} ({wanted}) was not released; this release holds {', '.join(released)}: "
-                "ask for any windows when planning to have every pair of dates"
+                f"{advice_on(wanted, [(row['measure'], row['k']) for row in self._asked])}"
             )
         best = min(matches, key=lambda row: row["std_error"] + row["bias_bound"])
         return Count(**{name: best[name] for name in Count.__dataclass_fields__})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from typing import Any, Literal
@@ -147,12 +147,20 @@ def _missing(window: Window, steps: Sequence[tuple[int, int]], table: pa.Table, 
     )
     what = f"the windows that {window} needs were" if len(steps) > 1 else f"the window {window} was"
     within = "" if family is None else f" in {family}"
-    advice = (
-        "new and returning items need cumulative windows, or any windows of every length"
-        if window.items != "all"
-        else "ask for any windows when planning to have every pair of dates"
-    )
+    if window.mean_over > 1 and max(last for _, last in steps) > max(table["last_step"].to_pylist()):
+        advice = "the last of them is past the end of the range: take the mean over fewer"
+    elif window.items != "all":
+        advice = "new and returning items need cumulative windows, or any windows of every length"
+    else:
+        advice = advice_on(window.measure, [measure for _, *measure in _held(table.select(["window", "measure", "k"]))])
     return f"{what} not released{within}; this release holds {held}: {advice}"
+
+
+def advice_on(wanted: Measure, released: Iterable[Sequence[object]]) -> str:
+    """What to ask for where a count was not released, by the kinds and ks that were."""
+    if [wanted.kind, wanted.k] not in [list(one) for one in released]:
+        return f"ask for --{wanted.kind.replace('_', '-')} {wanted.k} too when releasing"
+    return "ask for any windows when planning to have every pair of dates"
 
 
 def _held(keys: pa.Table) -> Iterator[tuple[str, str, int]]:

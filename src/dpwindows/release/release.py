@@ -105,7 +105,7 @@ class Release:
 
     def to_pandas(self) -> Any:
         """The released numbers as a pandas data frame."""
-        return self.table.to_pandas()
+        return self.table.to_pandas(use_threads=False)
 
     def to_polars(self) -> Any:
         """The released numbers as a Polars data frame.

@@ -54,7 +54,9 @@ def page(table: pa.Table, metadata: Mapping[str, Any]) -> str:
 def _title(table: pa.Table, clock: Clock) -> str:
     if table.num_rows == 0:
         return "Private counts in time windows"
-    bounds = table.select(["start", "end"]).group_by([]).aggregate([("start", "min"), ("end", "max")])
+    bounds = (
+        table.select(["start", "end"]).group_by([], use_threads=False).aggregate([("start", "min"), ("end", "max")])
+    )
     start = clock.starts(clock.wall(bounds["start_min"]))[0]
     end = clock.ends(clock.wall(bounds["end_max"]))[0]
     return f"How many distinct items, from {start} {clock.until} {end}"

@@ -12,15 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
 import duckdb
 from event_logs import ITEMS, write_log
-from metering import Cost, measure
+from metering import Cost, in_fresh_process, measure
 
 from dpwindows.ask.groups import grouping
 from dpwindows.ask.timeline import Timeline
@@ -46,16 +44,10 @@ def perform(path: Path, groups: int, thresholds: list[int], memory_limit: str, s
     return measure(by_groups if groups else whole, spill)
 
 
-def in_fresh_process(path: Path, groups: int, thresholds: list[int], memory_limit: str) -> tuple[Cost, dict[str, int]]:
-    """The cost and the counts of `perform`."""
+def performed(path: Path, groups: int, thresholds: list[int], memory_limit: str) -> tuple[Cost, dict[str, int]]:
+    """The cost and the counts of `perform`, in a process of its own."""
     with tempfile.TemporaryDirectory() as spill:
-        message = json.dumps([str(path), groups, thresholds, memory_limit, spill])
-        command = [sys.executable, __file__, "--perform", message]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(done.stderr)
-    told = json.loads(done.stdout.splitlines()[-1])
-    return Cost(**told["cost"]), told["found"]
+        return in_fresh_process(__file__, [str(path), groups, thresholds, memory_limit, spill])
 
 
 def add_groups(path: Path, groups: int, to: Path) -> None:
@@ -89,8 +81,7 @@ def run(options: argparse.Namespace, item_type: str) -> None:
             costs = {}
             for many in (0, groups):
                 tries = [
-                    in_fresh_process(path, many, options.thresholds, options.memory_limit)
-                    for _ in range(options.repeats)
+                    performed(path, many, options.thresholds, options.memory_limit) for _ in range(options.repeats)
                 ]
                 costs[many], found = min(tries, key=lambda tried: tried[0].cpu)
             check(path, [0, groups - 1], found)

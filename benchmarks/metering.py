@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import resource
+import subprocess
 import sys
 import threading
 import time
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -34,6 +36,19 @@ class Cost:
     spilled: int = 0
     shuffles: list[tuple[int, int]] | None = None
     returned: int | None = None
+
+
+def in_fresh_process(script: str, message: Any) -> tuple[Cost, Any]:
+    """What `script --perform MESSAGE` tells in its last line, as `{"cost": ..., "found": ...}`.
+
+    What it says on stderr (Spark does while it starts) is shown only where it fails.
+    """
+    command = [sys.executable, script, "--perform", json.dumps(message)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(done.stderr)
+    told = json.loads(done.stdout.splitlines()[-1])
+    return Cost(**told["cost"]), told["found"]
 
 
 def measure(work: Callable[[], str], spill: Path) -> tuple[Cost, str]:

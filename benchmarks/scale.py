@@ -20,15 +20,13 @@ import itertools
 import json
 import math
 import os
-import subprocess
-import sys
 import tempfile
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import duckdb
 from event_logs import DAYS, ITEMS, SKEWS, write_log
-from metering import Cost, add_spark_metrics, measure
+from metering import Cost, add_spark_metrics, in_fresh_process, measure
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
@@ -178,7 +176,7 @@ def run_all(options: argparse.Namespace) -> list[Run]:
 def _run_log(path: Path, events: int, skew: str, options: argparse.Namespace) -> list[Run]:
     runs: list[Run] = []
     for task in tasks_of(options.engines, options.thresholds, events, options.naive and skew == "none"):
-        tries = [_in_fresh_process(task, path, options.memory_limit) for _ in range(options.repeats)]
+        tries = [_performed(task, path, options.memory_limit) for _ in range(options.repeats)]
         cost, found = min(tries, key=lambda tried: tried[0].cpu)
         runs.append(Run(events, skew, task, cost, found))
         _check(runs)
@@ -186,18 +184,10 @@ def _run_log(path: Path, events: int, skew: str, options: argparse.Namespace) ->
     return runs
 
 
-def _in_fresh_process(task: Task, path: Path, memory_limit: str) -> tuple[Cost, dict[str, str]]:
+def _performed(task: Task, path: Path, memory_limit: str) -> tuple[Cost, dict[str, str]]:
     with tempfile.TemporaryDirectory() as scratch:
-        message = json.dumps(
-            {"task": asdict(task), "path": str(path), "memory_limit": memory_limit, "scratch": scratch}
-        )
-        command = [sys.executable, __file__, "--perform", message]
-        # What Spark says while it starts is shown only where it fails.
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            raise SystemExit(done.stderr)
-    told = json.loads(done.stdout.splitlines()[-1])
-    return Cost(**told["cost"]), told["found"]
+        message = {"task": asdict(task), "path": str(path), "memory_limit": memory_limit, "scratch": scratch}
+        return in_fresh_process(__file__, message)
 
 
 def _check(runs: list[Run]) -> None:

@@ -7,23 +7,7 @@ import time
 import pytest
 
 from dpwindows.progress import QUIET, bar_text, painted, working
-
-
-class Terminal:
-    """A stand-in for stderr on a terminal."""
-
-    def __init__(self) -> None:
-        self.written: list[str] = []
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        self.written.append(text)
-        return len(text)
-
-    def flush(self) -> None:
-        pass
+from tests.terminal import Terminal
 
 
 def test_the_bar_tells_how_long_it_will_still_take() -> None:

@@ -25,6 +25,7 @@ from dpwindows.count.recency import recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window, cumulative, rolling
 from tests.count import one_engine
+from tests.terminal import Terminal
 
 Log = list[tuple[int, int, int]]
 
@@ -203,23 +204,6 @@ def test_a_small_memory_limit_spills_and_changes_nothing(tmp_path: Path, weighte
     expected = duckdb.execute(f"SELECT count(DISTINCT item) FROM '{path}' WHERE time < 30").fetchall()
     assert expected == [(limited.cumulative(1)[29],)]
     assert list(spill.iterdir()) == []  # the private spill directory is gone
-
-
-class Terminal:
-    """A stand-in for stderr on a terminal."""
-
-    def __init__(self) -> None:
-        self.written: list[str] = []
-
-    def isatty(self) -> bool:
-        return True
-
-    def write(self, text: str) -> int:
-        self.written.append(text)
-        return len(text)
-
-    def flush(self) -> None:
-        pass
 
 
 def test_progress_shows_on_a_terminal_only_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -183,3 +183,12 @@ def test_every_command_that_plans_takes_a_file() -> None:
     for words in (("plan",), ("release",), ("audit",), ("stream", "create")):
         assert "--plan FILE" in run(*words, "--help").out
     assert main.commands.keys() >= {"plan", "release", "audit", "stream"}
+
+
+@pytest.mark.parametrize("refused", [("--report", "p.html"), ("--export", "p.npz")])
+def test_what_is_refused_leaves_no_file(folder: Path, refused: tuple[str, str]) -> None:
+    before = sorted(folder.iterdir())
+    groups = ("--by", "kind", "--values", "a,b")
+    outcome = run("plan", *QUERY, *PRIVACY, *groups, "--steps", "5", "--save", "p.toml", *refused)
+    assert outcome.code == 2, outcome.err
+    assert sorted(folder.iterdir()) == before

@@ -117,24 +117,21 @@ def plan(
     say_notes(planned, expect)
     with painted(working("forecasting")):
         planned.forecast()
-    if saved is not None:
-        clock = {"start": start, "step": options["step"], "time-zone": options["time_zone"]}
-        save_plan(planned, saved, clock if options["stream"] and start is not None else {}, force=force)
+    # What may still be refused comes first, so that exit 2 leaves no file behind.
+    content = None if page is None else _planner_page(planned)
     if exported is not None:
         from dpwindows.audit.export import export_plan
 
         export_plan(planned, exported, force=force)
         tell(f"Measurements written to {exported}")
-    if page is not None and planned.by:
-        raise InputError("--report goes with plans without groups: leave out --by")
-    if page is not None:
-        from dpwindows.plan.unit_errors import asked_of_sliders, unit_errors
+    if page is not None and content is not None:
         from dpwindows.release.files import write_text
-        from dpwindows.report.planner import planner_page
 
-        forecast = [entry.to_dict() for entry in planned.forecast()]
-        write_text(planner_page(unit_errors(planned), asked_of_sliders(planned), forecast), page, force=force)
+        write_text(content, page, force=force)
         tell(f"Planner written to {page}")
+    if saved is not None:
+        clock = {"start": start, "step": options["step"], "time-zone": options["time_zone"]}
+        save_plan(planned, saved, clock if options["stream"] and start is not None else {}, force=force)
     if as_json:
         queries = [entry.to_dict() for entry in planned.forecast()]
         answer: dict[str, Any] = {"queries": queries, "budget": planned.budget.to_dict()}
@@ -162,6 +159,16 @@ def plan(
             measured = allotment.measurement
             groups = "" if allotment.by is None else f" in {said_groups(allotment.by)}, by {measured.certificate.proof}"
             console.print(f"  {allotment.query.window}: {measured.design.proof}{groups}")
+
+
+def _planner_page(planned: Plan) -> str:
+    from dpwindows.plan.unit_errors import asked_of_sliders, unit_errors
+    from dpwindows.report.planner import planner_page
+
+    if planned.by:
+        raise InputError("--report goes with plans without groups: leave out --by")
+    forecast = [entry.to_dict() for entry in planned.forecast()]
+    return planner_page(unit_errors(planned), asked_of_sliders(planned), forecast)
 
 
 def _planned_stream(

@@ -186,21 +186,14 @@ def _transposed_crossed(found: CrossedFilters, square: FloatArray) -> FloatArray
 
 def _transposed(measured: IntegerMap, wanted: FloatArray) -> FloatArray:
     """The transpose of a map's decoder along the first axis: shape (length, ...) to (rows, ...)."""
-    match measured:
-        case Identity(unit=unit):
-            return wanted / unit
-        case Filter(taps=taps):
-            return _inverted_backwards(taps, wanted)
-    return _in_chunks(measured.rows, measured.decode, wanted)
+    at_once = _transposed_at_once(measured, wanted)
+    return _in_chunks(measured.rows, measured.decode, wanted) if at_once is None else at_once
 
 
 def _transposed_causal(measured: CausalMap, wanted: FloatArray) -> FloatArray:
     """The same for a causal map at positions 1..len(wanted)."""
-    match measured:
-        case CausalIdentity(unit=unit):
-            return wanted / unit
-        case CausalFilter(taps=taps):
-            return _inverted_backwards(taps, wanted)
+    if (at_once := _transposed_at_once(measured, wanted)) is not None:
+        return at_once
     positions = range(1, len(wanted) + 1)
     rows = [measured.rows_at(position) for position in positions]
 
@@ -214,6 +207,16 @@ def _transposed_causal(measured: CausalMap, wanted: FloatArray) -> FloatArray:
         return np.stack(found)
 
     return _in_chunks(sum(rows), decode, wanted)
+
+
+def _transposed_at_once(measured: IntegerMap | CausalMap, wanted: FloatArray) -> FloatArray | None:
+    """The same for maps whose transpose is known; None for others."""
+    match measured:
+        case Identity(unit=unit) | CausalIdentity(unit=unit):
+            return wanted / unit
+        case Filter(taps=taps) | CausalFilter(taps=taps):
+            return _inverted_backwards(taps, wanted)
+    return None
 
 
 def _inverted_backwards(taps: tuple[int, ...], wanted: FloatArray) -> FloatArray:

@@ -15,6 +15,7 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.noise_weights import Weights, noise_weights
 from dpwindows.plan.plan import Plan
+from dpwindows.plan.planned import Planned
 from dpwindows.strategies import BATCH, STREAM
 
 STEPS = 7
@@ -32,7 +33,7 @@ def planned(name: str, *, stream: bool) -> Iterator[Design]:
         for unit in UNITS:
             for budget in BUDGETS:
                 try:
-                    plan: Plan = (
+                    plan: Planned = (
                         dw.StreamPlan(family, unit=unit, budget=budget, horizon=STEPS, strategy=name)
                         if stream
                         else Plan(family, timeline=dw.Timeline.of_steps(STEPS), unit=unit, budget=budget, strategy=name)

@@ -29,7 +29,8 @@ from dpwindows.ask.windows import count_windows
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, certify, noise_variance
 from dpwindows.kernel.measure import measure
-from dpwindows.plan.plan import MAX_ROWS, Plan
+from dpwindows.plan.plan import Plan
+from dpwindows.plan.workload import MAX_ROWS
 from tests.single_item import TableAnswers
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()

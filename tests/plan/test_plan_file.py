@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 import dpwindows as dw
 from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.plan.plan_file import keys_of, to_toml
+from dpwindows.plan.planned import Planned
 
 DAYS = dw.Timeline("2013-01-01", "2013-01-13", "1d", "America/New_York")
 STEPS = dw.Timeline.of_steps(12)
@@ -52,7 +53,7 @@ def read_back(plan: Any) -> Any:
     return type(plan).from_dict(tomllib.loads(to_toml(plan.to_dict())))
 
 
-def told(plan: dw.Plan) -> str:
+def told(plan: Planned) -> str:
     """Everything that follows from a plan."""
     return json.dumps([entry.to_dict() for entry in plan.forecast()]) + repr(plan)
 

@@ -14,6 +14,7 @@ from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.errors import InputError
 from dpwindows.plan.description import describe
 from dpwindows.plan.plan import Plan
+from dpwindows.plan.planned import Planned
 from dpwindows.plan.rebuilt import rebuilt
 
 UNITS: tuple[Unit, ...] = (dw.EventLevel(), dw.ItemPerPeriod(2), dw.ItemLevel(), dw.ItemAddRemove())
@@ -32,7 +33,7 @@ def read(described: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def require_same(plan: Plan, described: dict[str, Any]) -> None:
+def require_same(plan: Planned, described: dict[str, Any]) -> None:
     for allotment, entry in zip(plan.allotments, described["measurements"], strict=True):
         made, wanted = rebuilt(described, entry), allotment.measurement
         assert (made.law, made.scale, made.design.strategy) == (wanted.law, wanted.scale, wanted.design.strategy)

@@ -21,6 +21,7 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.plan.plan import Plan
+from dpwindows.plan.planned import Planned
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.strategies import candidates, stream_candidates
 from dpwindows.stream.mechanism import Mechanism
@@ -79,7 +80,7 @@ def of_plans() -> Iterator[tuple[str, Any]]:
             yield f"stream, {unit.name}, {budget}, {horizon}", [_forecast(plan), entries, short]
 
 
-def _forecast(plan: Plan) -> list[Any]:
+def _forecast(plan: Planned) -> list[Any]:
     return [
         [found.window, found.measure, found.k, found.strategy, found.noise, found.rms, found.max, found.half_width]
         for found in plan.forecast()

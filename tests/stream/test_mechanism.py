@@ -228,9 +228,10 @@ def test_a_horizon_is_a_number_of_steps(horizon: int) -> None:
         StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX, horizon=horizon)
 
 
-def test_a_stream_plan_is_not_run_as_a_batch_release() -> None:
-    with pytest.raises(dw.InputError, match=r"Stream\.create"):
-        StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX).run("events.parquet", item="item", time="time")
+def test_a_stream_plan_is_no_plan_of_a_batch_release() -> None:
+    planned = StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX)
+    assert not isinstance(planned, dw.Plan)
+    assert not hasattr(planned, "run")
 
 
 def test_a_strategy_that_is_not_causal_is_refused_with_those_that_are() -> None:

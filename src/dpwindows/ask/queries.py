@@ -205,12 +205,14 @@ class Query:
         return Query(self.window, self.measures + tuple(Measure(kind, k) for k in ks))
 
 
-def normalise(queries: Iterable[Query | WindowFamily]) -> tuple[Query, ...]:
+def normalise(queries: Query | WindowFamily | Iterable[Query | WindowFamily]) -> tuple[Query, ...]:
     """Merge what is asked into one query per window family, measures unique and in the order asked.
 
     Raises:
         InputError: nothing was asked, or something that is no query.
     """
+    if isinstance(queries, (Query, WindowFamily)):
+        queries = [queries]
     if isinstance(queries, str) or not isinstance(queries, Iterable):
         raise InputError(f"queries must be a list such as [Rolling(28), Cumulative()], got {queries!r}")
     merged: dict[WindowFamily, dict[Measure, None]] = {}

@@ -57,6 +57,15 @@ def longest_window(window: WindowFamily, steps: int) -> int:
     return steps
 
 
+def over(window: WindowFamily, steps: int | None) -> WindowFamily:
+    """The family as it is counted over so many steps (None: without end).
+
+    A rolling window that never ends before the range does holds everything since the start.
+    """
+    endless = isinstance(window, Rolling) and steps is not None and window.length >= steps
+    return Cumulative() if endless else window
+
+
 def window_steps(window: WindowFamily, steps: int) -> tuple[StepArray, StepArray]:
     """First and last step of every window (1-based, inclusive), by first step and then by last for `any`.
 

@@ -28,7 +28,7 @@ from dpwindows.kernel.measure import Measurement
 if TYPE_CHECKING:
     from dpwindows.ask.privacy import Unit
     from dpwindows.ask.windows import Answers
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 # Neighbours that are put on top of each large log.
 _NEIGHBOURS = 2
@@ -69,7 +69,7 @@ class EncodingAudit:
         }
 
 
-def audit_encoding(plan: Plan, *, seed: int = 0) -> EncodingAudit:
+def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
     """Audit what a plan's mechanism measures, on large logs.
 
     Args:
@@ -160,7 +160,7 @@ def _is_near(
             )
 
 
-def _is_counted(plan: Plan, mechanism: Mechanism, rng: np.random.Generator) -> Iterator[str]:
+def _is_counted(plan: Planned, mechanism: Mechanism, rng: np.random.Generator) -> Iterator[str]:
     """The exact counts of a log of many items, by the engine of a batch release."""
     from dpwindows.count.counting import count_events
     from dpwindows.count.events import EngineSettings, EventColumns

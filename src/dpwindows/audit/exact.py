@@ -35,7 +35,7 @@ from dpwindows.kernel.accounting import LAPLACE, Law, laws_for
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 Verdict = Literal["within the claim", "beyond the claim", "not proved"]
 # Histories that are held at once, and numbers that are compared, where every pair is.
@@ -102,7 +102,7 @@ class ExactAudit:
         }
 
 
-def audit_exactly(plan: Plan, *, seed: int = 0) -> ExactAudit:
+def audit_exactly(plan: Planned, *, seed: int = 0) -> ExactAudit:
     """Audit the mechanism of a plan, over all neighbours if these are few enough and by a search otherwise.
 
     Args:

@@ -36,14 +36,14 @@ from dpwindows.release import files as release_files
 
 if TYPE_CHECKING:
     from dpwindows.plan.allotment import Allotment
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 FORMAT = 1
 # Up to this horizon every weight on every window is written out.
 _EXPLICIT = 24
 
 
-def export_plan(plan: Plan, path: Path, *, force: bool = False) -> None:
+def export_plan(plan: Planned, path: Path, *, force: bool = False) -> None:
     """Write the measurements of a plan to a `.npz` file (see the module's description).
 
     Raises:

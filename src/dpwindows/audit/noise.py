@@ -31,7 +31,7 @@ from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 FEWEST_DRAWS = 300
 # Every measurement is called at least so often, however many numbers it measures.
@@ -109,7 +109,7 @@ class NoiseAudit:
 
 
 def audit_noise(
-    plan: Plan,
+    plan: Planned,
     *,
     draws: int = 10_000,
     error: float = 1e-6,
@@ -176,7 +176,7 @@ def require_usable_draws(draws: int, error: float) -> None:
         raise InputError(f"the probability of error must lie strictly between 0 and 1, got {error!r}")
 
 
-def draws_needed(plan: Plan, draws: int) -> int:
+def draws_needed(plan: Planned, draws: int) -> int:
     """How many noise values `audit_noise` draws for so many of each measurement."""
     rows = [one.measurement.design.rows * len(one.measurement.design.problem.thresholds) for one in plan.allotments]
     calls = _calls(rows, draws)
@@ -187,7 +187,7 @@ def draws_needed(plan: Plan, draws: int) -> int:
 
 
 def _ways(
-    plan: Plan, measurements: list[Measurement], mechanism: Mechanism, draws: int, seed: int
+    plan: Planned, measurements: list[Measurement], mechanism: Mechanism, draws: int, seed: int
 ) -> Iterator[tuple[str, Call, Table, int]]:
     """What is measured how, and how often."""
     from dpwindows.plan.stream_plan import StreamPlan

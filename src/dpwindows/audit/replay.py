@@ -33,7 +33,7 @@ from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
     from dpwindows.release.release import Release
 
 # What of a release's metadata is random or the time, and nothing else may be.
@@ -76,7 +76,7 @@ class ReplayAudit:
         }
 
 
-def audit_replay(plan: Plan, pairs: Sequence[Pair] = (), *, made_up: int = 4, seed: int = 0) -> ReplayAudit:
+def audit_replay(plan: Planned, pairs: Sequence[Pair] = (), *, made_up: int = 4, seed: int = 0) -> ReplayAudit:
     """Release neighbours under one noise: the pairs given and some made-up ones, alone and among other items.
 
     Args:
@@ -223,31 +223,33 @@ def _different(published: Sequence[Release], again: Sequence[Release]) -> Iterat
 # --- Runs ------------------------------------------------------------------------------------------------------------
 
 
-def _steps(plan: Plan) -> int:
+def _steps(plan: Planned) -> int:
     from dpwindows.plan.stream_plan import StreamPlan
 
     return plan.horizon or _STEPS if isinstance(plan, StreamPlan) else plan.timeline.steps
 
 
-def _made_up(plan: Plan, steps: int, most: int, pairs: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
+def _made_up(plan: Planned, steps: int, most: int, pairs: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
     ways = changes(plan.unit, steps)
     for _ in range(pairs):
         low, high = large_logs.random_histories(2, steps, most, rng)
         yield ways[int(rng.integers(len(ways)))].realise(low, high)
 
 
-def _table(plan: Plan, steps: int, histories: dict[str, Ints]) -> pa.Table:
+def _table(plan: Planned, steps: int, histories: dict[str, Ints]) -> pa.Table:
     return large_logs.events_table(plan.timeline.boundaries().slice(0, steps + 1), histories)
 
 
-def _releases(plan: Plan, log: pa.Table) -> Callable[[], list[Release]]:
+def _releases(plan: Planned, log: pa.Table) -> Callable[[], list[Release]]:
     """What releases a log by a plan: a batch release, or a stream in two calls."""
     from dpwindows.count.events import EngineSettings
+    from dpwindows.plan.plan import Plan
     from dpwindows.plan.stream_plan import StreamPlan
 
     settings = EngineSettings(progress=False)
 
     def batch() -> list[Release]:
+        assert isinstance(plan, Plan)
         return [plan.run(log, item="item", time="time", count="count", settings=settings)]
 
     def stream() -> list[Release]:

@@ -9,7 +9,7 @@ from dpwindows.audit.noise import draws_needed
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 # Draws a second of the sampler on one slow core; seconds that a release takes beside, and one that reads the log anew.
 _A_SECOND, _A_RELEASE, _WHOLE = 50_000, 0.001, 0.04
@@ -35,7 +35,7 @@ class Workload:
         return Workload(self.drawn + other.drawn, self.seconds + other.seconds, max(self.held, other.held))
 
 
-def black_box_workload(plan: Plan, runs: int, *, whole: bool) -> Workload:
+def black_box_workload(plan: Planned, runs: int, *, whole: bool) -> Workload:
     """Of `audit_black_box`."""
     rows = sum(one.measurement.cost.rows for one in plan.allotments)
     released = sum(len(one.measurement.design.variance()) * len(one.query.measures) for one in plan.allotments)
@@ -43,7 +43,7 @@ def black_box_workload(plan: Plan, runs: int, *, whole: bool) -> Workload:
     return Workload(2 * runs * rows, 2 * runs * (rows / _A_SECOND + each), 2 * 8 * runs * released)
 
 
-def noise_workload(plan: Plan, draws: int) -> Workload:
+def noise_workload(plan: Planned, draws: int) -> Workload:
     """Of `audit_noise`."""
     drawn = draws_needed(plan, draws)
     rows = sum(one.measurement.design.rows * len(one.measurement.design.problem.thresholds) for one in plan.allotments)

@@ -23,7 +23,7 @@ from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import say_notes
 
 if TYPE_CHECKING:
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 Check = Literal["exact", "noise", "encoding", "replay", "black-box"]
 CHECKS: tuple[Check, ...] = ("exact", "noise", "encoding", "replay", "black-box")
@@ -158,9 +158,10 @@ def _checks(only: tuple[Check, ...], exact: bool | None, *, stream: bool) -> tup
     return only or tuple(check for check in CHECKS if not (stream and check == "black-box"))
 
 
-def _run(planned: Plan, checks: tuple[Check, ...], *, runs: int, draws: int, whole: bool) -> Findings:
+def _run(planned: Planned, checks: tuple[Check, ...], *, runs: int, draws: int, whole: bool) -> Findings:
     from dpwindows.audit import audit_black_box, audit_encoding, audit_exactly, audit_noise, audit_replay
     from dpwindows.audit.noise import draws_needed
+    from dpwindows.plan.plan import Plan
     from dpwindows.progress import noise_progress, painted, release_progress, working
 
     worst = {"exact", "black-box", "replay"} & set(checks)
@@ -175,6 +176,7 @@ def _run(planned: Plan, checks: tuple[Check, ...], *, runs: int, draws: int, who
         with noise_progress(draws_needed(planned, draws), shown=True) as progress:
             noise = audit_noise(planned, draws=draws, error=_ERROR, progress=progress)
     if "black-box" in checks and exactly:
+        assert isinstance(planned, Plan), "streams are refused this check"
         with release_progress(2 * runs) as progress:
             seen = audit_black_box(planned, exactly.worst, runs=runs, error=_ERROR, whole=whole, progress=progress)
     return Findings(exactly, noise, encoding, replayed, seen)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 if TYPE_CHECKING:
     from dpwindows.audit import BlackBoxAudit, EncodingAudit, ExactAudit, NoiseAudit, ReplayAudit
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 _SHOWN = 5
 
@@ -40,7 +40,7 @@ class Findings:
         return {name: None if found is None else found.to_dict() for name, found in self.__dict__.items()}
 
 
-def show(planned: Plan, found: Findings, console: Console, *, told: bool) -> None:
+def show(planned: Planned, found: Findings, console: Console, *, told: bool) -> None:
     """Print the findings; of the exact audit the worst neighbours alone where it was not asked for (`told`)."""
     console.print(f"Claim: {planned.budget} for unit {planned.unit.name!r}, {planned.timeline.steps} steps")
     for allotment in planned.allotments:

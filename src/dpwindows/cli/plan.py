@@ -29,6 +29,8 @@ from dpwindows.progress import painted, working
 
 if TYPE_CHECKING:
     from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
+    from dpwindows.plan.stream_plan import StreamPlan
 
 
 @click.command(cls=PlannedCommand)
@@ -109,7 +111,7 @@ def plan(
     if options["stream"]:
         if page is not None:
             raise InputError("--report goes with a batch release: leave out --stream")
-        planned = _planned_stream(steps, start, end, exported, options)
+        planned: Planned = _planned_stream(steps, start, end, exported, options)
     else:
         timeline = _planned_timeline(steps, start, end, options)
         planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
@@ -161,11 +163,11 @@ def plan(
             console.print(f"  {allotment.query.window}: {measured.design.proof}{groups}")
 
 
-def _planner_page(planned: Plan) -> str:
+def _planner_page(planned: Planned) -> str:
     from dpwindows.plan.unit_errors import asked_of_sliders, unit_errors
     from dpwindows.report.planner import planner_page
 
-    if planned.by:
+    if planned.grouping is not None:
         raise InputError("--report goes with plans without groups: leave out --by")
     forecast = [entry.to_dict() for entry in planned.forecast()]
     return planner_page(unit_errors(planned), asked_of_sliders(planned), forecast)
@@ -173,7 +175,7 @@ def _planner_page(planned: Plan) -> str:
 
 def _planned_stream(
     steps: int | None, start: str | None, end: str | None, exported: Path | None, options: dict[str, Any]
-) -> Plan:
+) -> StreamPlan:
     """The plan of a stream with as many steps as the range, or without end where none is given."""
     if options["target_std"] is not None or exported is not None:
         raise InputError("--target-std and --export go with a batch release: leave out --stream")

@@ -15,7 +15,7 @@ from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
     from dpwindows.ask.queries import Query
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 _QUERIES = "dpwindows.queries"
 _GROUPS = "dpwindows.by"
@@ -95,7 +95,7 @@ def groups_in_file() -> dict[str, list[str | int]] | None:
     return found
 
 
-def save_plan(planned: Plan, path: Path, more: dict[str, Any], *, force: bool) -> None:
+def save_plan(planned: Planned, path: Path, more: dict[str, Any], *, force: bool) -> None:
     """Write what was asked as a plan file; `more` is what only the line knows of it."""
     from dpwindows.plan.plan_file import to_toml
     from dpwindows.release.files import write_text

@@ -15,7 +15,8 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query
 from dpwindows.ledger.request import asked_queries
 from dpwindows.plan.allotment import Allotment
-from dpwindows.plan.plan import BITS, Plan
+from dpwindows.plan.planned import Planned
+from dpwindows.plan.sharing import BITS
 
 FORMAT = 1
 # How long a stream is, by its name in metadata, and the word for one that does not end.
@@ -25,7 +26,7 @@ GROUPED_FORMAT = 2
 _VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
-def describe(plan: Plan) -> dict[str, Any]:
+def describe(plan: Planned) -> dict[str, Any]:
     """The metadata of a release of this plan: plain values, with a new release id and the time."""
     return {
         "format": FORMAT if plan.grouping is None else GROUPED_FORMAT,
@@ -50,7 +51,7 @@ def describe(plan: Plan) -> dict[str, Any]:
     }
 
 
-def asked_of(plan: Plan) -> dict[str, Any]:
+def asked_of(plan: Planned) -> dict[str, Any]:
     """What a plan was asked, as a ledger knows it again: queries, shares and how strategies are chosen."""
     return {
         "queries": asked_queries(plan.queries),
@@ -62,7 +63,7 @@ def asked_of(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _counting(plan: Plan) -> dict[str, Any]:
+def _counting(plan: Planned) -> dict[str, Any]:
     """The rule of counting and the groups, where there are: what counts everything is described as it always was."""
     rule = {"counting": plan.rule.to_dict()} if plan.rule != EVERY_OCCURRENCE else {}
     return rule if plan.grouping is None else rule | {"groups": plan.grouping.to_dict()}
@@ -95,7 +96,7 @@ def guarantee(
     )
 
 
-def _describe_query(query: Query, plan: Plan) -> dict[str, Any]:
+def _describe_query(query: Query, plan: Planned) -> dict[str, Any]:
     bounded = {"counts": BOUNDED_COUNT} if plan.rule.bounds(query.window) else {}
     return {
         **bounded,

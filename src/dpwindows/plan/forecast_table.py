@@ -13,10 +13,10 @@ from dpwindows.progress import QUIET
 
 if TYPE_CHECKING:
     from dpwindows.plan.forecast import Forecast
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 
-def say_notes(planned: Plan, expect: float | None = None) -> None:
+def say_notes(planned: Planned, expect: float | None = None) -> None:
     """Print a plan's remarks, and what its budget does not promise, on standard error."""
     for warning in budget_warnings(planned.budget, expect):
         click.echo(f"Warning: {warning}", err=True)
@@ -33,7 +33,7 @@ def _window(entry: Forecast) -> str:
     return entry.window if entry.by is None else f"{entry.window}, {said_groups(entry.by)}"
 
 
-def show_bars(planned: Plan, console: Console) -> None:
+def show_bars(planned: Planned, console: Console) -> None:
     """Standard errors side by side, to scale: which of several queries costs the most."""
     entries = planned.forecast()
     most = max(entry.rms for entry in entries)
@@ -48,7 +48,7 @@ def show_bars(planned: Plan, console: Console) -> None:
         console.print(f"  {name:<{wide}} {bar} {entry.rms:,.4g}", highlight=False, markup=False)
 
 
-def show_forecast(planned: Plan, console: Console, expect: float | None = None) -> None:
+def show_forecast(planned: Planned, console: Console, expect: float | None = None) -> None:
     """The forecast as a table, with relative errors at a typical count; narrow terminals have runners-up below it."""
     wide = console.width >= 112
     table = Table(box=None, pad_edge=False, header_style="bold")

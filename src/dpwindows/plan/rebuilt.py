@@ -14,8 +14,9 @@ from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.periods import place
 from dpwindows.ask.privacy import Budget, parse_budget, parse_unit
-from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, parse_window
+from dpwindows.ask.queries import PeriodFamily, parse_window
 from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.windows import over
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import Law, unit_scale
 from dpwindows.kernel.measure import Measurement
@@ -23,7 +24,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import horizon_of
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.description import ENDLESS, HORIZON
-from dpwindows.plan.plan import BITS, part_of
+from dpwindows.plan.sharing import BITS, part_of
 from dpwindows.plan.stream_plan import planned_steps
 from dpwindows.strategies import candidates, compressed, stream_candidates
 
@@ -59,8 +60,7 @@ def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any], horizon: int
     window = parse_window(entry["window"])
     if isinstance(window, PeriodFamily):
         window = place(window, Calendar.of(Timeline.from_dict(metadata["timeline"])))
-    if horizon is not None and isinstance(window, Rolling) and window.length >= horizon:
-        window = Cumulative()
+    window = over(window, horizon)
     counting = metadata.get("counting")
     return Problem(
         window=window,

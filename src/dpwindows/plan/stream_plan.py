@@ -7,21 +7,24 @@ from dataclasses import replace
 from typing import Any
 
 from dpwindows.ask.calendar import Calendar
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.periods import fewest_and_most, placed
 from dpwindows.ask.privacy import Budget, ItemPerPeriod, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, PeriodFamily, Query, Rolling, WindowFamily, normalise
+from dpwindows.ask.queries import AnyWindow, PeriodFamily, Query, Rolling, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MAX_DRAWS
+from dpwindows.ask.windows import over
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import Law, unit_scale
+from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
-from dpwindows.kernel.problem import Criterion, Problem
+from dpwindows.kernel.problem import Criterion
 from dpwindows.kernel.shapes.causal import StepDesign, horizon_of
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.description import ENDLESS, HORIZON, describe, guarantee
-from dpwindows.plan.plan import MAX_ROWS, Plan
-from dpwindows.plan.workload import Workload, least, require_within
+from dpwindows.plan.parts import Part
+from dpwindows.plan.planned import Planned
+from dpwindows.plan.workload import MAX_ROWS, Workload, least, require_within
 from dpwindows.strategies import stream_candidates
 
 # Steps over which families without a horizon are planned, and an unlimited stream is forecast.
@@ -30,7 +33,7 @@ FORECAST_STEPS = 4096
 _LONGEST_PERIOD = 1 << 20
 
 
-class StreamPlan(Plan):
+class StreamPlan(Planned):
     """A continual release worked out before any data is seen, with causal decoding throughout.
 
     Rolling and bounded any windows need no horizon at event level and at item level within a period, and are planned
@@ -87,30 +90,27 @@ class StreamPlan(Plan):
         self.start = clock.start if clock else None
         self.step = clock.step if clock else None
         self.time_zone = clock.time_zone if clock else None
-        asked = normalise([queries] if isinstance(queries, (Query, WindowFamily)) else queries)
-        asked = placed(asked, Calendar.of(clock) if clock else None, horizon or FORECAST_STEPS)
+        asked = placed(normalise(queries), Calendar.of(clock) if clock else None, horizon or FORECAST_STEPS)
         longest = max(_longest_period(query.window, horizon) for query in asked)
         super().__init__(
             asked,
             # A forecast without a horizon is for a whole period or more.
             timeline=Timeline.of_steps(horizon or max(FORECAST_STEPS, 2 * longest)),
+            last_step=horizon,
             unit=unit,
             budget=budget,
             strategy=strategy,
             criterion=criterion,
             weights=weights,
-            distinct_steps=distinct_steps,
-            max_occurrences=max_occurrences,
-            max_runs=max_runs,
+            rule=CountingRule(distinct_steps, max_occurrences, max_runs),
             confidence=confidence,
             max_draws=max_draws,
         )
         self.allotments = tuple(self._over(allotment, self.timeline.steps) for allotment in self.allotments)
 
     def __repr__(self) -> str:
-        asked = ", ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in self.queries)
         steps = "unlimited" if self.horizon is None else f"{self.horizon} steps"
-        return f"StreamPlan({asked}; {steps}; {self.unit.name} level; {self.budget})"
+        return f"StreamPlan({self._asked}; {steps}; {self.unit.name} level; {self.budget})"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -120,34 +120,13 @@ class StreamPlan(Plan):
         return (f"the stream has no end; errors are forecast for its first {self.timeline.steps:,} steps",)
 
     @property
-    def _last_step(self) -> int | None:
-        return self.horizon
-
-    @property
     def designs(self) -> tuple[StepDesign, ...]:
         """What is measured for each window family."""
         found = [allotment.measurement.design for allotment in self.allotments]
         return tuple(design for design in found if isinstance(design, StepDesign))
 
-    def run(self, events: Any, **options: Any) -> Any:
-        """Not for streams.
-
-        Raises:
-            InputError: always; `Stream.create` runs a stream, `Plan` a batch release.
-        """
-        raise InputError("a stream is created and advanced (Stream.create), not run: for one batch release use Plan")
-
-    def _placed(self, queries: tuple[Query, ...], timeline: Timeline) -> tuple[Query, ...]:
-        """As they are: they were given their calendar before."""
-        return queries
-
-    def _require_bearable(self, work: Workload, max_draws: int, *, at_least: bool = False) -> None:
-        """Noise is drawn step by step, which `_require_room` bounds; planning holds the steps that are forecast."""
-        if at_least:
-            planned = [least([query], planned_steps(query.window, self.unit, self.horizon)) for query in self.queries]
-            require_within(sum(planned, Workload(0, 0)), max_draws, at_least=True)
-
-    def _require_room(self) -> None:
+    def _require_bearable(self) -> None:
+        """Noise is drawn step by step, so the numbers of a step are bounded; planning holds the steps forecast."""
         rows = sum(
             len(query.measures) * (query.window.max_length or self.timeline.steps)
             for query in self.queries
@@ -158,24 +137,13 @@ class StreamPlan(Plan):
                 f"{rows:,} numbers would be released at every step, more than the {MAX_ROWS:,} that are allowed: "
                 "bound the windows' length (any:MAX) or use coarser steps"
             )
+        planned = [least([query], planned_steps(query.window, self.unit, self.horizon)) for query in self.queries]
+        require_within(sum(planned, Workload(0, 0)), self.max_draws, at_least=True)
 
-    def _ranked(self, query: Query, law: Law, share: float, bits: int) -> list[Design]:
-        window = query.window
-        # A window as long as the stream is everything since its start.
-        if self.horizon is not None and isinstance(window, Rolling) and window.length >= self.horizon:
-            window = Cumulative()
-        problem = Problem(
-            window=window,
-            steps=planned_steps(window, self.unit, self.horizon),
-            thresholds=tuple(sorted({k for measure in query.measures for k in measure.thresholds})),
-            unit=self.unit,
-            law=law,
-            noise_per_unit=unit_scale(self.budget, law, share),
-            criterion=self.criterion,
-            bits=bits,
-            rule=self.rule,
-        )
-        return list(stream_candidates(problem, horizon_of(window, self.unit, self.horizon), self.strategy))
+    def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
+        window = over(part.query.window, self.horizon)
+        problem = self._problem(part, window, planned_steps(window, self.unit, self.horizon), law, bits)
+        return stream_candidates(problem, horizon_of(window, self.unit, self.horizon), self.strategy)
 
     def describe(self) -> dict[str, Any]:
         """What a release of this stream says about how it is made: plain values, nothing of them from data."""

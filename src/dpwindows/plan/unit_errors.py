@@ -20,7 +20,7 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import PrescribedScale
-from dpwindows.plan.plan import Plan
+from dpwindows.plan.planned import Planned
 from dpwindows.progress import planning_progress
 from dpwindows.strategies import candidates
 from dpwindows.strategies.in_periods import limit
@@ -41,7 +41,7 @@ class _Point:
     steps: int
 
 
-def unit_errors(plan: Plan) -> dict[str, Any]:
+def unit_errors(plan: Planned) -> dict[str, Any]:
     """The grid around a plan as plain values: for each family its axes, and errors and limits over them.
 
     Args:
@@ -82,7 +82,7 @@ def unit_errors(plan: Plan) -> dict[str, Any]:
     return {"families": families}
 
 
-def asked_of_sliders(plan: Plan) -> dict[str, Any]:
+def asked_of_sliders(plan: Planned) -> dict[str, Any]:
     """Where the sliders of a planner's page begin, and what was asked in a sentence."""
     budget = plan.budget.to_dict()
     queries = "; ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in plan.queries)
@@ -127,7 +127,7 @@ def _of_length(window: WindowFamily, length: int | None) -> WindowFamily:
     return window
 
 
-def _errors_of(row: list[_Point], plan: Plan) -> list[dict[str, float | None]]:
+def _errors_of(row: list[_Point], plan: Planned) -> list[dict[str, float | None]]:
     """Errors by law and the limit, for every k; where the first and the last k err alike, all between do."""
     found: list[dict[str, float | None]] = [{} for _ in row]
     for law in _LAWS:
@@ -141,7 +141,7 @@ def _errors_of(row: list[_Point], plan: Plan) -> list[dict[str, float | None]]:
     return found
 
 
-def _error(point: _Point, plan: Plan, law: Law) -> float | None:
+def _error(point: _Point, plan: Planned, law: Law) -> float | None:
     problem = Problem(
         window=point.window,
         steps=point.steps,
@@ -163,7 +163,7 @@ def _error(point: _Point, plan: Plan, law: Law) -> float | None:
     return float(noise_factor(design) * np.sqrt(design.variance().mean()))
 
 
-def _limit(point: _Point, plan: Plan) -> float | None:
+def _limit(point: _Point, plan: Planned) -> float | None:
     reach = point.window.length if isinstance(point.window, Rolling) else point.steps
     if plan.singleton or point.unit != plan.unit or reach > _LONGEST_LIMIT:
         return None

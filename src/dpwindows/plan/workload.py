@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from dpwindows.ask.queries import Query
     from dpwindows.plan.allotment import Allotment
 
+# The most numbers that a release, or a step of a stream, may have.
+MAX_ROWS = 5_000_000
 # Draws a second on one core, and bytes held at the same time for every draw and every released number: a little worse
 # than was measured (66,000 to 76,000 a second; two thirds of the bytes).
 _DRAWS_A_SECOND = 60_000

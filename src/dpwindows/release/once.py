@@ -37,7 +37,7 @@ from dpwindows.release.release import Release
 if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers
     from dpwindows.count.groups import GroupedAnswers
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,13 @@ def _parsed(content: bytes) -> Release:
 
 
 def batch_request(
-    plan: Plan, *, item: str, time: str, count: str | None, time_format: str | None = None, item_type: str | None = None
+    plan: Planned,
+    *,
+    item: str,
+    time: str,
+    count: str | None,
+    time_format: str | None = None,
+    item_type: str | None = None,
 ) -> Request:
     """The request of one batch release of a plan."""
     asked = asked_of(plan)

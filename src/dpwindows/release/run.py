@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.allotment import Allotment
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 
 def run_plan(
-    plan: Plan,
+    plan: Planned,
     events: Any,
     *,
     item: str,
@@ -86,7 +86,7 @@ def run_plan(
 
 
 def draw_estimates(
-    plan: Plan, answers: Answers | GroupedAnswers, progress: Callable[[int], None] = lambda drawn: None
+    plan: Planned, answers: Answers | GroupedAnswers, progress: Callable[[int], None] = lambda drawn: None
 ) -> list[FloatArray]:
     """The part of `Plan.run` that follows counting: measure under fresh noise, then decode.
 
@@ -113,7 +113,7 @@ def _decode(allotment: Allotment, noisy: NDArray[Any]) -> FloatArray:
     return np.concatenate([design.decode(part.astype(np.float64)) for part in np.split(noisy, allotment.groups)])
 
 
-def _agreed(plan: Plan, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:
+def _agreed(plan: Planned, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:
     """The consistent numbers beside the estimates drawn; None where there are none.
 
     That is where the table is too large for them, and where runs are bounded: for each window length and threshold by
@@ -129,7 +129,7 @@ def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:
     return decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
 
 
-def _public_columns(plan: Plan, allotment: Allotment, asked: Measure) -> dict[str, Any]:
+def _public_columns(plan: Planned, allotment: Allotment, asked: Measure) -> dict[str, Any]:
     """Every column of one measure of one window family that needs no data, in canonical order."""
     window = allotment.query.window
     first, last = window_steps(window, plan.timeline.steps)

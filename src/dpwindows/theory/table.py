@@ -20,7 +20,8 @@ from dpwindows.ask.windows import count_windows
 from dpwindows.kernel.accounting import GAUSSIAN, unit_scale
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.plan.allotment import Allotment
-from dpwindows.plan.plan import MAX_ROWS, Plan
+from dpwindows.plan.plan import Plan
+from dpwindows.plan.workload import MAX_ROWS
 from dpwindows.strategies.search.limits import limit
 from dpwindows.theory import bounds, packing, sharper
 from dpwindows.theory.bounds import Family, Growth, Level, Setting

@@ -29,7 +29,7 @@ MUTANTS = [
     Mutant(
         "wrong unit",
         "Whatever unit is asked for, noise is calibrated to one event.",
-        "plan/plan.py",
+        "plan/planned.py",
         "            unit=self.unit,\n            law=law,",
         "            unit=__import__('dpwindows.ask.privacy').privacy.EventLevel(),\n            law=law,",
         f"{PLAN}test_units_cost_what_they_promise",

@@ -27,7 +27,7 @@ from dpwindows.release.consistency.smoothing import (
 if TYPE_CHECKING:
     from dpwindows.kernel.shapes.design import Design
     from dpwindows.plan.allotment import Allotment
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 # Steps after which activity may repeat itself, for steps of one hour, day, week or month.
 _PERIODS = {"1h": (24, 168), "1d": (7,), "1w": (52,), "1mo": (12,)}
@@ -69,7 +69,7 @@ class Family:
     exact: dict[int, Smoothed]
 
 
-def known_of(plan: Plan, allotment: Allotment) -> Known:
+def known_of(plan: Planned, allotment: Allotment) -> Known:
     """What is public of the family that an allotment serves."""
     window, steps = allotment.query.window, plan.timeline.steps
     first, last = window_steps(window, steps)

@@ -37,7 +37,7 @@ from dpwindows.release.consistency.series import (
 from dpwindows.release.consistency.smoothing import Smoothed, row_lengths
 
 if TYPE_CHECKING:
-    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.planned import Planned
 
 # Of numbers that nothing is known of; and the least squared error.
 _NO_WEIGHT = 1e-12
@@ -48,7 +48,7 @@ Table = Band | Series
 
 
 def consistent_counts(
-    plan: Plan, estimates: Sequence[FloatArray], progress: Callable[[float], None] = lambda done: None
+    plan: Planned, estimates: Sequence[FloatArray], progress: Callable[[float], None] = lambda done: None
 ) -> list[IntArray] | None:
     """The consistent number of every released estimate; each group agrees with itself.
 

@@ -1,0 +1,234 @@
+"""What a release and a stream have in common once they are worked out: measurements, their noise, their errors.
+
+A plan groups what is asked by window family, asks every strategy for a design of each, takes the one of least error,
+and shares the budget out. Its forecast and the standard errors of a release come from one function.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+from dpwindows.ask.counting_rule import CountingRule, require_fit
+from dpwindows.ask.groups import Grouping
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.queries import Measure, PeriodFamily, Query, Rolling, WindowFamily
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.windows import longest_window
+from dpwindows.count.first_runs import Series
+from dpwindows.count.wanted import Wanted
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import GAUSSIAN, Law, laws_for, unit_scale
+from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
+from dpwindows.kernel.shapes.causal import StepDesign
+from dpwindows.kernel.shapes.design import Design, PrescribedScale
+from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.plan.allotment import Allotment
+from dpwindows.plan.forecast import Forecast, Forecasts, forecast_of
+from dpwindows.plan.parts import Part, parts_of, require_groups
+from dpwindows.plan.plan_file import PlanValues
+from dpwindows.plan.sharing import shared_out, shares_of
+from dpwindows.plan.workload import NOTED, Workload, of_plan, require_limit
+from dpwindows.strategies.in_periods import limit
+
+# The least possible error is worked out for series of at most so many steps, and for so many k above 1.
+_LONGEST_LIMIT, _MOST_LIMITS = 1 << 15, 3
+
+
+class Planned(PlanValues, ABC):
+    """Everything asked, and the measurements that answer it within one budget.
+
+    `Plan` and `StreamPlan` say which windows there are, how large a plan may be and which strategies serve it.
+
+    Args:
+        queries: what is asked, with named periods placed in a calendar.
+        timeline: the range and step that measurements are worked out and forecast for.
+        last_step: the last step there will ever be, None if there is no end of them.
+        grouping: the groups that everything is asked in, None for none.
+        rule: which occurrences of an item count.
+
+    All others are those of `Plan`.
+
+    Raises:
+        InputError: something asked for is not legal.
+    """
+
+    def __init__(
+        self,
+        queries: tuple[Query, ...],
+        *,
+        timeline: Timeline,
+        last_step: int | None,
+        unit: Unit,
+        budget: Budget,
+        strategy: str,
+        criterion: Criterion,
+        weights: Mapping[str, float] | Sequence[float] | None,
+        rule: CountingRule,
+        confidence: float,
+        max_draws: int,
+        singleton: bool = False,
+        grouping: Grouping | None = None,
+    ) -> None:
+        require_kind("unit", unit, BOUNDED_UNITS, "EventLevel(), ItemPerPeriod(steps), ItemLevel() or ItemAddRemove()")
+        require_kind("budget", budget, (PureDP, ApproxDP, ZCDP), "PureDP(...), ApproxDP(...) or ZCDP(...)")
+        if criterion not in ("rms", "max"):
+            raise InputError(f"criterion must be rms or max, got {criterion!r}")
+        if not (isinstance(confidence, (int, float)) and 0 < confidence < 1):
+            raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {confidence!r}")
+        require_fit(rule, queries, unit, last_step)
+        require_limit(max_draws)
+        require_groups(grouping, unit, timeline.steps, strategy)
+        self.queries, self.timeline, self.unit, self.budget = queries, timeline, unit, budget
+        self.strategy, self.criterion, self.singleton = strategy, criterion, singleton
+        self.weights = weights if weights is None or isinstance(weights, Mapping) else list(weights)
+        self.confidence, self.max_draws = confidence, max_draws
+        self.rule, self.grouping = rule, grouping
+        self.distinct_steps, self.max_occurrences = rule.distinct_steps, rule.max_occurrences
+        self.max_runs = rule.max_runs
+        self._require_bearable()
+        self.allotments = shared_out(budget, parts_of(queries, shares_of(queries, weights), grouping), self._designs)
+        self._require_series()
+
+    @abstractmethod
+    def _require_bearable(self) -> None:
+        """Refuse what is too large to be planned, before it is planned.
+
+        Raises:
+            InputError: too many numbers would be released, or noise values drawn.
+        """
+
+    @abstractmethod
+    def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
+        """The designs that can measure a part, with a lattice of about 2^bits units to a count.
+
+        Raises:
+            InputError: there are none.
+        """
+
+    def _problem(self, part: Part, window: WindowFamily, steps: int, law: Law, bits: int) -> Problem:
+        """What is measured for a part: windows of this family over so many steps."""
+        return Problem(
+            window=window,
+            steps=steps,
+            thresholds=_thresholds(part.query),
+            unit=self.unit,
+            law=law,
+            noise_per_unit=unit_scale(self.budget, law, part.share),
+            criterion=self.criterion,
+            bits=bits,
+            rule=self.rule,
+        )
+
+    @property
+    def _asked(self) -> str:
+        return ", ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in self.queries)
+
+    def _require_series(self) -> None:
+        """Bounded runs are counted for one length of windows at a time: no strategy may read others."""
+        designs = [allotment.measurement.design for allotment in self.allotments]
+        others = {design.strategy for design in designs if not isinstance(design, SeriesDesign | StepDesign)}
+        if self.rule.max_runs is not None and others:
+            raise InputError(
+                f"--max-runs does not go with the strategy {', '.join(sorted(others))}, which reads counts of other "
+                "windows than it releases: leave out --strategy and --singleton"
+            )
+
+    @property
+    def thresholds(self) -> tuple[int, ...]:
+        """Every k whose "at least k" counts are measured, or read to measure others."""
+        designs = [allotment.measurement.design for allotment in self.allotments]
+        read = {k for design in designs if isinstance(design, PrescribedScale) for k in design.counted}
+        return tuple(sorted(read.union(*(_thresholds(query) for query in self.queries))))
+
+    @property
+    def wanted(self) -> Wanted:
+        """What is counted for a release."""
+        if self.rule.max_runs is None:
+            return Wanted(self.thresholds, self.rule)
+        series: set[Series] = set()
+        thresholds: set[int] = set()
+        for allotment in self.allotments:
+            problem = allotment.measurement.design.problem
+            if isinstance(problem.window, Rolling):
+                series |= {(k, problem.window.length) for k in problem.thresholds}
+            else:
+                thresholds |= set(problem.thresholds)
+        return Wanted(tuple(sorted(thresholds)), self.rule, tuple(sorted(series)))
+
+    @property
+    def workload(self) -> Workload:
+        """How many numbers one release has, how many noise values it draws, and about what that takes."""
+        return of_plan(self.allotments)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Remarks worth telling whoever asked, one sentence each."""
+        long = f"is at least as long as the {self.timeline.steps} steps of the range, so it means"
+        found = [
+            f"{query.window} {long} cumulative here"
+            for query in self.queries
+            if isinstance(query.window, Rolling) and query.window.length >= self.timeline.steps
+        ]
+        if isinstance(self.unit, ItemPerPeriod) and self.unit.steps >= self.timeline.steps:
+            found.append(f"the period of {self.unit.name} {long} item here")
+        if self.workload.draws > NOTED:
+            found.append(f"a release of this is {self.workload}")
+        return tuple(found)
+
+    @cached_property
+    def _forecast(self) -> tuple[Forecast, ...]:
+        return tuple(
+            forecast_of(allotment, measure, self.confidence, self._limit(allotment, measure))
+            for allotment in self.allotments
+            for measure in allotment.query.measures
+        )
+
+    def _limit(self, allotment: Allotment, measure: Measure) -> float | None:
+        """The least rms error of Gaussian noise with the allotment's share, in counts; None where it is not known."""
+        ruled = self.rule.bounded or (self.rule.distinct_steps and measure.k > 1)
+        if measure.kind != "at_least" or self.singleton or ruled or GAUSSIAN not in laws_for(self.budget):
+            return None
+        problem = allotment.measurement.design.problem
+        window = problem.window
+        bounded = isinstance(window, (Rolling, PeriodFamily))
+        if (longest_window(window, problem.steps) if bounded else problem.steps) > _LONGEST_LIMIT:
+            return None
+        bound = limit(window, self._limit_k(measure.k), self.unit, problem.steps)
+        # The scale is the least one but for the head-room it was given.
+        return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, allotment.share) * (1 - 1e-9)
+
+    def forecast(self) -> Forecasts:
+        """The error to expect of every measure asked for; computed without any data. A notebook shows it as a table."""
+        return Forecasts(self._forecast)
+
+    def _repr_html_(self) -> str:
+        """A notebook shows what is asked, and the errors to expect."""
+        from dpwindows.report.notebook import forecast_html
+
+        return forecast_html([entry.to_dict() for entry in self._forecast], self.confidence, said=repr(self))
+
+    def _limit_k(self, k: int) -> int:
+        """The k whose least possible error is told for this one: itself, or where many are asked one that is smaller.
+
+        Finding one takes a second or two. It holds for every larger k: the changes that it is derived from, of at most
+        k runs where that matters, are among those for a larger k.
+        """
+        asked = sorted({measure.k for query in self.queries for measure in query.measures if measure.k > 1})
+        told = [1, *asked[:: -(-len(asked) // _MOST_LIMITS) or 1]]
+        return max(known for known in told if known <= k)
+
+
+def require_kind(name: str, value: object, kinds: type | tuple[type, ...], wanted: str) -> None:
+    """Check the type of an argument, which users without a type checker get wrong.
+
+    Raises:
+        InputError: it is none of these kinds.
+    """
+    if not isinstance(value, kinds):
+        raise InputError(f"{name} must be {wanted}, got {value!r}")
+
+
+def _thresholds(query: Query) -> tuple[int, ...]:
+    return tuple(sorted({k for measure in query.measures for k in measure.thresholds}))

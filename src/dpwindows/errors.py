@@ -1,4 +1,7 @@
-"""The two ways a call can fail without being a bug in dpwindows."""
+"""The two ways a call can fail without being a bug in dpwindows, and the question that many messages ask."""
+
+import difflib
+from collections.abc import Sequence
 
 
 class InputError(ValueError):
@@ -30,3 +33,10 @@ class StateBehindLedgerError(InputError):
             "a copy, and going on from it would publish steps again with fresh noise. Use the file that the stream "
             "went on in; if it is lost, create a new stream, which spends its own budget"
         )
+
+
+def near(name: str, available: Sequence[str]) -> str:
+    """A question for what is most like a name that is not there, in parentheses; empty if nothing is."""
+    folded = {other.lower(): other for other in available}
+    close = difflib.get_close_matches(name.lower(), folded, n=1)
+    return f" (did you mean {folded[close[0]]!r}?)" if close else ""

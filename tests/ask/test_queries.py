@@ -71,6 +71,13 @@ def test_unknown_windows_are_refused(text: str) -> None:
         parse_window(text)
 
 
+def test_the_nearest_family_is_named() -> None:
+    with pytest.raises(InputError, match=r"unknown window 'roling:7' \(did you mean 'rolling'\?\): use"):
+        parse_window("roling:7")
+    with pytest.raises(InputError, match=r"unknown window 'todate:month' \(did you mean 'to-date'\?\): use"):
+        parse_window("todate:month")
+
+
 @pytest.mark.parametrize(
     "text", ["rolling:", "rolling:x", "any:-1", "any:1.5", "any:", "rolling:²", "rolling:1_0", "rolling:+3"]
 )

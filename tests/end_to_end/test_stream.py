@@ -83,7 +83,7 @@ def test_a_service_runs_for_some_days(tmp_path: Path) -> None:
         (("{day}", "--through", "2013-01-03", "--empty"), ["not both"]),
         (("{day}", "--through", "2013-01-02"), ["not the ones"]),
         (("{day}", "--through", "2013-01-01"), ["2013-01-01"]),
-        (("{next}", "--through", "2013-01-03"), ["at or after 2013-01-03"]),
+        (("{next}", "--through", "2013-01-03"), ["at or after 2013-01-03", "--later ignore"]),
         (("{day}", "--through", "2013-01-03"), ["late events", "2013-01-02"]),
         (("{day}", "--through", "2013-01-03", "--late", "later"), ["--late"]),
         (("{none}", "--through", "2013-01-03"), ["no file"]),

@@ -106,11 +106,18 @@ class StreamMachine(RuleBasedStateMachine):
         fresh=st.lists(one_step, min_size=1, max_size=3),
         late=late_events,
         policy=st.sampled_from(["refuse", "ignore", "move"]),
+        ahead=st.booleans(),
         crash=st.sampled_from([None, None, "before", "after"]),
         at=st.integers(1, 3),
     )
     def advance(
-        self, fresh: list[dict[str, int]], late: list[tuple[str, int, int]], policy: Any, crash: str | None, at: int
+        self,
+        fresh: list[dict[str, int]],
+        late: list[tuple[str, int, int]],
+        policy: Any,
+        ahead: bool,
+        crash: str | None,
+        at: int,
     ) -> None:
         """Close some steps, after those of an interrupted call if there is one; the process may end meanwhile."""
         first, moved = self.pending or (self.closed + 1, [])
@@ -120,14 +127,15 @@ class StreamMachine(RuleBasedStateMachine):
             late_ones, policy = moved, "move" if moved else policy
         else:
             late_ones = [(item, 1 + at % (first - 1), count) for item, at, count in late] if first > 1 else []
-        handed = table_of([*self.events(first, steps), *late_ones])
+        later: Any = "ignore" if ahead else "refuse"
+        handed = table_of([*self.events(first, steps), *late_ones, *([("a", last + 1, 1)] if ahead else [])])
         if late_ones and policy == "refuse" and not self.repeats(late_ones):
-            self.refused("late events", handed, last * STEP, late=policy)
+            self.refused("late events", handed, last * STEP, late=policy, later=later)
             return
         moved = late_ones if policy == "move" else []
         before = self.closed
         with self.crashing(crash, at) as crashed:
-            released = self.stream.advance(handed, last * STEP, late=policy)
+            released = self.stream.advance(handed, last * STEP, late=policy, later=later)
         if not crashed:
             self.close_by_model(first, last, steps, moved)
             self.finish_by_model(first, last, moved, released)

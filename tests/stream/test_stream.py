@@ -231,6 +231,19 @@ def test_late_events_are_ignored_one_by_one(stream: Stream, monkeypatch: pytest.
     assert same(stream.advance(table_of(NEW + LATE[:1]), 3 * STEP, late="ignore"), released)
 
 
+def test_a_log_that_goes_on_may_be_handed_over_as_a_whole(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = table_of(FIRST + NEW)
+    with pytest.raises(dw.InputError, match=r"at or after 20.*--later ignore"):
+        stream.advance(whole, 2 * STEP)
+    with spied(monkeypatch) as seen:
+        released = stream.advance(whole, 2 * STEP, later="ignore")
+        stream.advance(whole, 3 * STEP, later="ignore")
+    require_exact(seen[2], FIRST, plan_of(*PLAN))
+    require_exact(seen[3], FIRST + NEW, plan_of(*PLAN))
+    assert same(stream.advance(whole, 2 * STEP, later="ignore"), released)
+    assert same(stream.advance(table_of(FIRST), 2 * STEP), released)
+
+
 def test_late_events_are_moved_to_the_first_step_closed(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     with spied(monkeypatch) as seen:
         stream.advance(table_of(FIRST), 2 * STEP)
@@ -271,6 +284,8 @@ def test_an_unknown_policy_is_refused(stream: Stream) -> None:
     policy: Any = "later"
     with pytest.raises(dw.InputError, match="late must be one of refuse, ignore, move"):
         stream.advance(table_of([]), STEP, late=policy)
+    with pytest.raises(dw.InputError, match="later must be one of refuse, ignore, got 'later'"):
+        stream.advance(table_of([]), STEP, later=policy)
 
 
 # --- Items and times of every type ------------------------------------------------------------------------------------

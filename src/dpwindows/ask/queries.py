@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from dpwindows.ask.whole_numbers import LARGEST_COUNT, LONGEST, read_whole
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, near
 
 if TYPE_CHECKING:
     from dpwindows.ask.calendar import Calendar
@@ -230,6 +230,9 @@ def normalise(queries: Query | WindowFamily | Iterable[Query | WindowFamily]) ->
     return tuple(Query(window, tuple(measures)) for window, measures in merged.items())
 
 
+_FAMILIES = ("cumulative", "rolling", "any", "tumbling", "to-date")
+
+
 def parse_window(text: str) -> WindowFamily:
     """Read a window family from its canonical text, or from `fixed:N`, an alias of `rolling:N`.
 
@@ -251,8 +254,8 @@ def parse_window(text: str) -> WindowFamily:
         case "to-date", True:
             return ToDate(_parse_period(text, size))
     raise InputError(
-        f"unknown window {text!r}: use cumulative, rolling:STEPS, any, any:MAX_STEPS, tumbling:PERIOD or "
-        f"to-date:PERIOD (PERIOD: a number of steps, or {', '.join(PERIODS)})"
+        f"unknown window {text!r}{near(name, _FAMILIES)}: use cumulative, rolling:STEPS, any, any:MAX_STEPS, "
+        f"tumbling:PERIOD or to-date:PERIOD (PERIOD: a number of steps, or {', '.join(PERIODS)})"
     )
 
 

@@ -69,10 +69,10 @@ def release(
     With --ledger the budget is taken from a dataset's total before anything is drawn, and the same request on the
     same data returns the release that was stored.
 
-    EVENTS is a Parquet or CSV file, a glob, a directory of such files, or a DuckDB or SQLite database (with --table
-    where it has several tables); or the address of a PostgreSQL server, postgresql://USER@HOST/DATABASE, with --table;
-    or, with --engine spark, Parquet files or the name of a table. The password of a database comes from
-    --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
+    EVENTS is a Parquet, CSV or JSON Lines file, a glob, a directory of such files, or a DuckDB or SQLite database
+    (with --table where it has several tables); or the address of a PostgreSQL server,
+    postgresql://USER@HOST/DATABASE, with --table; or, with --engine spark, Parquet files or the name of a table. The
+    password of a database comes from --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
     """
     from dpwindows.ask.timeline import Timeline
     from dpwindows.release.run import run_plan

@@ -126,6 +126,13 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
     help="What to do with events of steps closed before: move counts them in the first step closed now.",
 )
 @click.option(
+    "--later",
+    type=click.Choice(["refuse", "ignore"]),
+    default="refuse",
+    show_default=True,
+    help="What to do with events at or after TIME: ignore leaves them for a later call.",
+)
+@click.option(
     "--max-steps",
     type=click.IntRange(min=1),
     default=MOST_STEPS,
@@ -143,8 +150,9 @@ def advance(
 ) -> None:
     """Close every step of the stream STATE up to TIME, and release the windows that end at them.
 
-    EVENTS holds the events of these steps: a Parquet or CSV file, a glob, a directory of such files, or a DuckDB
-    database. The same TIME again, with the same EVENTS or none, returns the stored release.
+    EVENTS holds the events of these steps: a Parquet, CSV or JSON Lines file, a glob, a directory of such files, or a
+    DuckDB database. A log that goes on after TIME can be handed over whole with --later ignore. The same TIME
+    again, with the same EVENTS or none, returns the stored release.
     """
     from dpwindows.count.events import EngineSettings
     from dpwindows.stream.stream import Stream
@@ -158,6 +166,7 @@ def advance(
             *(events, through),
             empty=options["empty"],
             late=options["late"],
+            later=options["later"],
             table=options["table"],
             layout=csv_layout_of(options),
             max_steps=options["max_steps"],

@@ -34,8 +34,7 @@ from typing import Any, Self
 from dpwindows.ask.privacy import parse_budget, parse_unit
 from dpwindows.ask.queries import Query, parse_window
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines.names import near
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, near
 
 Values = dict[str, Any]
 Kinds = dict[str, tuple[type, ...]]

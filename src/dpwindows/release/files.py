@@ -256,7 +256,10 @@ def read(path: Path, known_format: int) -> Stored:
     readers = {".parquet": _read_parquet, ".csv": _read_csv, ".json": _read_json}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise InputError(f"a release ends in {', '.join(ENDINGS)}, got {str(path)!r}")
+        raise InputError(
+            f"a release ends in {', '.join(ENDINGS)}, got {str(path)!r}; what a stream has released is written "
+            "to such a file by 'dpwindows stream show STATE -o FILE'"
+        )
     try:
         table, metadata = reader(path, known_format)
         return _verified(checked_rows(table, metadata), metadata)

@@ -16,14 +16,17 @@ show, by the difference of two numbers under one and the same noise, exactly wha
 - `ignore`d: left out, event by event;
 - `move`d: counted in the first step that this call closes.
 
+Events of steps after those that a call closes are `refuse`d, or `ignore`d by this call and left for a later one.
+
 *Why the guarantee covers them.* Write an occurrence as (item, time, call that hands it over). Where it is counted is a
 function m of these three and of the times at which calls closed steps, which are public: the step s of its time if its
-call closes s, nowhere (`ignore`) or the first step of its call (`move`) if an earlier call did, and nowhere before the
-stream's start. What other occurrences there are does not matter, and equal occurrences are counted one by one. So the
-released numbers are those of the counted log m(log), and if two logs differ in one occurrence, their counted logs
-differ in one occurrence or not at all; if in occurrences of one item, then in occurrences of that item; if an item is
-there with all its occurrences in one and not in the other, then so it is in the counted logs. Neighbours at event
-level, item level and under item add/remove stay neighbours, and the mechanism's guarantee holds for them. QED.
+call closes s, nowhere if its call ends before s, nowhere (`ignore`) or the first step of its call (`move`) if an
+earlier call did, and nowhere before the stream's start. What other occurrences there are does not matter, and equal
+occurrences are counted one by one. So the released numbers are those of the counted log m(log), and if two logs differ
+in one occurrence, their counted logs differ in one occurrence or not at all; if in occurrences of one item, then in
+occurrences of that item; if an item is there with all its occurrences in one and not in the other, then so it is in the
+counted logs. Neighbours at event level, item level and under item add/remove stay neighbours, and the mechanism's
+guarantee holds for them. QED.
 
 Under `refuse` and `ignore` an event that several calls hand over is counted once at most: by the call that closes its
 step. Under `move` it is as many occurrences as calls that hand it over: there each event must be handed over once.
@@ -47,6 +50,8 @@ from dpwindows.stream.records import Call
 
 LatePolicy = Literal["refuse", "ignore", "move"]
 POLICIES: tuple[LatePolicy, ...] = ("refuse", "ignore", "move")
+LaterPolicy = Literal["refuse", "ignore"]
+LATER_POLICIES: tuple[LaterPolicy, ...] = ("refuse", "ignore")
 
 
 class Task(NamedTuple):
@@ -98,6 +103,16 @@ def find_task(last: int, closed: int, newest: Call | None, ending: Call | None, 
     return Task(ending.first, last, closed, ending)
 
 
+def require_later_policy(policy: object) -> None:
+    """Check a policy for events after the steps that a call closes.
+
+    Raises:
+        InputError: it is unknown.
+    """
+    if policy not in LATER_POLICIES:
+        raise InputError(f"later must be one of {', '.join(LATER_POLICIES)}, got {policy!r}")
+
+
 def require_policy(policy: object, unit: Unit) -> LatePolicy:
     """Check a policy for late events.
 
@@ -139,7 +154,7 @@ def moved_fingerprint(
     if any(step > task.last for step in handed.steps):
         raise InputError(
             f"there are events at or after {name(task.last)}, up to which the stream is to be closed: hand over what "
-            "happened before it, and the rest with the steps it belongs to"
+            "happened before it, or leave them for a later call with --later ignore (in Python later='ignore')"
         )
     for step in range(task.first, min(task.closed, task.last) + 1):
         if handed.of(step) != recorded(step):

@@ -89,16 +89,17 @@ def hand_over(
     timeline: Timeline,
     key: str,
     *,
+    later: bool,
     table: str | None,
     settings: EngineSettings,
 ) -> Handed:
-    """Read events into the temporary table `handed` of a state's connection.
+    """Read events into the temporary table `handed` of a state's connection; with `later` those after the timeline too.
 
     Raises:
         InputError: the events cannot be read as asked.
         EngineError: the engine failed while reading.
     """
-    with open_events(source, columns, timeline, cap=_MOST, table=table, settings=settings, later=True) as events:
+    with open_events(source, columns, timeline, cap=_MOST, table=table, settings=settings, later=later) as events:
         engine = events.connection
         engine.execute("SET TimeZone = 'UTC'")
         item_type = engine.sql(events.sql).types[0]

@@ -40,7 +40,15 @@ from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release import files as release_files
 from dpwindows.release.release import Release
 from dpwindows.stream import creating, records, schema, stream_ledger
-from dpwindows.stream.calls import LatePolicy, Task, find_task, moved_fingerprint, require_policy
+from dpwindows.stream.calls import (
+    LatePolicy,
+    LaterPolicy,
+    Task,
+    find_task,
+    moved_fingerprint,
+    require_later_policy,
+    require_policy,
+)
 from dpwindows.stream.close_step import close_step, read_progress
 from dpwindows.stream.gate import Gate
 from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, forget, hand_over, require_kind
@@ -187,6 +195,7 @@ class Stream:
         *,
         empty: bool = False,
         late: LatePolicy = "refuse",
+        later: LaterPolicy = "refuse",
         table: str | None = None,
         layout: CsvLayout | None = None,
         max_steps: int = MOST_STEPS,
@@ -204,6 +213,7 @@ class Stream:
             empty: say that the steps had no events, in place of `events`.
             late: what to do with events of steps that are closed already: `refuse` them all, `ignore` them, or `move`
                 them to the first step that this call closes (`dpwindows.stream.calls` has the proof).
+            later: what to do with events at or after `through`: `refuse` them all, or `ignore` them, for a later call.
             table: table to read where `events` is a DuckDB database.
             layout: how CSV files are laid out, where their first line does not say it.
             max_steps: close at most so many steps in this call; more are refused before anything is read.
@@ -225,6 +235,7 @@ class Stream:
             raise InputError("give the events, or say that there were none (empty), and not both")
         timeline = self._timeline_to(through)
         policy = require_policy(late, self._mechanism.unit)
+        require_later_policy(later)
         self._gate.clear()
         task = self._task(timeline)
         require_few(task.open_steps, max_steps, records.rows_a_step(self._state, task.closed))
@@ -234,7 +245,7 @@ class Stream:
                 "(--empty; in Python empty=True)"
             )
         if events is not None or empty:
-            handed = EMPTY if events is None else self._hand_over(events, timeline, table, layout)
+            handed = EMPTY if events is None else self._hand_over(events, timeline, table, layout, later)
             moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named)
             self._close(task, timeline, handed, moved)
             forget(self._state)
@@ -326,10 +337,13 @@ class Stream:
                 "was closed: install the rules (tzdata) it was closed with"
             )
 
-    def _hand_over(self, events: Any, timeline: Timeline, table: str | None, layout: CsvLayout | None) -> Handed:
+    def _hand_over(
+        self, events: Any, timeline: Timeline, table: str | None, layout: CsvLayout | None, later: LaterPolicy
+    ) -> Handed:
         creation = self._creation
         handed = hand_over(
             *(self._state, events, replace(creation.columns, layout=layout), timeline, creation.secret),
+            later=later == "refuse",
             table=table,
             settings=self._settings,
         )

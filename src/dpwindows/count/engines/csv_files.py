@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dpwindows.count.engines.names import near, require_columns
+from dpwindows.count.engines.names import require_columns
 from dpwindows.count.events import SPACES, EventColumns
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, near
 
 _DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_HEADER = 1 << 20

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections import Counter
 from collections.abc import Sequence
 
 from dpwindows.count.engines.dialect import quote_name
 from dpwindows.count.events import EventColumns, said_role
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, near
 
 
 def require_columns(columns: EventColumns, available: Sequence[str], what: str) -> None:
@@ -80,13 +79,6 @@ def _spellings(pair: tuple[str, str], shown: str) -> set[str]:
 
 def _quoted(pair: tuple[str, str]) -> str:
     return ".".join(map(quote_name, pair))
-
-
-def near(name: str, available: Sequence[str]) -> str:
-    """A question for what is most like a name that is not there, in parentheses; empty if nothing is."""
-    folded = {other.lower(): other for other in available}
-    close = difflib.get_close_matches(name.lower(), folded, n=1)
-    return f" (did you mean {folded[close[0]]!r}?)" if close else ""
 
 
 def listed(names: Sequence[str]) -> str:

@@ -3,6 +3,7 @@
     make mutate                                    all files of targets.toml
     make mutate ARGS="kernel/measure.py"           some of them
     make mutate ARGS="kernel/measure.py --all"     every change of it, where a sample is the default
+    make mutate ARGS="--sample 60"                 fewer changes of each file
     make mutate ARGS="--survivors"                 where tests were only added: what was killed is not tried again
 
 Each change is tried on a copy of the package, in a process that is forked from one that has loaded the libraries and
@@ -25,7 +26,7 @@ import tempfile
 import time
 import tomllib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -337,6 +338,7 @@ def main(arguments: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(prog="make mutate")
     parser.add_argument("files", nargs="*", help="files of targets.toml; none: all")
     parser.add_argument("--all", action="store_true", help="every change, and no sample")
+    parser.add_argument("--sample", type=int, metavar="N", help="so many changes of each file at most")
     parser.add_argument("--survivors", action="store_true", help="of those tried before, only what survived")
     chosen = parser.parse_args(arguments)
     targets = {target.file: target for target in read_targets()}
@@ -352,7 +354,8 @@ def main(arguments: Sequence[str]) -> int:
     whole = True
     for file in chosen.files or targets:
         listed = [one for one in equivalents if one.file == file]
-        whole &= examine(targets[file], listed, everything=chosen.all, survivors=chosen.survivors)
+        target = targets[file] if chosen.sample is None else replace(targets[file], sample=chosen.sample)
+        whole &= examine(target, listed, everything=chosen.all, survivors=chosen.survivors)
     return 0 if whole else 1
 
 

@@ -13,7 +13,8 @@ from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, unit_scale
 from dpwindows.kernel.bounds.offset_patterns import gram, largest_by_distance, rolling_offset_add_remove_l2
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound
-from dpwindows.kernel.certify import NotCertifiedError, along_time
+from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.certify_series import along_time
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import SeriesDesign

@@ -13,7 +13,7 @@ from scipy import optimize
 
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import LAPLACE
-from dpwindows.kernel.certify import differences
+from dpwindows.kernel.certify_series import differences
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign

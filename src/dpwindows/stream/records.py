@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.events import EventColumns
 from dpwindows.stream.given_events import ItemKind
@@ -73,6 +74,12 @@ class Creation:
         described = {name: value for name, value in self.described.items() if name != "versions"}
         ours = ("state_id", "secret", "token", "made_with")
         return {name: value for name, value in self.__dict__.items() if name not in ours} | {"described": described}
+
+    def end_of(self, step: int) -> str | int:
+        """The end of a step as a caller would write it; of step 0, the start of the stream."""
+        if step == 0:
+            return self.start
+        return Timeline.of_length(self.start, step, self.step, self.time_zone).to_dict()["end"]
 
     def to_json(self) -> str:
         """As text; `from_json` gives it back."""

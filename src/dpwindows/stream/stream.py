@@ -17,7 +17,6 @@ stored rows, or closes what was left. `gate` has the one function that rows leav
 
 from __future__ import annotations
 
-import json
 import secrets
 from dataclasses import replace
 from pathlib import Path
@@ -25,8 +24,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpwindows import __version__
 from dpwindows.ask.calendar import Calendar
@@ -35,9 +32,7 @@ from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import BudgetExceededError
-from dpwindows.plan.description import FORMAT
 from dpwindows.plan.stream_plan import StreamPlan
-from dpwindows.release import files as release_files
 from dpwindows.release.release import Release
 from dpwindows.stream import creating, records, schema, stream_ledger
 from dpwindows.stream.calls import (
@@ -57,6 +52,7 @@ from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.records import Call, Creation
 from dpwindows.stream.recovery import open_state
 from dpwindows.stream.state_file import StateFile, usable_path
+from dpwindows.stream.stored_release import release_of
 
 if TYPE_CHECKING:
     from dpwindows.ledger.ledger import Ledger
@@ -272,7 +268,7 @@ class Stream:
     @property
     def through(self) -> str | int:
         """The end of the last closed step; the start of the stream if none is."""
-        return self._end_of(self.closed_steps)
+        return self._creation.end_of(self.closed_steps)
 
     @property
     def description(self) -> dict[str, Any]:
@@ -314,8 +310,8 @@ class Stream:
             raise InputError(f"the stream cannot be closed up to {through}: {error}") from None
         if creation.horizon is not None and timeline.steps > creation.horizon:
             raise InputError(
-                f"the stream ends at {self._end_of(creation.horizon)}, after {creation.horizon} steps, and cannot be "
-                f"closed up to {timeline.end}: create a new stream for what comes after"
+                f"the stream ends at {creation.end_of(creation.horizon)}, after {creation.horizon} steps, and cannot "
+                f"be closed up to {timeline.end}: create a new stream for what comes after"
             )
         return timeline
 
@@ -364,61 +360,11 @@ class Stream:
         found = records.read_step(self._state, step)
         return NOTHING if found is None else found.fingerprint
 
-    def _end_of(self, step: int) -> str | int:
-        """The end of a step as a caller would write it; of step 0, the start of the stream."""
-        creation = self._creation
-        if step == 0:
-            return creation.start
-        return Timeline.of_length(creation.start, step, creation.step, creation.time_zone).to_dict()["end"]
-
     def _named(self, step: int) -> str:
-        return str(self._end_of(step))
-
-    # --- What is handed out -------------------------------------------------------------------------------------------
+        return str(self._creation.end_of(step))
 
     def _release(self, first: int, last: int) -> Release:
-        """The stored rows of some closed steps: the same to the last bit, whenever they are asked for."""
-        creation = self._creation
-        given = self._gate.let_out(first, last)
-        closed = records.read_step(self._state, last)
-        assert closed is not None, "the steps are closed"
-        described = {name: value for name, value in creation.described.items() if name != "versions"}
-        try:
-            versions = json.loads(closed.versions)
-        except ValueError:
-            raise records.damaged(self._state) from None
-        metadata = {
-            "format": FORMAT,
-            "release_id": records.release_id(self._state, creation, first, last),
-            "released_at": closed.released_at,
-            **described,
-            "timeline": {
-                "start": creation.start,
-                "end": self._end_of(last),
-                "step": creation.step,
-                "time_zone": creation.time_zone,
-                "steps": last,
-            },
-            "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
-            "versions": versions,
-        }
-        return Release(self._dated(given, last), metadata)
-
-    def _dated(self, given: pa.Table, last: int) -> pa.Table:
-        """Released rows with the times of their windows, in the columns of a release."""
-        creation = self._creation
-        bounds = np.concatenate([[creation.begins], records.read_ends(self._state, last)])
-        integer = isinstance(creation.step, int)
-        kind = pa.int64() if integer else pa.timestamp("us", tz=creation.time_zone)
-        # Around pa.array, which would import pandas.
-        boundaries = pa.Array.from_buffers(kind, len(bounds), [None, pa.py_buffer(bounds)])
-        columns = {name: given[name].combine_chunks() for name in given.column_names}
-        columns |= {
-            "start": boundaries.take(pc.subtract(columns["first_step"], 1)),
-            "end": boundaries.take(columns["last_step"]),
-            "consistent": pa.nulls(given.num_rows, pa.int64()),
-        }
-        return pa.table({name: columns[name] for name in release_files.COLUMNS})
+        return release_of(self._state, self._creation, self._gate.let_out(first, last), first, last)
 
 
 def _require_calendar(plan: StreamPlan, timeline: Timeline) -> None:

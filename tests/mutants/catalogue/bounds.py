@@ -251,7 +251,7 @@ MUTANTS = [
     Mutant(
         "a changed item as an added one",
         "An item that changes is charged like an item that is added.",
-        "kernel/certify.py",
+        "kernel/certify_series.py",
         "add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds, rule)",
         "add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds, rule)",
         f"{CELLS}[3-(1,)]",
@@ -387,7 +387,7 @@ MUTANTS = [
     Mutant(
         "an interval with one end",
         "The end of an interval is not charged.",
-        "kernel/certify.py",
+        "kernel/certify_series.py",
         "ends, thresholds = 1 if present else 2, problem.thresholds",
         "ends, thresholds = 1, problem.thresholds",
         f"{CELLS}[3-(1,)]",

@@ -17,8 +17,9 @@ from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.ask.zones import Int64Array
-from dpwindows.kernel.certify import Certificate, NotCertifiedError, along_time, moved_along_time, start_counters
+from dpwindows.kernel.certify import Certificate, NotCertifiedError, start_counters
 from dpwindows.kernel.certify import blocks as certified_blocks
+from dpwindows.kernel.certify_series import along_time, moved_along_time
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntArray, IntegerMap, Memory
 from dpwindows.kernel.problem import Problem

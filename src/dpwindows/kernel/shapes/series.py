@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from dpwindows.ask.periods import first_steps, sizes
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import Answers
-from dpwindows.kernel.certify import Certificate, along_time
+from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify_periods import in_periods
+from dpwindows.kernel.certify_series import along_time
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
 from dpwindows.kernel.shapes.design import NamedDesign
 

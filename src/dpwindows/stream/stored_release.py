@@ -1,0 +1,70 @@
+"""The release made of rows that a stream has stored: the times of their windows, and what the stream promises."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpwindows.plan.description import FORMAT
+from dpwindows.release import files as release_files
+from dpwindows.release.release import Release
+from dpwindows.stream import records
+from dpwindows.stream.records import Creation
+from dpwindows.stream.state_file import StateFile
+
+
+def release_of(state: StateFile, creation: Creation, rows: pa.Table, first: int, last: int) -> Release:
+    """The rows of steps `first` to `last` as a release: the same to the last bit, whenever they are asked for.
+
+    Args:
+        state: where the closed steps are on record.
+        creation: what is fixed for the life of the stream.
+        rows: what the gate has let out of these steps.
+        first: the first of these steps.
+        last: the last, which is closed.
+
+    Raises:
+        EngineError: the state is damaged.
+    """
+    closed = records.read_step(state, last)
+    assert closed is not None, "the steps are closed"
+    described = {name: value for name, value in creation.described.items() if name != "versions"}
+    try:
+        versions = json.loads(closed.versions)
+    except ValueError:
+        raise records.damaged(state) from None
+    metadata = {
+        "format": FORMAT,
+        "release_id": records.release_id(state, creation, first, last),
+        "released_at": closed.released_at,
+        **described,
+        "timeline": {
+            "start": creation.start,
+            "end": creation.end_of(last),
+            "step": creation.step,
+            "time_zone": creation.time_zone,
+            "steps": last,
+        },
+        "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
+        "versions": versions,
+    }
+    return Release(_dated(state, creation, rows, last), metadata)
+
+
+def _dated(state: StateFile, creation: Creation, rows: pa.Table, last: int) -> pa.Table:
+    """The rows with the times of their windows, in the columns of a release."""
+    bounds = np.concatenate([[creation.begins], records.read_ends(state, last)])
+    integer = isinstance(creation.step, int)
+    kind = pa.int64() if integer else pa.timestamp("us", tz=creation.time_zone)
+    # Around pa.array, which would import pandas.
+    boundaries = pa.Array.from_buffers(kind, len(bounds), [None, pa.py_buffer(bounds)])
+    columns = {name: rows[name].combine_chunks() for name in rows.column_names}
+    columns |= {
+        "start": boundaries.take(pc.subtract(columns["first_step"], 1)),
+        "end": boundaries.take(columns["last_step"]),
+        "consistent": pa.nulls(rows.num_rows, pa.int64()),
+    }
+    return pa.table({name: columns[name] for name in release_files.COLUMNS})

@@ -108,8 +108,8 @@ def _simulated(design: Design, rows: int, size: float) -> Iterator[FloatArray]:
 
 
 def _by_start(windows: FloatArray, steps: int, longest: int) -> FloatArray:
-    rows = np.zeros((steps, longest))
-    rows[np.arange(longest) < row_lengths(steps, longest)[::-1, None]] = windows
+    rows = np.zeros((*windows.shape[:-1], steps, longest))
+    rows[..., np.arange(longest) < row_lengths(steps, longest)[::-1, None]] = windows
     return rows
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,11 +29,12 @@ FURTHEST = 2.0
 _HALF_WIDTHS, _PERIODS = (1, 2, 3, 5, 8, 13, 21, 34), (1, 2, 4, 8)
 # Half widths along ends and along starts, as parts of a window's length.
 _SHARES = ((0.05, 0.05), (0.1, 0.1), (0.2, 0.2), (0.4, 0.4), (0.8, 0.8), (0.4, 0.05), (0.05, 0.4))
-# Rows of windows smoothed at a time, which bounds memory.
-_ROWS = 256
+# Rows of windows smoothed at a time, and numbers of simulated noise, which bounds memory.
+_ROWS, _AT_ONCE = 256, 1 << 15
 # Of a number's noise, at least this part is taken to remain, however well smoothing seems to do.
 _LEAST_ERROR = 0.01
 
+# What smoothers make, one after another, of numbers of shape (n,), or of many such at once: shape (m, n).
 Smoothers = Callable[[FloatArray], Iterator[FloatArray]]
 
 
@@ -51,20 +53,19 @@ def traces(
 
     Args:
         simulated: noise of the covariance C, again and again, each of shape (n,).
-        smoothers: what the smoothers make of numbers of shape (n,), one after another.
+        smoothers: what the smoothers make of numbers.
         parts: masks of shape (n,) that share out the numbers.
 
     Returns:
         Shape (smoothers, parts).
     """
-    found = np.mean(
-        [
-            [[float((noise * (made - noise))[part].sum()) for part in parts] for made in smoothers(noise)]
-            for noise in simulated()
-        ],
-        axis=0,
-    )
-    return np.asarray(found)
+    found, noises = [], simulated()
+    at_once = max(1, _AT_ONCE // len(parts[0]))
+    while some := list(islice(noises, at_once)):
+        noise = np.array(some)
+        moved = ((noise * (made - noise)) for made in smoothers(noise))
+        found.append(np.array([[one[:, part].sum(axis=1) for part in parts] for one in moved]))
+    return np.asarray(np.concatenate(found, axis=2).mean(axis=2))
 
 
 def smooth(
@@ -79,7 +80,7 @@ def smooth(
     Args:
         estimate: numbers with noise, shape (n,).
         std_error: the standard error of each, shape (n,).
-        smoothers: what the smoothers make of numbers of shape (n,), one after another.
+        smoothers: what the smoothers make of numbers.
         known: the `traces` of the noise.
         parts: masks of shape (n,) that share out the numbers.
     """
@@ -125,21 +126,21 @@ def series_smoothers(segments: Sequence[slice], periods: Sequence[int]) -> Smoot
 
     def smoothers(series: FloatArray) -> Iterator[FloatArray]:
         for half in _HALF_WIDTHS:
-            yield np.concatenate([_along(series[segment], half) for segment in segments])
+            yield np.concatenate([_along(series[..., segment], half) for segment in segments], axis=-1)
         for period in periods if len(segments) == 1 else ():
             for half in _PERIODS:
                 found = np.empty_like(series)
-                for phase in range(min(period, len(series))):
-                    found[phase::period] = _along(series[phase::period], half)
+                for phase in range(min(period, series.shape[-1])):
+                    found[..., phase::period] = _along(series[..., phase::period], half)
                 yield found
 
     return smoothers
 
 
 def _along(series: FloatArray, half: int) -> FloatArray:
-    places = np.arange(len(series))
-    low, high = np.maximum(places - half, 0), np.minimum(places + half, len(series) - 1)
-    return np.asarray(_lines(series[None, :], low[None, :], high[None, :])[0])
+    places = np.arange(series.shape[-1])
+    low, high = np.maximum(places - half, 0), np.minimum(places + half, len(places) - 1)
+    return _lines(series, low, high)
 
 
 def window_smoothers(by_start: Callable[[FloatArray], FloatArray], longest: int) -> Smoothers:
@@ -152,11 +153,11 @@ def window_smoothers(by_start: Callable[[FloatArray], FloatArray], longest: int)
 
     def smoothers(windows: FloatArray) -> Iterator[FloatArray]:
         rows = by_start(windows)
-        lengths = row_lengths(len(rows), longest)[::-1]
+        lengths = row_lengths(rows.shape[-2], longest)[::-1]
         inside = np.arange(longest) < lengths[:, None]
         for along_ends, along_starts in _SHARES:
             smoothed = turned(_shared(rows, lengths, along_ends), forth=True)
-            yield turned(_shared(smoothed, lengths[::-1], along_starts), forth=False)[inside]
+            yield turned(_shared(smoothed, lengths[::-1], along_starts), forth=False)[..., inside]
 
     return smoothers
 
@@ -168,43 +169,47 @@ def row_lengths(steps: int, longest: int) -> IntArray:
 
 def turned(rows: FloatArray, *, forth: bool) -> FloatArray:
     """Rows of windows by start as rows by end (`forth`), or back; the shortest window first in both."""
-    steps, longest = rows.shape
+    steps, longest = rows.shape[-2:]
     found = np.zeros_like(rows)
     for place in range(min(steps, longest)):
         if forth:
-            found[place:, place] = rows[: steps - place, place]
+            found[..., place:, place] = rows[..., : steps - place, place]
         else:
-            found[: steps - place, place] = rows[place:, place]
+            found[..., : steps - place, place] = rows[..., place:, place]
     return found
 
 
 def _shared(rows: FloatArray, lengths: IntArray, share: float) -> FloatArray:
-    places = np.arange(rows.shape[1])
+    places = np.arange(rows.shape[-1])
     half = np.floor(share * (places + 1)).astype(np.int64)
     found = np.empty_like(rows)
-    for begin in range(0, len(rows), _ROWS):
+    for begin in range(0, len(lengths), _ROWS):
         some = slice(begin, begin + _ROWS)
         last = np.maximum(lengths[some, None] - 1, 0)
         high = np.minimum(places + half, last)
         # Places beyond a row's end are filled with whatever, and are never read.
         low = np.minimum(np.maximum(places - half, 0), high)
-        found[some] = _lines(rows[some], np.broadcast_to(low, high.shape), high)
+        found[..., some, :] = _lines(rows[..., some, :], low, high)
     return found
 
 
 def _lines(rows: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
-    """The value at each place of the line fitted to places low..high of its row."""
-    places = np.arange(rows.shape[1], dtype=np.float64)
-    level = rows[:, :1]
-    sums = _prefix(rows - level)
-    moments = _prefix((rows - level) * places)
-    total = np.take_along_axis(sums, high + 1, 1) - np.take_along_axis(sums, low, 1)
-    moment = np.take_along_axis(moments, high + 1, 1) - np.take_along_axis(moments, low, 1)
+    """The value at each place of the line fitted to places low..high of its row, the last axis."""
+    places = np.arange(rows.shape[-1], dtype=np.float64)
+    level = rows[..., :1]
+    total = _within(rows - level, low, high)
+    moment = _within((rows - level) * places, low, high)
     count, centre = (high - low + 1).astype(np.float64), (high + low) / 2
     spread = np.maximum(count * (count**2 - 1) / 12, 1e-300)
     slope = np.where(count > 1, (moment - centre * total) / spread, 0.0)
     return np.asarray(level + total / count + slope * (places - centre))
 
 
-def _prefix(rows: FloatArray) -> FloatArray:
-    return np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
+def _within(rows: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
+    """Sums of places low..high of each row; the same places of every row, or of every table of rows."""
+    sums = np.zeros((*rows.shape[:-1], rows.shape[-1] + 1))
+    np.cumsum(rows, axis=-1, out=sums[..., 1:])
+    if low.ndim == 1:
+        return np.asarray(sums[..., high + 1] - sums[..., low])
+    at = np.arange(len(low))[:, None]
+    return np.asarray(sums[..., at, high + 1] - sums[..., at, low])

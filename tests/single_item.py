@@ -8,7 +8,7 @@ Nothing here is taken from the package but the names of what is asked.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,6 +21,8 @@ from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tum
 Ints = NDArray[np.int64]
 # Pairs are compared in pieces of about this many.
 _PIECE = 1 << 18
+# So many cells of -1, 0 and 1 are one number in base 3 that floats hold exactly.
+_CELLS = 33
 
 
 @dataclass(frozen=True)
@@ -169,6 +171,58 @@ def _within_span(logs: Ints, answers: Ints, first: int, span: int) -> Iterator[I
         distinct = _unique(answers[members])
         found.append((distinct[:, None] - distinct[None]).reshape(-1, *answers.shape[1:]))
     yield _unique(np.concatenate(found))
+
+
+@dataclass(frozen=True)
+class Changes:
+    """Differences of exact answers where their sign does not matter, each change of one threshold held once.
+
+    Norms of several thresholds are sums over thresholds, so that a norm is worked out once for each of `every`.
+
+    Attributes:
+        every: the changes of single thresholds, one of each sign, shape (changes, cells).
+        which: the change of each threshold, shape (differences, thresholds).
+    """
+
+    every: Ints
+    which: Ints
+
+    @classmethod
+    def of(cls, pieces: Iterable[Ints]) -> Changes:
+        """The changes in differences of shape (pairs, thresholds, cells), which are -1, 0 or 1."""
+        every: list[Ints] = []
+        which: list[Ints] = []
+        held = 0
+        for piece in pieces:
+            rows = piece.reshape(-1, piece.shape[2])
+            first, numbers = _distinct(_codes(rows))
+            pairs = numbers.reshape(piece.shape[:2])
+            every.append(rows[first])
+            which.append(pairs[_distinct(pairs)[0]] + held)
+            held += len(first)
+        rows = np.concatenate(every)
+        first, numbers = _distinct(_codes(rows))
+        pairs = numbers[np.concatenate(which)]
+        return cls(rows[first], pairs[_distinct(pairs)[0]])
+
+
+def _codes(rows: Ints) -> Ints:
+    """Numbers that are the same for a row and its negative and differ otherwise, shape (rows, numbers)."""
+    assert abs(rows).max(initial=0) <= 1
+    powers = 3.0 ** np.arange(_CELLS)
+    parts = [rows[:, start : start + _CELLS].astype(np.float64) for start in range(0, rows.shape[1], _CELLS)]
+    codes = np.stack([part @ powers[: part.shape[1]] for part in parts], axis=1).astype(np.int64)
+    signs = np.sign(codes[np.arange(len(codes)), (codes != 0).argmax(axis=1)])
+    return np.asarray(codes * signs[:, None])
+
+
+def _distinct(rows: Ints) -> tuple[Ints, Ints]:
+    """Where each distinct row stands first, and which of these every row is."""
+    found: Ints = np.zeros(len(rows), dtype=np.int64)
+    for column in rows.T:
+        _, values = np.unique(column, return_inverse=True)
+        _, first, found = np.unique(found * len(rows) + values, return_index=True, return_inverse=True)
+    return first, found
 
 
 def runs(row: Sequence[int] | Ints) -> list[tuple[int, int]]:

@@ -195,9 +195,9 @@ SHAPES = {made.__name__: made for made in (series, blocks, counters, crossed, st
 def worst(design: Design) -> tuple[int, int]:
     """The largest norm over all neighbours, and the most numbers of one threshold that one changes."""
     problem, matrix = design.problem, matrix_of(design)
-    pieces = neighbours(problem.window, problem.steps, problem.thresholds, problem.unit)
-    moved = max(int(((piece @ matrix.T.astype(np.int64)) != 0).sum(axis=2).max()) for piece in pieces)
-    return largest_norm(pieces, matrix, problem.law), moved
+    changes = neighbours(problem.window, problem.steps, problem.thresholds, problem.unit)
+    moved = int(((changes.every @ matrix.T.astype(np.int64)) != 0).sum(axis=1).max())
+    return largest_norm(changes, matrix, problem.law), moved
 
 
 @pytest.mark.parametrize("steps", [2, 3, 4])

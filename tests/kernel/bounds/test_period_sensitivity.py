@@ -42,7 +42,7 @@ from tests.kernel.bounds.test_sensitivity import (
     matrix_of,
     matrix_over_all_windows,
 )
-from tests.single_item import Ints, all_logs, differences
+from tests.single_item import Changes, Ints, all_logs, differences
 
 QUICK = [(4, (1,), 1), (4, (1, 2), 2)]
 SLOW = [(4, (3,), 3), (5, (2,), 2), (6, (1,), 1)]
@@ -124,12 +124,12 @@ def test_every_strategy_in_every_cell(steps: int, thresholds: tuple[int, ...], m
     found, served = Looseness(), set()
     for window, span in itertools.product(FAMILIES, range(1, steps + 1)):
         unit = ItemPerPeriod(span)
-        pieces = tuple(differences(all_logs(steps, most), window, thresholds, unit))
+        changes = Changes.of(differences(all_logs(steps, most), window, thresholds, unit))
         for law, (name, strategy) in itertools.product((GAUSSIAN, LAPLACE), BATCH.items()):
             design = strategy(Problem(window, steps, thresholds, unit, law, noise_per_unit=1.0))
             if design is not None:
                 served.add((name, kind(window)))
-                true = largest_norm(pieces, matrix_of(design), law)
+                true = largest_norm(changes, matrix_of(design), law)
                 found.add((name, kind(window), unit.name), design.sensitivity, true)
     found.show(f"T={steps}, at least {thresholds}")
     for where in ("cumulative", "rolling", "any", "any:m"):
@@ -279,11 +279,11 @@ def test_compressed_designs(thresholds: tuple[int, ...], most: int) -> None:
     steps, found = 6, Looseness()
     for window, span in itertools.product((Cumulative(), Rolling(2), Rolling(4), AnyWindow(), AnyWindow(3)), (1, 2, 3)):
         unit = ItemPerPeriod(span)
-        pieces = tuple(differences(all_logs(steps, most), AnyWindow(), thresholds, unit))
+        changes = Changes.of(differences(all_logs(steps, most), AnyWindow(), thresholds, unit))
         for law in (GAUSSIAN, LAPLACE):
             problem = Problem(window, steps, thresholds, unit, law, 1.0, singleton=True)
             for design in compressed.designs(problem, candidates):
-                true = largest_norm(pieces, matrix_over_all_windows(design), law)
+                true = largest_norm(changes, matrix_over_all_windows(design), law)
                 found.add((design.strategy, kind(window), unit.name), design.sensitivity, true)
     found.show(f"compressed, at least {thresholds}")
     assert len(found.seen) > 12

@@ -89,7 +89,9 @@ def truth(design: Design) -> int:
     problem = design.problem
     matrix = matrix_of(design)
     assert len(matrix) == design.rows
-    return largest_norm(neighbours(problem.window, problem.steps, problem.thresholds, problem.unit), matrix, problem.law)
+    return largest_norm(
+        neighbours(problem.window, problem.steps, problem.thresholds, problem.unit), matrix, problem.law
+    )
 
 
 def kind(window: WindowFamily) -> str:

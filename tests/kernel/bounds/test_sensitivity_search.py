@@ -50,8 +50,12 @@ def exact_norm(design: Design, pair: Ints) -> int:
     total = 0
     for k in design.problem.thresholds:
         first, second = squares(pair, k)
-        moved = design.encode(TableAnswers(second - first), k)
-        total += sum(abs(int(v)) if design.problem.law == LAPLACE else int(v) ** 2 for v in moved)
+        moved = abs(design.encode(TableAnswers(second - first), k))
+        if design.problem.law == LAPLACE:
+            assert len(moved) * int(moved.max()) < 1 << 63
+            total += int(moved.sum())
+        else:
+            total += sum(int(value) ** 2 for value in moved[moved != 0])
     return total
 
 
@@ -71,8 +75,7 @@ def series_cost(design: SeriesDesign) -> Cost:
         for k in problem.thresholds:
             change = (counts[:, 1] >= k).astype(np.float64) - (counts[:, 0] >= k)
             met = np.flatnonzero(change.any(axis=0))
-            # Not by `@`: its threads cost more than they gain on matrices of this size.
-            moved = np.einsum("bt,rt->br", change[:, met], matrix[:, met])
+            moved = change[:, met] @ matrix[:, met].T
             total += abs(moved).sum(axis=1) if problem.law == LAPLACE else (moved**2).sum(axis=1)
         return np.asarray(total)
 
@@ -271,9 +274,9 @@ def _change(rng: np.random.Generator, pair: Ints, unit: Unit, near: int) -> Ints
         step = int((pair[1] - pair[0]).argmax())
         log = pair[0].copy()
         if rng.random() < 0.15:
-            step = int(np.clip(step + rng.integers(-9, 10), 0, T - 1))
+            step = _within(step + rng.integers(-9, 10))
         else:
-            _edit(rng, log, int(np.clip(step + rng.integers(-near, near + 1), 0, T - 1)))
+            _edit(rng, log, _within(step + rng.integers(-near, near + 1)))
         return np.stack([log, log + (np.arange(T) == step)])
     which = int(rng.integers(0, 2)) if isinstance(unit, (ItemLevel, ItemPerPeriod)) else 0
     if isinstance(unit, ItemPerPeriod):
@@ -281,7 +284,7 @@ def _change(rng: np.random.Generator, pair: Ints, unit: Unit, near: int) -> Ints
         if rng.random() < 0.3:
             # The same edit in both logs, and what it does within the span undone.
             log = pair[0].copy()
-            _edit(rng, log, int(np.clip(rng.integers(inside.start - near, inside.stop + near), 0, T - 1)))
+            _edit(rng, log, _within(rng.integers(inside.start - near, inside.stop + near)))
             both = np.stack([log, log])
             both[:, inside] = pair[:, inside]
             return both
@@ -291,6 +294,10 @@ def _change(rng: np.random.Generator, pair: Ints, unit: Unit, near: int) -> Ints
         return pair
     _edit(rng, pair[which], int(rng.integers(0, T)))
     return pair
+
+
+def _within(step: np.integer[Any] | int) -> int:
+    return min(max(int(step), 0), T - 1)
 
 
 def _edit(rng: np.random.Generator, log: Ints, at: int) -> None:
@@ -305,7 +312,7 @@ def _edit(rng: np.random.Generator, log: Ints, at: int) -> None:
         log[nearest] -= 1
     elif kind < 0.85:
         log[nearest] -= 1
-        log[int(np.clip(nearest + rng.choice([-8, -3, -2, -1, 1, 2, 3, 8]), 0, T - 1))] += 1
+        log[_within(nearest + rng.choice([-8, -3, -2, -1, 1, 2, 3, 8]))] += 1
     else:
         low = min(at, T - 2)
         high = min(T, low + int(rng.integers(2, 60)))

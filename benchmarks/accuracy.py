@@ -28,6 +28,8 @@ from dpwindows.ask.queries import Query
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
+from dpwindows.count.request import CountRequest
+from dpwindows.count.wanted import Wanted
 from dpwindows.demo import write_flights
 from dpwindows.kernel.measure import measure
 
@@ -196,7 +198,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "flights.parquet"
         write_flights(log)
-        answers = count_events(log, EventColumns("tailnum", "time"), YEAR, (1, 2, 3, 10))
+        answers = count_events(CountRequest(log, EventColumns("tailnum", "time"), YEAR, Wanted((1, 2, 3, 10))))
     rows = []
     for cell in chosen:
         began = time.perf_counter()

@@ -24,7 +24,9 @@ from dpwindows.ask.queries import AnyWindow, Measure, Query, WindowFamily, parse
 from dpwindows.ask.windows import window_steps
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.counting import count_events
-from dpwindows.count.events import EventColumns, engine_settings
+from dpwindows.count.events import EventColumns
+from dpwindows.count.request import CountRequest
+from dpwindows.count.wanted import Wanted
 from dpwindows.demo import flights
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray
@@ -82,9 +84,7 @@ def read_log(text: str, folder: Path) -> tuple[str, dw.Timeline, ExactAnswers]:
         pyarrow.parquet.write_table(flights().rename_columns(["item", "time"]), events)
     zone = "America/New_York" if name == "flights" else "UTC"
     timeline = dw.Timeline(start, end, step="1d", time_zone=zone)
-    columns = EventColumns("item", "time", None, None, None, None)
-    settings = engine_settings(None, None)
-    return name, timeline, count_events(events, columns, timeline, (1, 3), table=None, settings=settings)
+    return name, timeline, count_events(CountRequest(events, EventColumns("item", "time"), timeline, Wanted((1, 3))))
 
 
 @click.command()

@@ -24,6 +24,8 @@ from dpwindows.ask.groups import grouping
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.counting import count_events, count_groups
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.request import CountRequest
+from dpwindows.count.wanted import Wanted
 
 YEAR = Timeline("2013-01-01", "2014-01-01")
 
@@ -33,12 +35,14 @@ def perform(path: Path, groups: int, thresholds: list[int], memory_limit: str, s
     settings = EngineSettings(memory_limit=memory_limit, spill_directory=spill, progress=False)
 
     def whole() -> str:
-        answers = count_events(path, EventColumns("item", "time"), YEAR, thresholds, settings=settings)
+        columns = EventColumns("item", "time")
+        answers = count_events(CountRequest(path, columns, YEAR, Wanted(tuple(thresholds)), settings=settings))
         return json.dumps({"28 days": int(answers.rolling(1, 28).sum())})
 
     def by_groups() -> str:
         asked = grouping({"of": [f"group {number}" for number in range(groups)]})
-        answers = count_groups(path, EventColumns("item", "time", grouping=asked), YEAR, thresholds, settings=settings)
+        columns = EventColumns("item", "time", grouping=asked)
+        answers = count_groups(CountRequest(path, columns, YEAR, Wanted(tuple(thresholds)), settings=settings))
         return json.dumps({str(cell): int(answers.group(cell).rolling(1, 28).sum()) for cell in range(groups)})
 
     return measure(by_groups if groups else whole, spill)
@@ -66,7 +70,7 @@ def check(path: Path, cells: list[int], found: dict[str, int]) -> None:
         for cell in cells:
             alone = Path(directory) / f"{cell}.parquet"
             duckdb.sql(f"COPY (SELECT * FROM '{path}' WHERE of = 'group {cell}') TO '{alone}' (FORMAT parquet)")
-            counted = count_events(alone, EventColumns("item", "time"), YEAR, [1])
+            counted = count_events(CountRequest(alone, EventColumns("item", "time"), YEAR, Wanted((1,))))
             if int(counted.rolling(1, 28).sum()) != found[str(cell)]:
                 raise SystemExit(f"group {cell} is counted wrongly")
 

@@ -32,6 +32,8 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.request import CountRequest
+from dpwindows.count.wanted import Wanted
 
 YEAR = Timeline("2013-01-01", "2014-01-01")
 NAIVE_UP_TO = 10_000_000
@@ -100,7 +102,7 @@ def perform(task: Task, path: Path, memory_limit: str, scratch: Path) -> tuple[C
 
 def _ours(task: Task, path: Path, settings: EngineSettings) -> str:
     columns = EventColumns("item", "time", "occurrences" if task.count else None)
-    answers = count_events(path, columns, YEAR, [task.threshold], settings=settings)
+    answers = count_events(CountRequest(path, columns, YEAR, Wanted((task.threshold,)), settings=settings))
     sums = {
         "exact": str(answers.rolling(task.threshold, 1).sum()),
         "naive": str(answers.rolling(task.threshold, 28).sum()),

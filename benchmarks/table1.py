@@ -37,6 +37,8 @@ from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
+from dpwindows.count.request import CountRequest
+from dpwindows.count.wanted import Wanted
 from dpwindows.demo import flights
 from dpwindows.theory import constructions
 from dpwindows.theory.bounds import Family, Level, Setting
@@ -123,7 +125,9 @@ def exact_counts(plan: dw.Plan, events: pa.Table) -> Any:
     """The exact answers in the order of a release."""
     (query,) = plan.queries
     (measure,) = query.measures
-    exact = count_events(events, EventColumns("item", "time", "count"), plan.timeline, [measure.k])
+    exact = count_events(
+        CountRequest(events, EventColumns("item", "time", "count"), plan.timeline, Wanted((measure.k,)))
+    )
     match query.window:
         case dw.Cumulative():
             return exact.cumulative(measure.k)

@@ -21,9 +21,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
+from tests.counting import count_events
 
 JANUARY = Timeline("2013-01-01", "2013-01-06")
 TIMES = [datetime(2013, 1, day, hour) for day, hour in ((1, 0), (1, 23), (2, 5), (5, 12), (6, 0))]
@@ -187,12 +187,15 @@ def test_a_full_disk_is_the_environments_fault(tmp_path: Path) -> None:
 import resource
 from dpwindows.errors import EngineError
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.counting import count_events
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.counting import count_events
+from dpwindows.count.request import CountRequest
+from dpwindows.count.wanted import Wanted
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
-    count_events({str(path)!r}, EventColumns("id", "when"), Timeline.of_steps(2), [2],
-                 settings=EngineSettings(memory_limit="60MB", threads=1))
+    settings = EngineSettings(memory_limit="60MB", threads=1)
+    columns = EventColumns("id", "when")
+    count_events(CountRequest({str(path)!r}, columns, Timeline.of_steps(2), Wanted((2,)), settings=settings))
 except EngineError as error:
     print("engine error:", error)
 """

@@ -18,13 +18,13 @@ from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
-from dpwindows.count.counting import count_events
 from dpwindows.count.engines.duckdb_progress import progress_bar
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.recency import recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window, cumulative, rolling
 from tests.count import one_engine
+from tests.counting import count_events
 from tests.terminal import Terminal
 
 Log = list[tuple[int, int, int]]

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpwindows as dw
-from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
 from dpwindows.stream.items import _RARELY
 from dpwindows.stream.stream import Stream
+from tests.counting import count_events
 from tests.end_to_end.command_line import run
 from tests.stream.streams import STEP, new_stream, plan_of, spied, table_of
 

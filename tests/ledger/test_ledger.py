@@ -39,11 +39,11 @@ from dpwindows.ask.privacy import (
     Unit,
 )
 from dpwindows.count.answers import ExactAnswers
-from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
 from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
+from tests.counting import count_events
 from tests.ledger.requests import request
 
 

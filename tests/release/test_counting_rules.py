@@ -11,11 +11,11 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
-from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
 from dpwindows.plan.description import asked_of
 from dpwindows.release.run import draw_estimates
 from tests.brute_force import cumulative, first_occurrences, rolling, rolling_in_first_runs
+from tests.counting import count_events
 
 LOG = pa.table({"who": ["a", "a", "a", "b", "b"], "at": [0, 0, 0, 0, 1]})
 

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 import dpwindows as dw
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.ask.windows import window_steps
-from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 from dpwindows.kernel.shapes.grouped import CompressedDesign
@@ -34,6 +33,7 @@ from dpwindows.theory.constructions import (
 )
 from dpwindows.theory.hard_instance import HardInstance
 from dpwindows.theory.points import cumulative_points, dominating, window_points
+from tests.counting import count_events
 from tests.strategies.test_paper import problem
 
 Array = NDArray[np.int64]

@@ -200,6 +200,7 @@ def releases(
     """The released estimates of one log, `runs` times, each with its own noise."""
     from dpwindows.count.counting import count_events
     from dpwindows.count.events import EngineSettings, EventColumns
+    from dpwindows.count.request import CountRequest
     from dpwindows.release.run import draw_estimates
 
     log, settings = log_table(plan, history), EngineSettings(progress=False)
@@ -210,9 +211,7 @@ def releases(
             progress(1)
         return
     columns = EventColumns("item", "time", "count")
-    asked = plan.wanted
-    how: dict[str, Any] = {"rule": asked.rule, "series": asked.series, "settings": settings}
-    answers = count_events(log, columns, plan.timeline, asked.thresholds, **how)
+    answers = count_events(CountRequest(log, columns, plan.timeline, plan.wanted, settings=settings))
     for _ in range(runs):
         yield np.concatenate(draw_estimates(plan, answers))
         progress(1)

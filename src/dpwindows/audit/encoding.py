@@ -164,6 +164,7 @@ def _is_counted(plan: Planned, mechanism: Mechanism, rng: np.random.Generator) -
     """The exact counts of a log of many items, by the engine of a batch release."""
     from dpwindows.count.counting import count_events
     from dpwindows.count.events import EngineSettings, EventColumns
+    from dpwindows.count.request import CountRequest
 
     histories = large_logs.random_histories(_ITEMS, mechanism.steps, _OCCURRENCES, rng)
     log = large_logs.events_table(
@@ -171,9 +172,7 @@ def _is_counted(plan: Planned, mechanism: Mechanism, rng: np.random.Generator) -
     )
     known = mechanism.table(histories)
     columns, settings = EventColumns("item", "time", "count"), EngineSettings(progress=False)
-    asked = plan.wanted
-    how: dict[str, Any] = {"rule": asked.rule, "series": asked.series, "settings": settings}
-    answers = count_events(log, columns, plan.timeline, asked.thresholds, **how)
+    answers = count_events(CountRequest(log, columns, plan.timeline, plan.wanted, settings=settings))
     found = np.concatenate([_encode(one.measurement, answers) for one in plan.allotments])
     meant = np.concatenate([_encode(one.measurement, known) for one in plan.allotments])
     if wrong := int((found != meant).sum()):

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.count.first_runs import Series, first_runs_sql
 from dpwindows.count.recency import recency_sql
+from dpwindows.errors import InputError
 
 
 @dataclass(frozen=True)
@@ -30,17 +33,34 @@ class Wanted:
     """The signed counts to find, of the occurrences that `rule` lets count.
 
     Attributes:
-        thresholds: distinct and ascending.
+        thresholds: whole numbers k from 1 to 2^31 - 1, in any order; kept distinct and ascending.
         rule: which occurrences of an item count.
-        series: where the rule bounds runs, the rolling counts to find: distinct pairs of threshold and length.
+        series: where the rule bounds runs, the rolling counts to find: pairs of a threshold and a length below the
+            number of steps, in any order; kept distinct and ascending.
         span: where it is given, steps are places in cells (`recency_sql`), and an item is counted in each cell by
             itself; not for rules that bound what an item adds.
+
+    Raises:
+        InputError: there is no threshold at all, or one is not legal.
     """
 
     thresholds: tuple[int, ...]
     rule: CountingRule = EVERY_OCCURRENCE
     series: tuple[Series, ...] = ()
     span: int | None = None
+
+    def __post_init__(self) -> None:
+        every = [*self.thresholds, *(k for k, _ in self.series)]
+        if not every:
+            raise InputError("at least one threshold k is needed")
+        for k in every:
+            if isinstance(k, bool) or not isinstance(k, int | np.integer) or k < 1:
+                raise InputError(f"a threshold k must be a whole number of at least 1, got {k!r}")
+        # Running numbers, at most k times the rows of an item, must fit 64 bits.
+        if max(every) >= 2**31:
+            raise InputError(f"a threshold k must be below 2**31, got {max(every)}")
+        object.__setattr__(self, "thresholds", tuple(sorted(set(self.thresholds))))
+        object.__setattr__(self, "series", tuple(sorted(set(self.series))))
 
     @property
     def cap(self) -> int:

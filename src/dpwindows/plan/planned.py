@@ -155,7 +155,7 @@ class Planned(PlanValues, ABC):
                 series |= {(k, problem.window.length) for k in problem.thresholds}
             else:
                 thresholds |= set(problem.thresholds)
-        return Wanted(tuple(sorted(thresholds)), self.rule, tuple(sorted(series)))
+        return Wanted(tuple(thresholds), self.rule, tuple(series))
 
     @property
     def workload(self) -> Workload:

@@ -49,6 +49,7 @@ def run_plan(
     """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
     from dpwindows.count.counting import count_events, count_groups
     from dpwindows.count.events import EventColumns
+    from dpwindows.count.request import CountRequest
 
     columns = EventColumns(item, time, count, time_format, layout, item_type, plan.grouping)
     # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
@@ -60,11 +61,8 @@ def run_plan(
     ]
 
     def read() -> ExactAnswers | GroupedAnswers:
-        asked = plan.wanted
-        how: dict[str, Any] = {"rule": asked.rule, "table": table, "settings": settings}
-        if plan.grouping is not None:
-            return count_groups(events, columns, plan.timeline, asked.thresholds, **how)
-        return count_events(events, columns, plan.timeline, asked.thresholds, series=asked.series, **how)
+        request = CountRequest(events, columns, plan.timeline, plan.wanted, table, settings)
+        return count_events(request) if plan.grouping is None else count_groups(request)
 
     def draw(answers: ExactAnswers | GroupedAnswers, paid: dict[str, Any]) -> Release:
         with noise_progress(plan.workload.draws, shown=settings.progress) as progress:

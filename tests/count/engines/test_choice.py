@@ -13,10 +13,10 @@ import pytest
 import sqlalchemy
 
 import dpwindows as dw
-from dpwindows.count.counting import count_events
 from dpwindows.count.engines import ENGINES, engine_for
 from dpwindows.count.events import EngineSettings, EventColumns, engine_settings
 from dpwindows.errors import InputError
+from tests.counting import count_events
 from tests.end_to_end.command_line import run
 
 ASKED = ("--item", "id", "--time", "at", "--start", "0", "--end", "2", "--step", "1", "--window", "cumulative")

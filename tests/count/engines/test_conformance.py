@@ -16,7 +16,6 @@ import pytest
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
 from tests.brute_force import (
@@ -29,6 +28,7 @@ from tests.brute_force import (
 )
 from tests.count.engines import servers
 from tests.count.engines.logs import LOGS, THRESHOLDS, Log
+from tests.counting import count_events
 
 
 @dataclass(frozen=True)

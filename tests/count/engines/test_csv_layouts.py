@@ -10,10 +10,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpwindows as dw
-from dpwindows.count.counting import count_events
 from dpwindows.count.engines.csv_files import read_header
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.errors import InputError
+from tests.counting import count_events
 from tests.end_to_end.command_line import run
 
 STEPS = dw.Timeline.of_steps(3)

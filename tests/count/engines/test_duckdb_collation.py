@@ -14,7 +14,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.engines import duckdb_sources
 from dpwindows.count.engines.duckdb import open_events
 from dpwindows.count.engines.duckdb_recency import in_order_sql
@@ -22,6 +21,7 @@ from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
 from tests.brute_force import any_window
 from tests.count.engines.logs import TEXTS
+from tests.counting import count_events
 
 STEPS = 4
 DAYS = Timeline("2021-03-10", "2021-03-13", "1d", "America/New_York")

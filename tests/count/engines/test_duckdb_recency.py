@@ -17,13 +17,14 @@ from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
-from dpwindows.count.counting import by_threshold, count_events
+from dpwindows.count.counting import by_threshold
 from dpwindows.count.engines import duckdb as engine
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
 from dpwindows.count.events import EventColumns
 from dpwindows.count.recency import recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window
+from tests.counting import count_events
 
 Log = list[tuple[int, int, int]]
 STEPS = 9

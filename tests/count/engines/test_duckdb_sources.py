@@ -14,11 +14,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.engines.duckdb_sources import _columns_of
 from dpwindows.count.engines.names import require_told_apart
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
+from tests.counting import count_events
 
 
 def counted(source: object, columns: EventColumns, timeline: Timeline) -> list[int]:

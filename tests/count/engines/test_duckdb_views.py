@@ -11,11 +11,11 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.engines.duckdb import private_engine
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream.stream import Stream
+from tests.counting import count_events
 
 COLUMNS = EventColumns("id", "tm")
 STEPS = Timeline.of_steps(3)

@@ -13,11 +13,11 @@ import duckdb
 import pytest
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.engines import files
 from dpwindows.count.engines.files import first_bytes
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError, InputError
+from tests.counting import count_events
 
 
 def elsewhere(program: str, path: Path) -> str:

@@ -16,11 +16,11 @@ import pytest
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.groups import Grouping, grouping
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_groups
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
 from tests.brute_force import any_window, once_a_step
 from tests.count.engines import servers
+from tests.counting import count_groups
 from tests.grouped_logs import Row, grouped_events
 
 STEPS = 6

@@ -91,7 +91,7 @@ def test_a_field_that_is_nowhere_and_malformed_lines_are_told(tmp_path: Path) ->
 @pytest.mark.xdist_group("spark")
 @pytest.mark.usefixtures("spark")
 def test_spark_refuses(tmp_path: Path) -> None:
-    from dpwindows.count.counting import count_events
+    from tests.counting import count_events
 
     log = written(tmp_path, *GOOD)
     with pytest.raises(InputError, match="JSON Lines"):

@@ -16,11 +16,11 @@ import sqlalchemy
 
 import dpwindows as dw
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
 from tests.count.engines.servers import PostgreSQL
 from tests.count.engines.wire import tapped
+from tests.counting import count_events
 from tests.end_to_end.command_line import run
 
 pytestmark = pytest.mark.xdist_group("postgresql")

@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpwindows as dw
-from dpwindows.count.counting import count_events
 from dpwindows.count.events import SPACES, CsvLayout, EventColumns
 from dpwindows.errors import InputError
+from tests.counting import count_events
 
 DAYS = dw.Timeline("2013-01-01", "2013-02-01")
 TIMES = ["2013-01-01", "2013-01-02", "soon", "2013-01-03", "soon"]

@@ -21,10 +21,10 @@ from pyspark.sql.classic.dataframe import DataFrame
 
 import dpwindows as dw
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.engines.spark_session import _builder, _mebibytes
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
+from tests.counting import count_events
 from tests.end_to_end.command_line import run, run_process
 
 pytestmark = pytest.mark.xdist_group("spark")

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
+from tests.counting import count_events
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

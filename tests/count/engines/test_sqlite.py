@@ -15,7 +15,6 @@ import pytest
 import sqlalchemy
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.engines import sqlite
 from dpwindows.count.engines.database import engine_at, fetch
 from dpwindows.count.engines.relation import EventQueries
@@ -24,6 +23,7 @@ from dpwindows.count.engines.sqlite_files import as_it_lies
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.recency import recency_sql
 from dpwindows.errors import EngineError, InputError
+from tests.counting import count_events
 from tests.end_to_end.command_line import run
 
 STEPS = Timeline.of_steps(2)

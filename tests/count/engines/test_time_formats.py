@@ -16,11 +16,11 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpwindows as dw
-from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 from dpwindows.ledger.request import Request
 from dpwindows.stream.records import Creation
+from tests.counting import count_events
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNITS = {"epoch-s": 10**6, "epoch-ms": 10**3, "epoch-us": 1}

@@ -19,12 +19,12 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.counting import count_events
 from dpwindows.count.engines.duckdb import open_events
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 from dpwindows.stream.given_events import ItemKind
 from dpwindows.stream.stream import Stream
+from tests.counting import count_events
 
 COLUMNS = EventColumns("id", "at")
 BERLIN = ZoneInfo("Europe/Berlin")

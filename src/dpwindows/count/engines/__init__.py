@@ -13,14 +13,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
 from dpwindows.count.engines.files import first_bytes
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.events import EngineSettings
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from dpwindows.ask.timeline import Timeline
-    from dpwindows.count.wanted import Wanted
+    from dpwindows.count.request import CountRequest
 
 ENGINES = ("duckdb", "spark", "postgresql", "sqlite")
 _UNCHECKED = "nothing has shown that it counts the same to the last integer"
@@ -39,17 +38,8 @@ _UNSUPPORTED = {
 class Engine(Protocol):
     """What the module of an engine offers."""
 
-    def signed_counts(
-        self,
-        source: object,
-        columns: EventColumns,
-        timeline: Timeline,
-        wanted: Wanted,
-        *,
-        table: str | None,
-        settings: EngineSettings,
-    ) -> pa.Table:
-        """The signed counts that are wanted of a source of events, in one reading.
+    def signed_counts(self, request: CountRequest) -> pa.Table:
+        """The signed counts that a request wants, in one reading of its source.
 
         Rows with a null item or time, with a null count or one below 1, and events outside the timeline are left out,
         row by row. The source is not written to.

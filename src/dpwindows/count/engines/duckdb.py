@@ -25,6 +25,7 @@ from dpwindows.count.engines.json_lines import unreadable_field
 from dpwindows.count.engines.places import place_of, place_of_line, place_of_no_object
 from dpwindows.count.engines.relation import EventQueries, unreadable
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.request import CountRequest
 from dpwindows.count.time_formats import has_offset
 from dpwindows.count.wanted import Wanted
 from dpwindows.errors import EngineError, InputError
@@ -145,19 +146,13 @@ class EventRelation:
     rereadable: bool
 
 
-def signed_counts(
-    source: object,
-    columns: EventColumns,
-    timeline: Timeline,
-    wanted: Wanted,
-    *,
-    table: str | None,
-    settings: EngineSettings,
-) -> pa.Table:
+def signed_counts(request: CountRequest) -> pa.Table:
     """See `Engine.signed_counts`: counts a file, a directory, a DuckDB database, a data frame or a relation."""
+    settings, wanted = request.settings, request.wanted
     settings.refuse("duckdb", password_file="its files have no password", spark_master="it is for Spark")
+    given = request.source, request.columns, request.timeline
     with (
-        open_events(source, columns, timeline, cap=wanted.cap, table=table, settings=settings) as events,
+        open_events(*given, cap=wanted.cap, table=request.table, settings=settings) as events,
         progress_bar(events.connection, "counting events", shown=settings.progress),
     ):
         return _count(events, wanted)

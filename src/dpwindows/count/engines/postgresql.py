@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
-from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.database import engine_at, fetch, own_engine, parse_address, run, translated, with_password
 from dpwindows.count.engines.dialect import Column, Dialect, Kind, quote_name, quote_text
 from dpwindows.count.engines.names import chosen_table, require_columns
-from dpwindows.count.engines.relation import EventQueries, unreadable, unreadable_values
+from dpwindows.count.engines.relation import counting_sql, unreadable, unreadable_values
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.wanted import Wanted
+from dpwindows.count.request import CountRequest
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -92,25 +91,15 @@ class _PostgreSQL(Dialect):
         return f"CAST({quote_text(message)} || left(CAST({column} AS text), 0) AS bigint)"
 
 
-def signed_counts(
-    source: object,
-    columns: EventColumns,
-    timeline: Timeline,
-    wanted: Wanted,
-    *,
-    table: str | None,
-    settings: EngineSettings,
-) -> pa.Table:
+def signed_counts(request: CountRequest) -> pa.Table:
     """See `Engine.signed_counts`: counts a table or view on a PostgreSQL server.
 
-    `source` is a connection address without a password, or a SQLAlchemy engine.
+    The source is a connection address without a password, or a SQLAlchemy engine.
     """
-    engine = _engine(source, settings)
-    with translated(lambda error: _explain(error, columns)), _snapshot(engine) as connection:
-        relation, types = _relation(connection, columns, table)
-        events = EventQueries(_PostgreSQL(), columns, timeline, cap=wanted.cap).events([(relation, types)])
-        query = wanted.sql(f"({events})", weighted=columns.count is not None)
-        return fetch(connection, query)
+    engine = _engine(request.source, request.settings)
+    with translated(lambda error: _explain(error, request.columns)), _snapshot(engine) as connection:
+        relation = _relation(connection, request.columns, request.table)
+        return fetch(connection, counting_sql(_PostgreSQL(), request, *relation))
 
 
 def _engine(source: object, settings: EngineSettings) -> Engine:

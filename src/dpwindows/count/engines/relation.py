@@ -20,6 +20,7 @@ from dpwindows.count.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind,
 from dpwindows.count.engines.groups import coded_sql, has_rule, places_sql
 from dpwindows.count.events import EventColumns
 from dpwindows.count.groups import span_of
+from dpwindows.count.request import CountRequest
 from dpwindows.count.step_map import StepMap, instant_map, offset_sql, wall_map
 from dpwindows.count.time_formats import EPOCHS
 from dpwindows.errors import InputError
@@ -265,6 +266,17 @@ class EventQueries:
         """`value`, null where the column is null; where only the value is, the query fails and says what it was."""
         failure = self._dialect.failure(_MARK + role, column)
         return f"CASE WHEN {column} IS NOT NULL THEN coalesce({value}, {failure}) END"
+
+
+def counting_sql(dialect: Dialect, request: CountRequest, relation: str, types: Mapping[str, Column]) -> str:
+    """The query for the signed counts of a source that is one relation, with its types as for `EventQueries.sql`.
+
+    Raises:
+        InputError: a column's type does not serve.
+    """
+    columns, wanted = request.columns, request.wanted
+    events = EventQueries(dialect, columns, request.timeline, cap=wanted.cap).events([(relation, types)])
+    return wanted.sql(f"({events})", weighted=columns.count is not None, grouping_sets=dialect.grouping_sets)
 
 
 def unreadable(message: str, columns: EventColumns, place: Place | None = None) -> InputError | None:

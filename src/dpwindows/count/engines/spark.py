@@ -13,15 +13,14 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.count.engines.names import require_columns
-from dpwindows.count.engines.relation import EventQueries, unreadable
+from dpwindows.count.engines.relation import counting_sql, unreadable
 from dpwindows.count.engines.spark_csv import malformed
 from dpwindows.count.engines.spark_session import running, session_for
 from dpwindows.count.engines.spark_sources import open_frame
-from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.wanted import Wanted
+from dpwindows.count.events import EventColumns
+from dpwindows.count.request import CountRequest
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -104,32 +103,23 @@ class _Spark(Dialect):
         return f"CAST(raise_error(concat({quote_text(message)}, left(CAST({column} AS STRING), 0))) AS BIGINT)"
 
 
-def signed_counts(
-    source: object,
-    columns: EventColumns,
-    timeline: Timeline,
-    wanted: Wanted,
-    *,
-    table: str | None,
-    settings: EngineSettings,
-) -> pa.Table:
+def signed_counts(request: CountRequest) -> pa.Table:
     """See `Engine.signed_counts`: counts what Spark reads.
 
-    `source` is a Spark data frame, a Spark session (with `table`), a path to Parquet or CSV files, or the name of a
+    The source is a Spark data frame, a Spark session (with `table`), a path to Parquet or CSV files, or the name of a
     table. A session that runs in this process is used and left running; otherwise one is started, and stopped at the
     end.
     """
+    columns = request.columns
     with (
         running(lambda message: malformed(message) or unreadable(message, columns)),
-        session_for(source, settings) as session,
-        open_frame(session, source, columns, table) as frame,
+        session_for(request.source, request.settings) as session,
+        open_frame(session, request.source, columns, request.table) as frame,
     ):
         require_columns(columns, frame.columns, "the Spark relation")
         with _view(session, frame) as view:
-            relation, types = _relation(frame, view, columns)
-            events = EventQueries(_Spark(), columns, timeline, cap=wanted.cap).events([(relation, types)])
-            query = wanted.sql(f"({events})", weighted=columns.count is not None)
-            return session.sql(query).toArrow()
+            relation = _relation(frame, view, columns)
+            return session.sql(counting_sql(_Spark(), request, *relation)).toArrow()
 
 
 @contextmanager

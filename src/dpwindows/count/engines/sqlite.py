@@ -17,15 +17,14 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.database import engine_at, fetch, own_engine, parse_address, run, translated
 from dpwindows.count.engines.dialect import INTEGER_TEXT, SHOWN, Column, Dialect, Kind, quote_name, quote_text
 from dpwindows.count.engines.files import absent, at_home
 from dpwindows.count.engines.names import chosen_table, require_columns
-from dpwindows.count.engines.relation import EventQueries, unreadable
+from dpwindows.count.engines.relation import counting_sql, unreadable
 from dpwindows.count.engines.sqlite_files import as_it_lies
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.wanted import Wanted
+from dpwindows.count.request import CountRequest
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -93,31 +92,19 @@ def _is_time(text: str) -> str:
     return f"({text} GLOB '{date}' OR {text} GLOB '{date}{minutes}*' AND ({is_zone(after)} OR {fractional}))"
 
 
-def signed_counts(
-    source: object,
-    columns: EventColumns,
-    timeline: Timeline,
-    wanted: Wanted,
-    *,
-    table: str | None,
-    settings: EngineSettings,
-) -> pa.Table:
+def signed_counts(request: CountRequest) -> pa.Table:
     """See `Engine.signed_counts`: counts a table or view of a SQLite file.
 
-    `source` is a path, an address such as sqlite:///path, or a SQLAlchemy engine.
+    The source is a path, an address such as sqlite:///path, or a SQLAlchemy engine.
     """
-    dialect = _SQLite()
     said: list[str] = []
     with (
-        _engine(source, settings) as engine,
-        translated(lambda error: _explain(error, said, columns)),
+        _engine(request.source, request.settings) as engine,
+        translated(lambda error: _explain(error, said, request.columns)),
         _snapshot(engine, said) as connection,
     ):
-        relation, types = _relation(connection, columns, table)
-        events = EventQueries(dialect, columns, timeline, cap=wanted.cap).events([(relation, types)])
-        weighted = columns.count is not None
-        query = wanted.sql(f"({events})", weighted=weighted, grouping_sets=dialect.grouping_sets)
-        return fetch(connection, query)
+        relation = _relation(connection, request.columns, request.table)
+        return fetch(connection, counting_sql(_SQLite(), request, *relation))
 
 
 @contextmanager

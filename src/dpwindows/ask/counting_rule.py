@@ -29,6 +29,9 @@ class CountingRule:
     With `max_occurrences` only the first so many occurrences of an item within the range count, with `max_runs` it is
     counted in its first so many runs only: for each rolling window and threshold by itself, a run is a maximal stretch
     of steps at whose ends the item is counted.
+
+    Raises:
+        InputError: a field is not legal, or occurrences and runs are bounded both.
     """
 
     distinct_steps: bool = False

@@ -31,7 +31,11 @@ _MOST_COLUMNS, _MOST_GROUPS = 6, 5_000_000
 
 @dataclass(frozen=True)
 class GroupColumn:
-    """A column of the log, and the public list of its values that make groups: all text, or all whole numbers."""
+    """A column of the log, and the public list of its values that make groups: all text, or all whole numbers.
+
+    Raises:
+        InputError: the name or a value is not legal, or a release has a column of that name.
+    """
 
     name: str
     values: tuple[Value, ...]

@@ -160,7 +160,11 @@ class PureDP(Budget):
 
 @dataclass(frozen=True)
 class ApproxDP(Budget):
-    """(epsilon, delta)-differential privacy, with 0 < delta < 1. For delta = 0 use `PureDP`."""
+    """(epsilon, delta)-differential privacy, with 0 < delta < 1. For delta = 0 use `PureDP`.
+
+    Raises:
+        InputError: epsilon or delta is not legal.
+    """
 
     epsilon: float
     delta: float

@@ -32,7 +32,11 @@ PERIODS = ("week", "month", "quarter", "year")
 
 @dataclass(frozen=True, order=True)
 class Measure:
-    """A count taken in one window: the items with at least, or exactly, `k` occurrences in it."""
+    """A count taken in one window: the items with at least, or exactly, `k` occurrences in it.
+
+    Raises:
+        InputError: the kind is neither, or k is no whole number from 1 to 10^18.
+    """
 
     kind: MeasureKind
     k: int

@@ -245,7 +245,11 @@ def _check_size(steps: int) -> None:
 
 
 def parse_step(step: object) -> tuple[int, str]:
-    """The number and unit of a step; the unit of integer time is empty."""
+    """The number and unit of a step; the unit of integer time is empty.
+
+    Raises:
+        InputError: it is no such text, or its unit is unknown.
+    """
     if not isinstance(step, str):
         number, unit = _read_integer(step, "step"), ""
     else:

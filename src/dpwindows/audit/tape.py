@@ -92,7 +92,11 @@ class Tape:
         return noise
 
     def add(self, add: Adding, exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The sum, or the one that was recorded here."""
+        """The sum, or the one that was recorded here.
+
+        Raises:
+            DivergedError: noise is added more often than when it was recorded.
+        """
         place = len(self.additions)
         found = [index for index, (_, drawn) in enumerate(self._unused) if drawn is noise]
         if not found:

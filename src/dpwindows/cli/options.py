@@ -252,7 +252,11 @@ csv_options = stack(
 
 
 def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
-    """What the CSV options of a command ask for."""
+    """What the CSV options of a command ask for.
+
+    Raises:
+        InputError: options that go together are given apart, or the layout is not legal.
+    """
     from dpwindows.count.events import csv_layout
 
     names = options["columns"]
@@ -262,7 +266,11 @@ def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
 
 
 def open_ledger(options: dict[str, Any]) -> Ledger | None:
-    """The dataset that `--ledger` and `--dataset` name; None without them."""
+    """The dataset that `--ledger` and `--dataset` name; None without them.
+
+    Raises:
+        InputError: one of the two is given without the other, or there is no such dataset.
+    """
     file, dataset = options["ledger_file"], options["dataset"]
     if file is None and dataset is None:
         return None
@@ -319,7 +327,11 @@ def engine_settings_of(options: dict[str, Any]) -> EngineSettings:
 
 
 def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
-    """The plan that the options of a command ask for."""
+    """The plan that the options of a command ask for.
+
+    Raises:
+        InputError: what is asked is not legal.
+    """
     from dpwindows.ask.privacy import parse_budget
     from dpwindows.plan.plan import Plan
 
@@ -331,7 +343,11 @@ def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
 
 
 def build_stream_plan(horizon: int | None, start: str | None, options: dict[str, Any]) -> StreamPlan:
-    """The stream plan that the options of a command ask for; `start` may be None if no window needs a calendar."""
+    """The stream plan that the options of a command ask for; `start` may be None if no window needs a calendar.
+
+    Raises:
+        InputError: what is asked is not legal, or a stream has none of it.
+    """
     from dpwindows.ask.privacy import parse_budget
     from dpwindows.plan.stream_plan import StreamPlan
 

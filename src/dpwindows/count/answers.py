@@ -31,7 +31,11 @@ class SignedCounts:
 
     @classmethod
     def of(cls, step: Int64Array, recency: Int64Array, delta: Int64Array, steps: int) -> SignedCounts:
-        """Signed counts in any order, checked and sorted by step."""
+        """Signed counts in any order, checked and sorted by step.
+
+        Raises:
+            ValueError: they cannot be of such a range.
+        """
         if not step.shape == recency.shape == delta.shape or step.ndim != 1:
             raise ValueError(f"signed counts need equally long arrays, got {len(step)}, {len(recency)}, {len(delta)}")
         if len(step) and not (step.max() <= steps and recency.min() >= 1 and (recency <= step).all()):
@@ -58,6 +62,9 @@ class ExactAnswers:
         """`changes` maps each threshold k to its arrays (step, recency, delta) of equal length, in any order.
 
         Where the rule bounds runs, `series` does so for each rolling count that can be asked for.
+
+        Raises:
+            ValueError: signed counts cannot be of such a range.
         """
         if steps < 1:
             raise ValueError(f"steps must be at least 1, got {steps}")
@@ -99,6 +106,9 @@ class ExactAnswers:
 
         `length` may exceed the horizon, which makes the answers cumulative. Where the rule bounds runs, an item counts
         in its first runs only.
+
+        Raises:
+            InputError: the length is below 1, or this was not counted.
         """
         if length < 1:
             raise InputError(f"the length of a rolling window must be at least 1, got {length}")
@@ -116,6 +126,9 @@ class ExactAnswers:
         """Items with at least k occurrences in steps a..b: a block of shape (starts, ends), 0 where b < a.
 
         a runs over first_start..first_start + starts - 1 and b over first_end..first_end + ends - 1, all in 1..T.
+
+        Raises:
+            InputError: a window lies outside the range, or the rule bounds runs.
         """
         if self.rule.max_runs is not None:
             raise InputError("where the rule of counting bounds runs there are rolling and cumulative counts only")

@@ -37,7 +37,11 @@ def count_events(request: CountRequest) -> ExactAnswers:
 
 
 def count_groups(request: CountRequest) -> GroupedAnswers:
-    """Count the events of every group of the columns' grouping in one reading; otherwise as `count_events`."""
+    """Count the events of every group of the columns' grouping in one reading; otherwise as `count_events`.
+
+    Raises:
+        ValueError: there are no groups, or the rule bounds what an item adds.
+    """
     if request.columns.grouping is None:
         raise ValueError("no groups to count by")
     if request.wanted.rule.bounded:

@@ -22,6 +22,9 @@ class CsvLayout:
     `delimiter` is one character, `\\t` written in full for a tab, or `spaces` for runs of spaces and tabs, where
     quotes mean nothing and lines may begin and end with spaces; None: that of the line of names, or a comma where there
     is none. `names` are the columns of files without a line of names, from left to right; None: there is such a line.
+
+    Raises:
+        InputError: the delimiter or the names are not legal.
     """
 
     delimiter: str | None = None
@@ -68,6 +71,9 @@ class EventColumns:
     `layout` says how CSV files are laid out. With the `item_type` "integer" items are the whole numbers that their
     values stand for, 13085.0 for 13085, and rows whose item stands for none are no events. With a `grouping` events
     are counted by groups, and rows whose values make no group are no events.
+
+    Raises:
+        InputError: a name, the time format or the item type is not legal.
     """
 
     item: str
@@ -110,6 +116,9 @@ class EngineSettings:
     number of at least 1, and `progress` allows a progress bar on a terminal. `password_file` is a file whose first line
     is the password for a database, and `spark_master` the address of a Spark cluster, such as "spark://host:7077",
     "yarn" or "local[4]". An engine refuses the settings that mean nothing to it.
+
+    Raises:
+        InputError: a setting is not legal, or a directory or file is missing.
     """
 
     memory_limit: str | None = None

@@ -68,6 +68,9 @@ class Cost:
     `sensitivity` bounds the L1 norm (Laplace) or the squared L2 norm (Gaussian) of the change, in lattice units;
     `scale` is the noise scale in lattice units; `rows` is how many numbers are measured. `squared`, for Laplace noise,
     bounds the squared L2 norm where that is known too.
+
+    Raises:
+        ValueError: a figure is negative, or the scale is not positive and finite.
     """
 
     law: Law

@@ -84,6 +84,9 @@ def require_positive(problem: Problem, *maps: IntegerMap | CausalMap) -> None:
     """Refuse maps whose weights are not all positive: bounds that add weights up would take one off another.
 
     Taps of filters and rows of counters may have any sign; their bounds take them as they are.
+
+    Raises:
+        NotCertifiedError: a weight is below 1.
     """
     for measured in maps:
         match measured:
@@ -232,6 +235,9 @@ def counters(problem: Problem, measured: IntegerMap, longest: int, *, causal: bo
 
     With `causal` only the lengths that exist within the horizon are measured; otherwise the series of late starts are
     continued by their last value.
+
+    Raises:
+        NotCertifiedError: no proof covers it.
     """
     steps, thresholds, unit, item = problem.steps, problem.thresholds, problem.unit, _is_item(problem)
     require_positive(problem, measured)
@@ -281,7 +287,11 @@ def start_counters(problem: Problem, measured: CausalMap, longest: int, horizon:
 
 
 def crossed(problem: Problem, taps: Sequence[int], blocks: Sequence[staircases.CrossedBlock]) -> tuple[int, str]:
-    """Any windows at item level: in each block a filtered counter for every start and every end; as `blocks`."""
+    """Any windows at item level: in each block a filtered counter for every start and every end; as `blocks`.
+
+    Raises:
+        NotCertifiedError: no proof covers it.
+    """
     if not isinstance(problem.window, AnyWindow) or not _is_item(problem):
         raise NotCertifiedError(problem, Filter(1, tuple(taps)))
     gaussian, thresholds = problem.law == GAUSSIAN, problem.thresholds

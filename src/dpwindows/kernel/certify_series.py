@@ -108,7 +108,11 @@ def _matrix_on_rolling(problem: Problem, matrix: IntArray) -> tuple[int, str]:
 
 
 def differences(problem: Problem, measured: AnchoredDifferences | CausalAnchors, steps: int | None) -> tuple[int, str]:
-    """Rolling counts through anchored differences, Laplace noise; as `along_time`."""
+    """Rolling counts through anchored differences, Laplace noise; as `along_time`.
+
+    Raises:
+        NotCertifiedError: no proof covers it.
+    """
     assert isinstance(problem.window, Rolling)
     weights = (measured.step_weight, measured.anchor_weight, measured.every)
     length, thresholds = problem.window.length, problem.thresholds

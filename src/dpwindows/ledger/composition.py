@@ -82,7 +82,11 @@ class Charge:
 
     @classmethod
     def of(cls, budget: Budget) -> Charge:
-        """The charge of a release that satisfies a budget."""
+        """The charge of a release that satisfies a budget.
+
+        Raises:
+            ValueError: the budget is of no known kind.
+        """
         match budget:
             case PureDP(epsilon):
                 return cls(epsilon=exact(epsilon))
@@ -131,7 +135,11 @@ class PureAccount(Account):
     """The total is pure."""
 
     def plus(self, charge: Charge, times: int = 1) -> Account:
-        """The account with the charge added so many times: epsilons add."""
+        """The account with the charge added so many times: epsilons add.
+
+        Raises:
+            CannotComposeError: the charge is not pure.
+        """
         if charge.delta or charge.rho:
             raise CannotComposeError(
                 "the total is pure, and only pure releases stay pure together: ask for epsilon without delta"
@@ -144,7 +152,11 @@ class ConcentratedAccount(Account):
     """The total is a rho."""
 
     def plus(self, charge: Charge, times: int = 1) -> Account:
-        """Rhos add; a pure epsilon counts `epsilon^2 / 2`."""
+        """Rhos add; a pure epsilon counts `epsilon^2 / 2`.
+
+        Raises:
+            CannotComposeError: the charge is approximate.
+        """
         if charge.delta:
             raise CannotComposeError(
                 "the total is a rho, which a release with a delta does not keep: ask for rho, or for epsilon alone"
@@ -198,7 +210,11 @@ class ApproximateAccount(Account):
 
 
 def account_for(total: Budget) -> Account:
-    """An account without charges."""
+    """An account without charges.
+
+    Raises:
+        ValueError: the total is of no known kind.
+    """
     match total:
         case PureDP():
             return PureAccount(Charge.of(total))

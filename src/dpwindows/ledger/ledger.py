@@ -233,7 +233,11 @@ class Ledger:
             return found.fetchone() is not None
 
     def stored(self, request: Request, fingerprint: str) -> bytes | None:
-        """The stored release of the same request on the same data, None if there is none; it is on disk."""
+        """The stored release of the same request on the same data, None if there is none; it is on disk.
+
+        Raises:
+            EngineError: the ledger cannot be read, or is damaged.
+        """
         with ledger_store.reading(self.path, to_act=True) as connection:
             read_book(connection, self.path, self.dataset)
             # Without the index: no seal covers it, and a damaged one could hide a release, to be paid for again.
@@ -306,7 +310,11 @@ class Ledger:
 
 
 def datasets(path: str | Path) -> list[str]:
-    """The names of the datasets in a ledger file, in order."""
+    """The names of the datasets in a ledger file, in order.
+
+    Raises:
+        EngineError: the ledger cannot be read, or is damaged.
+    """
     with ledger_store.reading(Path(path)) as connection:
         names = [name for (name,) in connection.execute("SELECT name FROM datasets NOT INDEXED ORDER BY name")]
     if not all(isinstance(name, str) for name in names):

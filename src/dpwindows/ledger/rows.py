@@ -63,7 +63,11 @@ def _held(connection: sqlite3.Connection, dataset: str) -> list[str | int | None
 
 
 def read_book(connection: sqlite3.Connection, path: Path, dataset: str) -> Book:
-    """A dataset with its entries, every seal checked."""
+    """A dataset with its entries, every seal checked.
+
+    Raises:
+        EngineError: the ledger is damaged.
+    """
     facts, secret, count, last_seal = _dataset_row(connection, path, dataset)
     rows = connection.execute(
         """SELECT number, request_key, fingerprint, state, facts, seal FROM entries

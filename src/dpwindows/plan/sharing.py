@@ -115,7 +115,11 @@ def shares_of(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[
 
 
 def part_of(budget: Budget, share: float) -> Budget | None:
-    """A share of a budget by basic composition; None where a part of it is too small for a floating-point number."""
+    """A share of a budget by basic composition; None where a part of it is too small for a floating-point number.
+
+    Raises:
+        ValueError: the budget is of no known kind.
+    """
     try:
         match budget:
             case PureDP(epsilon):

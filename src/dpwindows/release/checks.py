@@ -268,7 +268,11 @@ def checksum_of(table: pa.Table, metadata: dict[str, Any]) -> str:
 
 
 def without_checksum(metadata: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """Metadata as they are stated, and the checksum stored beside them, None if there is none."""
+    """Metadata as they are stated, and the checksum stored beside them, None if there is none.
+
+    Raises:
+        ValueError: the checksum is no text.
+    """
     stored = metadata.get(CHECKSUM)
     if stored is not None and not isinstance(stored, str):
         raise ValueError(f"its metadata lack {CHECKSUM!r}, or it is of the wrong type")

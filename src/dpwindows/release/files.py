@@ -250,7 +250,12 @@ def _write(path: Path, fill: Callable[[str], object], *, force: bool) -> None:
 
 
 def read(path: Path, known_format: int) -> Stored:
-    """Read a release; see `Release.load`."""
+    """Read a release; see `Release.load`.
+
+    Raises:
+        InputError: there is no release that this version can use.
+        EngineError: the file cannot be read.
+    """
     if not path.is_file():
         raise InputError(f"there is no release file {str(path)!r}")
     readers = {".parquet": _read_parquet, ".csv": _read_csv, ".json": _read_json}

@@ -36,6 +36,9 @@ class Window:
             that of the least standard error.
         group: of a release with groups, the value of each column, such as {"origin": "JFK"}; the total over the values
             of a column that is not named.
+
+    Raises:
+        InputError: a field is not legal, or two of them contradict one another.
     """
 
     start: TimePoint
@@ -58,7 +61,11 @@ class Window:
 
     @property
     def measure(self) -> Measure:
-        """What is counted."""
+        """What is counted.
+
+        Raises:
+            InputError: both kinds of k are given.
+        """
         if self.at_least is not None and self.exactly is not None:
             raise InputError("give at_least or exactly, not both")
         kind: MeasureKind = "at_least" if self.exactly is None else "exactly"
@@ -84,7 +91,11 @@ class Term:
 
 
 def as_window(selected: Selected) -> Window:
-    """A window that was given as such, or as the pair of its start and end."""
+    """A window that was given as such, or as the pair of its start and end.
+
+    Raises:
+        InputError: it is neither.
+    """
     if isinstance(selected, Window):
         return selected
     if isinstance(selected, (tuple, list)) and len(selected) == 2:

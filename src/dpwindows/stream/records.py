@@ -210,7 +210,11 @@ def rows_a_step(state: StateFile, step: int) -> int:
 
 
 def token_of(state: StateFile, creation: Creation, step: int) -> str:
-    """The token of the position after a step that is closed."""
+    """The token of the position after a step that is closed.
+
+    Raises:
+        EngineError: the state is damaged.
+    """
     if step == 0:
         return creation.token
     found = read_step(state, step)

@@ -33,7 +33,11 @@ _CLASSES: dict[str, type] = {
 
 
 def stored(value: Any, arrays: Arrays, name: str) -> Any:
-    """A value as JSON; tuples and arrays of integers go to `arrays` under names that begin with `name`."""
+    """A value as JSON; tuples and arrays of integers go to `arrays` under names that begin with `name`.
+
+    Raises:
+        TypeError: a state holds no such value.
+    """
     if isinstance(value, WindowFamily):
         return {"window": value.text}
     if isinstance(value, LogarithmicRows):

@@ -29,6 +29,7 @@ from pathlib import Path
 import duckdb
 
 from dpwindows.count.engines.dialect import quote_text
+from dpwindows.count.engines.duckdb import isolated
 from dpwindows.count.events import EngineSettings
 from dpwindows.durable import require_private, sync_file, sync_folder
 from dpwindows.errors import EngineError, InputError
@@ -111,7 +112,11 @@ class StateFile:
 
     @contextmanager
     def guarded(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """Use the engine; turn its failures into our errors, and leave the state alone after one."""
+        """Use the engine; turn its failures into our errors, and leave the state alone after one.
+
+        Raises:
+            EngineError: the engine failed, or did before.
+        """
         connection = self.connection
         try:
             yield connection
@@ -135,7 +140,11 @@ class StateFile:
             self._shorten_log(connection)
 
     def commit(self) -> None:
-        """End a transaction; separate so that tests can interrupt it."""
+        """End a transaction; separate so that tests can interrupt it.
+
+        Raises:
+            EngineError: the log cannot be written.
+        """
         self._settled = False
         try:
             _make_private(log_of(self.path))
@@ -257,22 +266,12 @@ def _require_database(path: Path) -> None:
 def attached(
     path: Path, mode: str, settings: EngineSettings
 ) -> tuple[duckdb.DuckDBPyConnection, tempfile.TemporaryDirectory[str]]:
-    """An engine in memory with the file as its default database, and the private directory that it spills to."""
-    try:
-        scratch = tempfile.TemporaryDirectory(prefix="dpwindows-", dir=settings.spill_directory)
-    except OSError as error:
-        raise EngineError(f"no directory to spill to can be made: {error.strerror or error}") from None
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": scratch.name,
-        "autoinstall_known_extensions": False,
-        "autoload_known_extensions": False,
-        "allow_community_extensions": False,
-        "python_enable_replacements": False,
-    }
-    if settings.memory_limit is not None:
-        config["memory_limit"] = settings.memory_limit.strip()
-    if settings.threads is not None:
-        config["threads"] = settings.threads
+    """An engine in memory with the file as its default database, and the private directory that it spills to.
+
+    Raises:
+        InputError, EngineError: the file cannot be opened, or no directory to spill to can be made.
+    """
+    scratch, config = isolated(settings)
     try:
         connection = duckdb.connect(":memory:", config=config)
         # Commits write to the log only; it is folded in where we say so, and never by the engine when it is let go.

@@ -39,7 +39,11 @@ Level = Literal["event", "item"]
 
 @dataclass(frozen=True)
 class Setting:
-    """What the bounds depend on: `steps` T, `length` W, `k`, `epsilon`, `delta` (0: pure), singleton or bundle."""
+    """What the bounds depend on: `steps` T, `length` W, `k`, `epsilon`, `delta` (0: pure), singleton or bundle.
+
+    Raises:
+        InputError: a field is out of range.
+    """
 
     steps: int
     length: int

@@ -79,7 +79,11 @@ def with_password(url: URL, settings: EngineSettings) -> URL:
 
 
 def engine_at(url: URL) -> Engine:
-    """An engine of our own, which holds no connections open."""
+    """An engine of our own, which holds no connections open.
+
+    Raises:
+        InputError: its driver is not installed, or the address cannot be read.
+    """
     import sqlalchemy
 
     try:

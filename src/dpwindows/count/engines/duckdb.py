@@ -47,6 +47,7 @@ _KINDS = {
     Kind.NULL: ("null", "sqlnull"),
 }
 READS_LAYOUTS = True
+Config = dict[str, str | bool | int | float | list[str]]
 _NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
 _WIDER_THAN_BIGINT = ("ubigint", "hugeint", "uhugeint")
 _KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
@@ -239,14 +240,28 @@ def column_of(type_id: str) -> Column:
 
 @contextmanager
 def private_engine(settings: EngineSettings) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A private engine in memory, without network, that spills to a private directory."""
+    """A private engine in memory, without network, that spills to a private directory.
+
+    Raises:
+        EngineError: no directory to spill to can be made.
+    """
+    scratch, config = isolated(settings)
+    with scratch, duckdb.connect(":memory:", config=config | {"preserve_insertion_order": False}) as connection:
+        yield connection
+
+
+def isolated(settings: EngineSettings) -> tuple[tempfile.TemporaryDirectory[str], Config]:
+    """A private directory to spill to, and the configuration of an engine that loads no extension by itself.
+
+    Raises:
+        EngineError: no directory to spill to can be made.
+    """
     try:
-        directory = tempfile.TemporaryDirectory(prefix="dpwindows-", dir=settings.spill_directory)
+        scratch = tempfile.TemporaryDirectory(prefix="dpwindows-", dir=settings.spill_directory)
     except OSError as error:
         raise EngineError(f"no directory to spill to can be made: {error.strerror or error}") from None
-    config: dict[str, str | bool | int | float | list[str]] = {
-        "temp_directory": directory.name,
-        "preserve_insertion_order": False,
+    config: Config = {
+        "temp_directory": scratch.name,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
         "allow_community_extensions": False,
@@ -256,13 +271,17 @@ def private_engine(settings: EngineSettings) -> Iterator[duckdb.DuckDBPyConnecti
         config["memory_limit"] = settings.memory_limit.strip()
     if settings.threads is not None:
         config["threads"] = settings.threads
-    with directory, duckdb.connect(":memory:", config=config) as connection:
-        yield connection
+    return scratch, config
 
 
 @contextmanager
 def running(columns: EventColumns, source: object = None) -> Iterator[None]:
-    """Turn what the engine says while it runs into our two kinds of errors; of rows they show the values refused."""
+    """Turn what the engine says while it runs into our two kinds of errors; of rows they show the values refused.
+
+    Raises:
+        InputError: the events cannot be read.
+        EngineError: the engine failed.
+    """
     try:
         yield
     except duckdb.OutOfMemoryException:

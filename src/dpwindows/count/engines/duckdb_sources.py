@@ -52,7 +52,12 @@ class Part:
 
 @contextmanager
 def reading(what: str) -> Iterator[None]:
-    """Turn what the engine says while a source is opened into our two kinds of errors."""
+    """Turn what the engine says while a source is opened into our two kinds of errors.
+
+    Raises:
+        InputError: the source cannot be read.
+        EngineError: it is in use elsewhere, or memory ran out.
+    """
     try:
         yield
     except duckdb.OutOfMemoryException:
@@ -302,7 +307,11 @@ def _relation_reader(relation: duckdb.DuckDBPyRelation, columns: EventColumns) -
 
 
 def frame_table(source: object, columns: EventColumns) -> pa.Table:
-    """Our columns of any data frame as Arrow."""
+    """Our columns of any data frame as Arrow.
+
+    Raises:
+        InputError: it is no data frame, a column is missing, or its values are of mixed types.
+    """
     try:
         frame = nw.from_native(source, pass_through=True)
         if isinstance(frame, nw.LazyFrame):

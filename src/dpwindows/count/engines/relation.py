@@ -66,6 +66,9 @@ class EventQueries:
 
     Counts above `cap` are given as `cap`: at-least-k answers do not change if it is not below any k. With `later`,
     events at or after the end of the range are not left out, and get the step after the last one.
+
+    Raises:
+        InputError: the time format makes calendar times, and the timeline has integer steps.
     """
 
     def __init__(

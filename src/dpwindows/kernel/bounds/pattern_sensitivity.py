@@ -139,6 +139,9 @@ def rolling_patterns_period_l2(
     prices are. Where a rule of counting leaves fewer runs (`counted_by_rule`; an item changed within all steps),
     the automaton for k = 1 takes a price for changes as `priced_changes` does: what `2 runs` of them are worth is
     added. Thresholds are measured apart and change independently; squared norms add. QED.
+
+    Raises:
+        ValueError: there is a rule of counting, and the span is not all steps.
     """
     if rule != EVERY_OCCURRENCE and span != steps:
         raise ValueError("a rule of counting is for an item that changes within all steps")

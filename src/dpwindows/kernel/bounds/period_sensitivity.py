@@ -92,6 +92,9 @@ def rolling_filter_period_l2(
     together. For L = 1 all runs have one sign, so there is a step between any two. Thresholds are measured apart and
     change independently; squared norms add. A finite horizon drops rows, which lowers norms. By a rule of counting, for
     an item changed within all steps, there are fewer runs and places (`counted_by_rule`). QED.
+
+    Raises:
+        ValueError: the signs do not contract, or there is a rule of counting and the span is not all steps.
     """
     require_contracting_signs(taps)
     span = span if steps is None else min(span, steps)

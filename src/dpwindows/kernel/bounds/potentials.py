@@ -81,7 +81,11 @@ class Check:
         self._marked_at = self._place
 
     def earlier(self, values: Table) -> None:
-        """Check the values one place earlier."""
+        """Check the values one place earlier, shape (states,), in 64-bit integers.
+
+        Raises:
+            ValueError: they violate an inequality, or a sum of them might wrap.
+        """
         kept = np.array(values)
         if kept.dtype != np.int64 or kept.shape != self._values.shape:
             raise ValueError("a table holds one 64-bit integer for every state")
@@ -118,7 +122,11 @@ class Check:
         self._values = self._ended(self._values + times * rise)
 
     def bound(self) -> int:
-        """The most that any path is charged; at least 0, for the path that does nothing."""
+        """The most that any path is charged; at least 0, for the path that does nothing.
+
+        Raises:
+            ValueError: places before the first one checked are left.
+        """
         if self._place:
             raise ValueError(f"the table ends {self._place} places before the first")
         return max(0, int(self._values[self._automaton.entries].max()))

@@ -80,7 +80,11 @@ class Lags:
         return sum(2 * value * (self.length - d) for d, value in enumerate(self.values) if d > beyond and value > 0)
 
     def require_price(self, price: int) -> None:
-        """Prices between 0 and `r_0` are enough, and keep sums within their range."""
+        """Prices between 0 and `r_0` are enough, and keep sums within their range.
+
+        Raises:
+            ValueError: it is not between them.
+        """
         if not 0 <= price <= self.values[0]:
             raise ValueError(f"a price must lie in 0..{self.values[0]}, got {price}")
 

@@ -37,7 +37,6 @@ class WeightedCounter:
 
     @property
     def rows(self) -> int:
-        """As many as positions."""
         return self.length
 
     def encode(self, exact: IntArray) -> IntArray:
@@ -76,6 +75,9 @@ class TriangularCounter:
     """`M = E D`, with `D` the first differences (`x_0 = 0`) and `E` lower-triangular integers, its diagonal positive.
 
     Row t needs nothing after step t, so it is a continual mechanism too. Decoded by substitution and a running sum.
+
+    Raises:
+        ValueError: they are not of this form.
     """
 
     weights: IntArray
@@ -86,12 +88,10 @@ class TriangularCounter:
 
     @property
     def length(self) -> int:
-        """Columns of `E`."""
         return len(self.weights)
 
     @property
     def rows(self) -> int:
-        """As many as positions."""
         return len(self.weights)
 
     def encode(self, exact: IntArray) -> IntArray:
@@ -114,11 +114,9 @@ class TriangularCounter:
         return self.decode(np.eye(self.rows))
 
     def variance(self) -> FloatArray:
-        """Sums of squares of the decoder's rows."""
         return np.asarray((self._decoder**2).sum(axis=1))
 
     def fourth_moment(self) -> FloatArray:
-        """Sums of fourth powers of the decoder's rows."""
         return np.asarray((self._decoder**4).sum(axis=1))
 
 
@@ -149,11 +147,9 @@ class ListedRows:
 
     @property
     def longest(self) -> int:
-        """The size of the matrix."""
         return len(self.matrix)
 
     def row(self, position: int) -> IntArray:
-        """Entries 1..position of the listed row, shape (position,)."""
         return np.asarray(self.matrix[position - 1, :position])
 
 
@@ -167,11 +163,9 @@ class WeightedRows:
 
     @property
     def longest(self) -> int:
-        """How many weights there are."""
         return len(self.weights)
 
     def row(self, position: int) -> IntArray:
-        """Taps last to first, weighted."""
         return np.asarray(self.taps[:position][::-1] * self.weights[:position])
 
 
@@ -185,7 +179,6 @@ class CausalCounter(KnownMoments):
     rows: Rows
 
     def rows_at(self, position: int) -> int:
-        """Always 1: the row of the position."""
         return 1
 
     def fresh(self, lanes: int) -> Memory:

@@ -69,7 +69,6 @@ class CrossedFilters:
 
     @property
     def rows(self) -> int:
-        """Each window is in one row and in one column."""
         starts, ends = self.shape
         return 2 * starts * ends
 

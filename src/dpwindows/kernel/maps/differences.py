@@ -31,11 +31,9 @@ class AnchoredDifferences:
 
     @property
     def rows(self) -> int:
-        """Positions plus anchors."""
         return self.length + -(-self.length // self.every)
 
     def encode(self, exact: IntArray) -> IntArray:
-        """Weighted differences and anchors, exact."""
         series = widen(exact, 2 * max(self.step_weight, self.anchor_weight))
         differences = np.diff(series, axis=0, prepend=0)
         return np.concatenate([self.step_weight * differences, self.anchor_weight * series[self._anchors]])
@@ -70,7 +68,6 @@ class AnchoredDifferences:
         return np.asarray(1.0 / (forward + backward - diagonal), dtype=np.float64)
 
     def fourth_moment(self) -> FloatArray | None:
-        """From the explicit decoder for up to 2,048 rows, None beyond."""
         return dense_fourth_moment(self.decode, self.rows, self.length)
 
 
@@ -91,7 +88,6 @@ class CausalAnchors(KnownMoments):
         return position % self.every == 0
 
     def rows_at(self, position: int) -> int:
-        """Two at an anchor, else one."""
         return 2 if self._anchored(position) else 1
 
     def fresh(self, lanes: int) -> Memory:
@@ -107,7 +103,6 @@ class CausalAnchors(KnownMoments):
         return np.stack(rows)
 
     def decode(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
-        """The recursion's next estimate."""
         estimate = memory["decoded"] + measured[0] / self.step_weight
         if self._anchored(position):
             share = self._shares(position)
@@ -115,7 +110,6 @@ class CausalAnchors(KnownMoments):
         return estimate, {"decoded": estimate}
 
     def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """The value."""
         return {"exact": exact.astype(np.int64)}
 
     @cached_property

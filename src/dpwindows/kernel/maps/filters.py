@@ -67,23 +67,18 @@ class Identity:
 
     @property
     def rows(self) -> int:
-        """As many as positions."""
         return self.length
 
     def encode(self, exact: IntArray) -> IntArray:
-        """The numbers, times `unit`."""
         return widen(exact, self.unit) * self.unit
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """The numbers, over `unit`."""
         return measured / self.unit
 
     def variance(self) -> FloatArray:
-        """`unit^-2` everywhere."""
         return np.full(self.length, float(self.unit) ** -2)
 
     def fourth_moment(self) -> FloatArray:
-        """`unit^-4` everywhere."""
         return np.full(self.length, float(self.unit) ** -4)
 
 
@@ -94,31 +89,24 @@ class CausalIdentity:
     unit: int = 1
 
     def rows_at(self, position: int) -> int:
-        """One."""
         return 1
 
     def fresh(self, lanes: int) -> Memory:
-        """Nothing is remembered."""
         return {}
 
     def encode(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
-        """The values, times `unit`."""
         return (widen(exact, self.unit) * self.unit)[None]
 
     def decode(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
-        """The numbers, over `unit`."""
         return measured[0] / self.unit, {}
 
     def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """Nothing."""
         return {}
 
     def variance(self, count: int) -> FloatArray:
-        """`unit^-2` everywhere."""
         return np.full(count, float(self.unit) ** -2)
 
     def fourth_moment(self, count: int) -> FloatArray:
-        """`unit^-4` everywhere."""
         return np.full(count, float(self.unit) ** -4)
 
 
@@ -134,15 +122,12 @@ class Filter:
 
     @property
     def rows(self) -> int:
-        """As many as positions."""
         return self.length
 
     def encode(self, exact: IntArray) -> IntArray:
-        """The filtered series, exact."""
         return convolve_exactly(np.array(self.taps, dtype=object), exact)
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """The inverse filter of the integer taps."""
         return invert_filter(self.taps, measured)
 
     @cached_property
@@ -154,7 +139,6 @@ class Filter:
         return np.cumsum(self._inverse**2)
 
     def fourth_moment(self) -> FloatArray:
-        """Running sums of the fourth powers of the inverse taps."""
         return np.cumsum(self._inverse**4)
 
 
@@ -169,7 +153,6 @@ class CausalFilter(KnownMoments):
         return np.array(self.taps[1:], dtype=np.int64)
 
     def rows_at(self, position: int) -> int:
-        """One."""
         return 1
 
     def fresh(self, lanes: int) -> Memory:
@@ -178,18 +161,15 @@ class CausalFilter(KnownMoments):
         return {"exact": np.zeros((past, lanes), dtype=np.int64), "decoded": np.zeros((past, lanes))}
 
     def encode(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
-        """The newest value of the filtered series."""
         weights = np.array(self.taps, dtype=np.int64)
         return weighted_sum(weights, np.concatenate([exact[None], memory["exact"]]))[None]
 
     def decode(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
-        """The newest value of the inverse filter's output."""
         past = memory["decoded"]
         estimate = (measured[0] - self._tail.astype(np.float64) @ past) / self.taps[0]
         return estimate, {"decoded": pushed(estimate, past)}
 
     def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """One value more."""
         return {"exact": pushed(exact.astype(np.int64), memory["exact"])}
 
     def _worked_out(self, count: int, power: int) -> FloatArray:

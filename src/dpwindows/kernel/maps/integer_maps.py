@@ -75,7 +75,7 @@ class CausalMap(Protocol):
         ...
 
     def fresh(self, lanes: int) -> Memory:
-        """The memory before the first position."""
+        """The memory before the first position, of so many lanes."""
         ...
 
     def encode(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
@@ -87,15 +87,15 @@ class CausalMap(Protocol):
         ...
 
     def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """What `encode` is to remember after a position."""
+        """What `encode` is to remember after a position: of its values, shape (lanes,), and what it remembered."""
         ...
 
     def variance(self, count: int) -> FloatArray:
-        """Variance of the estimates at positions 1..count."""
+        """`sum c^2` of the estimates at positions 1..count, shape (count,)."""
         ...
 
     def fourth_moment(self, count: int) -> FloatArray:
-        """Fourth moment of the weights at positions 1..count."""
+        """`sum c^4` of the estimates at positions 1..count, shape (count,)."""
         ...
 
 

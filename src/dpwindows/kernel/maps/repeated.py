@@ -31,12 +31,10 @@ class Repeated:
 
     @property
     def length(self) -> int:
-        """All stretches together."""
         return sum(self.lengths)
 
     @property
     def rows(self) -> int:
-        """The rows that are measured, over all stretches."""
         return int(self._measured.sum())
 
     @cached_property
@@ -50,7 +48,6 @@ class Repeated:
         return self._exists if self.causal else np.ones((len(self.lengths), self.map.rows), dtype=np.bool_)
 
     def encode(self, exact: IntArray) -> IntArray:
-        """The map applied to each stretch, one stretch after another; exact."""
         ends = np.cumsum(self.lengths)[:, None]
         begins = ends - np.array(self.lengths)[:, None]
         places = np.minimum(begins + np.arange(self.map.length), ends - 1)

@@ -38,6 +38,9 @@ class TentTree:
     in at most two tents, so after it to at most `unit + 1`, and at least `unit - len(tents)` is left, which must be
     more than 0. And those of one increment add up to `column_total`, whatever was rounded: a change of one increment
     by 1 changes the measurement by exactly that much in L1.
+
+    Raises:
+        ValueError: a level has as many tents as positions, or the unit is too small for so many levels.
     """
 
     length: int
@@ -57,7 +60,6 @@ class TentTree:
 
     @property
     def rows(self) -> int:
-        """How many numbers are measured: the increments and the tents."""
         return self.length + sum(self.tents)
 
     @cached_property
@@ -148,5 +150,4 @@ class TentTree:
             yield first, last, tents, np.cumsum(within, axis=1)
 
     def fourth_moment(self) -> FloatArray | None:
-        """From the explicit decoder for up to 2,048 rows, None beyond."""
         return dense_fourth_moment(self.decode, self.rows, self.length)

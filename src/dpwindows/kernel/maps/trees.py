@@ -44,11 +44,9 @@ class Tree:
 
     @property
     def rows(self) -> int:
-        """Number of nodes."""
         return sum(self.level_sizes)
 
     def encode(self, exact: IntArray) -> IntArray:
-        """Node sums, level by level, exact."""
         # A node sum is a difference of two values of the series, so it never exceeds twice the largest value.
         level = np.diff(widen(exact, 2), axis=0, prepend=0)
         measured = [level]
@@ -111,7 +109,6 @@ class Tree:
         return np.asarray(before + 2 * joint + total)
 
     def fourth_moment(self) -> FloatArray | None:
-        """From the explicit decoder for up to 2,048 rows, None beyond."""
         return dense_fourth_moment(self.decode, self.rows, self.length)
 
 

@@ -87,7 +87,6 @@ class FixedWindowTrees(Prescribed):
 
     @property
     def rows(self) -> int:
-        """Nodes of two trees for every block."""
         return 2 * self.blocks * self.tree.rows
 
     def encode(self, answers: Answers, k: int) -> IntArray:
@@ -127,7 +126,6 @@ class FixedWindowTrees(Prescribed):
         return self._by_end(np.repeat(2 * self.tree.variance()[:, None], self.blocks, axis=1))
 
     def fourth_moment(self) -> FloatArray:
-        """Sum of the fourth powers of each estimate's weights, shape (steps,)."""
         return self._by_end(np.repeat(2 * self.tree.fourth_moment()[:, None], self.blocks, axis=1))
 
 
@@ -164,7 +162,6 @@ class TimeWindowTrees(Prescribed):
 
     @property
     def rows(self) -> int:
-        """Products of nodes, in two trees."""
         return 2 * self.tree.rows**2
 
     def encode(self, answers: Answers, k: int) -> IntArray:
@@ -204,7 +201,6 @@ class TimeWindowTrees(Prescribed):
         return self._asked(2 * np.outer(self.tree.nodes_used, self.tree.nodes_used) / float(self.tree.weight) ** 2)
 
     def fourth_moment(self) -> FloatArray:
-        """The same: all weights are alike."""
         return self._asked(2 * np.outer(self.tree.nodes_used, self.tree.nodes_used) / float(self.tree.weight) ** 4)
 
 

@@ -53,7 +53,11 @@ class BlocksDesign(NamedDesign):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The certificate of the two maps over all blocks."""
+        """The certificate of the two maps over all blocks.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or a map is not as long as its block.
+        """
         axes = [(starts, ends) for _, starts, ends in self._blocks]
         if any((starts.length, ends.length) != (block.starts, block.ends) for block, starts, ends in self._blocks):
             raise NotCertifiedError(self.problem, *axes[0])
@@ -63,7 +67,6 @@ class BlocksDesign(NamedDesign):
 
     @property
     def rows(self) -> int:
-        """Numbers measured over all blocks."""
         return sum(starts.rows * ends.rows for _, starts, ends in self._blocks)
 
     def encode(self, answers: Answers, k: int) -> IntArray:
@@ -115,7 +118,6 @@ class BlocksDesign(NamedDesign):
         return np.concatenate([known[block.starts, block.ends] for block, _, _ in self._blocks])
 
     def variance(self) -> FloatArray:
-        """Products of the two maps' variances."""
         return self._variance
 
     @cached_property
@@ -125,5 +127,4 @@ class BlocksDesign(NamedDesign):
         return found
 
     def fourth_moment(self) -> FloatArray | None:
-        """Products of the two maps' fourth moments."""
         return self._moment(lambda axis: axis.fourth_moment())

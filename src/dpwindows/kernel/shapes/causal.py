@@ -72,7 +72,11 @@ class Shape(Protocol):
         ...
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
-        """What is proved of all steps up to the horizon (None: without end) together."""
+        """What is proved of all steps up to the horizon (None: without end) together.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or the shape is one for another problem.
+        """
         ...
 
 
@@ -94,7 +98,6 @@ class SeriesShape:
         return self.window.length if isinstance(self.window, Rolling) else 0
 
     def rows_at(self, step: int) -> int:
-        """How many numbers the map measures at the step."""
         return self.map.rows_at(step)
 
     def fresh(self) -> Memory:
@@ -108,7 +111,6 @@ class SeriesShape:
         return np.asarray(recent[min(self.window.length, answers.step) - 1])[None].astype(np.int64)
 
     def encode(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
-        """The integers that the map makes of the newest count, shape (rows_at,)."""
         return self.map.encode(answers.step, self._exact(answers, k), memory).ravel()
 
     def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
@@ -121,11 +123,14 @@ class SeriesShape:
         return moment_of(self.map, step, power)[-1:]
 
     def moments(self, steps: int, power: int) -> FloatArray:
-        """The moments of the map."""
         return moment_of(self.map, steps, power)
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
-        """The certificate of the map along time."""
+        """The certificate of the map along time.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or the shape is one for another family.
+        """
         if problem.window != self.window:
             raise NotCertifiedError(problem, self.map)
         bound, proof = along_time(problem, self.map, horizon)
@@ -164,7 +169,6 @@ class BlocksShape:
         return slice(None, None, -1 if self.backward else 1)
 
     def rows_at(self, step: int) -> int:
-        """How many numbers are measured at the step, over all blocks that are open."""
         return sum(self.starts.rows * self.ends.rows_at(step - first + 1) for first in self._firsts(step))
 
     def fresh(self) -> Memory:
@@ -193,7 +197,6 @@ class BlocksShape:
         return self.starts.encode(column)
 
     def encode(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
-        """Block by block, oldest first."""
         return np.concatenate(
             [
                 self.ends.encode(answers.step - first + 1, self._lanes(answers, k, first), own).ravel()
@@ -237,7 +240,11 @@ class BlocksShape:
         """By step: windows come by start in a release, by end in a stream."""
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
-        """The certificate of the two maps over all blocks, or of the map on ends where every start is a block."""
+        """The certificate of the two maps over all blocks, or of the map on ends where every start is a block.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or the shape is one for another length.
+        """
         if self.longest != longest_window(problem.window, horizon or self.longest):
             raise NotCertifiedError(problem, self.starts, self.ends)
         if self.width == 1 and self.extent == self.longest and self.starts == Identity(1):
@@ -288,7 +295,6 @@ class StepDesign(Design):
 
     @property
     def rows(self) -> int:
-        """Numbers measured for each threshold over all steps of the forecast."""
         return sum(self.shape.rows_at(step) for step in self._steps)
 
     @property
@@ -311,7 +317,6 @@ class StepDesign(Design):
     # --- All steps at once: what plans and tests do ---------------------------------------------------------------
 
     def encode(self, answers: Answers, k: int) -> IntArray:
-        """The exact integers of all steps, one after another."""
         memory, encoded = self.shape.fresh(), []
         for step in self._steps:
             now = self._answers_at(answers, step, k)
@@ -350,11 +355,9 @@ class StepDesign(Design):
         return self._canonical([self.shape.moment(step, power) for step in self._steps]) if found is None else found
 
     def variance(self) -> FloatArray:
-        """Variance of each window's estimate, in canonical order."""
         return self._variance
 
     def fourth_moment(self) -> FloatArray | None:
-        """Fourth moments, in canonical order."""
         try:
             return self._moments(4)
         except ValueError:

@@ -29,7 +29,11 @@ class CountersDesign(NamedDesign):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The certificate of the map for every start."""
+        """The certificate of the map for every start.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or the map is not as long as the longest window.
+        """
         if self._longest != longest_window(self.problem.window, self.problem.steps):
             raise NotCertifiedError(self.problem, self.map)
         bound, proof = certified(self.problem, self.map, self._longest, causal=self.causal)
@@ -50,11 +54,9 @@ class CountersDesign(NamedDesign):
 
     @property
     def rows(self) -> int:
-        """Numbers measured over all starts."""
         return int(self._measured.sum())
 
     def encode(self, answers: Answers, k: int) -> IntArray:
-        """The map applied to each start's series of exact counts."""
         by_length = []
         for block in blocks_of(self.problem.steps, self._longest, max(self._longest, 256)):
             square = answers.windows(k, block.first, block.starts, block.first, block.ends)
@@ -81,6 +83,5 @@ class CountersDesign(NamedDesign):
         return self._asked(np.repeat(self.map.variance()[:, None], self.problem.steps, axis=1))
 
     def fourth_moment(self) -> FloatArray | None:
-        """Sum of the fourth powers of each estimate's weights, shape (windows,); None where it is not known."""
         moment = self.map.fourth_moment()
         return None if moment is None else self._asked(np.repeat(moment[:, None], self.problem.steps, axis=1))

@@ -63,7 +63,6 @@ class CrossedDesign(Design):
 
     @property
     def rows(self) -> int:
-        """Numbers measured over all blocks."""
         return sum(found.rows for _, found in self.blocks)
 
     def encode(self, answers: Answers, k: int) -> IntArray:

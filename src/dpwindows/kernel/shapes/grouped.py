@@ -62,11 +62,9 @@ class CompressedDesign(Design):
 
     @property
     def rows(self) -> int:
-        """Those of the inner design."""
         return self.inner.rows
 
     def encode(self, answers: Answers, k: int) -> IntArray:
-        """The inner design applied to the grouped stream's exact answers."""
         return self.inner.encode(GroupedAnswers(answers, self.size), k)
 
     def decode(self, measured: FloatArray) -> FloatArray:
@@ -74,7 +72,6 @@ class CompressedDesign(Design):
         return self.inner.decode(measured)[self.nearest]
 
     def variance(self) -> FloatArray:
-        """Variance of the inner estimate that answers each window, shape (windows,)."""
         return self._variance
 
     @cached_property
@@ -82,7 +79,6 @@ class CompressedDesign(Design):
         return self.inner.variance()[self.nearest]
 
     def fourth_moment(self) -> FloatArray | None:
-        """Fourth moment of the inner estimate that answers each window, shape (windows,); None where not known."""
         moment = self.inner.fourth_moment()
         return None if moment is None else moment[self.nearest]
 

@@ -72,7 +72,6 @@ class PeriodShape:
         return np.asarray(answers.recent[k][place - 1])[None].astype(np.int64)
 
     def rows_at(self, step: int) -> int:
-        """How many numbers the map measures at the step."""
         position = self._at(step)
         return 0 if position is None else self.map.rows_at(position)
 
@@ -81,7 +80,6 @@ class PeriodShape:
         return self.map.fresh(1) | {"place": np.zeros(1, dtype=np.int64)}
 
     def encode(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
-        """The integers that the map makes of the newest count, shape (rows_at,)."""
         self._require_planned(answers.step, memory)
         position = self._at(answers.step)
         if position is None:
@@ -113,7 +111,11 @@ class PeriodShape:
         return moment_of(self.map, ended, power) if ended else np.zeros(0)
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
-        """The certificate of the map for all periods."""
+        """The certificate of the map for all periods.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or the shape is one for other periods.
+        """
         if problem.window != self.window or horizon != self.last:
             raise NotCertifiedError(problem, self.map)
         return in_periods_of_stream(problem, self.map, horizon, self.fewest, self.most)

@@ -36,19 +36,15 @@ class SeriesDesign(NamedDesign):
 
     @property
     def rows(self) -> int:
-        """How many numbers the map measures."""
         return self.map.rows
 
     def encode(self, answers: Answers, k: int) -> IntArray:
-        """The map applied to the exact series."""
         return self.map.encode(series(self.problem.window, answers, k))
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """The estimates, shape (windows,): the map's left inverse of what was measured."""
         return self.map.decode(measured)
 
     def variance(self) -> FloatArray:
-        """Variance of each estimate under noise of unit variance, shape (windows,)."""
         return self._variance
 
     @cached_property
@@ -56,12 +52,15 @@ class SeriesDesign(NamedDesign):
         return self.map.variance()
 
     def fourth_moment(self) -> FloatArray | None:
-        """Sum of the fourth powers of each estimate's weights, shape (windows,); None where it is not known."""
         return self.map.fourth_moment()
 
 
 def series(window: WindowFamily, answers: Answers, k: int) -> NDArray[Any]:
-    """The exact series of a family, one number for each of its windows."""
+    """The exact series of a family, shape (windows,).
+
+    Raises:
+        ValueError: the family is no series over time.
+    """
     match window:
         case Cumulative():
             return answers.cumulative(k)

@@ -30,7 +30,9 @@ from dpwindows.count.wanted import Wanted
 YEAR = Timeline("2013-01-01", "2014-01-01")
 
 
-def perform(path: Path, groups: int, thresholds: list[int], memory_limit: str, spill: Path) -> tuple[Cost, str]:
+def perform(
+    path: Path, groups: int, thresholds: list[int], reach: int | None, memory_limit: str, spill: Path
+) -> tuple[Cost, str]:
     """Count the log, by groups if there are any, and measure it."""
     settings = EngineSettings(memory_limit=memory_limit, spill_directory=spill, progress=False)
 
@@ -42,16 +44,18 @@ def perform(path: Path, groups: int, thresholds: list[int], memory_limit: str, s
     def by_groups() -> str:
         asked = grouping({"of": [f"group {number}" for number in range(groups)]})
         columns = EventColumns("item", "time", grouping=asked)
-        answers = count_groups(CountRequest(path, columns, YEAR, Wanted(tuple(thresholds)), settings=settings))
+        wanted = Wanted(tuple(thresholds), reach=reach)
+        answers = count_groups(CountRequest(path, columns, YEAR, wanted, settings=settings))
         return json.dumps({str(cell): int(answers.group(cell).rolling(1, 28).sum()) for cell in range(groups)})
 
     return measure(by_groups if groups else whole, spill)
 
 
-def performed(path: Path, groups: int, thresholds: list[int], memory_limit: str) -> tuple[Cost, dict[str, int]]:
+def performed(path: Path, groups: int, options: argparse.Namespace) -> tuple[Cost, dict[str, int]]:
     """The cost and the counts of `perform`, in a process of its own."""
     with tempfile.TemporaryDirectory() as spill:
-        return in_fresh_process(__file__, [str(path), groups, thresholds, memory_limit, spill])
+        given = [str(path), groups, options.thresholds, options.reach, options.memory_limit, spill]
+        return in_fresh_process(__file__, given)
 
 
 def add_groups(path: Path, groups: int, to: Path) -> None:
@@ -84,9 +88,7 @@ def run(options: argparse.Namespace, item_type: str) -> None:
             add_groups(plain, groups, path)
             costs = {}
             for many in (0, groups):
-                tries = [
-                    performed(path, many, options.thresholds, options.memory_limit) for _ in range(options.repeats)
-                ]
+                tries = [performed(path, many, options) for _ in range(options.repeats)]
                 costs[many], found = min(tries, key=lambda tried: tried[0].cpu)
             check(path, [0, groups - 1], found)
             whole, by = costs[0], costs[groups]
@@ -110,14 +112,15 @@ def main() -> None:
     parser.add_argument("--events", type=_number, default=1_000_000, help="number of events, such as 10M")
     parser.add_argument("--groups", type=_number, nargs="+", default=[100], help="numbers of groups")
     parser.add_argument("--thresholds", type=int, nargs="+", default=[1])
+    parser.add_argument("--reach", type=int, default=28, help="the longest window asked of groups; below 28: any")
     parser.add_argument("--items", choices=sorted(ITEMS), nargs="+", default=["integer"], help="types of items")
     parser.add_argument("--memory-limit", default="2GB")
     parser.add_argument("--repeats", type=int, default=1, help="runs of each, of which the cheapest is shown")
     parser.add_argument("--perform", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.perform:
-        path, groups, thresholds, memory_limit, spill = json.loads(options.perform)
-        cost, found = perform(Path(path), groups, thresholds, memory_limit, Path(spill))
+        path, groups, thresholds, reach, memory_limit, spill = json.loads(options.perform)
+        cost, found = perform(Path(path), groups, thresholds, reach if reach >= 28 else None, memory_limit, Path(spill))
         print(json.dumps({"cost": asdict(cost), "found": json.loads(found)}))
         return
     for item_type in options.items:

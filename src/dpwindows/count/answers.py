@@ -58,17 +58,19 @@ class ExactAnswers:
         changes: Mapping[int, tuple[Int64Array, Int64Array, Int64Array]],
         rule: CountingRule = EVERY_OCCURRENCE,
         series: Mapping[Series, tuple[Int64Array, Int64Array, Int64Array]] | None = None,
+        reach: int | None = None,
     ) -> None:
         """`changes` maps each threshold k to its arrays (step, recency, delta) of equal length, in any order.
 
-        Where the rule bounds runs, `series` does so for each rolling count that can be asked for.
+        Where the rule bounds runs, `series` does so for each rolling count that can be asked for. With `reach`, the
+        counts are of rolling windows of at most so many steps, and of cumulative ones.
 
         Raises:
             ValueError: signed counts cannot be of such a range.
         """
         if steps < 1:
             raise ValueError(f"steps must be at least 1, got {steps}")
-        self._steps, self.rule = steps, rule
+        self._steps, self.rule, self._reach = steps, rule, reach
         self._changes = {k: SignedCounts.of(*changes[k], steps) for k in sorted(changes)}
         bounded = series or {}
         self._series = {of: SignedCounts.of(*bounded[of], steps) for of in sorted(bounded)}
@@ -112,6 +114,8 @@ class ExactAnswers:
         """
         if length < 1:
             raise InputError(f"the length of a rolling window must be at least 1, got {length}")
+        if self._reach is not None and self._reach < length < self._steps:
+            raise InputError(f"these answers were counted for windows of at most {self._reach} steps, not of {length}")
         changes = self._of(k) if self.rule.max_runs is None or length >= self._steps else self._of_series(k, length)
         # A change made at step s with recency r is seen by the windows that end at s..r + length - 1.
         gone = changes.recency + min(length, self._steps)
@@ -132,6 +136,8 @@ class ExactAnswers:
         """
         if self.rule.max_runs is not None:
             raise InputError("where the rule of counting bounds runs there are rolling and cumulative counts only")
+        if self._reach is not None:
+            raise InputError("these answers were counted for rolling and cumulative windows only")
         last_start, last_end = first_start + starts - 1, first_end + ends - 1
         if not (1 <= first_start <= last_start <= self._steps and 1 <= first_end <= last_end <= self._steps):
             raise InputError(

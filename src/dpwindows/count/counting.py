@@ -39,6 +39,9 @@ def count_events(request: CountRequest) -> ExactAnswers:
 def count_groups(request: CountRequest) -> GroupedAnswers:
     """Count the events of every group of the columns' grouping in one reading; otherwise as `count_events`.
 
+    With `reach` the answers are for rolling windows of at most so many steps, and for cumulative ones: with many groups
+    that is cheaper.
+
     Raises:
         ValueError: there are no groups, or the rule bounds what an item adds.
     """
@@ -53,7 +56,8 @@ def count_groups(request: CountRequest) -> GroupedAnswers:
         cell = place // span
         own = recency // span == cell
         changes[k] = cell[own], place[own] % span, recency[own] % span, delta[own]
-    return GroupedAnswers(request.timeline.steps, request.columns.grouping, changes, request.wanted.rule)
+    wanted, grouping = request.wanted, request.columns.grouping
+    return GroupedAnswers(request.timeline.steps, grouping, changes, wanted.rule, wanted.reach)
 
 
 def _signed_counts(request: CountRequest) -> pa.Table:

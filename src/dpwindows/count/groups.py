@@ -35,9 +35,10 @@ class GroupedAnswers:
         grouping: Grouping,
         changes: Mapping[int, CellChanges],
         rule: CountingRule = EVERY_OCCURRENCE,
+        reach: int | None = None,
     ) -> None:
-        """`changes` maps each threshold k to its signed counts, in any order."""
-        self._steps, self.grouping, self.rule = steps, grouping, rule
+        """`changes` maps each threshold k to its signed counts, in any order; `reach` as for `ExactAnswers`."""
+        self._steps, self.grouping, self.rule, self._reach = steps, grouping, rule, reach
         self._changes = {k: _by_cell(changes[k]) for k in sorted(changes)}
 
     @property
@@ -47,7 +48,7 @@ class GroupedAnswers:
 
     def group(self, cell: int) -> ExactAnswers:
         """The answers of one group, by its code."""
-        return ExactAnswers(self._steps, {k: self._part(k, cell) for k in self._changes}, self.rule)
+        return ExactAnswers(self._steps, {k: self._part(k, cell) for k in self._changes}, self.rule, reach=self._reach)
 
     def canonical(self) -> Iterator[bytes]:
         """The signed counts as bytes that are equal for equal answers, however the engine ordered or split them."""

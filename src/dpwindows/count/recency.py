@@ -23,6 +23,7 @@ def recency_sql(
     weighted: bool,
     grouping_sets: bool = True,
     span: int | None = None,
+    reach: int | None = None,
     before: str = "",
 ) -> str:
     """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
@@ -38,11 +39,16 @@ def recency_sql(
     together, by step. So the k-th most recent occurrence at a place lies in its own cell if and only if the item has at
     least k occurrences there so far. Counts whose recency is of another cell than their step count for nothing,
     and are left out or to be left out; the counts of one (k, step, recency) may be in several rows.
+
+    With `reach` too, answers are wanted for windows of at most so many steps, and for those since the beginning. Then
+    at step s a recency r < s - reach may stand as s - reach: no window that ends at s or later and has at most `reach`
+    steps holds either, and windows since the beginning hold both. Fewer recencies are fewer rows; what is left as it
+    is does no harm.
     """
     if weighted and tuple(thresholds) != (1,):
         own, reached = _recencies_sql(events, thresholds)
         return sum_recencies_sql(before + own, reached, thresholds, grouping_sets)
-    return sum_steps_back_sql(before, _steps_back_sql(events, thresholds), thresholds, grouping_sets, span)
+    return sum_steps_back_sql(before, _steps_back_sql(events, thresholds), thresholds, grouping_sets, span, reach)
 
 
 def rows_back(thresholds: Sequence[int]) -> list[int]:
@@ -58,7 +64,12 @@ def _steps_back_sql(events: str, thresholds: Sequence[int]) -> str:
 
 
 def sum_steps_back_sql(
-    before: str, occurrences: str, thresholds: Sequence[int], grouping_sets: bool = True, span: int | None = None
+    before: str,
+    occurrences: str,
+    thresholds: Sequence[int],
+    grouping_sets: bool = True,
+    span: int | None = None,
+    reach: int | None = None,
 ) -> str:
     """The query for the signed counts where a row is one occurrence: the k-th most recent one is k - 1 rows back.
 
@@ -72,7 +83,15 @@ def sum_steps_back_sql(
     """
     backs = rows_back(thresholds)
     if span is not None:
-        near = ", ".join(f"CASE WHEN back_{b} > step - step % {span} THEN back_{b} END AS back_{b}" for b in backs)
+        far = (
+            ""
+            if reach is None
+            else f" WHEN back_{{b}} < step - {reach} AND step % {span} > {reach} THEN step - {reach}"
+        )
+        near = ", ".join(
+            f"CASE WHEN back_{b} <= step - step % {span} THEN NULL{far.format(b=b)} ELSE back_{b} END AS back_{b}"
+            for b in backs
+        )
         occurrences = f"SELECT step, {near} FROM ({occurrences}) AS looked_up"
     if grouping_sets:
         sets = ", ".join(f"(step, back_{back})" for back in backs)

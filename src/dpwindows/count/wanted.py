@@ -39,6 +39,7 @@ class Wanted:
             number of steps, in any order; kept distinct and ascending.
         span: where it is given, steps are places in cells (`recency_sql`), and an item is counted in each cell by
             itself; not for rules that bound what an item adds.
+        reach: with `span`, the most steps of a window that does not begin at the beginning; None: any number.
 
     Raises:
         InputError: there is no threshold at all, or one is not legal.
@@ -48,6 +49,7 @@ class Wanted:
     rule: CountingRule = EVERY_OCCURRENCE
     series: tuple[Series, ...] = ()
     span: int | None = None
+    reach: int | None = None
 
     def __post_init__(self) -> None:
         every = [*self.thresholds, *(k for k, _ in self.series)]
@@ -88,7 +90,7 @@ class Wanted:
         how = {"weighted": counted.weighted, "grouping_sets": grouping_sets}
         if self.rule.max_runs is None:
             events, before = counted.relation, counted.before
-            return recency_sql(events, self.thresholds, before=before, span=self.span, **how)
+            return recency_sql(events, self.thresholds, before=before, span=self.span, reach=self.reach, **how)
         series, runs = self.series, self.rule.max_runs
         return first_runs_sql(counted.relation, series, self.thresholds, runs, before=counted.before, **how)
 

@@ -13,7 +13,7 @@ from functools import cached_property
 from dpwindows.ask.counting_rule import CountingRule, require_fit
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
-from dpwindows.ask.queries import Measure, PeriodFamily, Query, Rolling, WindowFamily
+from dpwindows.ask.queries import Cumulative, Measure, PeriodFamily, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import longest_window
 from dpwindows.count.first_runs import Series
@@ -143,10 +143,19 @@ class Planned(PlanValues, ABC):
         return tuple(sorted(read.union(*(_thresholds(query) for query in self.queries))))
 
     @property
+    def _reach(self) -> int | None:
+        """The length of the longest rolling window where none but rolling and cumulative counts are read."""
+        designs = [allotment.measurement.design for allotment in self.allotments]
+        windows = [design.problem.window for design in designs if isinstance(design, SeriesDesign)]
+        if len(windows) < len(designs) or not all(isinstance(window, Rolling | Cumulative) for window in windows):
+            return None
+        return max((window.length for window in windows if isinstance(window, Rolling)), default=1)
+
+    @property
     def wanted(self) -> Wanted:
         """What is counted for a release."""
         if self.rule.max_runs is None:
-            return Wanted(self.thresholds, self.rule)
+            return Wanted(self.thresholds, self.rule, reach=self._reach)
         series: set[Series] = set()
         thresholds: set[int] = set()
         for allotment in self.allotments:

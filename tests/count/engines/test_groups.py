@@ -194,6 +194,28 @@ def test_the_query_in_order_counts_groups_of_items_of_any_type(
     require_as_defined(source, rows, asked, [1, 2, 4], weighted=weighted, rule=CountingRule())
 
 
+@pytest.mark.parametrize("put", ENGINES)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_answers_within_a_reach_are_the_same_for_its_windows(
+    put: Put, weighted: bool, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    asked = GROUPINGS["two columns, with margins"]
+    assert asked is not None
+    found = put(rows_of(5, 400), tmp_path, request)
+    columns = EventColumns("item", "time", "n" if weighted else None, grouping=asked)
+    every = count_groups(columns=columns, timeline=TIMELINE, thresholds=[1, 3], **found)
+    near = count_groups(columns=columns, timeline=TIMELINE, thresholds=[1, 3], reach=2, **found)
+    for cell in range(sum(level.count for level in asked.levels)):
+        for k in (1, 3):
+            for length in (1, 2, STEPS, STEPS + 1):
+                expected = every.group(cell).rolling(k, length)
+                assert near.group(cell).rolling(k, length).tolist() == expected.tolist(), (cell, k, length)
+    with pytest.raises(InputError, match="at most 2 steps, not of 3"):
+        near.group(0).rolling(1, 3)
+    with pytest.raises(InputError, match="rolling and cumulative windows only"):
+        near.group(0).windows(1, 1, 2, 1, 2)
+
+
 def test_files_with_different_types_of_a_group_column_are_each_matched_by_their_own(tmp_path: Path) -> None:
     for name, values in {"a": pa.array(["1", "01", "2"]), "b": pa.array([1, 2, 2])}.items():
         pq.write_table(

@@ -170,6 +170,7 @@ def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
             weighted=relation.weighted,
             hashed=events.hashed,
             span=wanted.span,
+            reach=wanted.reach,
             before=relation.before,
         )
         if query is not None:

@@ -39,13 +39,14 @@ def in_order_sql(
     weighted: bool,
     hashed: bool,
     span: int | None = None,
+    reach: int | None = None,
     before: str = "",
 ) -> str | None:
     """The same counts as `recency_sql` for the same relation (item, step, count), or None where they would be slower.
 
-    `before` is as there; `hashed` says that items have no fixed width. If the query fails and `is_out_of_order` says
-    so, the reason is
-    that rows came out of order or that two items have the same hash, and no count was made.
+    `span`, `reach` and `before` are as there; `hashed` says that items have no fixed width. If the query fails and
+    `is_out_of_order` says so, the reason is that rows came out of order or that two items have the same hash, and no
+    count was made.
     """
     weighted = weighted and tuple(thresholds) != (1,)
     if max(thresholds) > (_MOST_SUMMED if weighted else _FARTHEST):
@@ -57,7 +58,7 @@ placed AS ({_placed_sql("code, step" + ", occurrences" * weighted, hashed)}),
 """
     if weighted:
         return sum_recencies_sql(f"{before}near AS ({_near_sql(thresholds)}),\n", _reached_sql(thresholds), thresholds)
-    return sum_steps_back_sql(before, _steps_back_sql(thresholds), thresholds, span=span)
+    return sum_steps_back_sql(before, _steps_back_sql(thresholds), thresholds, span=span, reach=reach)
 
 
 def is_out_of_order(error: duckdb.Error) -> bool:

@@ -15,6 +15,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from dpwindows.ask.groups import Grouping, grouping
 from dpwindows.ask.privacy import (
     ZCDP,
     ApproxDP,
@@ -30,10 +31,12 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, scales
 from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.groups import Groups, certify_groups
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import BATCH, candidates
 from tests.single_item import TableAnswers, random_square
@@ -209,6 +212,16 @@ def test_nobody_can_state_a_bound() -> None:
         measure([Measurement(lying, LAPLACE, 1e9)], PureDP(1.0), zeros(8))
 
 
+def test_nobody_can_state_a_bound_of_what_is_compressed() -> None:
+    class Understating(SeriesDesign):
+        certificate = Certificate(0, "none", 0)
+
+    problem = Problem(Rolling(4), 8, (1,), EventLevel(), LAPLACE, 1.0)
+    inner = Understating(direct(4, (1,), LAPLACE).problem, "lying", map=Identity(4))
+    with pytest.raises(ValueError, match="its own shapes only, not Understating"):
+        measure([Measurement(CompressedDesign(problem, size=2, inner=inner), LAPLACE, 1e9)], PureDP(1.0), zeros(8))
+
+
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
 def test_the_same_measurement_twice_in_one_call_is_refused(budget: Budget) -> None:
     for design in _designs_for(budget):
@@ -228,6 +241,9 @@ def test_a_law_that_the_bound_was_not_made_for_is_refused(law: Law) -> None:
     other = LAPLACE if law == GAUSSIAN else GAUSSIAN
     with pytest.raises(ValueError, match="noise of another law"):
         measure([Measurement(direct(8, (1,), other), law, 1e9)], ApproxDP(1.0, 1e-6), zeros(8))
+    both = [Measurement(direct(8, (1,), of), law, 1e9) for of in (law, other)]
+    with pytest.raises(ValueError, match="noise of another law"):
+        measure(both, ApproxDP(1.0, 1e-6), zeros(8))
 
 
 def test_laplace_is_no_zcdp_and_gaussian_no_pure_guarantee_here() -> None:
@@ -242,6 +258,43 @@ def test_mixed_units_and_no_measurement_are_refused() -> None:
         measure(both, ZCDP(1.0), zeros(8))
     with pytest.raises(ValueError, match="same unit"):
         measure([], ZCDP(1.0), zeros(8))
+
+
+@dataclass
+class InGroups:
+    """Answers of three groups: the count of group c at step t is 100 c + t."""
+
+    grouping: Grouping
+    steps: int
+
+    def group(self, cell: int) -> TableAnswers:
+        answers = np.zeros((self.steps, self.steps), dtype=np.int64)
+        np.fill_diagonal(answers, 100 * cell + np.arange(1, self.steps + 1))
+        return TableAnswers(answers)
+
+
+@pytest.mark.parametrize("level", [0, 1])
+def test_groups_are_measured_one_after_another_and_charged_together(
+    level: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    by = grouping({"g": ["a", "b", "c"], "h": ["x", "y"]}, max_groups=2, totals=0.5)
+    assert by is not None
+    groups = Groups(by, by.levels[level])
+    design = direct(4, (1,), GAUSSIAN, ItemAddRemove())
+    alone, grouped = Measurement(design, GAUSSIAN, 1e6), Measurement(design, GAUSSIAN, 1e6, groups)
+    assert grouped.certificate == certify_groups(design, groups)
+    assert grouped.certificate.bound > alone.certificate.bound
+    assert list(groups.cells) == ([0, 1, 2, 3, 4, 5], [6, 7, 8])[level]
+    assert grouped.cost.sensitivity == grouped.certificate.bound
+    monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, count, progress: np.zeros(count, dtype=np.int64))
+    [measured] = measure([grouped], ZCDP(1.0), InGroups(by, 4))
+    unit, rest = divmod(int(measured[1][0]), 100 * groups.cells[0] + 1)
+    assert unit >= 1
+    assert rest == 0
+    assert measured[1].tolist() == [unit * (100 * cell + step) for cell in groups.cells for step in range(1, 5)]
+    for made, answers in ((grouped, zeros(4)), (alone, InGroups(by, 4))):
+        with pytest.raises(ValueError, match="other groups than are measured"):
+            measure([made], ZCDP(1.0), answers)
 
 
 @pytest.mark.parametrize("steps", [7, 9])

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -14,11 +16,18 @@ from dpwindows.ask.groups import Grouping, Level, Value, grouping
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.bounds.groups import group_of_an_event, groups_of_a_changed_item, groups_of_an_item
+from dpwindows.kernel.bounds.groups import (
+    group_of_an_event,
+    groups_of_a_changed_item,
+    groups_of_a_changed_period,
+    groups_of_an_item,
+)
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.groups import Groups, certify_groups
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.proofs import name_of
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import candidates
 from tests.grouped_logs import grouped_events
 from tests.histories import HistoryAnswers
@@ -84,17 +93,40 @@ def neighbours(unit: Unit, logs: list[Item]) -> Iterator[tuple[int, int]]:
                     yield one, other
 
 
-def truth(design: Design, by: Grouping, level: Level, most: int) -> int:
-    """The exact sensitivity of the measurement in all groups together."""
+class Truth(NamedTuple):
+    """How far a neighbour moves the measurement in all groups together, at most: by norm, and how many numbers."""
+
+    l1: int
+    squared_l2: int
+    numbers: int
+
+    def of(self, law: Law) -> int:
+        """In the norm of a law."""
+        return self.squared_l2 if law == GAUSSIAN else self.l1
+
+
+def every_truth(design: Design, by: Grouping, level: Level, most: int) -> Truth:
+    """The exact sensitivities, by enumeration."""
     logs = items(design.problem.steps, len(by.columns[0].values), most)
     vectors = measured(design, by, level, logs)
     pairs = np.array(list(neighbours(design.problem.unit, logs)))
     moved = abs(vectors[pairs[:, 0]] - vectors[pairs[:, 1]])
-    return int((moved**2 if design.problem.law == GAUSSIAN else moved).sum(axis=1).max())
+    return Truth(*(int(norm.sum(axis=1).max()) for norm in (moved, moved**2, moved != 0)))
+
+
+def truth(design: Design, by: Grouping, level: Level, most: int) -> int:
+    """The exact sensitivity in the norm of the design's law."""
+    return every_truth(design, by, level, most).of(design.problem.law)
 
 
 WINDOWS: list[WindowFamily] = [Cumulative(), Rolling(2), AnyWindow()]
 LAWS: list[Law] = [GAUSSIAN, LAPLACE]
+PROOFS = {
+    EventLevel: name_of(group_of_an_event),
+    ItemAddRemove: name_of(groups_of_an_item),
+    ItemLevel: name_of(groups_of_a_changed_item),
+    ItemPerPeriod: name_of(groups_of_a_changed_period),
+}
 # Steps, groups, and the most occurrences of one item in a step in a group.
 SIZES = [(2, 3, 1), (3, 2, 1)]
 CASES: list[tuple[Unit, str, int | None]] = [
@@ -122,13 +154,31 @@ def test_no_neighbour_moves_all_groups_by_more_than_is_certified(
         problem = Problem(window, steps, thresholds, unit, law, 1.0, bits=4)
         for design in candidates(problem):
             for level in by.levels:
-                found = truth(design, by, level, most)
-                assert found <= certify_groups(design, Groups(by, level)).bound
-                beyond_one |= found > design.sensitivity
+                found, certificate = every_truth(design, by, level, most), certify_groups(design, Groups(by, level))
+                assert found.of(law) <= certificate.bound
+                assert found.numbers <= certificate.moved * len(thresholds)
+                assert (certificate.squared is None) == (design.certificate.squared is None)
+                assert certificate.squared is None or found.squared_l2 <= certificate.squared
+                assert certificate.proof == PROOFS[type(design.problem.unit)]
+                beyond_one |= found.of(law) > design.sensitivity
     # One group's bound would do for events, and would be wrong for items that may be in several.
     several = limit == 2 or limit == 3 or (isinstance(unit, ItemLevel) and law == LAPLACE)
     assert not (beyond_one and isinstance(unit, EventLevel))
     assert beyond_one or not several or unit == ItemPerPeriod(1)
+
+
+def test_an_item_that_changes_groups_is_charged_for_two_that_come_or_go() -> None:
+    by, told_apart = asked(3, "event", 1), 0
+    for law in LAWS:
+        problem = Problem(Rolling(2), 9, (1,), ItemLevel(), law, 1.0, bits=4)
+        for design in candidates(problem):
+            if not isinstance(design, SeriesDesign):
+                continue
+            presence = replace(design, problem=replace(problem, unit=ItemAddRemove()))
+            told_apart += presence.sensitivity < design.sensitivity
+            expected = groups_of_a_changed_item(design.sensitivity, presence.sensitivity, groups=3, most=1)
+            assert certify_groups(design, Groups(by, by.levels[0])).bound == expected
+    assert told_apart
 
 
 @pytest.mark.parametrize("law", LAWS)

@@ -11,7 +11,8 @@ import altair as alt
 
 from dpwindows.ask.privacy import ApproxDP, EventLevel
 from dpwindows.ask.queries import Rolling
-from dpwindows.kernel.accounting import GAUSSIAN, unit_scale
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.strategies.search.limits import limit
 from dpwindows.theory import sharper
 

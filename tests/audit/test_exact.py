@@ -41,13 +41,14 @@ from dpwindows.audit.probe import probe
 from dpwindows.audit.search import search
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.errors import EngineError, InputError
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law, laws_for, scales, unit_scale
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.untrusted.noise_scales import laws_for, scales, unit_scale
 from dpwindows.strategies import BATCH, REFERENCES, candidates, compressed
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance

@@ -16,18 +16,8 @@ from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, PureDP
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import (
-    GAUSSIAN,
-    LAPLACE,
-    BudgetExceededError,
-    Cost,
-    Law,
-    certify,
-    laws_for,
-    noise_variance,
-    scales,
-    unit_scale,
-)
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, certify
+from dpwindows.kernel.untrusted.noise_scales import laws_for, noise_variance, scales, unit_scale
 from dpwindows.plan.plan import Plan
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)

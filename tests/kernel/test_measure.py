@@ -29,7 +29,7 @@ from dpwindows.ask.privacy import (
 )
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.kernel import measure as kernel
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, scales
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.groups import Groups, certify_groups
 from dpwindows.kernel.maps.filters import Filter, Identity
@@ -38,6 +38,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.untrusted.noise_scales import scales
 from dpwindows.strategies import BATCH, candidates
 from tests.single_item import TableAnswers, random_square
 

@@ -27,8 +27,9 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import count_windows
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, certify, noise_variance
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, certify
 from dpwindows.kernel.measure import measure
+from dpwindows.kernel.untrusted.noise_scales import noise_variance
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.workload import MAX_ROWS
 from tests.single_item import TableAnswers

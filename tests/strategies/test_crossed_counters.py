@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 import dpwindows as dw
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.maps import crossed as crossed_filters
 from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.crossed import CrossedDesign
+from dpwindows.kernel.untrusted.decoding import crossed as crossed_filters
 from dpwindows.strategies import candidates, counters, crossed_counters
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.fractional import integer_taps

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, unit_scale
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds.offset_patterns import gram, largest_by_distance, rolling_offset_add_remove_l2
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound
 from dpwindows.kernel.certify import NotCertifiedError
@@ -18,6 +18,7 @@ from dpwindows.kernel.certify_series import along_time
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.strategies import candidates, offset_filter, stream_candidates
 from dpwindows.strategies.scoring import score
 from tests.single_item import all_logs, differences

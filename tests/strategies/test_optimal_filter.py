@@ -9,7 +9,7 @@ import pytest
 
 from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, unit_scale
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds.sensitivity import autocorrelation
 from dpwindows.kernel.maps.counters import TriangularCounter
 from dpwindows.kernel.maps.filters import Filter
@@ -17,6 +17,7 @@ from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.strategies import BATCH, dense_counter, optimal_filter
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.descent import minimise

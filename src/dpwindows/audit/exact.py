@@ -31,8 +31,9 @@ from dpwindows.audit.neighbours import Histories, Ints, Pair
 from dpwindows.audit.probe import Mechanism, probe
 from dpwindows.audit.search import search
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import LAPLACE, Law, laws_for
+from dpwindows.kernel.accounting import LAPLACE, Law
 from dpwindows.kernel.measure import Measurement
+from dpwindows.kernel.untrusted.noise_scales import laws_for
 
 if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned

@@ -1,4 +1,4 @@
-r"""From a budget to noise scales, and the proof that given scales stay within a budget.
+r"""The proof that measurements with given noise scales stay within a budget.
 
 Two noise laws are used, both on the integers and drawn exactly:
 
@@ -30,7 +30,7 @@ epsilon_0-DP that has `n epsilon_0 (e^epsilon_0 - 1) + sqrt(2 n ln(1/delta)) eps
 `n epsilon_0^2 / 2 + sqrt(2 n ln(1/delta)) epsilon_0`.
 
 Every inequality is decided in exact rational or in ball arithmetic (Arb, through python-flint): a scale is used only
-if its cost is *proved* within the budget.
+if its cost is *proved* within the budget. `dpwindows.kernel.untrusted.noise_scales` proposes scales.
 """
 
 from __future__ import annotations
@@ -39,24 +39,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache
 from typing import Literal
 
 import flint
 from scipy import optimize
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, exact
-from dpwindows.errors import InputError
 
 Law = Literal["discrete Gaussian", "discrete Laplace"]
 GAUSSIAN: Law = "discrete Gaussian"
 LAPLACE: Law = "discrete Laplace"
 
 _PRECISION = 192
-# Relative head-room given to a scale computed in floating point; the exact check afterwards needs a little.
-_HEADROOM = 1e-12
-# The logarithm of the least mu^2 considered: a noise scale of about 10^150.
-_LEAST_EXPONENT = -690.0
 # Logarithms of alpha - 1 among which the order of the concentrated route is first sought.
 _LOG_ORDERS = [*range(-24, 60), *range(60, 690, 5)]
 
@@ -89,48 +83,6 @@ class BudgetExceededError(RuntimeError):
     """A measurement was about to cost more than its budget: a bug, stopped before any noise was drawn."""
 
 
-def laws_for(budget: Budget) -> tuple[Law, ...]:
-    """The noise laws worth considering under a budget (a pure guarantee needs Laplace)."""
-    if isinstance(budget, PureDP):
-        return (LAPLACE,)
-    return (GAUSSIAN, LAPLACE) if isinstance(budget, ApproxDP) else (GAUSSIAN,)
-
-
-def scales(
-    budget: Budget, law: Law, sensitivities: Sequence[int], shares: Sequence[float], rows: Sequence[int]
-) -> list[float]:
-    """Noise scales, in lattice units, for measurements that together spend the whole budget and no more.
-
-    Args:
-        budget: the total.
-        law: the law of all the noise; must be one of `laws_for(budget)`.
-        sensitivities: L1 (Laplace) or squared L2 (Gaussian) bounds.
-        shares: positive fractions that sum to at most 1: of epsilon (Laplace) or of rho and mu^2 (Gaussian).
-        rows: numbers measured, for the lattice term of the analytic route.
-
-    Returns:
-        One scale a measurement; `certify` holds for them.
-    """
-    if law == LAPLACE:
-        epsilon = _epsilon_of(budget)
-        return [
-            _positive(sensitivity / epsilon / share * (1 + _HEADROOM))
-            for sensitivity, share in zip(sensitivities, shares, strict=True)
-        ]
-    squared = _mu_squared(budget, sensitivities, shares, rows)
-    return [
-        _positive(math.sqrt(sensitivity / share) / math.sqrt(squared) * (1 + _HEADROOM))
-        for sensitivity, share in zip(sensitivities, shares, strict=True)
-    ]
-
-
-@lru_cache(maxsize=256)
-def unit_scale(budget: Budget, law: Law, share: float = 1.0) -> float:
-    """The scale for a sensitivity of 1 (L1 or L2) and a fine lattice, for comparing strategies before they exist."""
-    fine = 1 << 80
-    return scales(budget, law, [fine if law == LAPLACE else fine**2], [share], [1])[0] / fine
-
-
 def certify(budget: Budget, costs: Sequence[Cost]) -> None:
     """Prove that measurements with these costs stay within the budget together.
 
@@ -144,28 +96,11 @@ def certify(budget: Budget, costs: Sequence[Cost]) -> None:
     elif laws == {GAUSSIAN}:
         squared = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
         eta = sum((Fraction(cost.rows, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
-        proved = _gaussian_within(budget, squared, eta)
+        proved = gaussian_within(budget, squared, eta)
     else:
         proved = False
     if not proved:
         raise BudgetExceededError(f"the measurements cannot be proved to stay within {budget}")
-
-
-def noise_variance(law: Law, scale: float) -> float:
-    """The variance of one draw, in squared lattice units (an upper bound, tight beyond scale 1, for the Gaussian)."""
-    if law == LAPLACE:
-        shrink = math.exp(-1 / scale) if scale > 1e-3 else 0.0
-        return 2 * shrink / math.expm1(-1 / scale) ** 2
-    if scale >= 3:
-        return scale**2
-    weights = [(z, math.exp(-(z**2) / (2 * scale**2))) for z in range(1, 64)] if scale > 1e-2 else []
-    return 2 * sum(z**2 * weight for z, weight in weights) / (1 + 2 * sum(weight for _, weight in weights))
-
-
-def _epsilon_of(budget: Budget) -> float:
-    if isinstance(budget, (PureDP, ApproxDP)):
-        return float(budget.epsilon)
-    raise ValueError(f"Laplace noise is not used under {budget}")
 
 
 def _laplace_within(budget: Budget, epsilon: Fraction) -> bool:
@@ -180,38 +115,13 @@ def _laplace_concentrated(budget: Budget, costs: Sequence[Cost]) -> bool:
     return _concentrated_within(budget, squared)
 
 
-def _gaussian_within(budget: Budget, squared: Fraction, eta: Fraction) -> bool:
+def gaussian_within(budget: Budget, squared: Fraction, eta: Fraction) -> bool:
+    """Whether Gaussian noise is proved to stay within a budget, from `mu^2` and the lattice term (module docstring)."""
     if isinstance(budget, ZCDP):
         return squared / 2 <= exact(budget.rho)
     if isinstance(budget, ApproxDP):
         return _analytic_within(budget, squared, eta) or _concentrated_within(budget, squared)
     return False
-
-
-def _mu_squared(budget: Budget, sensitivities: Sequence[int], shares: Sequence[float], rows: Sequence[int]) -> float:
-    """The largest `mu^2` found for which the budget is proved to hold."""
-    if isinstance(budget, ZCDP):
-        # The bound keeps the square finite; it is beyond any noise that matters.
-        return min(2 * float(budget.rho), 1e300)
-    assert isinstance(budget, ApproxDP)
-    # With scales sqrt(D_i / (share_i mu^2)) the lattice term is a multiple of mu^2.
-    per_unit = sum(
-        Fraction(count, 24) * Fraction(share) / sensitivity
-        for count, share, sensitivity in zip(rows, shares, sensitivities, strict=True)
-    )
-
-    def holds(exponent: float) -> bool:
-        squared = Fraction(math.exp(exponent))
-        return _gaussian_within(budget, squared, squared * per_unit)
-
-    # Between next to nothing and a little over 2 epsilon.
-    low, high = _LEAST_EXPONENT, min(math.log(budget.epsilon + 80) + 2, 690.0)
-    if not holds(low):
-        raise InputError(f"{budget} is too small for any usable noise scale: choose a larger epsilon or delta")
-    while high - low > 1e-13 * max(1.0, abs(low)):
-        middle = (low + high) / 2
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return math.exp(low)
 
 
 def _analytic_within(budget: ApproxDP, squared: Fraction, eta: Fraction) -> bool:
@@ -249,10 +159,3 @@ def _ball(value: Fraction) -> flint.arb:
 
 def _normal_cdf(x: flint.arb) -> flint.arb:
     return (-x / flint.arb(2).sqrt()).erfc() / 2
-
-
-def _positive(scale: float) -> float:
-    """A usable scale: the smallest normal number where it would vanish (noise that is always 0, and honest)."""
-    if not math.isfinite(scale):
-        raise InputError("the budget is too small for any usable noise scale: choose a larger epsilon or rho")
-    return max(scale, 1e-300)

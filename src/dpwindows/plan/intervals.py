@@ -16,9 +16,10 @@ import numpy as np
 from scipy import optimize, special
 
 from dpwindows.ask.queries import Measure
-from dpwindows.kernel.accounting import GAUSSIAN, noise_variance
+from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
+from dpwindows.kernel.untrusted.noise_scales import noise_variance
 
 _GRID = np.linspace(0.0, 3.0, 13)
 

@@ -19,11 +19,12 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.count.first_runs import Series
 from dpwindows.count.wanted import Wanted
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import GAUSSIAN, Law, laws_for, unit_scale
+from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.untrusted.noise_scales import laws_for, unit_scale
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.forecast import Forecast, Forecasts, forecast_of
 from dpwindows.plan.parts import Part, parts_of, require_groups

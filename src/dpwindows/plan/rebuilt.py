@@ -18,11 +18,12 @@ from dpwindows.ask.queries import PeriodFamily, parse_window
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import over
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import Law, unit_scale
+from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import horizon_of
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.plan.description import ENDLESS, HORIZON
 from dpwindows.plan.sharing import BITS, part_of
 from dpwindows.plan.stream_plan import planned_steps

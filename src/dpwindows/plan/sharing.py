@@ -9,10 +9,11 @@ from dataclasses import replace
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP
 from dpwindows.ask.queries import Query
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import Law, laws_for, scales, unit_scale
+from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.groups import Groups
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
+from dpwindows.kernel.untrusted.noise_scales import laws_for, scales, unit_scale
 from dpwindows.plan.allotment import Allotment, Alternative
 from dpwindows.plan.parts import Part, error_in
 

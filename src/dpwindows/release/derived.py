@@ -24,9 +24,10 @@ import numpy as np
 from scipy import optimize
 
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import GAUSSIAN, noise_variance
+from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.untrusted.noise_scales import noise_variance
 from dpwindows.plan.intervals import half_width_factors
 from dpwindows.plan.noise_weights import noise_weights
 from dpwindows.plan.rebuilt import rebuilt

@@ -17,8 +17,9 @@ from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemLevel, PureD
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import count_windows
-from dpwindows.kernel.accounting import GAUSSIAN, unit_scale
+from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.workload import MAX_ROWS

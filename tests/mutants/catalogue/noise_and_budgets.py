@@ -73,7 +73,7 @@ MUTANTS = [
     Mutant(
         "shares forgotten",
         "Every one of several queries gets the scale that spends the whole budget on it.",
-        "kernel/accounting.py",
+        "kernel/untrusted/noise_scales.py",
         "_positive(sensitivity / epsilon / share * (1 + _HEADROOM))",
         "_positive(sensitivity / epsilon * (1 + _HEADROOM))",
         f"{ACCOUNTING}test_shares_are_of_one_budget[epsilon = 0.7 (pure)]",
@@ -105,7 +105,7 @@ MUTANTS = [
     Mutant(
         "half the scale",
         "The scale is half of what the budget asks for.",
-        "kernel/accounting.py",
+        "kernel/untrusted/noise_scales.py",
         "return [\n        _positive(math.sqrt(sensitivity / share) / math.sqrt(squared)",
         "return [\n        _positive(0.5 * math.sqrt(sensitivity / share) / math.sqrt(squared)",
         f"{KERNEL}test_a_scale_a_thousandth_too_small_is_refused",

@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from dpwindows.ask.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
-from dpwindows.kernel.accounting import GAUSSIAN, unit_scale
+from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.plan.plan import Plan
 from dpwindows.strategies.search import limits
 from dpwindows.strategies.search.limit_patterns import renewal_pairs, run_weights

@@ -1,1 +1,1 @@
-"""Integer maps: what is measured of exact answers, and how a noisy measurement is read back."""
+"""Integer maps: what is measured of exact answers; how that is read back stands in `kernel.untrusted.decoding`."""

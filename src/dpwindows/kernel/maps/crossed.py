@@ -7,51 +7,22 @@ are
     rows     y[a, :] = r_a L x[a, :]          for every start, along ends from the first to the last
     columns  z[:, b] = c_b L J x[:, b]        for every end, along starts from the last to the first
 
-so the matrix M has twice as many rows as columns, and its Gram matrix is a sum of two products,
-
-    M'M = (J L'L J) x diag(c^2) + diag(r^2) x (L'L).
-
-With `U' diag(r^2) U = 1`, `U' J L'L J U = diag(mu)` and `V' diag(c^2) V = 1`, `V' L'L V = diag(nu)` (two symmetric
-eigenproblems of the sizes of the axes) its inverse is `(U x V) W (U x V)'` with W diagonal, `W_ij = 1 / (mu_i + nu_j)`:
-least squares is a few products of matrices of those sizes, and its covariance is that inverse.
-
-Windows with a > b hold nothing, and their counts are known to be 0. Telling that to least squares for those next to
-the diagonal, a = b + 1, is nearly as good as telling it for all. With S the covariance of these estimates alone, least
-squares given that they are 0 is the estimate less `Cov(., pinned) S^-1 (pinned estimates)`, and its variance is less
-by the diagonal of `Cov(., pinned) S^-1 Cov(pinned, .)`. Covariances come from W in few terms, its singular values s_r
-falling geometrically, `W = sum_r s_r p_r q_r'`:
-
-    Cov((a, b), (a', b')) = sum_r s_r (U diag(p_r) U')[a, a'] (V diag(q_r) V')[b, b'].
-
-Pinning keeps the estimates unbiased whatever S is taken to be. It is done where it does not take too long.
+so the matrix M has twice as many rows as columns.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy import linalg
 
 from dpwindows.kernel.maps.filters import convolve_exactly
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, widen
-
-# Fourth moments are formed from the explicit decoder for blocks of up to this many windows.
-_DENSE = 1024
-# Zeros are pinned where their variance takes no more multiplications than this: about a second.
-_PINNED = 12 * 10**9
-# Axes beyond this many positions are factored the faster way.
-_LONG = 768
-# Starts whose covariances with the pinned windows are held at a time.
-_CHUNK = 16
-# Singular values of W are kept down to this part of the largest.
-_KEPT = 1e-10
+from dpwindows.kernel.maps.integer_maps import IntArray, widen
+from dpwindows.kernel.untrusted.decoding.crossed import CrossedDecoding
 
 
 @dataclass(frozen=True)
-class CrossedFilters:
+class CrossedFilters(CrossedDecoding):
     """The map for a block of `len(start_weights)` starts and `len(end_weights)` ends; taps[0] and weights positive.
 
     The first end is that of the first start. Windows of at most `longest` steps are asked for (default: all).
@@ -84,133 +55,3 @@ class CrossedFilters:
         along_ends = convolve_exactly(taps, by_start.T).T
         along_starts = convolve_exactly(taps, by_end[::-1])
         return np.concatenate([along_ends.ravel(), along_starts.ravel()])
-
-    def decode(self, measured: FloatArray) -> FloatArray:
-        """Least squares, the pinned windows known to be 0: shape (rows,) to (starts, ends)."""
-        along_ends, along_starts = measured.reshape(2, *self.shape)
-        starts, ends = self.shape
-        right = (self._start_weights[:, None] * along_ends) @ self._filter(ends)
-        right += (self._filter(starts).T @ along_starts)[::-1] * self._end_weights
-        estimate = self._solve(right)
-        if self._pins:
-            pinned = np.arange(self._pins)
-            excess = np.zeros(self.shape)
-            excess[pinned + 1, pinned] = linalg.cho_solve((self._pinning[2], True), estimate[pinned + 1, pinned])
-            estimate -= self._solve(excess)
-        return estimate
-
-    def _solve(self, right: FloatArray) -> FloatArray:
-        """`(M'M)^-1` applied to an array of shape (starts, ends)."""
-        by_start, by_end, eigenvalues = self._factors
-        return np.asarray(by_start @ ((by_start.T @ right @ by_end) / eigenvalues) @ by_end.T)
-
-    def variance(self) -> FloatArray:
-        """Variance of the estimates asked for, shape (starts, ends); 0 for the rest."""
-        by_start, by_end, eigenvalues = self._factors
-        variance = self._asked * (by_start**2 @ (1 / eigenvalues) @ (by_end**2).T)
-        if not self._pins:
-            return variance
-        along_starts, along_ends, root = self._pinning
-        starts, ends = self.shape
-        # A block that looks the same read backwards is worked out for a + b < ends only.
-        half = self._symmetric
-        for first in range(0, (starts + 1) // 2 if half else starts, _CHUNK):
-            last = min(first + _CHUNK, starts)
-            until = min(last + self._reach - 1, ends - first if half else ends)
-            covariance = along_starts[:, first:last] @ along_ends[:, :, first:until]
-            explained = linalg.solve_triangular(root, covariance.reshape(self._pins, -1), lower=True, overwrite_b=True)
-            less = np.einsum("cw,cw->w", explained, explained).reshape(last - first, -1)
-            variance[first:last, first:until] -= less * self._asked[first:last, first:until]
-        if not half:
-            return variance
-        return np.where(np.add.outer(np.arange(ends), np.arange(ends)) < ends, variance, variance[::-1, ::-1].T)
-
-    def fourth_moment(self) -> FloatArray | None:
-        """From the explicit decoder for up to 1,024 windows, None beyond."""
-        if self.rows > 2 * _DENSE:
-            return None
-        total = np.zeros(self.shape)
-        for unit in np.eye(self.rows):
-            total += self.decode(unit) ** 4
-        return total
-
-    def decoder(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """U, V, W, and Cholesky's factor of S (empty where nothing is pinned): all that decoding needs."""
-        by_start, by_end, eigenvalues = self._factors
-        return by_start, by_end, 1 / eigenvalues, self._pinning[2] if self._pins else np.zeros((0, 0))
-
-    @property
-    def _start_weights(self) -> FloatArray:
-        return np.array(self.start_weights, dtype=np.float64)
-
-    @property
-    def _end_weights(self) -> FloatArray:
-        return np.array(self.end_weights, dtype=np.float64)
-
-    def _filter(self, size: int) -> FloatArray:
-        column = np.zeros(size)
-        kept = self.taps[:size]
-        column[: len(kept)] = kept
-        return np.asarray(linalg.toeplitz(column, np.zeros(size)))
-
-    @property
-    def _symmetric(self) -> bool:
-        """Whether the block looks the same read backwards, ends for starts."""
-        return self.start_weights == self.end_weights[::-1]
-
-    @property
-    def _reach(self) -> int:
-        return min(self.longest or len(self.end_weights), len(self.end_weights))
-
-    @property
-    def _asked(self) -> NDArray[np.bool_]:
-        starts, ends = self.shape
-        spans = np.arange(ends)[None, :] - np.arange(starts)[:, None]
-        return (spans >= 0) & (spans < self._reach)
-
-    @property
-    def _pins(self) -> int:
-        """How many windows next to the diagonal are pinned: start c + 1 and end c, for c = 0..pins-1."""
-        starts, ends = self.shape
-        pins = min(starts - 1, ends)
-        windows = starts * min(self._reach, ends / 2) / (2 if self._symmetric else 1)
-        return pins if pins**2 * windows <= _PINNED else 0
-
-    @cached_property
-    def _factors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """U, V, and the array of all `mu_i + nu_j`."""
-        nu, by_end = _modes(self._filter(len(self.end_weights)), self._end_weights)
-        if self._symmetric:
-            # The same eigenproblem, its axis reversed.
-            return by_end[::-1], by_end, nu[:, None] + nu[None, :]
-        mu, reversed_start = _modes(self._filter(len(self.start_weights)), self._start_weights[::-1])
-        return reversed_start[::-1], by_end, mu[:, None] + nu[None, :]
-
-    @cached_property
-    def _pinning(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The two factors of all covariances with each pinned window, and the Cholesky factor of S."""
-        by_start, by_end, eigenvalues = self._factors
-        left, values, right = linalg.svd(1 / eigenvalues, full_matrices=False)
-        kept = values > _KEPT * values[0]
-        pins = np.arange(self._pins)
-        # With pins first, covariances with all windows are products of small matrices, one for each pin.
-        left = left[:, kept] * values[kept]
-        along_starts = np.einsum("ci,ir,ai->car", by_start[pins + 1], left, by_start, optimize=True)
-        along_ends = np.einsum("cj,rj,bj->crb", by_end[pins], right[kept], by_end, optimize=True)
-        covariance = np.einsum("cdr,crd->cd", along_starts[:, pins + 1], along_ends[:, :, pins])
-        root = linalg.cholesky((covariance + covariance.T) / 2, lower=True)
-        return along_starts, along_ends, root
-
-
-def _modes(filtering: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Eigenvalues and vectors V with `V' diag(weights^2) V = 1` and `V' L'L V = diag(eigenvalues)`.
-
-    From the singular values of L, which keeps the small eigenvalues as exact as they come; of long axes from L'L, in a
-    third of the time and to ten digits.
-    """
-    scaled = filtering / weights
-    if len(weights) > _LONG:
-        eigenvalues, vectors = linalg.eigh(scaled.T @ scaled)
-        return eigenvalues, vectors / weights[:, None]
-    _, singular, rows = linalg.svd(scaled)
-    return singular**2, rows.T / weights[:, None]

@@ -6,7 +6,8 @@ axis of an array:
 - `encode` applies `M` to exact integers in exact integer arithmetic. It is part of the trusted kernel: the certified
   sensitivity (`dpwindows.kernel.bounds.sensitivity`) is computed from the very integers it multiplies by.
 - `decode` applies a left inverse of the same integer `M` in floating point. It is post-processing: a mistake there
-  costs accuracy, never privacy.
+  costs accuracy, never privacy. A map inherits it from its base in `dpwindows.kernel.untrusted.decoding`, which a test
+  keeps from replacing anything that stands here.
 - `variance` and `fourth_moment` give, for each decoded position, `sum c^2` and `sum c^4` over the weights `c` that
   `decode` puts on independent noise of unit variance.
 
@@ -14,14 +15,12 @@ A `CausalMap` is the same matrix evaluated one position at a time, where no row 
 which it is measured. It keeps a *memory* of fixed shape (exact integers and decoded numbers of earlier positions), so
 that a stream can run for ever; it acts on several series at once, its *lanes*. Positions are numbered from 1.
 
-Each family has a file, a batch map beside its causal twin. Maps never depend on the data;
-their parameters are fixed by what is asked and by the budget.
+Each family has a file, a batch map beside its causal twin. Maps never depend on the data; their parameters are fixed
+by what is asked and by the budget.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -33,8 +32,6 @@ Memory = dict[str, np.ndarray]
 
 # A bound on absolute values below which a 64-bit sum cannot wrap, with one bit to spare.
 _SAFE = 1 << 62
-# Explicit decoding matrices (for fourth moments) are formed up to this many positions.
-_DENSE = 2048
 
 
 class IntegerMap(Protocol):
@@ -116,35 +113,24 @@ def weighted_sum(weights: IntArray, values: IntArray) -> IntArray:
     return np.asarray(np.tensordot(weights.astype(wide.dtype), wide, axes=1))
 
 
-def dense_fourth_moment(decode: Callable[[FloatArray], FloatArray], rows: int, length: int) -> FloatArray | None:
-    """Sums of fourth powers of a decoder's rows, from its explicit matrix; None beyond 2,048 rows or positions."""
-    if max(rows, length) > _DENSE:
-        return None
-    weights: FloatArray = decode(np.eye(rows))
-    return np.asarray((weights**4).sum(axis=1), dtype=np.float64)
+def pushed(newest: np.ndarray, past: np.ndarray) -> np.ndarray:
+    """The past, newest first, with one more value in front and the oldest gone."""
+    return np.concatenate([newest[None], past[:-1]]) if len(past) else past
 
 
-class KnownMoments:
-    """Moments of the estimates, kept once worked out: asked for step by step they would be worked out every time."""
+class Rows(Protocol):
+    """The rows of a lower-triangular integer matrix on increments, its diagonal positive."""
 
-    @cached_property
-    def _known(self) -> dict[int, FloatArray]:
-        return {}
+    @property
+    def longest(self) -> int:
+        """How many rows there are."""
+        ...
 
-    def _worked_out(self, count: int, power: int) -> FloatArray:
-        """Moments at positions 1..count or more."""
-        raise NotImplementedError
+    @property
+    def stationary(self) -> bool:
+        """Whether every row is the one before, shifted by one."""
+        ...
 
-    def _moment(self, count: int, power: int) -> FloatArray:
-        known = self._known.get(power)
-        if known is None or len(known) < count:
-            known = self._known[power] = self._worked_out(1 << (count - 1).bit_length(), power)
-        return known[:count]
-
-    def variance(self, count: int) -> FloatArray:
-        """Variance of the estimates at positions 1..count."""
-        return self._moment(count, 2)
-
-    def fourth_moment(self, count: int) -> FloatArray:
-        """Fourth moment of their weights at positions 1..count."""
-        return self._moment(count, 4)
+    def row(self, position: int) -> IntArray:
+        """Entries 1..position of a row."""
+        ...

@@ -1,1 +1,5 @@
-"""Searches whose results are proposals: a check in `kernel.bounds` accepts them or not, and no proof rests on them."""
+"""What the kernel needs and no proof rests on.
+
+Searches and `noise_scales` propose, and a check in `kernel.bounds` or `kernel.accounting` accepts what they propose or
+not. `decoding` reads noisy numbers back.
+"""

@@ -1,0 +1,112 @@
+"""Prefix counters undone: increments by substitution, then their running sum, in floating point."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy import linalg
+
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory, Rows
+from dpwindows.kernel.untrusted.decoding.filters import inverse_taps, invert_filter
+from dpwindows.kernel.untrusted.decoding.moments import KnownMoments
+
+# Inverse taps worked out one after the other, in time that grows like the square of their number.
+_TERM_BY_TERM = 1 << 13
+
+
+class WeightedDecoding:
+    """How `WeightedCounter` is decoded."""
+
+    length: int
+    taps: tuple[int, ...]
+    weights: tuple[int, ...]
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """Inverse filter, unweighted, summed up again."""
+        weights = np.array(self.weights, dtype=np.float64).reshape((-1,) + (1,) * (measured.ndim - 1))
+        return np.asarray(np.cumsum(invert_filter(self.taps, measured) / weights, axis=0))
+
+    def _moment(self, power: int) -> FloatArray:
+        # Row t of the decoder puts sum_{i=j..t} inverse_{i-j} / weights_i on noise j: a running sum over t for each j.
+        inverse = inverse_taps(self.taps, self.length)
+        weights = np.array(self.weights, dtype=np.float64)
+        total = np.zeros(self.length)
+        for j in range(self.length):
+            total[j:] += np.cumsum(inverse[: self.length - j] / weights[j:]) ** power
+        return total
+
+    def variance(self) -> FloatArray:
+        """Sums of squares of the decoder's rows, in O(length^2)."""
+        return self._moment(2)
+
+    def fourth_moment(self) -> FloatArray:
+        """Sums of fourth powers of the decoder's rows, in O(length^2)."""
+        return self._moment(4)
+
+
+class TriangularDecoding:
+    """How `TriangularCounter` is decoded."""
+
+    weights: IntArray
+
+    if TYPE_CHECKING:
+
+        @property
+        def rows(self) -> int: ...
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """Increments by substitution, then their running sum."""
+        increments = linalg.solve_triangular(self.weights.astype(np.float64), measured, lower=True)
+        return np.asarray(np.cumsum(increments, axis=0))
+
+    @cached_property
+    def _decoder(self) -> FloatArray:
+        return self.decode(np.eye(self.rows))
+
+    def variance(self) -> FloatArray:
+        return np.asarray((self._decoder**2).sum(axis=1))
+
+    def fourth_moment(self) -> FloatArray:
+        return np.asarray((self._decoder**4).sum(axis=1))
+
+
+class CausalCounterDecoding(KnownMoments):
+    """How `CausalCounter` is decoded."""
+
+    rows: Rows
+
+    def decode(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+        """The newest increment by substitution, added to the sum of the earlier ones."""
+        row = self.rows.row(position).astype(np.float64)
+        increment = (measured[0] - row[:-1] @ memory["decoded"]) / row[-1]
+        estimate = memory["sum"] + increment
+        return estimate, {"decoded": np.concatenate([memory["decoded"], increment[None]]), "sum": estimate}
+
+    def _worked_out(self, count: int, power: int) -> FloatArray:
+        if self.rows.stationary:
+            # Every position responds alike to noise at an earlier one.
+            response = np.cumsum(_inverse(self.rows.row(count)[::-1]))
+            return np.cumsum(response**power)
+        count = min(count, self.rows.longest)
+        matrix = np.zeros((count, count))
+        for position in range(1, count + 1):
+            matrix[position - 1, :position] = self.rows.row(position)
+        increments = linalg.solve_triangular(matrix, np.eye(count), lower=True)
+        return np.asarray((np.cumsum(increments, axis=0) ** power).sum(axis=1))
+
+
+def _inverse(taps: IntArray) -> FloatArray:
+    """The inverse taps: term by term, and for very many by Newton's doubling on power series."""
+    impulse = np.zeros(min(len(taps), _TERM_BY_TERM))
+    impulse[0] = 1.0
+    inverse = invert_filter([int(tap) for tap in taps[: len(impulse)]], impulse)
+    while len(inverse) < len(taps):
+        from scipy import signal
+
+        longer = min(2 * len(inverse), len(taps))
+        residual = -signal.fftconvolve(taps[:longer].astype(np.float64), inverse)[:longer]
+        residual[0] += 2.0
+        inverse = signal.fftconvolve(inverse, residual)[:longer]
+    return np.asarray(inverse)

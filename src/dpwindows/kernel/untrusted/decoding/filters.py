@@ -1,0 +1,78 @@
+"""Filters undone: the inverse filter of integer taps, in floating point."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory, pushed
+from dpwindows.kernel.untrusted.decoding.moments import KnownMoments
+
+# Variances are worked out up to this position; beyond, a stable filter's are at their limit.
+_SETTLED = 1 << 15
+
+
+def invert_filter(taps: Sequence[int], filtered: FloatArray) -> FloatArray:
+    """The series whose filtered version is `filtered`, along the first axis, in floating point (shape kept)."""
+    # Imported here: loading it takes a second, which planning and refusals of bad requests need not wait for.
+    from scipy import signal
+
+    return np.asarray(signal.lfilter([1.0], np.array(taps, dtype=np.float64), filtered, axis=0))
+
+
+def inverse_taps(taps: Sequence[int], count: int) -> FloatArray:
+    """The first `count` taps of the inverse filter, in floating point."""
+    first, *rest = (float(tap) for tap in taps)
+    # Backwards, so that each step is one product of two stretches.
+    later = -np.array(rest[::-1]) / first
+    inverse = np.zeros(count)
+    inverse[0] = 1 / first
+    for t in range(1, count if rest else 1):
+        seen = min(t, len(later))
+        inverse[t] = later[len(later) - seen :] @ inverse[t - seen : t]
+    return inverse
+
+
+class FilterDecoding:
+    """How `Filter` is decoded: the inverse filter of the integer taps."""
+
+    length: int
+    taps: tuple[int, ...]
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        return invert_filter(self.taps, measured)
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        return inverse_taps(self.taps, self.length)
+
+    def variance(self) -> FloatArray:
+        """Running sums of the squared inverse taps."""
+        return np.cumsum(self._inverse**2)
+
+    def fourth_moment(self) -> FloatArray:
+        return np.cumsum(self._inverse**4)
+
+
+class CausalFilterDecoding(KnownMoments):
+    """How `CausalFilter` is decoded: as `FilterDecoding`, one position at a time."""
+
+    taps: tuple[int, ...]
+
+    @cached_property
+    def _tail(self) -> IntArray:
+        return np.array(self.taps[1:], dtype=np.int64)
+
+    def decode(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+        past = memory["decoded"]
+        estimate = (measured[0] - self._tail.astype(np.float64) @ past) / self.taps[0]
+        return estimate, {"decoded": pushed(estimate, past)}
+
+    def _worked_out(self, count: int, power: int) -> FloatArray:
+        """Running sums of powers of the inverse taps, taken as settled after 32,768 positions."""
+        impulse = np.zeros(min(count, _SETTLED))
+        impulse[0] = 1.0
+        sums = np.cumsum(invert_filter(self.taps, impulse) ** power)
+        return np.concatenate([sums, np.full(count - len(sums), sums[-1])])

@@ -19,8 +19,6 @@ import hashlib
 import json
 import os
 import random
-import shutil
-import signal
 import sys
 import tempfile
 import time
@@ -32,26 +30,14 @@ from typing import Any
 
 import pytest
 
+from tests.mutants.forks import LIBRARIES, ROOT, copy_package, ended, forked, swept
 from tests.mutants.operators import Change, changes
 
-ROOT = Path(__file__).parent.parent.parent
 PACKAGE = ROOT / "src" / "dpwindows"
 KEPT = ROOT / "build" / "mutants"
 HERE = Path(__file__).parent
-# Loaded once, before anything is forked. None of them starts a thread when it is imported.
-LIBRARIES = (
-    "duckdb",
-    "flint",
-    "hypothesis",
-    "numpy",
-    "opendp.prelude",
-    "pandas",
-    "polars",
-    "pyarrow",
-    "scipy.optimize",
-)
-# Seconds that the tests of a change may take beyond a multiple of what they take without it, and their memory.
-PATIENCE, MULTIPLE, MEMORY = 20.0, 3.0, 8 << 30
+# Seconds that the tests of a change may take beyond a multiple of what they take without it.
+PATIENCE, MULTIPLE = 20.0, 3.0
 
 
 @dataclass(frozen=True)
@@ -140,19 +126,6 @@ class Watched:
             self._coverage.switch_context("")
 
 
-def _prepared(folder: Path) -> None:
-    import resource
-
-    os.setsid()
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
-    os.chdir(ROOT)
-    sys.dont_write_bytecode = True
-    os.environ |= {"PYTHONPATH": str(folder), "PYTHONDONTWRITEBYTECODE": "1", "TMPDIR": str(folder / "tmp")}
-    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = str(folder / "tmp" / "hypothesis")
-    tempfile.tempdir = None
-    sys.path.insert(0, str(folder))
-
-
 def _run_baseline(folder: Path, target: Target) -> int:
     import coverage
 
@@ -180,39 +153,6 @@ def _run_tests(target: Target, groups: Sequence[Sequence[str]]) -> int:
     return 0
 
 
-def _forked(folder: Path, work: Any) -> int:
-    """The id of a process that does this with the package in a folder; what it prints is kept there."""
-    sys.stdout.flush()
-    child = os.fork()
-    if child:
-        return child
-    code = 70
-    try:
-        said = os.open(folder / "said.txt", os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
-        os.dup2(said, 1)
-        os.dup2(said, 2)
-        _prepared(folder)
-        code = work()
-    except BaseException as error:
-        print(type(error).__name__, error, flush=True)  # noqa: T201
-    finally:
-        sys.stdout.flush()
-        os._exit(code)
-
-
-def _ended(child: int, patience: float) -> int | None:
-    """The exit code of a process, negative for a signal; None if it had to be ended after so many seconds."""
-    deadline = time.monotonic() + patience
-    while time.monotonic() < deadline:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        time.sleep(0.01)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
-
-
 # ---- in the first process
 
 
@@ -221,10 +161,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # Some tests act as another user, who must get to their files.
-        folder.chmod(0o755)
-        (folder / "tmp").mkdir()
-        shutil.copytree(PACKAGE, folder / "dpwindows", ignore=shutil.ignore_patterns("__pycache__"))
+        copy_package(PACKAGE, folder)
 
     def baseline(self, target: Target) -> Baseline:
         """Run the tests of a file on the package as it is.
@@ -232,7 +169,7 @@ class Bench:
         Raises:
             SystemExit: one of them fails.
         """
-        code = _ended(_forked(self.folder, lambda: _run_baseline(self.folder, target)), 3600)
+        code = ended(forked(self.folder, lambda: _run_baseline(self.folder, target)), 3600)
         if code != 0:
             said = (self.folder / "said.txt").read_text(errors="replace")
             raise SystemExit(f"{target.file}: its tests fail without any change\n{said[-4000:]}")
@@ -246,11 +183,10 @@ class Bench:
         try:
             groups = baseline.order(change)
             patience = PATIENCE + MULTIPLE * sum(baseline.durations.values())
-            code = _ended(_forked(self.folder, lambda: _run_tests(target, groups)), patience)
+            code = ended(forked(self.folder, lambda: _run_tests(target, groups)), patience)
         finally:
             file.write_text(target.source, encoding="utf-8")
-            shutil.rmtree(self.folder / "tmp", ignore_errors=True)
-            (self.folder / "tmp").mkdir()
+            swept(self.folder)
         if code is None:
             return "killed (time)"
         if code == 5:

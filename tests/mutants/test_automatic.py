@@ -6,7 +6,8 @@ from textwrap import dedent
 
 import pytest
 
-from tests.mutants.automatic import ROOT, Baseline, Target, read_equivalents, read_targets
+from tests.mutants.automatic import Baseline, Target, read_equivalents, read_targets
+from tests.mutants.forks import ROOT
 from tests.mutants.operators import changes
 
 SOURCE = dedent(

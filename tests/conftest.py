@@ -1,12 +1,16 @@
 """Set before NumPy is loaded: test processes run side by side, and each with several BLAS threads would only wait."""
 
 import os
+import sys
 from collections.abc import Iterator
 
 import pytest
 
 for library in ("OPENBLAS", "MKL", "OMP"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
+# Hundreds of tests start processes of their own: without what is compiled, each would compile the package anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from py_compile import PycInvalidationMode
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-# Loaded once, before anything is forked. The threads that Polars and jemalloc start are none of ours, and allow for forks.
+# Loaded once, before anything is forked. Some start threads that free memory; these allow for forks.
 LIBRARIES = (
     "duckdb",
     "flint",

@@ -15,7 +15,7 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers demo docs test simulate fuzz coverage mutate lint format bench lock clean
+.PHONY: help setup servers demo docs test simulate search fuzz coverage mutate lint format bench lock clean
 
 help: ## list these commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,10 @@ fuzz: $(READY) ## feed 5,000 changed inputs to every reader (FUZZ_INPUTS=N for m
 
 simulate: $(READY) servers ## crashes, power failures and old backups, at random (ARGS="--schedules 10000 --seed 7")
 	$(BIN)/python -m tests.simulator --workers $(WORKERS) $(ARGS)
+
+search: $(READY) ## streams and ledgers in random hands, four times as long as in the tests (SEARCH_TIMES=N for more)
+	SEARCH_TIMES=$${SEARCH_TIMES:-4} $(BIN)/python -m pytest -n $(WORKERS) -m slow tests/ledger/test_stateful.py \
+		tests/stream/test_stateful.py tests/stream/test_property.py $(ARGS)
 
 lint: $(READY) ## check style, format and types
 	$(BIN)/ruff check

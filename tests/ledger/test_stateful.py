@@ -26,6 +26,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, parse_unit
 from dpwindows.ledger.ledger import Ledger
+from tests.search import TIMES
 
 STEPS = 6
 # The first instants of spans that can meet a range; the last one is met by streams without end alone.
@@ -343,4 +344,4 @@ class LongerSearch(SharedLedger):
 
 
 TestLongerSearch = pytest.mark.slow(LongerSearch.TestCase)
-TestLongerSearch.settings = settings(max_examples=60, stateful_step_count=20, **SEARCH)
+TestLongerSearch.settings = settings(max_examples=15 * TIMES, stateful_step_count=20, **SEARCH)

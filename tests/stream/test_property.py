@@ -23,6 +23,7 @@ from dpwindows.stream import items
 from dpwindows.stream.mechanism import StepAnswers
 from dpwindows.stream.state_file import StateFile
 from dpwindows.stream.stream import Stream
+from tests.search import TIMES
 from tests.stream.streams import STEP, Event, new_stream, plan_of, require_exact, same, spied, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
@@ -241,4 +242,4 @@ class LongerSearch(StreamMachine):
 
 
 TestLongerSearch = pytest.mark.slow(LongerSearch.TestCase)
-TestLongerSearch.settings = settings(max_examples=40, stateful_step_count=12, deadline=None)
+TestLongerSearch.settings = settings(max_examples=10 * TIMES, stateful_step_count=12, deadline=None)

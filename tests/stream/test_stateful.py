@@ -32,6 +32,7 @@ from dpwindows.ledger.ledger import Ledger
 from dpwindows.stream.state_file import StateFile
 from dpwindows.stream.stream import Stream
 from tests.ledger.requests import request
+from tests.search import TIMES
 from tests.stream.streams import STEP, Event, new_stream, plan_of, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
@@ -517,4 +518,4 @@ class LongerSearch(PageMachine):
 
 
 TestLongerSearch = pytest.mark.slow(LongerSearch.TestCase)
-TestLongerSearch.settings = settings(max_examples=60, stateful_step_count=25, **SEARCH)
+TestLongerSearch.settings = settings(max_examples=15 * TIMES, stateful_step_count=25, **SEARCH)

@@ -70,7 +70,7 @@ def painted(line: Callable[[float], str], *, shown: bool = True) -> Iterator[Non
 
 
 def working(label: str) -> Callable[[float], str]:
-    """For `painted`: work of which nobody knows how long it takes."""
+    """For `painted`: work that takes nobody knows how long."""
     return lambda seconds: f"{label}, {_clock(seconds)} so far"
 
 

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP
+from dpwindows.ask.privacy import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    EventLevel,
+    ItemAddRemove,
+    ItemLevel,
+    ItemPerPeriod,
+    PureDP,
+    parse_unit,
+)
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import to_microseconds
 from dpwindows.count.step_map import StepMap, instant_map, wall_map
@@ -76,7 +86,7 @@ def test_a_span_of_steps_counts_wherever_it_meets_a_range(length: int) -> None:
     """Every span of `length` integer steps of 2, against every range: seen exactly where the rule counts it or less."""
     for start, end in [(10, 14), (10, 20), (12, 14)]:
         place = {"start": start, "end": end, "longest": 2, "clock": ["integer", "t"]}
-        counted = span_of(place, f"item-per:{length}")
+        counted = span_of(place, ItemPerPeriod(length))
         for first in range(0, 30, 2):
             instants = range(first, first + 2 * length)
             if any(start <= instant < end for instant in instants):
@@ -87,9 +97,9 @@ def test_a_span_of_steps_counts_wherever_it_meets_a_range(length: int) -> None:
 
 def test_items_count_everywhere_and_streams_for_ever() -> None:
     place = {"start": 10, "end": None, "longest": 1, "clock": ["integer", "t"]}
-    assert span_of(place, "event") == Span(10, None)
-    assert span_of(place, "item") == EVERYWHERE
-    assert span_of(place, "item-add-remove") == EVERYWHERE
+    assert span_of(place, EventLevel()) == Span(10, None)
+    assert span_of(place, ItemLevel()) == EVERYWHERE
+    assert span_of(place, ItemAddRemove()) == EVERYWHERE
 
 
 # All logs of one or two items over three steps with up to two occurrences in each, as neighbours see them.
@@ -119,7 +129,10 @@ def test_a_unit_implies_another_where_its_neighbours_include_the_others() -> Non
     pairs: list[tuple[Log, Log]] = [((one, kept), (other, kept)) for one, other in product(counts, counts)]
     related = {unit: {pair for pair in pairs if _neighbours(unit, *pair)} for unit in units}
     for protected, wanted in product(units, units):
-        assert implies(protected, wanted) == (related[wanted] <= related[protected]), (protected, wanted)
+        assert implies(parse_unit(protected), parse_unit(wanted)) == (related[wanted] <= related[protected]), (
+            protected,
+            wanted,
+        )
 
 
 CLOCK_CHANGES = [

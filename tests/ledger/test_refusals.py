@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import dpwindows as dw
+from dpwindows.ask.privacy import ItemLevel, ItemPerPeriod, Unit
 from dpwindows.errors import EngineError, InputError
-from dpwindows.ledger.request import require_unit
+from dpwindows.ledger.request import implies, require_unit
 from tests.ledger.requests import request
 
 
@@ -28,9 +29,14 @@ def test_what_is_no_total_is_refused(tmp_path: Path, changes: dict[str, Any], wo
 
 
 def test_a_unit_that_ledgers_do_not_know_is_refused() -> None:
-    require_unit("item-per:7")
+    class Household(Unit):
+        name = "household"
+
+    require_unit(ItemPerPeriod(7))
     with pytest.raises(InputError, match=r"item-per:L, got 'household'"):
-        require_unit("household")
+        require_unit(Household())
+    assert not implies(Household(), ItemPerPeriod(7))
+    assert not implies(ItemLevel(), Household())
 
 
 def test_a_release_is_kept_once_and_for_an_entry_that_is_there(tmp_path: Path) -> None:

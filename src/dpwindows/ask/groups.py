@@ -177,12 +177,11 @@ class Grouping:
         Raises:
             InputError: it does not; the message says why, and what does.
         """
-        whole = not isinstance(unit, EventLevel) and not (isinstance(unit, ItemPerPeriod) and unit.steps < steps)
         if isinstance(unit, EventLevel):
             self._require_event()
         elif self.of == "item" and self.max_groups is not None:
             raise InputError("--max-groups goes with a group per event: with --group-of item an item is in one group")
-        elif not whole:
+        elif isinstance(unit.within(steps), ItemPerPeriod):
             self._require_period(unit.name)
         elif self.of == "event" and self.max_groups is None:
             raise InputError(

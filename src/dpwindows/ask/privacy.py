@@ -30,6 +30,10 @@ class Unit:
         """The guarantee in one sentence, with what it does not promise."""
         raise NotImplementedError
 
+    def within(self, steps: int) -> Unit:
+        """The unit for a log of so many steps: a period that spans all of them is no period."""
+        return self
+
 
 @dataclass(frozen=True)
 class EventLevel(Unit):
@@ -91,12 +95,16 @@ class ItemPerPeriod(Unit):
 
     @property
     def name(self) -> str:
-        """`item-per:STEPS`."""
+        """The text `item-per:STEPS`."""
         return f"item-per:{self.steps}"
+
+    def within(self, steps: int) -> Unit:
+        """Everything about an item may change where the period spans all steps."""
+        return self if self.steps < steps else ItemLevel()
 
     @property
     def promise(self) -> str:
-        """In steps, whatever these are."""
+        """The guarantee for spans of so many steps, whatever a step is."""
         span = "single step" if self.steps == 1 else f"{self.steps:,} consecutive steps"
         return (
             f"Protects everything that each single item does within any {span}: the output is nearly as likely "

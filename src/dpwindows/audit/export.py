@@ -118,7 +118,7 @@ def _measurement(allotment: Allotment) -> Arrays:
 
 @dataclass(frozen=True)
 class _OneWindow:
-    """The answers of which one is 1, for one threshold and one window, and all others are 0."""
+    """The answers that are 1 for one threshold and one window, and 0 elsewhere."""
 
     steps: int
     k: int

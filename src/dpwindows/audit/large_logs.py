@@ -47,7 +47,7 @@ def spiked(steps: int, thresholds: Sequence[int], size: int, rng: np.random.Gene
 
 
 def crowd(histories: Ints, weights: Ints, thresholds: Sequence[int]) -> Table:
-    """What a log holds in which `weights[i]` items have the history `histories[i]`, from the definition.
+    """What a log holds whose items have the histories `histories[i]`, `weights[i]` of them each, from the definition.
 
     Args:
         histories: occurrences by item and step, shape (histories, steps).

@@ -1,7 +1,7 @@
 """All neighbouring logs on a short horizon, unit by unit.
 
 Answers add up over items and neighbours differ in one item, so the history of that item is all there is to know: its
-occurrences in steps 1..T. A unit of privacy is the list of the ways in which two histories may differ (`changes`);
+occurrences in steps 1..T. A unit of privacy is the list of the ways that two histories may differ in (`changes`);
 enumeration, search and pictures work on these and know no unit by name.
 
 Occurrences of a step beyond the largest threshold K change no answer, since "at least k" asks for min(k, sum) only. So
@@ -50,7 +50,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Change:
-    """One way in which two histories may differ: in steps low+1..high only.
+    """One way that two histories may differ in: in steps low+1..high only.
 
     There the neighbour has anything, or (`by_one`, where high = low + 1) one occurrence more. Elsewhere both agree, and
     are anything, or (`from_nothing`) the log is empty.
@@ -71,7 +71,7 @@ class Change:
 
 
 def changes(unit: Unit, steps: int) -> list[Change]:
-    """Every way in which two neighbouring histories of `steps` steps may differ, up to swapping them.
+    """Every way that two neighbouring histories of `steps` steps may differ in, up to swapping them.
 
     Raises:
         InputError: the audit does not know this unit.

@@ -36,7 +36,7 @@ class Workload:
 
 
 def black_box_workload(plan: Planned, runs: int, *, whole: bool) -> Workload:
-    """Of `audit_black_box`."""
+    """What `audit_black_box` takes: releases of a plan, so many runs on either of two logs."""
     rows = sum(one.measurement.cost.rows for one in plan.allotments)
     released = sum(len(one.measurement.design.variance()) * len(one.query.measures) for one in plan.allotments)
     each = _WHOLE if whole else _A_RELEASE
@@ -44,7 +44,7 @@ def black_box_workload(plan: Planned, runs: int, *, whole: bool) -> Workload:
 
 
 def noise_workload(plan: Planned, draws: int) -> Workload:
-    """Of `audit_noise`."""
+    """What `audit_noise` takes, for so many draws of each measurement."""
     drawn = draws_needed(plan, draws)
     rows = sum(one.measurement.design.rows * len(one.measurement.design.problem.thresholds) for one in plan.allotments)
     return Workload(drawn, drawn / _A_SECOND + drawn / rows * _A_RELEASE, 8 * drawn)

@@ -142,7 +142,7 @@ def _timeline(told: Told, *, integer: bool) -> Timeline | None:
         return None
     if told.start is None or told.end is None:
         raise InputError("give both --start and --end, or neither")
-    # Without a step any will do by which the range can be cut: only what lies inside is counted.
+    # Without a step any will do that cuts the range: only what lies inside is counted.
     steps = [told.step] if told.step else ["1"] if integer else ["1d", "1m", "1s"]
     refused = []
     for step in steps:

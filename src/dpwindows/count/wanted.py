@@ -1,4 +1,4 @@
-"""What an engine is asked to count: the thresholds, of which occurrences; and the query that counts it.
+"""What an engine is asked to count: the thresholds, the occurrences that count, and the query for both.
 
 The rule of counting is enforced in the query, on what every engine reads as a relation (item, step, count), so that it
 holds for any data.
@@ -20,7 +20,7 @@ from dpwindows.errors import InputError
 class Occurrences:
     """A relation (item, step, count) in SQL, a name or a query in parentheses; `weighted` if not every count is 1.
 
-    It uses the common table expressions `before`, each of which ends with a comma.
+    It uses the common table expressions `before`; every one ends with a comma.
     """
 
     before: str

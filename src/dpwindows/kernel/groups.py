@@ -23,14 +23,14 @@ from dpwindows.kernel.shapes.design import Design
 
 @dataclass(frozen=True)
 class Groups:
-    """The groups in which one design is measured: those of one level of a grouping."""
+    """The groups that one design is measured in: those of one level of a grouping."""
 
     grouping: Grouping
     level: Level
 
     @property
     def cells(self) -> range:
-        """Their codes."""
+        """The codes of its groups among all cells of the grouping."""
         return range(self.level.first, self.level.first + self.level.count)
 
 

@@ -13,12 +13,12 @@ from functools import cached_property
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from dpwindows.ask.privacy import ApproxDP, Budget, parse_budget
+from dpwindows.ask.privacy import ApproxDP, Budget, ItemPerPeriod, Unit, parse_budget
 from dpwindows.ask.zones import EPOCH
 from dpwindows.errors import InputError, OverBudgetError
 from dpwindows.ledger.composition import Account, ApproximateAccount, CannotComposeError, Charge, account_for
 from dpwindows.ledger.parallel import EVERYWHERE, Counted, Span, accounts
-from dpwindows.ledger.request import Request, periods_of, require_fit, span_of
+from dpwindows.ledger.request import Request, require_fit, span_of
 
 MOST_ROOM = 1_000_000
 """More releases than this are not told apart: nobody makes them."""
@@ -48,7 +48,7 @@ class Book:
     """One dataset: its unit and total, set once, and its entries in the order they were spent."""
 
     dataset: str
-    unit: str
+    unit: Unit
     total: Budget
     singleton: bool
     created: str
@@ -93,7 +93,7 @@ class Book:
         accounts = [account for _, account in by_time]
         shown = {
             "dataset": self.dataset,
-            "unit": self.unit,
+            "unit": self.unit.name,
             "singleton": self.singleton,
             "created": self.created,
             "total": self.total.to_dict(),
@@ -135,7 +135,7 @@ class Book:
         """Where each charge counts; `parallel` says why."""
         clock = placed[0][1]["clock"] if placed else None
         shared = isinstance(self.total, ApproxDP) and any(charge.rho for charge, _ in placed)
-        together = shared and periods_of(self.unit) is not None
+        together = shared and isinstance(self.unit, ItemPerPeriod)
         return [
             Counted(charge, EVERYWHERE if together or place["clock"] != clock else span_of(place, self.unit))
             for charge, place in placed

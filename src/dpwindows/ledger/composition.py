@@ -1,6 +1,6 @@
 r"""What several releases of one log guarantee together, when each may be chosen after seeing the others.
 
-An `Account` adds up charges in the order in which they were spent and says whether they stay within a total. Whoever
+An `Account` adds up charges in the order of spending and says whether they stay within a total. Whoever
 asks may have seen everything published so far: budgets, queries and their number may depend on it. A rule that holds
 for charges fixed beforehand need not hold then, so each one here comes with its proof. All sums are of exact rational
 numbers (`privacy.exact`); the one logarithm is bounded from the safe side by ball arithmetic.
@@ -132,7 +132,7 @@ class Account:
 
 @dataclass(frozen=True)
 class PureAccount(Account):
-    """The total is pure."""
+    """An account under a pure total: epsilons add up."""
 
     def plus(self, charge: Charge, times: int = 1) -> Account:
         """The account with the charge added so many times: epsilons add.
@@ -149,7 +149,7 @@ class PureAccount(Account):
 
 @dataclass(frozen=True)
 class ConcentratedAccount(Account):
-    """The total is a rho."""
+    """An account under a total of zero-concentrated privacy: rhos add up."""
 
     def plus(self, charge: Charge, times: int = 1) -> Account:
         """Rhos add; a pure epsilon counts `epsilon^2 / 2`.

@@ -97,7 +97,7 @@ class Ledger:
             raise InputError(f"budget must be PureDP(...), ApproxDP(...) or ZCDP(...), got {budget!r}")
         if not isinstance(unit, Unit):
             raise InputError(f"unit must be a unit of privacy such as EventLevel(), got {unit!r}")
-        require_unit(unit.name)
+        require_unit(unit)
         facts = canonical(
             {"unit": unit.name, "budget": budget.to_dict(), "singleton": bool(singleton), "created": _now()}
         )

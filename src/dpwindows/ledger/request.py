@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.privacy import Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.timeline import Timeline, longest_step, step_phase
 from dpwindows.errors import InputError
 from dpwindows.ledger.parallel import SLACK_US, Span
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
     from dpwindows.ask.queries import Query
 
 Kind = Literal["release", "stream"]
-_PER_PERIOD = re.compile(r"item-per:([0-9]+)")
-# What a guarantee at the level of one unit says at the same budget about others, spans of several steps apart.
-_IMPLIED = {"event": ("event",), "item": ("item", "item-add-remove", "event"), "item-add-remove": ("item-add-remove",)}
+_UNITS = (EventLevel, ItemPerPeriod, ItemLevel, ItemAddRemove)
 
 
 @dataclass(frozen=True)
@@ -117,23 +114,17 @@ def canonical(values: Any) -> str:
     return json.dumps(values, sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
-def periods_of(unit: str) -> int | None:
-    """The L of `item-per:L`, None for any other unit."""
-    found = _PER_PERIOD.fullmatch(unit)
-    return int(found[1]) if found else None
-
-
-def require_unit(unit: str) -> None:
+def require_unit(unit: Unit) -> None:
     """Check that a ledger knows what a unit implies.
 
     Raises:
         InputError: it does not.
     """
-    if unit not in _IMPLIED and periods_of(unit) is None:
-        raise InputError(f"a ledger knows the units {', '.join(_IMPLIED)} and item-per:L, got {unit!r}")
+    if type(unit) not in _UNITS:
+        raise InputError(f"a ledger knows the units event, item, item-add-remove and item-per:L, got {unit.name!r}")
 
 
-def implies(protected: str, wanted: str) -> bool:
+def implies(protected: Unit, wanted: Unit) -> bool:
     """True if a guarantee at the level of the unit `protected` holds at that of `wanted`, at the same budget.
 
     *Proof.* Neighbours of `wanted` are neighbours of `protected` in each case. One occurrence added or removed is a
@@ -141,26 +132,29 @@ def implies(protected: str, wanted: str) -> bool:
     some steps; changes within L steps are changes within any more. The rest do not hold: an item that gains one
     occurrence is, for add/remove, two changes. Spans are of steps of one and the same grid, see `require_fit`.
     """
-    length, longest = periods_of(wanted), periods_of(protected)
-    if longest is not None:
-        return wanted == "event" or (length is not None and length <= longest)
-    if length is not None:
-        return protected == "item"
-    return wanted in _IMPLIED.get(protected, ())
+    match protected, wanted:
+        case ItemLevel(), _:
+            return type(wanted) in _UNITS
+        case ItemPerPeriod(longest), ItemPerPeriod(length):
+            return length <= longest
+        case ItemPerPeriod(), EventLevel():
+            return True
+    return protected == wanted
 
 
-def span_of(place: dict[str, Any], unit: str) -> Span:
+def span_of(place: dict[str, Any], unit: Unit) -> Span:
     """The instants at which a release counts in a ledger of this unit, by the rules that `parallel` proves."""
     span = Span(place["start"], place["end"])
-    if unit == "event":
-        return span
-    if (periods := periods_of(unit)) is not None:
-        slack = 0 if place["clock"][0] == "integer" else SLACK_US
-        return span.widened(periods * place["longest"] + slack)
+    match unit:
+        case EventLevel():
+            return span
+        case ItemPerPeriod(steps):
+            slack = 0 if place["clock"][0] == "integer" else SLACK_US
+            return span.widened(steps * place["longest"] + slack)
     return Span()
 
 
-def require_fit(request: Request, unit: str, *, singleton: bool, first: dict[str, Any] | None) -> None:
+def require_fit(request: Request, unit: Unit, *, singleton: bool, first: dict[str, Any] | None) -> None:
     """Check that what a request promises includes what a dataset is promised.
 
     Args:
@@ -172,10 +166,10 @@ def require_fit(request: Request, unit: str, *, singleton: bool, first: dict[str
     Raises:
         InputError: it does not.
     """
-    if not implies(request.unit.name, unit):
+    if not implies(request.unit, unit):
         raise InputError(
-            f"the dataset is protected at the level of the unit {unit!r}, which a release at the level of "
-            f"{request.unit.name!r} does not imply at its budget: ask for --unit {unit}"
+            f"the dataset is protected at the level of the unit {unit.name!r}, which a release at the level of "
+            f"{request.unit.name!r} does not imply at its budget: ask for --unit {unit.name}"
         )
     if request.singleton and not singleton:
         raise InputError(
@@ -184,17 +178,18 @@ def require_fit(request: Request, unit: str, *, singleton: bool, first: dict[str
         )
     if first is None:
         return
-    if unit != "event" and request.item != first["columns"]["item"]:
+    by_item = not isinstance(unit, EventLevel)
+    if by_item and request.item != first["columns"]["item"]:
         raise InputError(
             f"the items of this dataset are those of the column {first['columns']['item']!r}, and a release that "
             f"protects those of {request.item!r} does not protect them: keep another dataset for other items"
         )
-    if unit != "event" and request.item_type != first["columns"].get("item_type"):
+    if by_item and request.item_type != first["columns"].get("item_type"):
         raise InputError(
             f"the items of this dataset are those of the column {request.item!r} as its first release read them, with "
             f"or without --item-type integer, and one of them may be several of the others: read them alike"
         )
-    if (periods_of(unit) is not None or request.singleton) and request.place["grid"] != first["grid"]:
+    if (isinstance(unit, ItemPerPeriod) or request.singleton) and request.place["grid"] != first["grid"]:
         raise InputError(
             f"this dataset speaks of steps of {_grid_text(first['grid'])}, as its first release had them, and got "
             f"steps of {_grid_text(request.place['grid'])}: keep to one step, time zone and alignment"

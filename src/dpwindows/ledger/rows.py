@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from dpwindows.ask.privacy import parse_unit
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.book import Book, Entry, budget_of, new_facts
@@ -85,7 +86,7 @@ def read_book(connection: sqlite3.Connection, path: Path, dataset: str) -> Book:
         raise damaged(path)
     values = json.loads(facts)
     total = budget_of(values["budget"])
-    return Book(dataset, values["unit"], total, values["singleton"], values["created"], tuple(entries))
+    return Book(dataset, parse_unit(values["unit"]), total, values["singleton"], values["created"], tuple(entries))
 
 
 def _stored_ids(connection: sqlite3.Connection, path: Path, dataset: str, secret: bytes) -> dict[int, str]:

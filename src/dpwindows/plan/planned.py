@@ -12,7 +12,7 @@ from functools import cached_property
 
 from dpwindows.ask.counting_rule import CountingRule, require_fit
 from dpwindows.ask.groups import Grouping
-from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, Measure, PeriodFamily, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import longest_window
@@ -181,7 +181,7 @@ class Planned(PlanValues, ABC):
             for query in self.queries
             if isinstance(query.window, Rolling) and query.window.length >= self.timeline.steps
         ]
-        if isinstance(self.unit, ItemPerPeriod) and self.unit.steps >= self.timeline.steps:
+        if self.unit.within(self.timeline.steps) != self.unit:
             found.append(f"the period of {self.unit.name} {long} item here")
         if self.workload.draws > NOTED:
             found.append(f"a release of this is {self.workload}")

@@ -246,7 +246,7 @@ def _listed(values: list[Any]) -> pa.Array:
 
 
 def _in_calendar(times: pa.ChunkedArray) -> pa.ChunkedArray:
-    """True for times of the years in which a release may lie, with room for zones; integer times lie anywhere."""
+    """True for times of the years that a release may lie in, with room for zones; integer times lie anywhere."""
     if not pa.types.is_timestamp(times.type):
         return pc.is_valid(times)
     first, last = (pa.scalar(datetime(year, 1, 1, tzinfo=UTC), pa.timestamp("us", "UTC")) for year in (999, 9002))

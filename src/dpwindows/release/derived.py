@@ -37,7 +37,7 @@ from dpwindows.release.selection import Term
 # How closely a standard error that is worked out again must be that of the release: rounding on another machine may
 # lead a search a little elsewhere.
 _ALIKE = 1e-3
-# Directions a - r b in which the kurtosis of Laplace noise is looked at.
+# The kurtosis of Laplace noise is looked at in so many directions a - r b.
 _DIRECTIONS = np.linspace(0.0, np.pi, 181)
 # Of how many rows of a family the standard error is worked out again.
 _CHECKED = 4

@@ -50,7 +50,7 @@ def grid(head: Sequence[str], body: Iterable[Sequence[str]], *, numeric: Sequenc
 
 
 def unbroken_dates(text: str) -> str:
-    """Escaped text in which no line ends inside a date."""
+    """Escaped text whose lines end outside dates."""
     return re.sub(r"\d{4}-\d\d-\d\d", r'<span class="date">\g<0></span>', escape(text))
 
 

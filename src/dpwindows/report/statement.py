@@ -300,7 +300,7 @@ def _mechanism(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain_markdown(text: str) -> str:
-    """Text in which nothing is read as markup."""
+    """Text that is not read as markup."""
     for mark in "\\`*_[]<>#|":
         text = text.replace(mark, f"\\{mark}")
     return text.replace("\n", " ")

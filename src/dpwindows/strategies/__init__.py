@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from dpwindows.ask.privacy import EventLevel, ItemLevel, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.errors import InputError
 from dpwindows.kernel.problem import Problem
@@ -69,9 +69,7 @@ def candidates(problem: Problem, name: str = "auto") -> list[Design]:
 def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
     known = BATCH | REFERENCES
     asked = _asked(name, known)
-    if isinstance(problem.unit, ItemPerPeriod) and problem.unit.steps >= problem.steps:
-        # A period as long as the range is all of it: everything about an item may change.
-        problem = replace(problem, unit=ItemLevel())
+    problem = replace(problem, unit=problem.unit.within(problem.steps))
     series = series_problem(problem, problem.steps)
     answers = [found for one in asked if (found := known[one](series)) is not None]
     designs = [found for answer in answers if (found := in_each(problem, answer)) is not None]

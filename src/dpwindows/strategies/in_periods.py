@@ -37,10 +37,7 @@ def series_problem(problem: Problem, horizon: int | None) -> Problem:
     series = series_of(problem, layout_of(problem, horizon, *fewest_and_most(problem.window)))
     if isinstance(problem.window, Tumbling) and horizon is None:
         series = replace(series, steps=len(sizes(problem.window, problem.steps)))
-    if horizon is not None and isinstance(series.unit, ItemPerPeriod) and series.unit.steps >= series.steps:
-        # Everything about an item may change.
-        series = replace(series, unit=ItemLevel())
-    return series
+    return series if horizon is None else replace(series, unit=series.unit.within(series.steps))
 
 
 def in_each(problem: Problem, design: Design) -> Design | None:

@@ -71,7 +71,7 @@ class Handed:
         return tuple(self.fingerprints)
 
     def of(self, step: int) -> str:
-        """The fingerprint of a step."""
+        """The fingerprint of a step's events; a step without events has one too."""
         return self.fingerprints.get(step, NOTHING)
 
     def together(self, steps: Iterable[int]) -> str:

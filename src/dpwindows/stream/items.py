@@ -37,7 +37,7 @@ class Bound:
         return ["had"] * (self.max_occurrences is not None) + [f"run_{place}" for place in range(len(self.series))]
 
     def after(self, step: int) -> dict[str, str]:
-        """What an item has had after a step in which it occurs, by column: of its recencies before and after."""
+        """What an item has had after a step that it occurs in, by column: of its recencies before and after."""
         found = {"had": "had + counted"} if self.max_occurrences is not None else {}
         for place, (k, length) in enumerate(self.series):
             now, then = f"r{k} > {step - length}", f"before[{k}] >= {step - length}"

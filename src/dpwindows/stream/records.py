@@ -116,7 +116,7 @@ class Call(NamedTuple):
 
 
 def write_creation(connection: duckdb.DuckDBPyConnection, creation: Creation, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write it into a new state."""
+    """Write what was fixed, and the mechanism's arrays, into a new state."""
     facts, content = creation.to_json(), pack(arrays)
     connection.execute("INSERT INTO creation VALUES (?, ?, ?)", [facts, content, digest(facts, content)])
 

@@ -40,7 +40,7 @@ try:
 except ImportError:  # pragma: no cover - not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
-# The engine's file: a header of the file and two of the database, one of which counts, and blocks from there on.
+# The engine's file: a header of the file, two of the database (one counts), and blocks from there on.
 _HEADERS = 3 * 4096
 _MAGIC = b"dpwindows undo 1\n"
 _PLACE = struct.Struct("<QQ")

@@ -30,7 +30,7 @@ class HardInstance:
         horizon: number of steps T.
         k: the threshold; windows are asked for the items with at least k occurrences.
         window: the family to which all windows belong that are asked.
-        unit: the unit of privacy in which neighbouring hard problems become neighbouring logs.
+        unit: the unit of privacy: neighbouring hard problems become neighbouring logs by it.
         distance: how many neighbours apart the logs are if one element of the hard problem is added or removed.
         first, last: the windows asked, as first and last steps.
         read: from the counts of these windows, in their order, to the hard problem's answers. It is linear.
@@ -50,7 +50,7 @@ class HardInstance:
 
     @property
     def timeline(self) -> Timeline:
-        """Integer time in which step t is the time t - 1, as in `table`."""
+        """Integer time: step t is the time t - 1, as in `table`."""
         return Timeline.of_steps(self.horizon)
 
     def table(self) -> pa.Table:
@@ -83,7 +83,7 @@ class Rows:
         return cls(items[kept], steps[kept], counts[kept])
 
     def spread(self, slots: int) -> Rows:
-        """Every step becomes a group of `slots` steps, in which item j has slot j.
+        """Every step becomes a group of `slots` steps, where item j has slot j.
 
         Lemma (slots). If every item occurs at most once in any step, and items are 0..slots-1, the result is a
         singleton log: at most one event in each step, over all items. A window of whole groups holds of each item

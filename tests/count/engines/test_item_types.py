@@ -115,7 +115,7 @@ def test_a_ledger_keeps_to_one_reading_of_items() -> None:
     whole = replace(plain, item_type="integer")
     assert plain.key != whole.key
     assert plain.facts["columns"] == {"item": "item", "time": "time", "count": None}
-    require_fit(whole, "item", singleton=False, first=whole.facts | whole.place)
+    require_fit(whole, dw.ItemLevel(), singleton=False, first=whole.facts | whole.place)
     for one, other in ((plain, whole), (whole, plain)):
         with pytest.raises(InputError, match="--item-type integer"):
-            require_fit(one, "item", singleton=False, first=other.facts | other.place)
+            require_fit(one, dw.ItemLevel(), singleton=False, first=other.facts | other.place)

@@ -3,7 +3,7 @@
 Every engine reads CSV by the same rules. Text is UTF-8. Lines end as the first one does, with a line feed, or with a
 carriage return and a line feed. A field with a delimiter, a quote or a line end in it stands in double quotes, where a
 quote is written twice. Every line has as many fields as the first one, and empty lines are passed over. All fields are
-text, byte for byte: one that is empty is null, and "" is a text of no characters. A line in which our columns hold
+text, byte for byte: one that is empty is null, and "" is a text of no characters. A line whose columns of ours hold
 their own names is the line of names, there or repeated where files were joined, and is no event.
 """
 

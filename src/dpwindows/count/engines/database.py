@@ -121,7 +121,7 @@ def translated(explain: Callable[[BaseException | None], InputError | EngineErro
 
 
 def run(connection: Connection, query: str) -> CursorResult[Any]:
-    """Run a query without parameters, in which a percent sign or a colon is only itself."""
+    """Run a query without parameters, where a percent sign or a colon is only itself."""
     return connection.exec_driver_sql(query, execution_options={"no_parameters": True})
 
 

@@ -33,7 +33,7 @@ class Kind(Enum):
     WALL = "times on a wall clock"
     INSTANT = "times with a zone or offset"
     DATE = "dates"
-    EXACT = "other values of which two are equal or not, such as UUIDs"
+    EXACT = "other values that are equal or not, such as UUIDs"
     FLOAT = "floating-point numbers"
     NESTED = "lists, structures and such"
     NULL = "nothing but nulls"

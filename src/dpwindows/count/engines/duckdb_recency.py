@@ -4,7 +4,7 @@
 operator, once for numbers of occurrences and once more to look them up; a plain sort followed by `lag(...) OVER ()`,
 which DuckDB computes while rows stream by, gives the same in half the CPU time and memory or less.
 
-SQL does not promise in which order such a stream comes, so the query checks the order and fails unless it is right.
+SQL does not promise the order of such a stream, so the query checks the order and fails unless it is right.
 Each row has a code: its item, or a hash of it where items have no fixed width (sorting long keys is slow). Let
 r_1, ..., r_n be the rows as they stream by; lag(x) OVER () is x of the row before, for all x alike, and null for r_1
 only, as no code is null. The query fails unless for every i > 1
@@ -86,7 +86,7 @@ def _steps_back_sql(thresholds: Sequence[int]) -> str:
 
 
 def _near_sql(thresholds: Sequence[int]) -> str:
-    """Each row with the rows before it in which its recencies may lie, numbered from 0 for itself."""
+    """Each row with the rows before it that may hold its recencies, numbered from 0 for itself."""
     lags = "".join(
         f", lag({name}, {back}) OVER () AS {name}_{back}"
         for back in range(1, max(thresholds))

@@ -242,7 +242,7 @@ def _text_part(header: CsvHeader, chosen: dict[str, str], relation: str, columns
 
 
 def file_list(files: Sequence[Path]) -> str:
-    """An SQL list of paths in which nothing is a pattern: [x] is the set that holds only x."""
+    """An SQL list of paths that are no patterns: [x] is the set that holds only x."""
     return "[" + ", ".join(quote_text(re.sub(r"([*?\[])", r"[\1]", str(file))) for file in files) + "]"
 
 

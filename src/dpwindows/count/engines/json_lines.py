@@ -1,4 +1,4 @@
-"""JSON Lines in DuckDB: one object a line, of which our fields are read as text, each value by itself.
+"""JSON Lines in DuckDB: one object a line, whose fields of ours are read as text, each value by itself.
 
 Nothing is inferred from values. A string is its text and a number the digits it is written with, so that 13085 and
 "13085" are one item; times and counts are read from there by the rules for text. A field that is null or not there is

@@ -86,7 +86,7 @@ def _explained(error: Exception) -> InputError | EngineError:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without the warnings and the JSON logs in which PySpark repeats what it raises."""
+    """Without the warnings and the JSON logs that repeat what PySpark raises."""
     loggers = [logging.getLogger(name) for name in _LOGGERS]
     before = [logger.disabled for logger in loggers]
     with warnings.catch_warnings():

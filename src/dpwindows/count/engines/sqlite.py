@@ -150,7 +150,7 @@ def _read_only(address: URL, path: Path, *, immutable: bool) -> URL:
 
 @contextmanager
 def _snapshot(engine: Engine, said: list[str]) -> Iterator[Connection]:
-    """A connection in one transaction, in which the function _FAIL keeps its message in `said` and fails."""
+    """A connection in one transaction. There the function _FAIL keeps its message in `said` and fails."""
 
     def fail(message: str, column: object) -> None:
         said.append(f"{message}<<{str(column)[:SHOWN]}>>")

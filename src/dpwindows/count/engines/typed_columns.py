@@ -46,7 +46,7 @@ def typed_table(frame: nw.DataFrame[Any], columns: EventColumns) -> pa.Table:
     Raises:
         InputError: the values of a column are of several types, or of one that does not serve.
     """
-    # A column with two roles is read for the first of them, in which it is an item.
+    # A column with two roles is read for the first of them, where it is an item.
     roles = {name: said_role(role) for role, name in reversed(columns.roles)}
     names = list(dict.fromkeys(name for _, name in columns.roles))
     return pa.table({name: _typed(frame, roles[name], name) for name in names})

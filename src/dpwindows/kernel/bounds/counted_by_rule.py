@@ -6,7 +6,7 @@ as it is. It may be smaller: with f the rolling answers of one item for a thresh
 
 - *at most R runs* (`max_runs`): the item is counted in the first R maximal runs only: f has at most R runs, each as
   long as it was;
-- *at most N occurrences* (`max_occurrences`) of it count: runs start at different steps, at each of which one of them
+- *at most N occurrences* (`max_occurrences`) of it count: runs start at different steps, and at each step one of them
   lies, and there are k of them up to the first start, so f has **at most N - k + 1 runs**. A window that is counted
   holds k of them, and each lies in at most W windows, so f is 1 at **at most N W / k places**. The same for N steps
   in which it occurs (`distinct_steps`), which are N occurrences.

@@ -125,7 +125,7 @@ def rolling_differences_period_l1(
 ) -> int:
     """Rolling counts, one item changed within `span` steps, through anchored differences.
 
-    Proof. Every run of g has two ends, each of which changes one difference by 1 (where runs of unlike signs touch, two
+    Proof. Every run of g has two ends, and each end changes one difference by 1 (where runs of unlike signs touch, two
     ends change the same one). g lies in at most W+L-1 consecutive places, which hold at most `ceil((W+L-1) / every)`
     anchors; at every anchor it is -1, 0 or 1. L1 norms of thresholds add. QED.
     """

@@ -55,7 +55,7 @@ class Automaton(Protocol):
 
     @property
     def entries(self) -> NDArray[np.intp]:
-        """The states in which a path may be entered before the first place."""
+        """The states that a path may begin in, before the first place: shape (entries,)."""
         ...
 
     def kind(self, place: int) -> Hashable:

@@ -253,7 +253,7 @@ class Lengths:
 
     @classmethod
     def of(cls, places: int, count: int) -> Lengths:
-        """About `count` classes."""
+        """About `count` classes of lengths."""
         count = max(_FEWEST, count)
         if places <= count:
             high = np.arange(1, places + 1)

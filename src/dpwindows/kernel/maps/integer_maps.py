@@ -97,7 +97,7 @@ class CausalMap(Protocol):
 
 
 def widen(exact: IntArray, growth: int) -> IntArray:
-    """The same integers in a type in which sums of them with total weight `growth` cannot wrap.
+    """The same integers in a type wide enough: sums of them with total weight `growth` cannot wrap.
 
     64-bit integers where `growth * max|x| < 2^62`, Python integers of any size otherwise.
     """

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# Standard errors by which a consistent number may differ from its estimate before that is told, and what it may differ
-# by for being whole.
+# A consistent number may differ from its estimate by so many standard errors before that is told, and by so much more
+# for being whole.
 _FAR, _ROUNDING = 3, 0.5
 
 

@@ -93,7 +93,7 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
 
 
 def _segments(first: IntArray, last: IntArray) -> list[slice]:
-    """Stretches within which counts are like one another: all of a series, unless it starts anew now and then."""
+    """Stretches of counts that are like one another: all of a series, unless it starts anew now and then."""
     anew = np.flatnonzero(first[1:] > last[:-1]) + 1
     if len(anew) == len(first) - 1:
         return [slice(0, len(first))]

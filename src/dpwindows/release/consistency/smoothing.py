@@ -23,7 +23,7 @@ from scipy import optimize
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 
-# Standard errors by which smoothing may move a number.
+# Smoothing may move a number by so many standard errors.
 FURTHEST = 2.0
 # Half widths of the lines fitted along a series, in steps, and of those fitted across periods, in periods.
 _HALF_WIDTHS, _PERIODS = (1, 2, 3, 5, 8, 13, 21, 34), (1, 2, 4, 8)

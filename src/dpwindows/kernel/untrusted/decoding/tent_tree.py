@@ -38,7 +38,7 @@ class TentDecoding:
 
     @cached_property
     def _coupling(self) -> FloatArray:
-        """`(1 + H D^-1 H')^-1`, in which all that tents tell of each other is."""
+        """`(1 + H D^-1 H')^-1`: all that tents tell of each other, shape (tents, tents)."""
         unit = np.eye(sum(self.tents))
         # By Cholesky's factors: elimination loses all digits where many fine tents meet few coarse ones.
         return np.asarray(linalg.cho_solve(linalg.cho_factor((self._spread @ self._tents.T).toarray() + unit), unit))

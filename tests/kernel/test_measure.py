@@ -6,7 +6,9 @@ rejects the wrong one with error probabilities below 1e-9, computed where the te
 
 from __future__ import annotations
 
+import os
 import random
+import time
 from dataclasses import FrozenInstanceError, dataclass, replace
 from typing import Any
 
@@ -454,6 +456,25 @@ def test_pieces_of_long_vectors_have_their_own_noise(law: Law) -> None:
     drawn = draw_noise(law, SCALE, kernel._PIECE + 100)
     assert not np.array_equal(drawn[-100:], drawn[:100])
     assert not np.array_equal(drawn[-100:], drawn[-200:-100])
+
+
+def test_pieces_stand_in_their_order_whichever_is_drawn_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[int] = []
+
+    def draw(zeros: list[int]) -> list[int]:
+        begun.append(len(zeros))
+        time.sleep(0.02 / len(begun))
+        return [len(zeros)] * len(zeros)
+
+    monkeypatch.setattr(kernel, "_sampler", lambda law, scale: draw)
+    monkeypatch.setattr(kernel, "_PIECE", 4)
+    monkeypatch.setattr(os, "cpu_count", lambda: 3)
+    for count in (0, 3, 4, 5, 11, 12):
+        begun.clear()
+        drawn = draw_noise(GAUSSIAN, 1.0, count)
+        whole, rest = divmod(count, 4)
+        assert drawn.tolist() == [4] * 4 * whole + [rest] * rest
+        assert sorted(begun, reverse=True) == [4] * whole + [rest] * bool(rest)
 
 
 def correlated(first: NDArray[Any], second: NDArray[Any]) -> bool:

@@ -18,7 +18,9 @@ afterwards is post-processing and free.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
@@ -228,16 +230,26 @@ def draw_noise(
 ) -> NDArray[np.int64]:
     """Independent exact discrete noise from OpenDP, shape (count,).
 
-    Drawn as OpenDP's mechanism on zeros. OpenDP saturates at the ends of the 64-bit range, so the values must not be
-    added to exact integers but by `add_noise`.
+    Drawn as OpenDP's mechanism on zeros, by several threads where there are many: every draw takes its own bytes from
+    the operating system, so threads share nothing that noise depends on. OpenDP saturates at the ends of the 64-bit
+    range, so the values must not be added to exact integers but by `add_noise`.
     """
     sampler = _sampler(law, scale)
+    sizes = [min(_PIECE, count - start) for start in range(0, count, _PIECE)]
     pieces = []
-    for start in range(0, count, _PIECE):
-        piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)
+    for piece in _side_by_side(lambda size: np.array(sampler([0] * size), dtype=np.int64), sizes):
         pieces.append(piece)
         progress(len(piece))
     return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
+
+
+def _side_by_side(draw: Callable[[int], NDArray[np.int64]], sizes: Sequence[int]) -> Iterator[NDArray[np.int64]]:
+    """What is drawn for each size, in their order: OpenDP lets other threads run while it draws."""
+    if len(sizes) < 2:
+        yield from map(draw, sizes)
+        return
+    with ThreadPoolExecutor(min(len(sizes), os.cpu_count() or 1)) as threads:
+        yield from threads.map(draw, sizes)
 
 
 @cache

@@ -10,9 +10,11 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpwindows"
 
+# Not drawn: every room may use them.
+FOR_EVERYONE = ("errors", "progress", "durable")
 # From the ground up: a room imports only what stands before it.
 ORDER = (
-    *("errors", "progress", "durable"),
+    *FOR_EVERYONE,
     *("ask", "count", "kernel", "strategies", "report", "ledger", "plan", "release", "stream", "audit", "theory"),
     *("demo", "cli"),
 )
@@ -90,9 +92,32 @@ def test_the_kernel_trusts_nothing_but_what_is_asked() -> None:
     assert reached <= {"kernel", "ask", "errors"}
 
 
-def test_the_picture_in_the_documentation_shows_the_rooms_in_their_order() -> None:
+def rests_on() -> dict[str, set[str]]:
+    """The rooms that each room imports, but for the one arrow up."""
+    known = modules()
+    found: dict[str, set[str]] = {room: set() for room in ORDER}
+    for name, path in known.items():
+        room = name.split(".")[0]
+        for target in imports(path, known) if room in found else ():
+            other = target.split(".")[0]
+            if other != room and (str(path.relative_to(SOURCE)), other) not in UP:
+                found[room].add(other)
+    return found
+
+
+def test_the_picture_in_the_documentation_is_true_to_the_imports() -> None:
     page = (ROOT / "docs" / "house.md").read_text(encoding="utf-8")
     picture = re.search(r"```text\n(.*?dpwindows/.*?)```", page, re.S)
     assert picture is not None
-    drawn = re.findall(r"^    (\w+)(?:/|\.py)", picture.group(1), re.M)
-    assert drawn == [room for room in ORDER if room not in ("errors", "progress", "durable")]
+    below, floors, under = rests_on(), dict[str, int](), dict[str, set[str]]()
+    drawn = {}
+    for room in ORDER:
+        floors[room] = 1 + max((floors[other] for other in below[room]), default=0)
+        under[room] = below[room].union(*(under[other] for other in below[room]))
+        nearest = below[room].difference(*(under[other] for other in below[room]))
+        if room not in FOR_EVERYONE:
+            drawn[room] = floors[room], nearest - set(FOR_EVERYONE)
+    lines = re.findall(r"^ +(\d+) +(\w+)(?:/|\.py) [^\n]*?(?:<- ([\w, ]+))?$", picture.group(1), re.M)
+    assert [room for _, room, _ in lines] == list(drawn)
+    assert {room: (int(floor), set(filter(None, on.split(", ")))) for floor, room, on in lines} == drawn
+    assert max(floors.values()) <= 10

@@ -41,8 +41,8 @@ MUTANTS = [
         "items in disjoint ranges taken to be disjoint",
         "One item's occurrences lie in any number of ranges, so releases about it add up wherever they are.",
         "ledger/request.py",
-        '        return span.widened(periods * place["longest"] + slack)\n    return Span()',
-        '        return span.widened(periods * place["longest"] + slack)\n    return span',
+        '        return span.widened(steps * place["longest"] + slack)\n    return Span()',
+        '        return span.widened(steps * place["longest"] + slack)\n    return span',
         f"{PARALLEL}test_items_count_everywhere_and_streams_for_ever",
     ),
     Mutant(

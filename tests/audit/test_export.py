@@ -77,11 +77,15 @@ def test_a_third_party_recomputes_sensitivity_and_unbiasedness(
         assert sum(one["recomputed"] / one["scale"] for one in judged) <= budget.epsilon
 
 
-def test_the_tensor_filter_and_its_blocks(tmp_path: Path) -> None:
-    plan = planned([AnyWindow(2).at_least(1)], EventLevel(), ApproxDP(1.0, 1e-6), "tensor-filter", 5)
+@pytest.mark.parametrize(
+    ("strategy", "longest", "shape"),
+    [("tensor-filter", 2, "blocks"), ("nested-filter", 2, "nested windows"), ("nested-filter", 5, "nested windows")],
+)
+def test_filters_on_starts_and_ends(strategy: str, longest: int, shape: str, tmp_path: Path) -> None:
+    plan = planned([AnyWindow(longest).at_least(1)], EventLevel(), ApproxDP(1.0, 1e-6), strategy, 5)
     export_plan(plan, tmp_path / "plan.npz")
     (one,) = third_party(tmp_path / "plan.npz", EventLevel(), 1)
-    assert one["shape"] == "blocks"
+    assert one["shape"] == shape
     assert 0 < one["recomputed"] <= one["certified"]
     assert one["bias"] < 1e-6
     assert one["factors_agree"]
@@ -124,9 +128,11 @@ LONG = [
         ApproxDP(1.0, 1e-6),
         "auto",
         False,
-        ["series", "blocks"],
+        ["series", "nested windows"],
         0.3,
     ),
+    ([AnyWindow(8).at_least(1, 2)], EventLevel(), ApproxDP(1.0, 1e-6), "auto", False, ["nested windows"], 0.3),
+    ([AnyWindow(8).at_least(1)], EventLevel(), ApproxDP(1.0, 1e-6), "tensor-filter", False, ["blocks"], 0.3),
     ([Cumulative().at_least(1), AnyWindow().at_least(1)], EventLevel(), PureDP(1.0), "tree", False, None, 0.5),
     ([AnyWindow().at_least(1)], ItemLevel(), ApproxDP(1.0, 1e-6), "auto", False, ["crossed counters"], 0.5),
     ([AnyWindow(6).at_least(1, 3)], ItemAddRemove(), PureDP(1.0), "auto", False, ["crossed counters"], 0.5),

@@ -121,6 +121,34 @@ class Blocks(Shape):
         return found[self.first, self.last]
 
 
+class NestedWindows(Shape):
+    def axis(self) -> Array:
+        taps = np.concatenate([self.whole("taps"), np.zeros(self.steps + int(self.part["beyond"]), dtype=int)])
+        lags = np.arange(self.steps + int(self.part["beyond"]))[:, None] - np.arange(self.steps)[None, :]
+        return np.where(lags >= 0, taps[lags], 0)
+
+    def exist(self, size: int) -> Array:
+        return np.asarray(np.arange(size)[:, None] + np.arange(size) >= self.steps - 1)
+
+    def measured(self) -> Any:
+        beyond = int(self.part["beyond"])
+        return self.exist(self.steps + beyond) if beyond else (self.steps - self.first, self.last - 1)
+
+    def of(self, x: Array) -> Array:
+        axis = self.axis()
+        return np.asarray((axis @ x[1 : self.steps + 1, 1:][::-1] @ axis.T)[self.measured()])
+
+    def read(self, y: Array) -> Array:
+        axis = self.axis().astype(float)
+        upper = np.linalg.cholesky((axis.T @ axis)[::-1, ::-1])
+        inverse = np.linalg.inv(upper.T[::-1, ::-1])
+        full = np.zeros((len(axis), len(axis)))
+        full[self.measured()] = y
+        turned = axis @ inverse
+        fitted = np.where(self.exist(self.steps), turned.T @ full @ turned, 0)
+        return np.asarray((inverse @ fitted @ inverse.T)[self.steps - self.first, self.last - 1])
+
+
 class Counters(Shape):
     def of(self, x: Array) -> Array:
         longest = self.part["matrix"].shape[1]
@@ -212,6 +240,7 @@ class TimeWindowTrees(Shape):
 SHAPES: dict[str, type[Shape]] = {
     "series": Series,
     "blocks": Blocks,
+    "nested windows": NestedWindows,
     "counters": Counters,
     "crossed counters": CrossedCounters,
     "fixed-window trees": FixedWindowTrees,

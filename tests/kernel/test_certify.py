@@ -34,6 +34,7 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
 from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of, neighbours
 from tests.single_item import SingleItem
@@ -140,6 +141,13 @@ def blocks(draw: Draw, steps: int) -> Design:
     return BlocksDesign(problem, "drawn", width=draw.whole(1, steps + 1), make_map=draw.one(*makers))
 
 
+def nested(draw: Draw, steps: int) -> Design:
+    problem, taps = draw.problem(draw.any_windows(steps), steps), draw.taps(steps + 1)
+    if draw.rng.random() < 0.5:
+        return NestedDesign(problem, "drawn", taps=taps)
+    return ExtendedDesign(problem, "drawn", taps=taps, beyond=draw.whole(0, 3))
+
+
 def counters(draw: Draw, steps: int) -> Design:
     problem = draw.problem(draw.any_windows(steps), steps)
     longest = longest_window(problem.window, steps)
@@ -189,7 +197,7 @@ def steps_of_blocks(draw: Draw, steps: int) -> Design:
     return StepDesign(problem, shape, "drawn", horizon)
 
 
-SHAPES = {made.__name__: made for made in (series, blocks, counters, crossed, steps_of_series, steps_of_blocks)}
+SHAPES = {made.__name__: made for made in (series, blocks, counters, crossed, steps_of_series, steps_of_blocks, nested)}
 
 
 def worst(design: Design) -> tuple[int, int]:

@@ -7,6 +7,12 @@
   another: X the answers of the starts first, first + 1, ... and of the ends from first on (0 where the end is before
   the start), ends taken last to first; A = matrix_{starts}, B = matrix_{ends}. An estimate of X comes from
   decoder_matrix_{starts} and decoder_matrix_{ends} on the two axes.
+- `nested windows`: L is the lower-triangular matrix of `steps + beyond` rows and `steps` columns whose entry (i, j) is
+  taps[i - j] (0 where there is no such tap), X the square of all answers, starts taken last to first and ends first to
+  last (0 where the end is before the start), and `P = L X L'`. Row i and column j stand for the window from step
+  `steps - i` to j + 1. y is P at the windows asked for, in order, where beyond is 0, and else P where
+  `i + j >= steps - 1`, row by row. Least squares: with C lower-triangular and `C'C = L'L`, and P 0 where it was not
+  measured, let Z be `C'^-1 L' P L C^-1`, but 0 where `i + j < steps - 1`; an estimate is `C^-1 Z C'^-1` at its window.
 - `counters`: y = matrix X where `measured` is true, row by row; X[n, a] the answer of the n + 1 steps from step a + 1
   on, cut at the horizon (what is not measured is taken as 0 when decoding).
 - `crossed counters`: each row (first, starts, ends) of `blocks` measures a block X as above, but with ends from the
@@ -47,6 +53,7 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
 
 Arrays = dict[str, Any]
@@ -62,6 +69,8 @@ def shape_of(design: Design) -> str:
             return "series"
         case BlocksDesign():
             return "blocks"
+        case NestedDesign() | ExtendedDesign():
+            return "nested windows"
         case CountersDesign():
             return "counters"
         case CrossedDesign():
@@ -91,6 +100,10 @@ def factors(design: Design) -> Arrays:
             return _matrices(found, "")
         case BlocksDesign():
             return _blocks(design)
+        case NestedDesign(taps=taps):
+            return {"taps": integers(np.array(taps, dtype=object)), "beyond": np.array(0)}
+        case ExtendedDesign(taps=taps, beyond=beyond):
+            return {"taps": integers(np.array(taps, dtype=object)), "beyond": np.array(beyond)}
         case CountersDesign(map=found):
             arrays = _matrices(found, "")
             return {**arrays, "measured": _measured(design)} if arrays else {}

@@ -14,6 +14,7 @@ smaller bound than the one proved.
 | | matrix of increments | - | - | - | runs less an offset |
 | | differences and anchors | runs | signed runs | runs of both | runs |
 | any | filters on both axes | rectangles | - | - | - |
+| | filters on both axes, of the windows inside | rectangles | - | - | - |
 | | trees on both axes | corners | - | - | - |
 | | counter for every start | - | starts met | starts | starts |
 | | counters crossed | - | lines met | lines | lines |
@@ -198,6 +199,28 @@ def blocks(
             along_starts, along_ends = (max(column) for column in zip(*totals, strict=True))
             return corners(along_starts, along_ends, met, problem.thresholds), name_of(corners)
     raise NotCertifiedError(problem, *axes[0])
+
+
+def nested(problem: Problem, taps: tuple[int, ...], longest: int, *, endless: bool = False) -> tuple[int, str]:
+    """Any windows, each of at most `longest` steps measured with those inside it by one filter on starts and on ends.
+
+    Args:
+        problem: window family, unit, law, thresholds and steps.
+        taps: the taps of the filter.
+        longest: the steps of the longest window of the range that is inside a measured one.
+        endless: whether it is measured for ever, and not for the problem's steps.
+
+    Raises:
+        NotCertifiedError: no proof covers it.
+    """
+    measured = Filter(longest, taps)
+    _require_positive(problem, measured)
+    event = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)
+    if not event or problem.law != GAUSSIAN or not sensitivity.has_contracting_signs(taps):
+        raise NotCertifiedError(problem, measured)
+    bound = rectangles.any_nested_event_l2
+    steps = None if endless else problem.steps
+    return bound(taps, longest, steps, problem.thresholds), name_of(bound)
 
 
 def _common_taps(axes: Sequence[tuple[IntegerMap, IntegerMap | CausalMap]], extent: int) -> tuple[int, ...] | None:

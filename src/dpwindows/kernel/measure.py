@@ -47,6 +47,7 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 
@@ -54,7 +55,16 @@ from dpwindows.kernel.shapes.series import SeriesDesign
 _PIECE = 1 << 16
 # The shapes that answer for what they encode; the kernel measures no other.
 _SHAPES = (
-    *(SeriesDesign, BlocksDesign, CountersDesign, CrossedDesign, CompressedDesign, StepDesign),
+    *(
+        SeriesDesign,
+        BlocksDesign,
+        NestedDesign,
+        ExtendedDesign,
+        CountersDesign,
+        CrossedDesign,
+        CompressedDesign,
+        StepDesign,
+    ),
     *(CumulativeTree, TreeForEveryStart, FixedWindowTrees, TimeWindowTrees, CompressedTrees),
 )
 _STEP_SHAPES = (SeriesShape, BlocksShape, PeriodShape)

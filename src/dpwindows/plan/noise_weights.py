@@ -27,6 +27,7 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 
@@ -59,6 +60,8 @@ def noise_weights(design: Design, coefficients: Coefficients) -> Weights:
             return {0: _transposed(measured, _canonical(design, coefficients))}
         case BlocksDesign():
             return _of_blocks(design, coefficients)
+        case NestedDesign() | ExtendedDesign():
+            return {0: design.weights(_canonical(design, coefficients))}
         case CountersDesign(map=measured):
             starts: dict[int, FloatArray] = {}
             for (first, last), coefficient in coefficients.items():

@@ -147,6 +147,8 @@ CEILINGS: dict[tuple[str, str, str], tuple[float, float]] = {
     ("crossed-counters", "any:m", "item"): (1.12, 1.12),
     ("tensor-filter", "any", "event"): (1.02, 1.52),
     ("tensor-filter", "any:m", "event"): (1.04, 3.01),  # several thresholds at m = 1, where no filter is wanted
+    ("nested-filter", "any", "event"): (1.02, 1.52),
+    ("nested-filter", "any:m", "event"): (1.4, 3.01),  # at m = 1, where no filter is wanted
     ("counters", "any", "item"): (1.01, 1.01),
     ("counters", "any:m", "item"): (1.01, 1.01),
     ("anchored-differences", "rolling", "event"): (2.4, 2.4),

@@ -88,23 +88,65 @@ def any_tensor_event_l2(taps: Sequence[int], block: int, extent: int, thresholds
         ValueError: the signs of the taps are not contracting.
     """
     require_contracting_signs(taps)
-    return _largest(tuple(map(int, taps)), block, extent, tuple(sorted(thresholds)))
+    met = tuple(
+        tuple((min(offset, block), extent - offset + 1) for offset in range(first, extent + 1, block))
+        for first in range(1, min(block, extent) + 1)
+    )
+    return _largest(tuple(map(int, taps)), max(block, extent), met, tuple(sorted(thresholds)))
+
+
+@proves("any-nested-event")
+def any_nested_event_l2(taps: Sequence[int], longest: int, steps: int | None, thresholds: Thresholds) -> int:
+    """Any windows, one occurrence added or removed, each window of at most `longest` steps measured with those inside.
+
+    One contracting filter on starts, taken last to first, times the same on ends: the number of a..b is
+    `sum_ij taps_i taps_j x(a+i, b-j)`, with x the answers of the windows that exist and 0 for all others. Numbers may
+    be measured for any a and b, also beyond the range, but x(a, b) is the answer for every window of the range that
+    lies inside a measured one and has at most `longest` steps, and no measured number has another window inside.
+
+    Proof. Let an occurrence at step s change g on the rectangles `I_i x J_{k-1-i}` (module docstring). Windows hold s,
+    so a number that changes has a <= s <= b. Let g' be g on windows of at most `longest` steps and 0 on longer ones,
+    and h be 1 on `I'_i x J'_{k-1-i}`, where I' is I without starts at or before s - longest, and J' is J without ends
+    from s + longest on. All windows inside a measured one that may change have at most `longest` steps: there g' and
+    h are equal, for a window of at most `longest` steps that holds s starts after s - longest and ends before s +
+    longest. So every measured number is moved by h as by g. A chain without its farthest places is a chain. Hence h is
+    a change as in one block with at most `min(s, longest)` starts at or before the event and at most
+    `min(steps - s + 1, longest)` ends at or after it, and what is measured is a part of the rows that the module
+    docstring's bound is for, on the unbounded horizon. Its largest value over s is returned; without horizon, or with
+    a long one, that is at an event with `longest` places on both sides, for H does not fall as places grow. QED.
+
+    Raises:
+        ValueError: the signs of the taps are not contracting.
+    """
+    require_contracting_signs(taps)
+    places = longest if steps is None else min(longest, steps)
+    if steps is None or steps >= 2 * longest:
+        met = [(places, places)]
+    else:
+        met = [(min(step, places), min(steps - step + 1, places)) for step in range(1, steps + 1)]
+    return _largest(tuple(map(int, taps)), places, tuple((one,) for one in met), tuple(sorted(thresholds)))
+
+
+Met = tuple[tuple[int, int], ...]
 
 
 @lru_cache(maxsize=256)
-def _largest(taps: tuple[int, ...], block: int, extent: int, thresholds: tuple[int, ...]) -> int:
-    places = max(block, extent)
+def _largest(taps: tuple[int, ...], places: int, met: tuple[Met, ...], thresholds: tuple[int, ...]) -> int:
+    """The most that an event costs, given the starts and the ends that it meets in each block, for every place of it.
+
+    None of them is more than `places`.
+    """
     norms = interval_norms(taps, 2 * places)
     alone = chain_costs(norms, places, [1] * min(thresholds[-1], places))
-    shared = Shared.of(norms, places, thresholds, cut=extent > block) if len(thresholds) > 1 else None
+    cut = any(len(blocks) > 1 for blocks in met)
+    shared = Shared.of(norms, places, thresholds, cut=cut) if len(thresholds) > 1 else None
 
-    def total(first: int) -> int:
-        met = [(min(offset, block), extent - offset + 1) for offset in range(first, extent + 1, block)]
-        apart = sum(costs_apart(alone, met, k) for k in thresholds)
-        return apart if shared is None else min(apart, shared.costs(met))
+    def total(blocks: Met) -> int:
+        apart = sum(costs_apart(alone, blocks, k) for k in thresholds)
+        return apart if shared is None else min(apart, shared.costs(blocks))
 
     # Four times the bound, rounded up.
-    return -(-max(total(first) for first in range(1, min(block, extent) + 1)) // 4)
+    return -(-max(total(blocks) for blocks in met) // 4)
 
 
 def costs_apart(alone: Sequence[Sequence[int]], met: Sequence[tuple[int, int]], k: int) -> int:

@@ -38,6 +38,25 @@ def integer_taps(alpha: float, decay: float, count: int, bits: int) -> tuple[int
     return tuple(taps)
 
 
+def held_taps(alpha: float, decay: float, count: int, bits: int) -> tuple[int, ...]:
+    """The taps of `(1 - decay B)^alpha`, `count` of them or less, times `2^bits`, rounded so that their sums are kept.
+
+    A tap is held until the sum is caught up with, so magnitudes never increase, and the sum of all stays positive.
+    Were each rounded by itself, the long tail of small ones would be lost.
+    """
+    magnitudes = -real_taps(alpha, decay, count)[1:] * 2.0**bits
+    taps, last, behind = [1 << bits], 1 << bits, 0.0
+    left = min(round(float(magnitudes.sum())), taps[0] - 1)
+    for magnitude in magnitudes:
+        behind += magnitude
+        last = min(last, max(1, math.ceil(behind - 0.5)), left)
+        if not last:
+            break
+        taps.append(-last)
+        behind, left = behind - last, left - last
+    return tuple(taps)
+
+
 def real_interval_norms(taps: FloatArray, longest: int) -> FloatArray:
     """`q(n)` for n = 0..longest in floating point, for searching only (`sensitivity.interval_norms` is exact)."""
     size = 1 << (2 * len(taps) - 1).bit_length()

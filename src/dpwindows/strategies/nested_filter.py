@@ -1,0 +1,130 @@
+"""`nested-filter`: any windows at event level, each measured with the windows inside it, so that none is wasted.
+
+As `tensor-filter` it puts one fractional-difference filter on starts and one on ends, but starts are taken last to
+first and ends first to last. Then a number has weights on the windows inside it alone, those of windows that do not
+exist need not be measured, and decoding knows that they are 0 (`kernel/shapes/nested.py`). Windows of at most m steps
+are measured by themselves, as if the range had 2m - 1 steps; where m is much of the range, all windows and a few that
+reach beyond it do better.
+
+The filter is `(1 - decay B)^alpha`, also cut short: a cut keeps the sum of its taps away from 0 as decay does, which
+bounds the error of long windows. For one threshold of 1 cuts without decay are best, for larger ones decay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+from scipy import optimize
+
+from dpwindows.ask.privacy import EventLevel
+from dpwindows.ask.queries import AnyWindow
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
+from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms
+from dpwindows.strategies.square import event_cost
+
+NAME = "nested-filter"
+
+Lengths = tuple[float, float | None]
+
+# Steps measured beyond each end, as a part of the range; and the longest ranges for which that is worked out.
+_BEYOND, _LARGEST = 16, 3000
+# Windows as long as this part of the range are also measured together with all longer ones.
+_MUCH = 3
+# The range that the extended filter is searched for; from there its power goes with that of the other one.
+_SEARCHED = 96
+# How many taps are tried, and after how many steps they decay (None: they do not), as parts of the longest window.
+_LENGTHS: tuple[Lengths, ...] = (
+    *((cut, None) for cut in (0.06, 0.1, 0.15, 0.2, 0.27, 0.35, 0.5, 0.7, 1.0)),
+    *product((0.27, 1.0), (0.06, 0.12, 0.25, 0.5)),
+)
+# Between which and how finely powers are searched, and the resolution of taps in searches.
+_POWERS, _FINE, _BITS = (0.02, 0.98), 2e-3, 16
+
+# From taps to the error of each window, for noise of unit variance.
+Variance = Callable[[tuple[int, ...]], FloatArray]
+
+
+def design(problem: Problem) -> Design | None:
+    """The filter of least error, or None where there is none."""
+    if problem.law != GAUSSIAN or not isinstance(problem.window, AnyWindow) or not isinstance(problem.unit, EventLevel):
+        return None
+    longest, steps = longest_window(problem.window, problem.steps), problem.steps
+    parameters, taps = _chosen(problem, *_best(problem, longest, _alone(problem)), longest)
+    found: list[Design] = [NestedDesign(problem, NAME, parameters, taps=taps)]
+    if _MUCH * longest >= steps and 1 < steps <= _LARGEST:
+        beyond = -(-steps // _BEYOND)
+        parameters, taps = _chosen(problem, *_best_extended(problem), steps)
+        found.append(ExtendedDesign(problem, NAME, {**parameters, "beyond": beyond}, taps=taps, beyond=beyond))
+    return min(found, key=score)
+
+
+def _chosen(problem: Problem, alpha: float, lengths: Lengths, longest: int) -> tuple[dict[str, float], tuple[int, ...]]:
+    """What is said of a filter, and its taps."""
+    # Two filters multiply, so each gets half the resolution and a little more.
+    bits = problem.bits // 2 + 1
+    taps = _taps(alpha, lengths, longest, bits)
+    return {"alpha": alpha, "decay": _decay(lengths, longest), "taps": len(taps), "bits_per_axis": bits}, taps
+
+
+def _decay(lengths: Lengths, longest: int) -> float:
+    return 1.0 if lengths[1] is None else 1 - 1 / (1 + lengths[1] * longest)
+
+
+def _taps(alpha: float, lengths: Lengths, longest: int, bits: int) -> tuple[int, ...]:
+    count = max(1, min(round(lengths[0] * longest), LONGEST))
+    return held_taps(alpha, _decay(lengths, longest), count, bits)
+
+
+def _best(
+    problem: Problem, longest: int, variance: Variance, lengths: Iterable[Lengths] = _LENGTHS
+) -> tuple[float, Lengths]:
+    """The power of least error, and the lengths that go with it."""
+    places = min(problem.steps, 2 * longest - 1)
+
+    def error(alpha: float, tried: Lengths) -> float:
+        taps = _taps(alpha, tried, longest, _BITS)
+        squares = variance(taps)
+        typical = squares.max() if problem.criterion == "max" else squares.mean()
+        norms = real_interval_norms(np.array(taps, dtype=np.float64), places)
+        return float(np.sqrt(typical * event_cost(norms, places, places, problem.thresholds)))
+
+    def best(tried: Lengths) -> tuple[float, float, Lengths]:
+        found = optimize.minimize_scalar(
+            lambda alpha: error(alpha, tried), bounds=_POWERS, method="bounded", options={"xatol": _FINE}
+        )
+        return float(found.fun), float(found.x), tried
+
+    _, alpha, chosen = min((best(tried) for tried in lengths), key=lambda found: found[0])
+    return alpha, chosen
+
+
+def _alone(problem: Problem) -> Variance:
+    return lambda taps: NestedDesign(problem, NAME, taps=taps).variance()
+
+
+def _extended(problem: Problem) -> Variance:
+    beyond = -(-problem.steps // _BEYOND)
+    return lambda taps: ExtendedDesign(problem, NAME, taps=taps, beyond=beyond).variance()
+
+
+def _best_extended(problem: Problem) -> tuple[float, Lengths]:
+    """The same for the extended filter; for long ranges from a shorter one with windows as long in proportion."""
+    steps = problem.steps
+    if steps <= _SEARCHED:
+        return _best(problem, steps, _extended(problem))
+    longest = -(-longest_window(problem.window, steps) * _SEARCHED // steps)
+    shorter = replace(problem, steps=_SEARCHED, window=AnyWindow(longest))
+    alpha, lengths = _best(shorter, _SEARCHED, _extended(shorter))
+    # The power changes with the range as that of the other filter of these lengths does.
+    every = (replace(one, window=AnyWindow()) for one in (shorter, problem))
+    there, here = (_best(one, one.steps, _alone(one), [lengths])[0] for one in every)
+    return min(max(alpha + here - there, _POWERS[0]), _POWERS[1]), lengths

@@ -34,7 +34,7 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of, neighbours
 from tests.single_item import SingleItem
@@ -146,6 +146,13 @@ def nested(draw: Draw, steps: int) -> Design:
     if draw.rng.random() < 0.5:
         return NestedDesign(problem, "drawn", taps=taps)
     return ExtendedDesign(problem, "drawn", taps=taps, beyond=draw.whole(0, 3))
+
+
+def steps_of_nested(draw: Draw, steps: int) -> Design:
+    problem, taps = draw.problem(draw.any_windows(steps), steps), draw.taps(steps + 1)
+    horizon = draw.one(None, steps, horizon_of(problem.window, problem.unit, steps))
+    longest = longest_window(problem.window, horizon or max(steps, cast("AnyWindow", problem.window).max_length or 0))
+    return StepDesign(problem, NestedShape(longest, taps), "drawn", horizon)
 
 
 def counters(draw: Draw, steps: int) -> Design:

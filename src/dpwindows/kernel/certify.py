@@ -201,26 +201,28 @@ def blocks(
     raise NotCertifiedError(problem, *axes[0])
 
 
-def nested(problem: Problem, taps: tuple[int, ...], longest: int, *, endless: bool = False) -> tuple[int, str]:
+def nested(problem: Problem, taps: tuple[int, ...], longest: int, steps: int | None) -> tuple[int, str, int]:
     """Any windows, each of at most `longest` steps measured with those inside it by one filter on starts and on ends.
 
     Args:
-        problem: window family, unit, law, thresholds and steps.
+        problem: window family, unit, law and thresholds.
         taps: the taps of the filter.
         longest: the steps of the longest window of the range that is inside a measured one.
-        endless: whether it is measured for ever, and not for the problem's steps.
+        steps: the steps that are measured, None if there is no end of them.
+
+    Returns:
+        The bound, the name of its proof, and how many of the windows of at most `longest` steps a neighbour changes.
 
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    measured = Filter(longest, taps)
-    _require_positive(problem, measured)
     event = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)
     if not event or problem.law != GAUSSIAN or not sensitivity.has_contracting_signs(taps):
-        raise NotCertifiedError(problem, measured)
+        raise NotCertifiedError(problem, Filter(longest, taps))
     bound = rectangles.any_nested_event_l2
-    steps = None if endless else problem.steps
-    return bound(taps, longest, steps, problem.thresholds), name_of(bound)
+    most = 2 * longest if steps is None else steps
+    moved = sensitivity.windows_holding_a_step(most, longest)
+    return bound(taps, longest, steps, problem.thresholds), name_of(bound), moved
 
 
 def _common_taps(axes: Sequence[tuple[IntegerMap, IntegerMap | CausalMap]], extent: int) -> tuple[int, ...] | None:

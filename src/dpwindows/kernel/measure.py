@@ -47,7 +47,7 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 
@@ -67,7 +67,7 @@ _SHAPES = (
     ),
     *(CumulativeTree, TreeForEveryStart, FixedWindowTrees, TimeWindowTrees, CompressedTrees),
 )
-_STEP_SHAPES = (SeriesShape, BlocksShape, PeriodShape)
+_STEP_SHAPES = (SeriesShape, BlocksShape, NestedShape, PeriodShape)
 # Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.
 _EXACT = 1 << 60
 _RELEASED = 1 << 61

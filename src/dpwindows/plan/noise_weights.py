@@ -27,7 +27,7 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape, nested_weights
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 
@@ -77,6 +77,11 @@ def noise_weights(design: Design, coefficients: Coefficients) -> Weights:
             return {0: _transposed_causal(causal, series)}
         case StepDesign(shape=BlocksShape() as shape):
             return _of_step_blocks(shape, coefficients)
+        case StepDesign(shape=NestedShape() as shape):
+            by_start = np.zeros((shape.longest, max(last for _, last in coefficients)))
+            for (first, last), coefficient in coefficients.items():
+                by_start[last - first, first - 1] += coefficient
+            return {0: nested_weights(shape.taps, by_start)}
         case StepDesign(shape=PeriodShape() as shape):
             return _of_periods(shape, coefficients)
     return {0: _by_definition(design, _canonical(design, coefficients))}

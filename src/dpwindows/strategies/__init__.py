@@ -42,7 +42,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(offset_filter.NAME, offset_filter.design, offset_filter.stream),
     Strategy(dense_counter.NAME, dense_counter.design, dense_counter.stream),
     Strategy(tensor_filter.NAME, tensor_filter.design, tensor_filter.stream),
-    Strategy(nested_filter.NAME, nested_filter.design, None),
+    Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),
     Strategy(counters.NAME, counters.design, counters.stream),
     Strategy(crossed_counters.NAME, crossed_counters.design, None),
     Strategy(anchored.NAME, anchored.design, anchored.stream),

@@ -12,7 +12,7 @@ bounds the error of long windows. For one threshold of 1 cuts without decay are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -23,10 +23,10 @@ from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape, nested_moments
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms
 from dpwindows.strategies.square import event_cost
@@ -39,6 +39,8 @@ Lengths = tuple[float, float | None]
 _BEYOND, _LARGEST = 16, 3000
 # Windows as long as this part of the range are also measured together with all longer ones.
 _MUCH = 3
+# How many times the longest window a range is that stands for one without end.
+_ENDLESS = 8
 # The range that the extended filter is searched for; from there its power goes with that of the other one.
 _SEARCHED = 96
 # How many taps are tried, and after how many steps they decay (None: they do not), as parts of the longest window.
@@ -49,13 +51,13 @@ _LENGTHS: tuple[Lengths, ...] = (
 # Between which and how finely powers are searched, and the resolution of taps in searches.
 _POWERS, _FINE, _BITS = (0.02, 0.98), 2e-3, 16
 
-# From taps to the error of each window, for noise of unit variance.
-Variance = Callable[[tuple[int, ...]], FloatArray]
+# From taps to the mean or the largest variance over the windows, for noise of unit variance.
+Typical = Callable[[tuple[int, ...]], float]
 
 
 def design(problem: Problem) -> Design | None:
     """The filter of least error, or None where there is none."""
-    if problem.law != GAUSSIAN or not isinstance(problem.window, AnyWindow) or not isinstance(problem.unit, EventLevel):
+    if not _applies(problem):
         return None
     longest, steps = longest_window(problem.window, problem.steps), problem.steps
     parameters, taps = _chosen(problem, *_best(problem, longest, _alone(problem)), longest)
@@ -65,6 +67,22 @@ def design(problem: Problem) -> Design | None:
         parameters, taps = _chosen(problem, *_best_extended(problem), steps)
         found.append(ExtendedDesign(problem, NAME, {**parameters, "beyond": beyond}, taps=taps, beyond=beyond))
     return min(found, key=score)
+
+
+def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """The windows that are asked for by themselves: what is measured beyond the range comes too late."""
+    if not _applies(problem):
+        return
+    longest = longest_window(problem.window, problem.steps)
+    # Without a horizon no length has fewer windows than another, and no forecast's length must matter.
+    searched = problem if horizon is not None else replace(problem, steps=_ENDLESS * longest)
+    parameters, taps = _chosen(problem, *_best(searched, longest, _alone(searched)), longest)
+    yield StepDesign(problem, NestedShape(longest, taps), NAME, horizon, parameters)
+
+
+def _applies(problem: Problem) -> bool:
+    event = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)
+    return event and problem.law == GAUSSIAN
 
 
 def _chosen(problem: Problem, alpha: float, lengths: Lengths, longest: int) -> tuple[dict[str, float], tuple[int, ...]]:
@@ -85,35 +103,45 @@ def _taps(alpha: float, lengths: Lengths, longest: int, bits: int) -> tuple[int,
 
 
 def _best(
-    problem: Problem, longest: int, variance: Variance, lengths: Iterable[Lengths] = _LENGTHS
+    problem: Problem, longest: int, typical: Typical, lengths: Iterable[Lengths] = _LENGTHS
 ) -> tuple[float, Lengths]:
     """The power of least error, and the lengths that go with it."""
     places = min(problem.steps, 2 * longest - 1)
 
     def error(alpha: float, tried: Lengths) -> float:
         taps = _taps(alpha, tried, longest, _BITS)
-        squares = variance(taps)
-        typical = squares.max() if problem.criterion == "max" else squares.mean()
         norms = real_interval_norms(np.array(taps, dtype=np.float64), places)
-        return float(np.sqrt(typical * event_cost(norms, places, places, problem.thresholds)))
+        return float(np.sqrt(typical(taps) * event_cost(norms, places, places, problem.thresholds)))
 
     def best(tried: Lengths) -> tuple[float, float, Lengths]:
         found = optimize.minimize_scalar(
             lambda alpha: error(alpha, tried), bounds=_POWERS, method="bounded", options={"xatol": _FINE}
         )
-        return float(found.fun), float(found.x), tried
+        return float(found.fun), round(float(found.x), 3), tried
 
     _, alpha, chosen = min((best(tried) for tried in lengths), key=lambda found: found[0])
     return alpha, chosen
 
 
-def _alone(problem: Problem) -> Variance:
-    return lambda taps: NestedDesign(problem, NAME, taps=taps).variance()
+def _alone(problem: Problem) -> Typical:
+    longest = longest_window(problem.window, problem.steps)
+    windows = problem.steps - np.arange(longest)
+
+    def typical(taps: tuple[int, ...]) -> float:
+        by_length = nested_moments(taps, longest, 2)
+        return float(by_length[-1] if problem.criterion == "max" else by_length @ windows / windows.sum())
+
+    return typical
 
 
-def _extended(problem: Problem) -> Variance:
+def _extended(problem: Problem) -> Typical:
     beyond = -(-problem.steps // _BEYOND)
-    return lambda taps: ExtendedDesign(problem, NAME, taps=taps, beyond=beyond).variance()
+
+    def typical(taps: tuple[int, ...]) -> float:
+        found = ExtendedDesign(problem, NAME, taps=taps, beyond=beyond).variance()
+        return float(found.max() if problem.criterion == "max" else found.mean())
+
+    return typical
 
 
 def _best_extended(problem: Problem) -> tuple[float, Lengths]:
@@ -127,4 +155,4 @@ def _best_extended(problem: Problem) -> tuple[float, Lengths]:
     # The power changes with the range as that of the other filter of these lengths does.
     every = (replace(one, window=AnyWindow()) for one in (shorter, problem))
     there, here = (_best(one, one.steps, _alone(one), [lengths])[0] for one in every)
-    return min(max(alpha + here - there, _POWERS[0]), _POWERS[1]), lengths
+    return min(max(round(alpha + here - there, 3), _POWERS[0]), _POWERS[1]), lengths

@@ -18,6 +18,7 @@ from dpwindows.kernel.maps.endless_counter import LogarithmicRows
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape
+from dpwindows.kernel.shapes.nested import NestedShape
 from dpwindows.kernel.shapes.periods import PeriodShape
 
 Arrays = dict[str, np.ndarray]
@@ -25,7 +26,7 @@ Arrays = dict[str, np.ndarray]
 _CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(BlocksShape, PeriodShape, SeriesShape, Filter, Identity, Tree),
+        *(BlocksShape, NestedShape, PeriodShape, SeriesShape, Filter, Identity, Tree),
         *(CausalAnchors, CausalCounter, CausalFilter, CausalIdentity, CausalTree),
         *(ListedRows, WeightedRows, LogarithmicRows),
     )

@@ -28,6 +28,7 @@ from dpwindows.kernel.maps.integer_maps import CausalMap
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, Shape, StepAnswers, StepDesign
+from dpwindows.kernel.shapes.nested import NestedShape
 from dpwindows.strategies import stream_candidates
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.kernel.bounds.test_sensitivity import Looseness, kind, matrix_of, truth
@@ -61,7 +62,7 @@ def series_maps() -> list[CausalMap]:
     ]
 
 
-def block_shapes() -> Iterator[tuple[WindowFamily, BlocksShape]]:
+def window_shapes() -> Iterator[tuple[WindowFamily, Shape]]:
     for longest, width, backward in itertools.product((1, 3, 5), (1, 2, 5, 10), (True, False)):
         extent = width + longest - 1
         filters = BlocksShape(
@@ -72,13 +73,16 @@ def block_shapes() -> Iterator[tuple[WindowFamily, BlocksShape]]:
         yield AnyWindow(longest), trees
     yield AnyWindow(), BlocksShape(STEPS, STEPS, STEPS, Filter(STEPS, TAPS[:STEPS]), CausalFilter(TAPS[:STEPS]))
     yield AnyWindow(4), BlocksShape(4, 1, 4, Identity(1), CausalIdentity(2))
+    for longest, taps in itertools.product((1, 3, 5), (TAPS, TAPS[:2], (7,))):
+        yield AnyWindow(longest), NestedShape(longest, taps)
+    yield AnyWindow(), NestedShape(STEPS, TAPS)
 
 
 def all_designs() -> list[StepDesign]:
     found = [
         designed(window, SeriesShape(window, made)) for window in (Rolling(4), Cumulative()) for made in series_maps()
     ]
-    return found + [designed(window, shape) for window, shape in block_shapes()]
+    return found + [designed(window, shape) for window, shape in window_shapes()]
 
 
 # Trees of more rows repeat what smaller ones do, and take seconds.
@@ -128,7 +132,7 @@ def test_the_error_at_a_step_is_the_forecast_to_the_last_bit(design: StepDesign)
 
 def test_memory_of_bounded_windows_does_not_grow() -> None:
     rng = np.random.default_rng(0)
-    for _, shape in block_shapes():
+    for _, shape in window_shapes():
         memory, sizes = shape.fresh(), []
         for step in range(1, 80):
             recent = np.sort(rng.integers(0, 50, step))

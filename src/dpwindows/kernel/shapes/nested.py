@@ -7,6 +7,7 @@ no estimate has a part in noise of that kind.
 
 `NestedDesign` measures the windows that are asked for and no others; its estimates are then determined. All arrays have
 a row for each length and a column for each start (or each end): both filters run along the lengths.
+`NestedShape` does the same in a stream: what is inside a window has ended when the window ends.
 `ExtendedDesign` measures windows of all lengths, and also a few that reach beyond both ends of the range: what they
 say of the windows inside them lowers the error of long windows, which is why there is something to fit.
 """
@@ -15,16 +16,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.windows import Answers, count_windows, longest_window, window_steps
-from dpwindows.kernel.bounds.sensitivity import windows_holding_a_step
-from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import nested as certified
-from dpwindows.kernel.maps.filters import convolve_exactly, inverse_taps, invert_filter
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.kernel.maps.filters import CausalFilter, convolve_exactly, inverse_taps, invert_filter
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import StepAnswers
 from dpwindows.kernel.shapes.design import NamedDesign
 
 # Starts of which exact answers are read at a time, at least.
@@ -40,8 +43,7 @@ class NestedDesign(NamedDesign):
     @cached_property
     def certificate(self) -> Certificate:
         """The certificate of the filter over windows of at most the length asked for."""
-        moved = windows_holding_a_step(self.problem.steps, self._longest)
-        return Certificate(*certified(self.problem, self.taps, self._longest), moved)
+        return Certificate(*certified(self.problem, self.taps, self._longest, self.problem.steps))
 
     @property
     def rows(self) -> int:
@@ -83,8 +85,7 @@ class NestedDesign(NamedDesign):
 
     def weights(self, combination: FloatArray) -> FloatArray:
         """What a combination of the estimates puts on each number measured: `decode`, transposed."""
-        by_end = by_ends(_inverted_backwards(self.taps, self._by_length(combination)))
-        return np.asarray(by_starts(_inverted_backwards(self.taps, by_end)).T[self._measured])
+        return np.asarray(nested_weights(self.taps, self._by_length(combination)).T[self._measured])
 
     def _by_length(self, values: FloatArray) -> FloatArray:
         found = np.zeros(self._measured.shape)
@@ -133,8 +134,89 @@ def by_starts(by_end: IntArray) -> IntArray:
     return found
 
 
-def _inverted_backwards(taps: tuple[int, ...], values: FloatArray) -> FloatArray:
-    return invert_filter(taps, values[::-1])[::-1]
+def nested_weights(taps: tuple[int, ...], by_start: FloatArray) -> FloatArray:
+    """What a combination of estimates, by length and start, puts on the numbers measured: decoding transposed."""
+    by_end = by_ends(invert_filter(taps, by_start[::-1])[::-1])
+    return by_starts(invert_filter(taps, by_end[::-1])[::-1])
+
+
+@dataclass(frozen=True)
+class NestedShape:
+    """In a stream, all windows of at most `longest` steps that end at the step, by first step.
+
+    The filter on ends runs along the windows with one start, which are one step longer at every step: a causal filter
+    whose lanes, the lengths, move on by one with every step. That on starts runs along the lanes.
+    """
+
+    longest: int
+    taps: tuple[int, ...]
+
+    @property
+    def reach(self) -> int:
+        """The longest window's steps."""
+        return self.longest
+
+    @property
+    def _ends(self) -> CausalFilter:
+        return CausalFilter(self.taps[: self.longest])
+
+    def rows_at(self, step: int) -> int:
+        """One for each window."""
+        return min(self.longest, step)
+
+    def fresh(self) -> Memory:
+        """The causal filter's, by length."""
+        return self._ends.fresh(self.longest)
+
+    def _exact(self, answers: StepAnswers, k: int) -> IntArray:
+        """The exact counts by length, 0 for windows that would start before step 1."""
+        exact = np.zeros(self.longest, dtype=np.int64)
+        there = self.rows_at(answers.step)
+        exact[:there] = answers.recent[k][:there]
+        return exact
+
+    def encode(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+        """The newest value of the filter on ends, for all lengths, then the filter on starts."""
+        filtered = self._ends.encode(answers.step, self._exact(answers, k), memory)[0]
+        return convolve_exactly(np.array(self.taps, dtype=object), filtered)[: self.rows_at(answers.step)][::-1]
+
+    def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+        """Both filters undone, that on starts first."""
+        by_length = np.zeros(self.longest)
+        by_length[: len(measured)] = invert_filter(self.taps, measured[::-1])
+        estimates, decoded = self._ends.decode(answers.step, by_length[None], memory)
+        estimates[len(measured) :] = 0
+        kept = self._ends.remember(answers.step, self._exact(answers, k), memory) | decoded
+        return estimates[: len(measured)][::-1], {name: _one_step_longer(lanes) for name, lanes in kept.items()}
+
+    def moment(self, step: int, power: int) -> FloatArray:
+        """By length alone, as in a release."""
+        return self._known(power)[: self.rows_at(step)][::-1]
+
+    def moments(self, steps: int, power: int) -> None:
+        """By step: windows come by start in a release, by end in a stream."""
+
+    @cached_property
+    def _moments(self) -> dict[int, FloatArray]:
+        return {}
+
+    def _known(self, power: int) -> FloatArray:
+        if power not in self._moments:
+            self._moments[power] = nested_moments(self.taps, self.longest, power)
+        return self._moments[power]
+
+    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+        """The certificate of the filter over windows of at most so many steps."""
+        if self.longest != longest_window(problem.window, horizon or self.longest):
+            raise NotCertifiedError(problem, self)
+        return Certificate(*certified(problem, self.taps, self.longest, horizon))
+
+
+def _one_step_longer(lanes: NDArray[Any]) -> NDArray[Any]:
+    """Values by length, by the length of the windows with the same starts that end a step later."""
+    found = np.zeros_like(lanes)
+    found[:, 1:] = lanes[:, :-1]
+    return found
 
 
 @dataclass(frozen=True)
@@ -158,7 +240,8 @@ class ExtendedDesign(NamedDesign):
     @cached_property
     def certificate(self) -> Certificate:
         """The certificate of the filter over windows of any length."""
-        return Certificate(*certified(self.problem, self.taps, self.problem.steps), self.rows)
+        bound, proof, _ = certified(self.problem, self.taps, self.problem.steps, self.problem.steps)
+        return Certificate(bound, proof, self.rows)
 
     @property
     def rows(self) -> int:

@@ -55,16 +55,8 @@ from dpwindows.kernel.shapes.series import SeriesDesign
 _PIECE = 1 << 16
 # The shapes that answer for what they encode; the kernel measures no other.
 _SHAPES = (
-    *(
-        SeriesDesign,
-        BlocksDesign,
-        NestedDesign,
-        ExtendedDesign,
-        CountersDesign,
-        CrossedDesign,
-        CompressedDesign,
-        StepDesign,
-    ),
+    *(SeriesDesign, BlocksDesign, NestedDesign, ExtendedDesign),
+    *(CountersDesign, CrossedDesign, CompressedDesign, StepDesign),
     *(CumulativeTree, TreeForEveryStart, FixedWindowTrees, TimeWindowTrees, CompressedTrees),
 )
 _STEP_SHAPES = (SeriesShape, BlocksShape, NestedShape, PeriodShape)

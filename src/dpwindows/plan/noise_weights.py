@@ -27,9 +27,10 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape, nested_weights
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.untrusted.decoding.nested import nested_weights
 
 # Weights on the numbers measured, by the part of the measurement that they are in; a part left out has none.
 Weights = dict[Hashable, FloatArray]

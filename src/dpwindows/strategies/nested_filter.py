@@ -26,7 +26,8 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape, nested_moments
+from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
+from dpwindows.kernel.untrusted.decoding.nested import nested_moments
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms
 from dpwindows.strategies.square import event_cost

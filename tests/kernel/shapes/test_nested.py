@@ -10,10 +10,11 @@ import pytest
 from dpwindows.ask.privacy import ZCDP, EventLevel
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import count_windows, longest_window, window_steps
-from dpwindows.kernel.accounting import GAUSSIAN, noise_variance
+from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
+from dpwindows.kernel.untrusted.noise_scales import noise_variance
 from dpwindows.strategies.search.fractional import held_taps
 from tests.kernel.bounds.test_sensitivity import matrix_of
 from tests.single_item import TableAnswers, random_square

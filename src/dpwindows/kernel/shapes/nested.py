@@ -24,11 +24,19 @@ from numpy.typing import NDArray
 from dpwindows.ask.windows import Answers, count_windows, longest_window, window_steps
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import nested as certified
-from dpwindows.kernel.maps.filters import CausalFilter, convolve_exactly, inverse_taps, invert_filter
+from dpwindows.kernel.maps.filters import CausalFilter, convolve_exactly
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
+from dpwindows.kernel.maps.lengths import by_ends, by_starts
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepAnswers
 from dpwindows.kernel.shapes.design import NamedDesign
+from dpwindows.kernel.untrusted.decoding.filters import invert_filter
+from dpwindows.kernel.untrusted.decoding.nested import (
+    ExtendedLeastSquares,
+    nested_estimates,
+    nested_moments,
+    nested_weights,
+)
 
 # Starts of which exact answers are read at a time, at least.
 _AT_ONCE = 256
@@ -42,7 +50,11 @@ class NestedDesign(NamedDesign):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The certificate of the filter over windows of at most the length asked for."""
+        """The certificate of the filter over windows of at most the length asked for.
+
+        Raises:
+            NotCertifiedError: no proof covers it.
+        """
         return Certificate(*certified(self.problem, self.taps, self._longest, self.problem.steps))
 
     @property
@@ -79,9 +91,8 @@ class NestedDesign(NamedDesign):
         return exact
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """The inverse filter along the lengths, for windows with one start and for those with one end."""
-        by_end = by_ends(invert_filter(self.taps, self._by_length(measured)))
-        return np.asarray(by_starts(invert_filter(self.taps, by_end)).T[self._measured])
+        """Both filters undone, along the lengths."""
+        return np.asarray(nested_estimates(self.taps, self._by_length(measured)).T[self._measured])
 
     def weights(self, combination: FloatArray) -> FloatArray:
         """What a combination of the estimates puts on each number measured: `decode`, transposed."""
@@ -93,7 +104,7 @@ class NestedDesign(NamedDesign):
         return found.T
 
     def variance(self) -> FloatArray:
-        """By length alone: the squared weights of the windows inside."""
+        """By length alone."""
         return self._variance
 
     @cached_property
@@ -101,43 +112,11 @@ class NestedDesign(NamedDesign):
         return self._moment(2)
 
     def fourth_moment(self) -> FloatArray:
-        """The same with fourth powers."""
         return self._moment(4)
 
     def _moment(self, power: int) -> FloatArray:
         by_length = nested_moments(self.taps, self._longest, power)
         return np.broadcast_to(by_length, self._measured.shape)[self._measured]
-
-
-def nested_moments(taps: tuple[int, ...], longest: int, power: int) -> FloatArray:
-    """Second or fourth moments of the weights of a window's estimate, for lengths 1..longest.
-
-    With c the inverse taps the weight of the window from a + i to b - j is `c_i c_j`, for i + j less than the length.
-    """
-    powers = inverse_taps(taps, longest) ** power
-    return np.cumsum(np.convolve(powers, powers)[:longest])
-
-
-def by_ends(by_start: IntArray) -> IntArray:
-    """Values by length and start, by length and end; windows that end after the last start are left out."""
-    found = np.zeros_like(by_start)
-    for more, row in enumerate(by_start):
-        found[more, more:] = row[: len(row) - more]
-    return found
-
-
-def by_starts(by_end: IntArray) -> IntArray:
-    """The same back again."""
-    found = np.zeros_like(by_end)
-    for more, row in enumerate(by_end):
-        found[more, : len(row) - more] = row[more:]
-    return found
-
-
-def nested_weights(taps: tuple[int, ...], by_start: FloatArray) -> FloatArray:
-    """What a combination of estimates, by length and start, puts on the numbers measured: decoding transposed."""
-    by_end = by_ends(invert_filter(taps, by_start[::-1])[::-1])
-    return by_starts(invert_filter(taps, by_end[::-1])[::-1])
 
 
 @dataclass(frozen=True)
@@ -206,7 +185,11 @@ class NestedShape:
         return self._moments[power]
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
-        """The certificate of the filter over windows of at most so many steps."""
+        """The certificate of the filter over windows of at most so many steps.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or other windows are asked for.
+        """
         if self.longest != longest_window(problem.window, horizon or self.longest):
             raise NotCertifiedError(problem, self)
         return Certificate(*certified(problem, self.taps, self.longest, horizon))
@@ -224,14 +207,6 @@ class ExtendedDesign(NamedDesign):
     """All windows of the range, and those that reach up to `beyond` steps beyond one of its ends or both.
 
     The answers of windows beyond the range do not exist: what is measured there sums windows inside it.
-
-    Decoding. Let A be the filter on one axis (steps + beyond rows), and C lower-triangular with `C'C = A'A`. Starts are
-    taken last to first and ends first to last, so M = A x A (a tensor product) and C x C give each window weights on
-    windows inside it alone: with D the cells of windows that do not exist and U the others, `(C x C)_DU = 0`. So the
-    rows of M that are measured, which are all with weights on U, have on U the Gram matrix `(C x C)_UU' (C x C)_UU`,
-    and least squares over the windows that exist is `(C x C)_UU^-1 (C x C)_UU'^-1 (M'y)_U`. Both inverses are those of
-    triangles: restricting `C^-1 x C^-1` to U gives the first, and its transpose the second. Its covariance is
-    `(C x C)_UU^-1 (C x C)_UU'^-1`, so variances are sums of squares of `C^-1 x C^-1` over U. Nothing is iterated.
     """
 
     taps: tuple[int, ...] = field(kw_only=True)
@@ -239,7 +214,11 @@ class ExtendedDesign(NamedDesign):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The certificate of the filter over windows of any length."""
+        """The certificate of the filter over windows of any length.
+
+        Raises:
+            NotCertifiedError: no proof covers it.
+        """
         bound, proof, _ = certified(self.problem, self.taps, self.problem.steps, self.problem.steps)
         return Certificate(bound, proof, self.rows)
 
@@ -249,14 +228,13 @@ class ExtendedDesign(NamedDesign):
         steps = self.problem.steps
         return (steps + self.beyond) ** 2 - steps * (steps - 1) // 2
 
-    def _exist(self, size: int) -> NDArray[np.bool_]:
-        """Which cells stand for windows, by start from the last one back and by end from the first one on."""
-        places = np.arange(size)
-        return np.asarray(places[:, None] + places >= self.problem.steps - 1)
+    @cached_property
+    def _read(self) -> ExtendedLeastSquares:
+        return ExtendedLeastSquares(self.taps, self.problem.steps, self.beyond)
 
     @cached_property
     def _asked(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The cells of the windows asked for, in canonical order."""
+        """The cells of the windows asked for, by start from the last one back and by end, in canonical order."""
         first, last = window_steps(self.problem.window, self.problem.steps)
         return self.problem.steps - first, last - 1
 
@@ -269,50 +247,26 @@ class ExtendedDesign(NamedDesign):
         half = convolve_exactly(taps, exact)
         ends = np.zeros((size, size), dtype=half.dtype)
         ends[:steps] = half.T
-        return np.asarray(convolve_exactly(taps, ends).T[self._exist(size)])
-
-    @cached_property
-    def _triangle(self) -> tuple[FloatArray, FloatArray]:
-        """`C^-1`, and `C'^-1 A'`."""
-        from scipy import linalg
-
-        steps = self.problem.steps
-        column = np.zeros(steps + self.beyond)
-        known = self.taps[: len(column)]
-        column[: len(known)] = np.array(known, dtype=np.float64)
-        axis = linalg.toeplitz(column, np.zeros(steps))
-        # Cholesky's factor of the matrix with rows and columns reversed, reversed: lower-triangular, C'C = A'A.
-        lower = np.linalg.cholesky((axis.T @ axis)[::-1, ::-1]).T[::-1, ::-1]
-        inverse = linalg.solve_triangular(lower, np.eye(steps), lower=True)
-        return inverse, inverse.T @ axis.T
+        places = np.arange(size)
+        # Where the end is no earlier than the start.
+        return np.asarray(convolve_exactly(taps, ends).T[places[:, None] + places >= steps - 1])
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """Least squares over the windows that exist."""
-        inverse, turned = self._triangle
-        exist = self._exist(len(turned[0]))
-        found = np.zeros(exist.shape)
-        found[exist] = measured
-        fitted = np.where(self._exist(self.problem.steps), turned @ found @ turned.T, 0.0)
-        return np.asarray((inverse @ fitted @ inverse.T)[self._asked])
+        return self._read.decode(measured)[self._asked]
 
     def weights(self, combination: FloatArray) -> FloatArray:
         """What a combination of the estimates puts on each number measured: `decode`, transposed."""
-        inverse, turned = self._triangle
-        found = np.zeros((self.problem.steps, self.problem.steps))
-        found[self._asked] = combination
-        fitted = np.where(self._exist(self.problem.steps), inverse.T @ found @ inverse, 0.0)
-        return np.asarray((turned.T @ fitted @ turned)[self._exist(len(turned[0]))])
+        square = np.zeros((self.problem.steps, self.problem.steps))
+        square[self._asked] = combination
+        return self._read.weights(square)
 
     def variance(self) -> FloatArray:
-        """Sums of squares over the windows that exist."""
         return self._variance
 
     @cached_property
     def _variance(self) -> FloatArray:
-        squares = self._triangle[0] ** 2
-        # For each start and end: the sum over all starts with which that end makes a window.
-        reached = np.cumsum(squares[:, ::-1], axis=1)
-        return np.asarray((reached @ squares.T)[self._asked])
+        return self._read.variance()[self._asked]
 
     def fourth_moment(self) -> None:
         """Not worked out: the noise is Gaussian."""

@@ -1,0 +1,23 @@
+"""Values of windows by length and start, by length and end, and back: each is a row for each length."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpwindows.kernel.maps.integer_maps import IntArray
+
+
+def by_ends(by_start: IntArray) -> IntArray:
+    """Values by length and start, by length and end; windows that end after the last start are left out."""
+    found = np.zeros_like(by_start)
+    for more, row in enumerate(by_start):
+        found[more, more:] = row[: len(row) - more]
+    return found
+
+
+def by_starts(by_end: IntArray) -> IntArray:
+    """The same back again."""
+    found = np.zeros_like(by_end)
+    for more, row in enumerate(by_end):
+        found[more, : len(row) - more] = row[more:]
+    return found

@@ -39,7 +39,7 @@ class Calendar:
         return cls(str(timeline.start), timeline.step_text, timeline.time_zone)
 
     def first_steps(self, name: str, steps: int) -> Int64Array:
-        """The first steps of the periods within steps 1..steps, ascending; the first is 1, whether or not it is cut.
+        """The first steps of the periods within steps 1..steps, shape (periods,); the first is 1, cut or not.
 
         Raises:
             InputError: a period begins within a step.

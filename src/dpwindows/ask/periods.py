@@ -59,7 +59,7 @@ def first_steps(window: PeriodFamily, steps: int) -> Int64Array:
 
 
 def sizes(window: PeriodFamily, steps: int) -> Int64Array:
-    """How many of the steps 1..steps each period has."""
+    """How many of the steps 1..steps each period has, shape (periods,)."""
     return np.diff(first_steps(window, steps), append=steps + 1)
 
 

@@ -112,7 +112,7 @@ class Timeline:
 
     @cached_property
     def boundary_values(self) -> Int64Array:
-        """The T + 1 boundaries as plain numbers: integer time as it is, or microseconds since 1970-01-01T00:00Z.
+        """The boundaries, shape (T + 1,): integer time as it is, or microseconds since 1970-01-01T00:00Z.
 
         They never decrease; two are equal only where a zone left out a whole day (such a step is empty).
         """

@@ -55,11 +55,11 @@ class OffsetTable:
     offsets: Int64Array
 
     def to_instants(self, local: Int64Array, fold: int = 0) -> Int64Array:
-        """Instants of local times; `fold=1` takes the second occurrence of ambiguous ones."""
+        """Instants of local times, in microseconds, of the same shape; `fold=1` is the second of two alike."""
         return local - self.offsets[np.searchsorted(self._local_changes(fold), local, side="right")]
 
     def to_local(self, instants: Int64Array) -> Int64Array:
-        """Local times of instants."""
+        """Local times of instants, in microseconds, of the same shape."""
         return instants + self.offsets[np.searchsorted(self.changes, instants, side="right")]
 
     def local_pieces(self) -> list[OffsetPiece]:

@@ -240,7 +240,7 @@ def release_id(state: StateFile, creation: Creation, first: int, last: int) -> s
 
 
 def read_ends(state: StateFile, last: int) -> Int64Array:
-    """The ends of the steps up to one that is closed, ascending, as boundary values."""
+    """The ends of the steps up to one that is closed, as boundary values, shape (last,)."""
     with state.guarded() as connection:
         table = connection.sql(f"SELECT ends FROM steps WHERE step <= {int(last)} ORDER BY step").to_arrow_table()
     return _numbers(table["ends"])

@@ -98,7 +98,7 @@ def priced_ones_bound(exact: list[int], offset: int, runs: int, places: int, sho
 
 
 def gram(weights: NDArray[np.int64]) -> NDArray[np.generic]:
-    """`M'M` in exact integers, `M = E D` with E the weights and D the first differences."""
+    """`M'M` in exact integers, shape (T, T): `M = E D`, E the weights, shape (T, T), and D the first differences."""
     steps = len(weights)
     wide = weights.astype(object if int(np.abs(weights).max()) >= 1 << 61 else np.int64)
     matrix = wide - np.concatenate([wide[:, 1:], np.zeros_like(wide[:, :1])], axis=1)

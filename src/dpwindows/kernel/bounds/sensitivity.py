@@ -124,7 +124,7 @@ def runs_bound(norms: Sequence[Norm], runs: int, length: int, *, gaps: bool, pla
 
 
 def prefix_sums(taps: Sequence[int], steps: int) -> NDArray[Any]:
-    """`C(m) = sum_{j<=m} taps_j` for m = 0..steps-1: the filter's answer to a step that rises at 0 and stays; exact."""
+    """`C(m) = sum_{j<=m} taps_j` for m = 0..steps-1, shape (steps,): the answer to a step at 0 that stays; exact."""
     sums = list(accumulate(int(tap) for tap in taps[:steps]))
     sums += [sums[-1]] * (steps - len(sums))
     return np.array(sums, dtype=np.int64 if max(map(abs, sums)) < 1 << 62 else object)

@@ -163,12 +163,12 @@ def window_smoothers(by_start: Callable[[FloatArray], FloatArray], longest: int)
 
 
 def row_lengths(steps: int, longest: int) -> IntArray:
-    """How many windows end at each step."""
+    """How many windows end at each step, shape (steps,)."""
     return np.asarray(np.minimum(np.arange(1, steps + 1), longest))
 
 
 def turned(rows: FloatArray, *, forth: bool) -> FloatArray:
-    """Rows of windows by start as rows by end (`forth`), or back; the shortest window first in both."""
+    """Rows of windows by start as rows by end (`forth`), or back: shape (..., steps, longest), the shortest first."""
     steps, longest = rows.shape[-2:]
     found = np.zeros_like(rows)
     for place in range(min(steps, longest)):

@@ -21,7 +21,7 @@ LONGEST = 4096
 
 
 def real_taps(alpha: float, decay: float, count: int) -> FloatArray:
-    """The first `count` taps of `(1 - decay B)^alpha`."""
+    """The first `count` taps of `(1 - decay B)^alpha`, shape (count,)."""
     lags = np.arange(1, count)
     return np.concatenate([[1.0], np.cumprod((lags - 1 - alpha) / lags * decay)])
 
@@ -58,7 +58,7 @@ def held_taps(alpha: float, decay: float, count: int, bits: int) -> tuple[int, .
 
 
 def real_interval_norms(taps: FloatArray, longest: int) -> FloatArray:
-    """`q(n)` for n = 0..longest in floating point, for searching only (`sensitivity.interval_norms` is exact)."""
+    """`q(n)` for n = 0..longest, shape (longest + 1,), in floating point: `sensitivity.interval_norms` is exact."""
     size = 1 << (2 * len(taps) - 1).bit_length()
     lags = np.fft.irfft(np.abs(np.fft.rfft(taps, size)) ** 2, size)[: min(longest, len(taps))]
     rises = np.cumsum(np.concatenate([lags[:1], 2 * lags[1:]]))

@@ -50,7 +50,7 @@ def circle_mean(values: FloatArray) -> float:
 
 
 def power_of(pairs: FloatArray, size: int) -> FloatArray:
-    """The spectrum `a_0 + 2 sum a_d cos(d omega)` on the half circle."""
+    """The spectrum `a_0 + 2 sum a_d cos(d omega)` on half a circle of `size` points, shape (size / 2 + 1,)."""
     even = np.zeros(size)
     even[: len(pairs)] = pairs
     even[size - len(pairs) + 1 :] += pairs[1:][::-1]
@@ -84,12 +84,12 @@ def interval_weights(reach: int, size: int, rounds: int = 400) -> tuple[FloatArr
 
 
 def interval_spectrum(reach: int, size: int) -> FloatArray:
-    """`log G` of the filter of least error for single intervals of at most `reach` places, on the half circle."""
+    """`log G` of the filter of least error for intervals of at most `reach` places, shape (size / 2 + 1,)."""
     return np.asarray(-np.log(interval_weights(reach, size)[1]) / 2)
 
 
 def causal_taps(log_spectrum: FloatArray, count: int) -> FloatArray:
-    """The first taps of the causal, minimum-phase filter L with `|L|^2 = exp(log_spectrum)`; the first tap is 1."""
+    """The first taps of the causal, minimum-phase filter L with `|L|^2 = exp(log_spectrum)`: shape (count,), from 1."""
     size = 2 * (len(log_spectrum) - 1)
     series = np.fft.irfft(log_spectrum, size)
     series[0] = 0.0

@@ -180,7 +180,7 @@ def test_hard_instances_are_no_worse_than_the_worst_pair(
     """Logs of several items, made for lower bounds, that differ in one element of their hard problem."""
     plan = plan_of(one.window.at_least(one.k), unit=one.unit, budget=budget, steps=one.horizon)
     found = audit_exactly(plan)
-    mechanism = probe([allotment.measurement for allotment in plan.allotments])
+    mechanism = probe(plan.measurements)
     change = mechanism.answers(_histories(other)).sum(axis=0) - mechanism.answers(_histories(one)).sum(axis=0)
     moved = [
         Moved(part.law, part.scale, tuple(int(value) for value in part.apply(change[None])[0]))
@@ -212,7 +212,7 @@ def test_a_weaker_units_noise_is_flagged(budget: Budget) -> None:
     """Item level proper under the noise of item add/remove, and of one event."""
     for window, weaker in ((Cumulative(), ItemAddRemove()), (Rolling(2), EventLevel()), (AnyWindow(), EventLevel())):
         plan = plan_of(window, unit=weaker, budget=budget, steps=4)
-        measurements = [allotment.measurement for allotment in plan.allotments]
+        measurements = plan.measurements
         assert audit_measurements(measurements, budget, weaker).verdict == "within the claim"
         assert audit_measurements(measurements, budget, ItemLevel()).verdict == "beyond the claim"
 
@@ -411,7 +411,7 @@ def test_the_search_finds_what_enumeration_does(unit: Unit, budget: Budget) -> N
     power = 2 if isinstance(budget, ZCDP) else 1
     for window in (Cumulative(), Rolling(3).at_least(2), AnyWindow()):
         plan = plan_of(window, unit=unit, budget=budget, steps=6)
-        mechanism = probe([allotment.measurement for allotment in plan.allotments])
+        mechanism = probe(plan.measurements)
         exact = audit_exactly(plan)
         pair, tried = search(mechanism, unit, power, seed=1)  # type: ignore[arg-type]
         moved = mechanism.moved(pair)

@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwindows.ask.privacy import ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.privacy import (
+    ZCDP,
+    ApproxDP,
+    Budget,
+    EventLevel,
+    ItemAddRemove,
+    ItemLevel,
+    ItemPerPeriod,
+    PureDP,
+    Unit,
+)
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling
 from dpwindows.ask.timeline import Timeline
 from dpwindows.audit.export import export_plan
@@ -89,6 +99,18 @@ def test_filters_on_starts_and_ends(strategy: str, longest: int, shape: str, tmp
     assert 0 < one["recomputed"] <= one["certified"]
     assert one["bias"] < 1e-6
     assert one["factors_agree"]
+
+
+@pytest.mark.parametrize("steps", [4, 40])
+def test_one_measurement_of_several_rolling_windows(steps: int, tmp_path: Path) -> None:
+    plan = planned([Rolling(3).at_least(1), Rolling(1).at_least(1)], EventLevel(), ZCDP(0.5), steps=steps)
+    export_plan(plan, tmp_path / "plan.npz")
+    (one,) = third_party(tmp_path / "plan.npz", EventLevel(), 2, None if steps == 4 else 24)
+    assert one["shape"] == "rolling together"
+    assert one["certified"] == plan.measurements[0].design.sensitivity
+    assert 0.5 * one["certified"] <= one["recomputed" if steps == 4 else "reached"] <= one["certified"]
+    assert one["bias"] < 1e-6
+    assert one.get("factors_agree", True)
 
 
 def test_a_lie_about_the_sensitivity_is_found(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def compared(plan: dw.Plan, give: Callable[[pa.Table, str], Any], **more: Any) -
         source = give(log, name)
         return lambda: [plan.run(source, item="item", time="time", count="count", settings=QUIET, **more)]
 
-    measurements = [allotment.measurement for allotment in plan.allotments]
+    measurements = plan.measurements
     return replay(measurements, released(one, "one"), released(other, "other"))
 
 
@@ -169,7 +169,7 @@ def test_neighbours_through_ledgers_differ_in_nothing_but_noise(tmp_path: Path) 
     def released(log: pa.Table, name: str) -> Callable[[], list[dw.Release]]:
         return lambda: [plan.run(log, item="item", time="time", count="count", settings=QUIET, ledger=ledgers[name])]
 
-    measurements = [allotment.measurement for allotment in plan.allotments]
+    measurements = plan.measurements
     found = replay(measurements, released(one, "one"), released(other, "other"))
     assert not found.faults
 
@@ -336,7 +336,7 @@ def test_a_neighbour_that_is_refused_is_found(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(release, "draw_estimates", strict)
     pair = Pair((1, 0, 0, 0, 0, 0), (1, 0, 0, 1, 0, 0))
-    measurements = [one.measurement for one in plan_of().allotments]
+    measurements = plan_of().measurements
     plan = plan_of()
 
     def run(history: tuple[int, ...]) -> Callable[[], list[dw.Release]]:

@@ -237,6 +237,21 @@ class TimeWindowTrees(Shape):
         return np.asarray(square[self.first - 1, self.last - 1])
 
 
+class RollingTogether(Shape):
+    def of(self, x: Array) -> Array:
+        lengths, taps = self.part["lengths"], self.part["taps"]
+        rows = [[x[max(1, t - n + 1), t] for n in lengths] for t in range(1, self.steps + 1)]
+        measured = [sum(taps[j] @ rows[t - j] for j in range(min(t + 1, len(taps)))) for t in range(self.steps)]
+        return np.concatenate(measured)
+
+    def read(self, y: Array) -> Array:
+        taps, found = self.part["taps"].astype(float), list[Array]()
+        for t, now in enumerate(y.reshape(self.steps, -1)):
+            known = sum(taps[j] @ found[t - j] for j in range(1, min(t + 1, len(taps))))
+            found.append(np.linalg.solve(taps[0], now - known))
+        return np.array(found).T.ravel()
+
+
 SHAPES: dict[str, type[Shape]] = {
     "series": Series,
     "blocks": Blocks,
@@ -245,6 +260,7 @@ SHAPES: dict[str, type[Shape]] = {
     "crossed counters": CrossedCounters,
     "fixed-window trees": FixedWindowTrees,
     "time-window trees": TimeWindowTrees,
+    "rolling together": RollingTogether,
 }
 
 

@@ -15,6 +15,7 @@ import dpwindows as dw
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.plan.allotment import served_by
 from dpwindows.release.consistency import remarks
 from dpwindows.release.consistency.band import whole_distinct
 from dpwindows.release.consistency.smoothing import series_smoothers, smooth, traces
@@ -205,12 +206,11 @@ def test_consistent_numbers_err_less(families: tuple[WindowFamily, ...]) -> None
     ratios = []
     for _ in range(3):
         truth = [log.windows(one.query.window) for one in plan.allotments]
+        noise = [one.design.decode(one.scale * generator.standard_normal(one.design.rows)) for one in plan.measurements]
         estimates = [
-            true + one.measurement.design.decode(
-                one.measurement.scale * generator.standard_normal(one.measurement.design.rows)
-            )
-            for true, one in zip(truth, plan.allotments, strict=True)
-        ]  # fmt: skip
+            true + one.own(noise[place])
+            for true, one, place in zip(truth, plan.allotments, served_by(plan.allotments), strict=True)
+        ]
         found = consistent_counts(plan, estimates)
         assert found is not None
         ratios.append(

@@ -158,6 +158,21 @@ def test_the_noise_of_near_windows_is_shared() -> None:
     assert float((decoded[:, 11] - decoded[:, 36]).std()) == pytest.approx(far.std_error, rel=0.05)
 
 
+def test_families_measured_as_one_share_noise() -> None:
+    plan = plan_of(dw.Rolling(2), dw.Cumulative(), dw.Rolling(7))
+    design, scale = plan.measurements[0].design, plan.measurements[0].scale
+    assert [allotment.series for allotment in plan.allotments] == [0, None, 1]
+    release = release_of(plan, Constant(STEPS, {1: 1, 2: 300, 7: 900}))
+    found = release.difference((20, 27), (25, 27))
+    decoder = np.array([design.decode(unit) for unit in np.eye(design.rows)]).T
+    # The windows that end with step 27: rolling:2 comes first, then rolling:7.
+    noise = decoder[STEPS + 26] - decoder[26]
+    assert found.std_error == pytest.approx(scale * float(np.linalg.norm(noise)), rel=1e-6)
+    apart = math.hypot(release.count(20, 27).std_error, release.count(25, 27).std_error)
+    assert abs(found.std_error / apart - 1) > 0.02
+    assert found.estimate == pytest.approx(release.count(20, 27).estimate - release.count(25, 27).estimate)
+
+
 def test_new_and_returning_items_make_all_of_them() -> None:
     release = release_of(plan_of(dw.AnyWindow(7), dw.Cumulative()), Constant(STEPS, {1: 100}))
     new = release.estimate(dw.Window(20, 27, items="new"))

@@ -155,7 +155,7 @@ def test_answers_of_other_groups_are_not_measured() -> None:
         with pytest.raises(ValueError, match="counted by other groups"):
             draw_estimates(asked, answers)
         with pytest.raises(ValueError, match="counted by other groups"):
-            measure([one.measurement for one in asked.allotments], asked.budget, answers)
+            measure(asked.measurements, asked.budget, answers)
 
 
 def test_answers_are_the_same_however_the_engine_ordered_them() -> None:

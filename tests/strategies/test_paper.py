@@ -447,7 +447,7 @@ def test_every_cell_runs_through_the_kernel(unit: Unit) -> None:
     for budget in (PureDP(1e9), ApproxDP(1e9, 1e-6)):
         plan = planned(queries, unit, budget, steps)
         assert plan.thresholds == (1, 2, 3)
-        noisy = measure([allotment.measurement for allotment in plan.allotments], budget, answers)
+        noisy = measure(plan.measurements, budget, answers)
         for allotment, values in zip(plan.allotments, noisy, strict=True):
             found = allotment.measurement.design
             first, last = window_steps(found.problem.window, steps)

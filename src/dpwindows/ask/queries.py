@@ -109,6 +109,21 @@ class Rolling(WindowFamily):
 
 
 @dataclass(frozen=True)
+class RollingTogether(WindowFamily):
+    """Rolling windows of several lengths that a plan measures as one. It is not asked for: each length is, by itself.
+
+    Windows come one length after another, those of one length by their last step.
+    """
+
+    lengths: tuple[int, ...]
+
+    @property
+    def text(self) -> str:
+        """`rolling:1 + rolling:7`."""
+        return " + ".join(Rolling(length).text for length in self.lengths)
+
+
+@dataclass(frozen=True)
 class AnyWindow(WindowFamily):
     """Every window (a, b) with 1 <= a <= b <= T, at most `max_length` steps long where that is given."""
 
@@ -222,7 +237,7 @@ def normalise(queries: Query | WindowFamily | Iterable[Query | WindowFamily]) ->
     merged: dict[WindowFamily, dict[Measure, None]] = {}
     for asked in queries:
         query = Query(asked) if isinstance(asked, WindowFamily) else asked
-        if not isinstance(query, Query):
+        if not isinstance(query, Query) or isinstance(query.window, RollingTogether):
             raise InputError(
                 "expected Cumulative(), Rolling(length), AnyWindow(max_length), Tumbling(period) or ToDate(period), "
                 f"got {asked!r}"
@@ -261,6 +276,19 @@ def parse_window(text: str) -> WindowFamily:
         f"unknown window {text!r}{near(name, _FAMILIES)}: use cumulative, rolling:STEPS, any, any:MAX_STEPS, "
         f"tumbling:PERIOD or to-date:PERIOD (PERIOD: a number of steps, or {', '.join(PERIODS)})"
     )
+
+
+def windows_together(texts: Iterable[str]) -> RollingTogether:
+    """The rolling windows of these canonical texts as one family.
+
+    Raises:
+        ValueError: one of them is no rolling window.
+    """
+    windows = [parse_window(text) for text in texts]
+    lengths = tuple(window.length for window in windows if isinstance(window, Rolling))
+    if len(lengths) != len(windows):
+        raise ValueError("only rolling windows are measured together")
+    return RollingTogether(lengths)
 
 
 def _parse_period(text: str, period: str) -> int | str:

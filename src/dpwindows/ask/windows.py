@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.periods import cuts_first, ends_with, first_steps, sizes
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
 
 StepArray = NDArray[np.int64]
 
@@ -42,6 +42,8 @@ def count_windows(window: WindowFamily, steps: int) -> int:
     if isinstance(window, AnyWindow):
         longest = longest_window(window, steps)
         return longest * steps - longest * (longest - 1) // 2
+    if isinstance(window, RollingTogether):
+        return len(window.lengths) * steps
     return len(first_steps(window, steps)) if isinstance(window, Tumbling) else steps
 
 
@@ -50,6 +52,8 @@ def longest_window(window: WindowFamily, steps: int) -> int:
     match window:
         case Rolling(length=length):
             return min(length, steps)
+        case RollingTogether(lengths=lengths):
+            return min(max(lengths), steps)
         case AnyWindow(max_length=int(length)):
             return min(length, steps)
         case Tumbling() | ToDate():
@@ -77,6 +81,9 @@ def window_steps(window: WindowFamily, steps: int) -> tuple[StepArray, StepArray
             return np.ones_like(last), last
         case Rolling():
             return np.maximum(1, last - longest_window(window, steps) + 1), last
+        case RollingTogether(lengths=lengths):
+            each = [window_steps(Rolling(length), steps) for length in lengths]
+            return np.concatenate([first for first, _ in each]), np.tile(last, len(lengths))
         case Tumbling():
             first = first_steps(window, steps)
             return first, np.append(first[1:] - 1, steps)

@@ -155,7 +155,7 @@ def claims(plan: Plan) -> list[Claim]:
     """What is promised at which delta: by the budget, and by the curve of the certificate of Gaussian noise."""
     if isinstance(plan.budget, PureDP):
         return [Claim(float(plan.budget.epsilon), 0.0)]
-    measurements = [allotment.measurement for allotment in plan.allotments]
+    measurements = plan.measurements
     found = []
     if isinstance(plan.budget, ApproxDP):
         pure = _sum(Fraction(one.design.sensitivity) / Fraction(one.scale) for one in measurements)

@@ -80,7 +80,7 @@ def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
         InputError: the plan is too large to be read off.
         EngineError: what is measured is no linear map even of small answers.
     """
-    measurements = [allotment.measurement for allotment in plan.allotments]
+    measurements = plan.measurements
     mechanism = probe(measurements)
     rng = np.random.default_rng(seed)
     faults: list[str] = []
@@ -173,7 +173,7 @@ def _is_counted(plan: Planned, mechanism: Mechanism, rng: np.random.Generator) -
     known = mechanism.table(histories)
     columns, settings = EventColumns("item", "time", "count"), EngineSettings(progress=False)
     answers = count_events(CountRequest(log, columns, plan.timeline, plan.wanted, settings=settings))
-    found = np.concatenate([_encode(one.measurement, answers) for one in plan.allotments])
-    meant = np.concatenate([_encode(one.measurement, known) for one in plan.allotments])
+    found = np.concatenate([_encode(one, answers) for one in plan.measurements])
+    meant = np.concatenate([_encode(one, known) for one in plan.measurements])
     if wrong := int((found != meant).sum()):
         yield f"of a log of {_ITEMS:,} items, {wrong:,} of {len(found):,} numbers are counted wrongly"

@@ -113,7 +113,7 @@ def audit_exactly(plan: Planned, *, seed: int = 0) -> ExactAudit:
     Raises:
         InputError: the plan is too large to be audited.
     """
-    return audit_measurements([one.measurement for one in plan.allotments], plan.budget, plan.unit, seed=seed)
+    return audit_measurements(plan.measurements, plan.budget, plan.unit, seed=seed)
 
 
 def audit_measurements(measurements: Sequence[Measurement], budget: Budget, unit: Unit, *, seed: int = 0) -> ExactAudit:

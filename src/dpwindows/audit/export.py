@@ -35,7 +35,7 @@ from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.release import files as release_files
 
 if TYPE_CHECKING:
-    from dpwindows.plan.allotment import Allotment
+    from dpwindows.kernel.measure import Measurement
     from dpwindows.plan.planned import Planned
 
 FORMAT = 1
@@ -59,9 +59,9 @@ def export_plan(plan: Planned, path: Path, *, force: bool = False) -> None:
     release_files.require_writable(path, force=force, endings=(".npz",))
     arrays: Arrays = {}
     described = []
-    for number, allotment in enumerate(plan.allotments):
-        described.append(_describe(allotment))
-        arrays |= {f"{number}/{name}": array for name, array in _measurement(allotment).items()}
+    for number, measurement in enumerate(plan.measurements):
+        described.append(_describe(measurement))
+        arrays |= {f"{number}/{name}": array for name, array in _arrays(measurement.design).items()}
     description = {
         "format": FORMAT,
         "steps": plan.timeline.steps,
@@ -76,13 +76,12 @@ def export_plan(plan: Planned, path: Path, *, force: bool = False) -> None:
     release_files.write_bytes(content.getvalue(), path, force=force)
 
 
-def _describe(allotment: Allotment) -> dict[str, Any]:
-    measurement = allotment.measurement
+def _describe(measurement: Measurement) -> dict[str, Any]:
     design = measurement.design
     return {
         "shape": shape_of(design),
         **describe_inner(design),
-        "window": allotment.query.window.text,
+        "window": design.problem.window.text,
         "thresholds": list(design.problem.thresholds),
         "strategy": design.strategy,
         "parameters": dict(design.parameters),
@@ -96,12 +95,11 @@ def _describe(allotment: Allotment) -> dict[str, Any]:
     }
 
 
-def _measurement(allotment: Allotment) -> Arrays:
+def _arrays(design: Design) -> Arrays:
     """The arrays of one measurement."""
-    design = allotment.measurement.design
-    problem = design.problem
+    problem, bias = design.problem, design.bias_bound()
     first, last = window_steps(problem.window, problem.steps)
-    arrays: Arrays = {"first": first, "last": last, "bias_bound": allotment.bias_bounds()}
+    arrays: Arrays = {"first": first, "last": last, "bias_bound": np.zeros(len(first)) if bias is None else bias}
     factored = factors(design)
     if problem.steps <= _EXPLICIT:
         arrays |= _explicit(design)

@@ -32,6 +32,9 @@
   answers of at least 1..k over starts x ends, ends taken last to first; the first P is the mixed difference of V along
   both axes (0 where the start is after the end), the second the same of at least 1..k-1. An estimate of the square is
   decoder_matrix_starts and decoder_matrix_ends on the two axes of the difference of the two.
+- `rolling together`: x_t holds the answers of the windows that end at step t, one for each of `lengths`, 1 step or more
+  as far as step 1; `y_t = sum_j taps[j] x_{t-j}`, with x_t = 0 before step 1, one step after another. Estimates are
+  `x_t = taps[0]^-1 (y_t - sum_{j>=1} taps[j] x_{t-j})`; windows come one length after another.
 - `compressed`: steps are taken in groups of `steps_per_group` (the last one may be short), and the stream of groups is
   measured by the design that `inner` describes, with its arrays named `inner/...`, its windows counted in groups. The
   estimate of window n is the inner estimate number nearest[n], and is off by `bias_bound[n]` at most in expectation.
@@ -49,12 +52,14 @@ from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.paper.range_tree import RangeTree
 from dpwindows.kernel.paper.shapes import FixedWindowTrees, TimeWindowTrees
 from dpwindows.kernel.shapes.blocks import BlocksDesign, blocks_of
+from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.together import TogetherShape
 
 Arrays = dict[str, Any]
 
@@ -81,6 +86,8 @@ def shape_of(design: Design) -> str:
             return "time-window trees"
         case CompressedDesign():
             return "compressed"
+        case StepDesign(shape=TogetherShape()):
+            return "rolling together"
     return "explicit"
 
 
@@ -115,6 +122,8 @@ def factors(design: Design) -> Arrays:
             return _tree(tree, "_starts") | _tree(RangeTree(tree.length), "_ends")
         case CompressedDesign():
             return _compressed(design)
+        case StepDesign(shape=TogetherShape(lengths=lengths, map=found)):
+            return {"lengths": np.array(lengths), "taps": found.matrices}
     return {}
 
 

@@ -135,8 +135,8 @@ def audit_noise(
         EngineError: a process could not be started.
     """
     require_usable_draws(draws, error)
-    measurements = [allotment.measurement for allotment in plan.allotments]
-    mechanism, names = probe(measurements), [allotment.query.window.text for allotment in plan.allotments]
+    measurements = plan.measurements
+    mechanism, names = probe(measurements), [one.design.problem.window.text for one in measurements]
     laws = [NoiseLaw(one.law, one.scale) for one in measurements]
     samples = {
         name: _sample(mechanism, call, table, calls, progress)
@@ -178,7 +178,7 @@ def require_usable_draws(draws: int, error: float) -> None:
 
 def draws_needed(plan: Planned, draws: int) -> int:
     """How many noise values `audit_noise` draws for so many of each measurement."""
-    rows = [one.measurement.design.rows * len(one.measurement.design.problem.thresholds) for one in plan.allotments]
+    rows = [one.design.rows * len(one.design.problem.thresholds) for one in plan.measurements]
     calls = _calls(rows, draws)
     return (2 * calls + max(_FEWEST_CALLS, calls // _SHARE_IN_STEPS)) * sum(rows)
 

@@ -95,7 +95,7 @@ def audit_replay(plan: Planned, pairs: Sequence[Pair] = (), *, made_up: int = 4,
     histories = large_logs.random_histories(_CROWD, steps, most, rng)
     crowd = {f"item {number}": history for number, history in enumerate(histories)}
     asked = [(np.array(pair.log), np.array(pair.neighbour)) for pair in pairs if len(pair.log) == steps]
-    measurements = [one.measurement for one in plan.allotments]
+    measurements = plan.measurements
     found = []
     for low, high in (*asked, *_made_up(plan, steps, most, made_up, rng)):
         for others in ({}, crowd):

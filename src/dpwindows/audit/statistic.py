@@ -13,7 +13,7 @@ Neither can make a bound wrong: events are tested on other releases than they we
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,6 +23,7 @@ from dpwindows.audit.neighbours import Pair
 from dpwindows.audit.probe import probe
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.plan.allotment import served_by
 
 if TYPE_CHECKING:
     from dpwindows.plan.allotment import Allotment
@@ -41,7 +42,7 @@ def log_ratio(plan: Plan, pair: Pair) -> Statistic:
     Raises:
         InputError: the plan is too large.
     """
-    measurements = [allotment.measurement for allotment in plan.allotments]
+    measurements = plan.measurements
     mechanism = probe(measurements)
     decoder = _whitened_decoder(plan)
     inverse = np.linalg.pinv(decoder)
@@ -81,18 +82,24 @@ def discriminant(one: Floats, other: Floats) -> Statistic:
 def _whitened_decoder(plan: Plan) -> Floats:
     """From all measured numbers, each over its noise scale, to all released ones: shape (released, measured)."""
     released = sum(len(one.std_errors(asked)) for one in plan.allotments for asked in one.query.measures)
-    measured = sum(one.measurement.cost.rows for one in plan.allotments)
+    sizes = [one.design.rows * len(one.design.problem.thresholds) for one in plan.measurements]
+    measured = sum(sizes)
     if released * measured > _LARGEST:
         raise InputError(
             f"a black-box audit inverts the decoder, and here it has {released:,} x {measured:,} entries: audit the "
             "plan with fewer steps (--steps)"
         )
-    return _block_diagonal([_decoder(allotment) for allotment in plan.allotments])
+    ends = np.cumsum([0, *sizes])
+    blocks = []
+    for allotment, place in zip(plan.allotments, served_by(plan.allotments), strict=True):
+        block = _decoder(allotment)
+        blocks.append(np.pad(block, ((0, 0), (ends[place], measured - ends[place + 1]))))
+    return np.concatenate(blocks)
 
 
 def _decoder(allotment: Allotment) -> Floats:
     design, scale = allotment.measurement.design, allotment.measurement.scale
-    decode = np.array([design.decode(column) for column in np.eye(design.rows)]).T * scale
+    decode = np.array([allotment.own(design.decode(column)) for column in np.eye(design.rows)]).T * scale
     where = {k: i for i, k in enumerate(design.problem.thresholds)}
     blocks = []
     for asked in allotment.query.measures:
@@ -102,12 +109,3 @@ def _decoder(allotment: Allotment) -> Floats:
             signs[where[asked.k + 1]] = -1
         blocks.append(np.kron(signs, decode))
     return np.concatenate(blocks)
-
-
-def _block_diagonal(blocks: Sequence[Floats]) -> Floats:
-    joint = np.zeros((sum(len(block) for block in blocks), sum(block.shape[1] for block in blocks)))
-    row = column = 0
-    for block in blocks:
-        joint[row : row + block.shape[0], column : column + block.shape[1]] = block
-        row, column = row + block.shape[0], column + block.shape[1]
-    return joint

@@ -37,8 +37,8 @@ class Workload:
 
 def black_box_workload(plan: Planned, runs: int, *, whole: bool) -> Workload:
     """What `audit_black_box` takes: releases of a plan, so many runs on either of two logs."""
-    rows = sum(one.measurement.cost.rows for one in plan.allotments)
-    released = sum(len(one.measurement.design.variance()) * len(one.query.measures) for one in plan.allotments)
+    rows = sum(one.cost.rows for one in plan.measurements)
+    released = sum(len(one.own(one.measurement.design.variance())) * len(one.query.measures) for one in plan.allotments)
     each = _WHOLE if whole else _A_RELEASE
     return Workload(2 * runs * rows, 2 * runs * (rows / _A_SECOND + each), 2 * 8 * runs * released)
 
@@ -46,7 +46,7 @@ def black_box_workload(plan: Planned, runs: int, *, whole: bool) -> Workload:
 def noise_workload(plan: Planned, draws: int) -> Workload:
     """What `audit_noise` takes, for so many draws of each measurement."""
     drawn = draws_needed(plan, draws)
-    rows = sum(one.measurement.design.rows * len(one.measurement.design.problem.thresholds) for one in plan.allotments)
+    rows = sum(one.design.rows * len(one.design.problem.thresholds) for one in plan.measurements)
     return Workload(drawn, drawn / _A_SECOND + drawn / rows * _A_RELEASE, 8 * drawn)
 
 

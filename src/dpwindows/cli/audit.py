@@ -128,7 +128,7 @@ def audit(
     if start is not None:
         timeline = Timeline.of_length(start, steps, options["step"], options["time_zone"])
     planned = build_stream_plan(steps, start, options) if stream else build_plan(timeline, options)
-    require_readable([allotment.measurement for allotment in planned.allotments])
+    require_readable(planned.measurements)
     work = Workload(0, 0.0, 0)
     work += black_box_workload(planned, runs, whole=whole) if "black-box" in checks else work
     work += noise_workload(planned, draws) if "noise" in checks else work

@@ -161,6 +161,9 @@ def plan(
             measured = allotment.measurement
             groups = "" if allotment.by is None else f" in {said_groups(allotment.by)}, by {measured.certificate.proof}"
             console.print(f"  {allotment.query.window}: {measured.design.proof}{groups}")
+        together = [allotment.query.window.text for allotment in planned.allotments if allotment.series is not None]
+        if together:
+            console.print(f"Measured as one, so that each errs less than apart: {', '.join(together)}.")
 
 
 def _planner_page(planned: Planned) -> str:

@@ -22,7 +22,7 @@ smaller bound than the one proved.
 
 Here stand the rows of any windows, and of answers measured by themselves; those of cumulative and rolling counts stand
 in `certify_series`. Tumbling counts and counts to date are certified by the rows of rolling and cumulative counts, in
-`certify_periods`.
+`certify_periods`; rolling counts of several lengths that are measured as one in `certify_together`.
 """
 
 from __future__ import annotations

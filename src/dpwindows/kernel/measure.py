@@ -50,6 +50,7 @@ from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.together import TogetherShape
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
 _PIECE = 1 << 16
@@ -59,7 +60,7 @@ _SHAPES = (
     *(CountersDesign, CrossedDesign, CompressedDesign, StepDesign),
     *(CumulativeTree, TreeForEveryStart, FixedWindowTrees, TimeWindowTrees, CompressedTrees),
 )
-_STEP_SHAPES = (SeriesShape, BlocksShape, NestedShape, PeriodShape)
+_STEP_SHAPES = (SeriesShape, BlocksShape, NestedShape, PeriodShape, TogetherShape)
 # Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.
 _EXACT = 1 << 60
 _RELEASED = 1 << 61

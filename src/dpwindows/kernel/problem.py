@@ -24,7 +24,8 @@ class Problem:
     the noise scale, in counts, that the budget buys for a sensitivity of 1; strategies that trade noise for bias
     need it. `singleton` is the public promise of at most one event in each step. `budget` is what this problem may
     spend of the whole budget, for the strategies that share it out among parts of their own. `rule` says which
-    occurrences the answers were counted from.
+    occurrences the answers were counted from. `shares`, of rolling windows measured together, are the shares of the
+    whole budget that each length has.
 
     Raises:
         ValueError: the rule bounds what an item adds, and the unit protects less than whole items.
@@ -41,6 +42,7 @@ class Problem:
     singleton: bool = False
     budget: Budget | None = None
     rule: CountingRule = EVERY_OCCURRENCE
+    shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
         if self.rule.bounded and not isinstance(self.unit, ItemLevel | ItemAddRemove):

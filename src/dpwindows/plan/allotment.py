@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,13 +23,17 @@ class Alternative:
 
 @dataclass(frozen=True)
 class Allotment:
-    """One query with the measurement that serves it, its share of the budget, and what else was weighed."""
+    """One query with the measurement that serves it, its share of the budget, and what else was weighed.
+
+    Where one measurement serves several queries, `series` is the place of this one among them; otherwise it is None.
+    """
 
     query: Query
     measurement: Measurement
     share: float
     chosen: Alternative
     others: tuple[Alternative, ...]
+    series: int | None = None
 
     @property
     def groups(self) -> int:
@@ -49,7 +54,14 @@ class Allotment:
 
     def variance(self, measure: Measure) -> FloatArray:
         """Variance of the released estimate of each window, in squared counts."""
-        return estimate_variance(self.measurement, measure, self.measurement.design.variance())
+        return estimate_variance(self.measurement, measure, self.own(self.measurement.design.variance()))
+
+    def own(self, values: FloatArray) -> FloatArray:
+        """Of one number for each estimate of the measurement, those of this query's windows."""
+        if self.series is None:
+            return values
+        windows = self.measurement.design.problem.steps
+        return values[self.series * windows : (self.series + 1) * windows]
 
     def std_errors(self, measure: Measure) -> FloatArray:
         """Standard error of the released estimate of each window, in counts: what plan and release both report."""
@@ -59,10 +71,27 @@ class Allotment:
         """Bound on the bias of each window's estimate, in counts (0 for unbiased designs)."""
         design = self.measurement.design
         bias = design.bias_bound()
-        return np.zeros(len(design.variance())) if bias is None else bias
+        return np.zeros(len(self.own(design.variance()))) if bias is None else self.own(bias)
 
     def half_widths(self, measure: Measure, confidence: float) -> FloatArray:
         """Half width of each window's interval, in counts: a quantile of the noise, widened by the bias bound."""
         design = self.measurement.design
-        half = half_widths(self.measurement, measure, design.variance(), design.fourth_moment, confidence)
+        half = half_widths(self.measurement, measure, self.own(design.variance()), self._fourth_moment, confidence)
         return half + self.bias_bounds()
+
+    def _fourth_moment(self) -> FloatArray | None:
+        known = self.measurement.design.fourth_moment()
+        return None if known is None else self.own(known)
+
+
+def measured(allotments: Sequence[Allotment]) -> list[Measurement]:
+    """The measurements of some allotments, one that serves several queries once: where its first query is."""
+    return [allotment.measurement for allotment in allotments if not allotment.series]
+
+
+def served_by(allotments: Sequence[Allotment]) -> list[int]:
+    """For each allotment the place of its measurement among those that are `measured`."""
+    firsts = [allotment for allotment in allotments if not allotment.series]
+    joint = [place for place, allotment in enumerate(firsts) if allotment.series == 0]
+    own = iter(range(len(firsts)))
+    return [joint[0] if allotment.series else next(own) for allotment in allotments]

@@ -21,6 +21,8 @@ from dpwindows.plan.sharing import BITS
 FORMAT = 1
 # How long a stream is, by its name in metadata, and the word for one that does not end.
 HORIZON, ENDLESS = "horizon", "endless"
+# The families that one measurement serves, by its name in metadata.
+TOGETHER = "together"
 # Of releases with groups, so that no older reader takes a group for a total.
 GROUPED_FORMAT = 2
 _VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
@@ -45,7 +47,7 @@ def describe(plan: Planned) -> dict[str, Any]:
         "strategy": plan.strategy,
         "criterion": plan.criterion,
         "confidence": plan.confidence,
-        "measurements": [_describe_allotment(allotment) for allotment in plan.allotments],
+        "measurements": [_describe_allotment(allotment, plan) for allotment in plan.allotments],
         "forecast": [forecast.to_dict() for forecast in plan.forecast()],
         "versions": dict(library_versions()),
     }
@@ -105,11 +107,12 @@ def _describe_query(query: Query, plan: Planned) -> dict[str, Any]:
     }
 
 
-def _describe_allotment(allotment: Allotment) -> dict[str, Any]:
+def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
     measurement = allotment.measurement
     design = measurement.design
     gaussian = measurement.law == "discrete Gaussian"
     bound, by = measurement.certificate.bound, allotment.by
+    together = [one.query.window.text for one in plan.allotments if one.series is not None]
     groups = {} if by is None else {"by": list(by), "count": allotment.groups, "proof": measurement.certificate.proof}
     return {
         "window": allotment.query.window.text,
@@ -130,4 +133,6 @@ def _describe_allotment(allotment: Allotment) -> dict[str, Any]:
         # What is left at its default is left out, as it always was.
         **({} if design.problem.bits == BITS else {"bits": design.problem.bits}),
         **({} if by is None else {"groups": groups}),
+        # One measurement of all of these: noise, sensitivity and numbers measured are those of it.
+        **({} if allotment.series is None else {TOGETHER: together}),
     }

@@ -17,7 +17,8 @@ class Forecast:
 
     `rms` and `max` are over the standard errors that a release will carry, in counts; `half_width` is the root mean
     square half width of its intervals at the plan's confidence. `limit` is a proved lower bound on the rms of any
-    additive Gaussian noise with this share of the budget (`dpwindows.strategies.search.limits`), in counts, and
+    additive Gaussian noise with this share of the budget, or with that of all families that are measured as one with
+    this one (`dpwindows.strategies.search.limits`), in counts, and
     `ratio_to_limit` is `rms` over it; both are None where no bound is known. Laplace noise is not bound by it: under an
     approximate budget it may have a ratio below 1 where one neighbour changes few numbers, as with k = 1. `runner_up`
     is the next best strategy for this window family at the same share of the budget, and `runner_up_ratio` its error

@@ -20,6 +20,7 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntegerMap, Memory
+from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.shapes.blocks import BlocksDesign, blocks_of
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
@@ -30,6 +31,7 @@ from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.together import TogetherShape
 from dpwindows.kernel.untrusted.decoding.nested import nested_weights
 
 # Weights on the numbers measured, by the part of the measurement that they are in; a part left out has none.
@@ -42,12 +44,13 @@ Coefficients = Mapping[tuple[int, int], float]
 _CHUNK, _MOST = 512, 4096
 
 
-def noise_weights(design: Design, coefficients: Coefficients) -> Weights:
+def noise_weights(design: Design, coefficients: Coefficients, series: int | None = None) -> Weights:
     """The weights of a combination of a design's estimates on its noise values, of one threshold.
 
     Args:
         design: what was measured.
         coefficients: the combination, by the first and last step of its windows.
+        series: of a design that serves several families, the place of the one that they are windows of.
 
     Raises:
         InputError: the design's decoder has no transpose here and is too large to be written out.
@@ -72,10 +75,15 @@ def noise_weights(design: Design, coefficients: Coefficients) -> Weights:
         case CrossedDesign():
             return _of_crossed(design, coefficients)
         case StepDesign(shape=SeriesShape(map=causal)):
-            series = np.zeros(max(last for _, last in coefficients))
+            line = np.zeros(max(last for _, last in coefficients))
             for (_, last), coefficient in coefficients.items():
-                series[last - 1] += coefficient
-            return {0: _transposed_causal(causal, series)}
+                line[last - 1] += coefficient
+            return {0: _transposed_causal(causal, line)}
+        case StepDesign(shape=TogetherShape(map=mixed)):
+            lanes = np.zeros((max(last for _, last in coefficients), mixed.lanes))
+            for (_, last), coefficient in coefficients.items():
+                lanes[last - 1, series or 0] += coefficient
+            return {0: transposed_mixed(mixed, lanes).ravel()}
         case StepDesign(shape=BlocksShape() as shape):
             return _of_step_blocks(shape, coefficients)
         case StepDesign(shape=NestedShape() as shape):
@@ -230,6 +238,16 @@ def _transposed_at_once(measured: IntegerMap | CausalMap, wanted: FloatArray) ->
 
 def _inverted_backwards(taps: tuple[int, ...], wanted: FloatArray) -> FloatArray:
     return np.asarray(signal.lfilter([1.0], np.array(taps, dtype=np.float64), wanted[::-1], axis=0)[::-1])
+
+
+def transposed_mixed(mixed: MatrixFilter, wanted: FloatArray) -> FloatArray:
+    """The transpose of a mixing filter's decoder: from estimates to measured numbers, both of shape (steps, lanes)."""
+    mirrored = MatrixFilter(mixed.lanes, tuple(mixed.matrices.transpose(0, 2, 1).ravel().tolist()))
+    memory, found = mirrored.fresh(), []
+    for weights in wanted[::-1]:
+        estimate, memory = mirrored.decode(weights, memory)
+        found.append(estimate)
+    return np.array(found[::-1])
 
 
 def _in_chunks(rows: int, decode: Decoder, wanted: FloatArray) -> FloatArray:

@@ -18,11 +18,15 @@ from dpwindows.strategies.scoring import score
 
 @dataclass(frozen=True)
 class Part:
-    """One query that is measured by itself with a share of the budget, in groups or not."""
+    """One query that is measured by itself with a share of the budget, in groups or not.
+
+    Of several families that are measured as one, `shares` are those of each.
+    """
 
     query: Query
     share: float
     groups: Groups | None = None
+    shares: tuple[float, ...] = ()
 
 
 def parts_of(queries: Sequence[Query], shares: Sequence[float], grouping: Grouping | None) -> list[Part]:

@@ -23,7 +23,7 @@ from dpwindows.plan.parts import Part, cells_of
 from dpwindows.plan.planned import Planned, require_kind
 from dpwindows.plan.sharing import part_of
 from dpwindows.plan.workload import MAX_ROWS, least, require_within
-from dpwindows.strategies import candidates
+from dpwindows.strategies import candidates, joint_filter
 
 if TYPE_CHECKING:
     from dpwindows.count.events import EngineSettings
@@ -196,4 +196,4 @@ class Plan(Planned):
         steps = self.timeline.steps
         problem = self._problem(part, over(part.query.window, steps), steps, law, bits)
         problem = replace(problem, singleton=self.singleton, budget=part_of(self.budget, part.share))
-        return candidates(problem, self.strategy)
+        return [joint_filter.design(problem, steps)] if part.shares else candidates(problem, self.strategy)

@@ -20,16 +20,18 @@ from dpwindows.count.first_runs import Series
 from dpwindows.count.wanted import Wanted
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, Law
+from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.kernel.untrusted.noise_scales import laws_for, unit_scale
-from dpwindows.plan.allotment import Allotment
+from dpwindows.plan.allotment import Allotment, measured
 from dpwindows.plan.forecast import Forecast, Forecasts, forecast_of
 from dpwindows.plan.parts import Part, parts_of, require_groups
 from dpwindows.plan.plan_file import PlanValues
-from dpwindows.plan.sharing import shared_out, shares_of
+from dpwindows.plan.sharing import shared_out, shares_of, under
+from dpwindows.plan.together import joined, spread, together
 from dpwindows.plan.workload import NOTED, Workload, of_plan, require_limit
 from dpwindows.strategies.in_periods import limit
 
@@ -89,8 +91,18 @@ class Planned(PlanValues, ABC):
         self.distinct_steps, self.max_occurrences = rule.distinct_steps, rule.max_occurrences
         self.max_runs = rule.max_runs
         self._require_bearable()
-        self.allotments = shared_out(budget, parts_of(queries, shares_of(queries, weights), grouping), self._designs)
+        parts = parts_of(queries, shares_of(queries, weights), grouping)
+        self.allotments = self._together(shared_out(budget, parts, self._designs), parts, last_step)
         self._require_series()
+
+    def _together(
+        self, apart: tuple[Allotment, ...], parts: Sequence[Part], last_step: int | None
+    ) -> tuple[Allotment, ...]:
+        """What is measured, with rolling counts as one measurement where no query errs more for it."""
+        places = together(parts, self.unit, last_step)
+        if not places or self.strategy != "auto" or GAUSSIAN not in laws_for(self.budget):
+            return apart
+        return spread(under(GAUSSIAN, self.budget, joined(parts, places), self._designs), apart, places) or apart
 
     @abstractmethod
     def _require_bearable(self) -> None:
@@ -120,7 +132,13 @@ class Planned(PlanValues, ABC):
             criterion=self.criterion,
             bits=bits,
             rule=self.rule,
+            shares=part.shares,
         )
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        """What is measured, each with its noise, in the order drawn; one may serve several queries."""
+        return measured(self.allotments)
 
     @property
     def _asked(self) -> str:
@@ -128,7 +146,7 @@ class Planned(PlanValues, ABC):
 
     def _require_series(self) -> None:
         """Bounded runs are counted for one length of windows at a time: no strategy may read others."""
-        designs = [allotment.measurement.design for allotment in self.allotments]
+        designs = [measurement.design for measurement in self.measurements]
         others = {design.strategy for design in designs if not isinstance(design, SeriesDesign | StepDesign)}
         if self.rule.max_runs is not None and others:
             raise InputError(
@@ -139,7 +157,7 @@ class Planned(PlanValues, ABC):
     @property
     def thresholds(self) -> tuple[int, ...]:
         """Every k whose "at least k" counts are measured, or read to measure others."""
-        designs = [allotment.measurement.design for allotment in self.allotments]
+        designs = [measurement.design for measurement in self.measurements]
         read = {k for design in designs if isinstance(design, PrescribedScale) for k in design.counted}
         return tuple(sorted(read.union(*(_thresholds(query) for query in self.queries))))
 
@@ -196,18 +214,20 @@ class Planned(PlanValues, ABC):
         )
 
     def _limit(self, allotment: Allotment, measure: Measure) -> float | None:
-        """The least rms error of Gaussian noise with the allotment's share, in counts; None where it is not known."""
+        """The least rms error of Gaussian noise with the measurement's share, in counts; None where it is not known."""
         ruled = self.rule.bounded or (self.rule.distinct_steps and measure.k > 1)
         if measure.kind != "at_least" or self.singleton or ruled or GAUSSIAN not in laws_for(self.budget):
             return None
         problem = allotment.measurement.design.problem
-        window = problem.window
+        window = problem.window if allotment.series is None else allotment.query.window
         bounded = isinstance(window, (Rolling, PeriodFamily))
         if (longest_window(window, problem.steps) if bounded else problem.steps) > _LONGEST_LIMIT:
             return None
         bound = limit(window, self._limit_k(measure.k), self.unit, problem.steps)
         # The scale is the least one but for the head-room it was given.
-        return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, allotment.share) * (1 - 1e-9)
+        joint = sum(one.share for one in self.allotments if one.series is not None)
+        share = allotment.share if allotment.series is None else joint
+        return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, share) * (1 - 1e-9)
 
     def forecast(self) -> Forecasts:
         """The error to expect of every measure asked for; computed without any data. A notebook shows it as a table."""

@@ -14,7 +14,7 @@ from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.periods import place
 from dpwindows.ask.privacy import Budget, parse_budget, parse_unit
-from dpwindows.ask.queries import PeriodFamily, parse_window
+from dpwindows.ask.queries import PeriodFamily, parse_window, windows_together
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import over
 from dpwindows.errors import InputError
@@ -24,10 +24,10 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import horizon_of
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.untrusted.noise_scales import unit_scale
-from dpwindows.plan.description import ENDLESS, HORIZON
+from dpwindows.plan.description import ENDLESS, HORIZON, TOGETHER
 from dpwindows.plan.sharing import BITS, part_of
 from dpwindows.plan.stream_plan import planned_steps
-from dpwindows.strategies import candidates, compressed, stream_candidates
+from dpwindows.strategies import candidates, compressed, joint_filter, stream_candidates
 
 
 def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measurement:
@@ -56,9 +56,12 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
 
 def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any], horizon: int | None, *, streamed: bool) -> Problem:
     """What the measurement was chosen for."""
-    unit, law, share = parse_unit(metadata["unit"]["name"]), entry["noise"]["law"], float(entry["budget_share"])
+    unit, law, together = parse_unit(metadata["unit"]["name"]), entry["noise"]["law"], entry.get(TOGETHER, ())
+    own = {one["window"]: float(one["budget_share"]) for one in metadata["measurements"] if TOGETHER in one}
+    shares = tuple(own[text] for text in together)
+    share = sum(shares) if together else float(entry["budget_share"])
     budget = parse_budget(*(metadata["budget"].get(name) for name in ("epsilon", "delta", "rho")))
-    window = parse_window(entry["window"])
+    window = windows_together(together) if together else parse_window(entry["window"])
     if isinstance(window, PeriodFamily):
         window = place(window, Calendar.of(Timeline.from_dict(metadata["timeline"])))
     window = over(window, horizon)
@@ -75,6 +78,7 @@ def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any], horizon: int
         singleton=bool(metadata["singleton"]),
         budget=None if streamed else part_of(budget, share),
         rule=CountingRule(**counting) if counting else EVERY_OCCURRENCE,
+        shares=shares,
     )
 
 
@@ -89,10 +93,13 @@ def _design(problem: Problem, strategy: str, horizon: int | None, *, streamed: b
     found: list[Design] = []
     if streamed:
         bounded = horizon_of(problem.window, problem.unit, horizon)
+        one = [joint_filter.design(problem, bounded)] if problem.shares else None
         found += [
             design if horizon is None else design.over(horizon)
-            for design in stream_candidates(problem, bounded, strategy)
+            for design in one or stream_candidates(problem, bounded, strategy)
         ]
+    elif problem.shares:
+        found.append(joint_filter.design(problem, horizon))
     elif strategy.startswith(compressed.NAME):
         found += candidates(problem)
     else:

@@ -44,7 +44,7 @@ def shared_out(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> t
     found, refusals = [], []
     for law in laws_for(budget):
         try:
-            found.append(_under(law, budget, parts, proposals))
+            found.append(under(law, budget, parts, proposals))
         except InputError as refusal:
             refusals.append(refusal)
     if not found:
@@ -52,7 +52,8 @@ def shared_out(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> t
     return _least_error(found, [part.share for part in parts])
 
 
-def _under(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
+def under(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
+    """The same under one noise law."""
     shares = [part.share for part in parts]
     if max(unit_scale(budget, law, share) for share in shares) > _MOST_NOISE:
         raise _too_small(budget)

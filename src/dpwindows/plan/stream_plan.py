@@ -10,7 +10,7 @@ from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.periods import fewest_and_most, placed
 from dpwindows.ask.privacy import Budget, ItemPerPeriod, Unit
-from dpwindows.ask.queries import AnyWindow, PeriodFamily, Query, Rolling, WindowFamily, normalise
+from dpwindows.ask.queries import AnyWindow, PeriodFamily, Query, Rolling, RollingTogether, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import over
@@ -25,7 +25,7 @@ from dpwindows.plan.description import ENDLESS, HORIZON, describe, guarantee
 from dpwindows.plan.parts import Part
 from dpwindows.plan.planned import Planned
 from dpwindows.plan.workload import MAX_ROWS, Workload, least, require_within
-from dpwindows.strategies import stream_candidates
+from dpwindows.strategies import joint_filter, stream_candidates
 
 # Steps over which families without a horizon are planned, and an unlimited stream is forecast.
 FORECAST_STEPS = 4096
@@ -122,7 +122,7 @@ class StreamPlan(Planned):
     @property
     def designs(self) -> tuple[StepDesign, ...]:
         """What is measured for each window family."""
-        found = [allotment.measurement.design for allotment in self.allotments]
+        found = [measurement.design for measurement in self.measurements]
         return tuple(design for design in found if isinstance(design, StepDesign))
 
     def _require_bearable(self) -> None:
@@ -143,7 +143,12 @@ class StreamPlan(Planned):
     def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
         window = over(part.query.window, self.horizon)
         problem = self._problem(part, window, planned_steps(window, self.unit, self.horizon), law, bits)
-        return stream_candidates(problem, horizon_of(window, self.unit, self.horizon), self.strategy)
+        horizon = horizon_of(window, self.unit, self.horizon)
+        return (
+            [joint_filter.design(problem, horizon)]
+            if part.shares
+            else stream_candidates(problem, horizon, self.strategy)
+        )
 
     def describe(self) -> dict[str, Any]:
         """What a release of this stream says about how it is made: plain values, nothing of them from data."""
@@ -171,7 +176,13 @@ def planned_steps(window: WindowFamily, unit: Unit, horizon: int | None) -> int:
         return bounded
     # Every end that one neighbour can change must lie within the steps that a bound is for: those of W + L - 1.
     period = unit.steps if isinstance(unit, ItemPerPeriod) else 1
-    longest = window.length if isinstance(window, Rolling) else getattr(window, "max_length", None) or 1
+    match window:
+        case Rolling(length=longest) | AnyWindow(max_length=int(longest)):
+            pass
+        case RollingTogether(lengths=lengths):
+            longest = max(lengths)
+        case _:
+            longest = 1
     longest = max(longest, _longest_period(window, None))
     return max(FORECAST_STEPS, 4 * longest, longest + period)
 

@@ -86,13 +86,18 @@ def asked_of_sliders(plan: Planned) -> dict[str, Any]:
     """Where the sliders of a planner's page begin, and what was asked in a sentence."""
     budget = plan.budget.to_dict()
     queries = "; ".join(f"{query.window}: {', '.join(map(str, query.measures))}" for query in plan.queries)
+    together = [one.query.window.text for one in plan.allotments if one.series is not None]
+    apart = (
+        f" The plan measures {', '.join(together)} as one; under the sliders each is measured by itself, and errs more."
+    )
     return {
         "kind": budget["kind"],
         "amount": budget.get("epsilon") or budget["rho"],
         "delta": budget.get("delta") or 1e-6,
         "unit": plan.unit.name,
         "horizon": plan.timeline.steps,
-        "sentence": f"Asked: {queries}; {plan.timeline.steps:,} steps, {plan.unit.name} level, {plan.budget}.",
+        "sentence": f"Asked: {queries}; {plan.timeline.steps:,} steps, {plan.unit.name} level, {plan.budget}."
+        f"{apart if together else ''}",
     }
 
 

@@ -65,8 +65,8 @@ def of_plan(allotments: Iterable[Allotment]) -> Workload:
     rows = draws = 0
     for allotment in allotments:
         design, groups = allotment.measurement.design, allotment.groups
-        draws += groups * design.rows * len(design.problem.thresholds)
-        rows += groups * count_windows(design.problem.window, design.problem.steps) * len(allotment.query.measures)
+        draws += 0 if allotment.series else groups * design.rows * len(design.problem.thresholds)
+        rows += groups * count_windows(allotment.query.window, design.problem.steps) * len(allotment.query.measures)
     return Workload(rows, draws)
 
 

@@ -106,6 +106,7 @@ _STATED: dict[str, Any] = {
             "sensitivity": _Optional({"norm": _text, "value": _number, "proof": _Optional(_text)}),
             "numbers_measured": _Optional(_whole),
             "budget_share": _Optional(_number),
+            "together": _Optional([_text]),
         }
     ],
     "forecast": [

@@ -28,6 +28,7 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.untrusted.noise_scales import noise_variance
+from dpwindows.plan.description import TOGETHER
 from dpwindows.plan.intervals import half_width_factors
 from dpwindows.plan.noise_weights import noise_weights
 from dpwindows.plan.rebuilt import rebuilt
@@ -155,20 +156,22 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
             for one in metadata["measurements"]
             if one["window"] == text and by == one.get("groups", {}).get("by", [])
         )
-        made = rebuilt(metadata, entry)
+        together = entry.get(TOGETHER)
+        made, series = rebuilt(metadata, entry), together.index(text) if together else None
         gaussian = gaussian and made.law == GAUSSIAN
         unit = math.sqrt(noise_variance(made.law, made.scale))
         own = [term for term in listed if _measured(term, names) == (text, *group)]
-        _require_same(own, made.design, unit)
+        _require_same(own, made.design, unit, series)
         by_threshold: dict[int, dict[tuple[int, int], float]] = {}
         for term in own:
             for above, sign in enumerate(_MEASURES[term.row["measure"]]):
                 windows = by_threshold.setdefault(term.row["k"] + above, {})
                 windows[_steps(term.row)] = windows.get(_steps(term.row), 0.0) + sign * unit * term.coefficient
         for k, coefficients in by_threshold.items():
-            parts = noise_weights(made.design, coefficients)
-            # Groups share no noise.
-            noise |= {(text, *group, k, part): values.ravel() for part, values in parts.items()}
+            for part, values in noise_weights(made.design, coefficients, series).items():
+                # Groups share no noise; families measured together do.
+                key = (TOGETHER if together else text, *group, k, part)
+                noise[key] = _added(noise.get(key), values.ravel())
     return Combined(
         sum(term.coefficient * term.row["estimate"] for term in listed),
         sum(abs(term.coefficient) * term.row["bias_bound"] for term in listed),
@@ -186,10 +189,10 @@ def _steps(row: Mapping[str, Any]) -> tuple[int, int]:
     return row["first_step"], row["last_step"]
 
 
-def _require_same(terms: Sequence[Term], design: Design, unit: float) -> None:
+def _require_same(terms: Sequence[Term], design: Design, unit: float, series: int | None) -> None:
     """Check that what was made again errs as the release says, for some of its numbers."""
     for term in terms[:: -(-len(terms) // _CHECKED)]:
-        parts = noise_weights(design, {_steps(term.row): unit}).values()
+        parts = noise_weights(design, {_steps(term.row): unit}, series).values()
         squared = sum(float(values.ravel() @ values.ravel()) for values in parts)
         found = math.sqrt(squared * len(_MEASURES[term.row["measure"]]))
         if not math.isclose(found, term.row["std_error"], rel_tol=_ALIKE):

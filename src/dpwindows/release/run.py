@@ -11,6 +11,7 @@ import pyarrow as pa
 from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import Answers, are_complete, window_steps
 from dpwindows.kernel.measure import measure
+from dpwindows.plan.allotment import served_by
 from dpwindows.plan.description import describe
 from dpwindows.progress import agreeing_progress, noise_progress
 from dpwindows.release.checks import COLUMNS, columns_of
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from dpwindows.count.events import CsvLayout, EngineSettings
     from dpwindows.count.groups import GroupedAnswers
     from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+    from dpwindows.kernel.measure import Measurement
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.allotment import Allotment
     from dpwindows.plan.planned import Planned
@@ -94,21 +96,21 @@ def draw_estimates(
         The estimates of every measure of every query, in the order asked, windows in canonical order; in groups, one
         group after another.
     """
-    measured = measure([allotment.measurement for allotment in plan.allotments], plan.budget, answers, progress)
+    noisy = measure(plan.measurements, plan.budget, answers, progress)
     decoded = [
-        {k: _decode(allotment, values) for k, values in noisy.items()}
-        for allotment, noisy in zip(plan.allotments, measured, strict=True)
+        {k: _decode(measurement, values) for k, values in drawn.items()}
+        for measurement, drawn in zip(plan.measurements, noisy, strict=True)
     ]
     return [
-        _estimate(asked, estimates)
-        for allotment, estimates in zip(plan.allotments, decoded, strict=True)
+        allotment.own(_estimate(asked, decoded[place]))
+        for allotment, place in zip(plan.allotments, served_by(plan.allotments), strict=True)
         for asked in allotment.query.measures
     ]
 
 
-def _decode(allotment: Allotment, noisy: NDArray[Any]) -> FloatArray:
-    design = allotment.measurement.design
-    return np.concatenate([design.decode(part.astype(np.float64)) for part in np.split(noisy, allotment.groups)])
+def _decode(measurement: Measurement, noisy: NDArray[Any]) -> FloatArray:
+    groups = 1 if measurement.groups is None else measurement.groups.level.count
+    return np.concatenate([measurement.design.decode(part.astype(np.float64)) for part in np.split(noisy, groups)])
 
 
 def _agreed(plan: Planned, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:

@@ -279,6 +279,7 @@ def _measurement(row: Mapping[str, Any]) -> list[str]:
     noise, sensitivity = row.get("noise") or {}, row.get("sensitivity") or {}
     share = row.get("budget_share")
     parameters = ", ".join(f"{name} {plain(value)}" for name, value in (row.get("parameters") or {}).items())
+    parameters += f"; as one: {', '.join(map(plain, row['together']))}" if row.get("together") else ""
     thresholds = ", ".join(plain(k) for k in row.get("thresholds") or [])
     unit = f" ({plain(noise['unit'])})" if noise.get("unit") not in (None, "", 1) else ""
     return [

@@ -283,8 +283,9 @@ def _bias(metadata: Mapping[str, Any]) -> str:
 
 def _mechanism(row: Mapping[str, Any]) -> dict[str, Any]:
     noise, sensitivity = row.get("noise") or {}, row.get("sensitivity") or {}
+    together = f" (as one with {', '.join(row['together'])})" if row.get("together") else ""
     summary = (
-        f"{row.get('window')} by {row.get('strategy')} with {noise.get('law')} noise of scale "
+        f"{row.get('window')} by {row.get('strategy')}{together} with {noise.get('law')} noise of scale "
         f"{plain(noise.get('scale'))} at {sensitivity.get('norm')} sensitivity "
         f"{plain(sensitivity.get('value'))} ({noise.get('unit')}), proof "
         f"{sensitivity.get('proof')}"

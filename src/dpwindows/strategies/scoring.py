@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.problem import Criterion
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 
 
@@ -13,11 +15,13 @@ def score(design: Design) -> float:
 
     The root of the mean (or the largest) over windows of variance plus squared bias bound.
     """
-    squared = noise_factor(design) ** 2 * design.variance()
-    bias = design.bias_bound()
-    if bias is not None:
-        squared = squared + bias**2
-    return float(np.sqrt(squared.max() if design.problem.criterion == "max" else squared.mean()))
+    return score_of(noise_factor(design) ** 2 * design.variance(), design.bias_bound(), design.problem.criterion)
+
+
+def score_of(variance: FloatArray, bias: FloatArray | None, criterion: Criterion) -> float:
+    """The error of estimates with these variances and bias bounds, in counts, by a criterion."""
+    squared = variance if bias is None else variance + bias**2
+    return float(np.sqrt(squared.max() if criterion == "max" else squared.mean()))
 
 
 def noise_factor(design: Design) -> float:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,6 +27,7 @@ from dpwindows.ask.queries import (
     ToDate,
     Tumbling,
     parse_window,
+    windows_together,
 )
 from dpwindows.ask.windows import are_complete
 from dpwindows.count.first_runs import Series, series_number
@@ -37,6 +37,7 @@ from dpwindows.kernel.measure import Measurement, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepAnswers, StepDesign, horizon_of
 from dpwindows.kernel.shapes.periods import PeriodShape
+from dpwindows.plan.allotment import served_by
 from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.stream.saved_mechanism import Arrays, restored, stored
@@ -52,7 +53,7 @@ class Mechanism:
     """The measurements of one stream, one step at a time.
 
     Attributes:
-        queries: what is asked, one for each measurement.
+        queries: what is asked of each measurement, one query for each series of it.
         measurements: what is measured with what noise.
         budget: what the whole stream may spend.
         unit: the unit of privacy.
@@ -61,7 +62,7 @@ class Mechanism:
         rule: which occurrences of an item count.
     """
 
-    queries: tuple[Query, ...]
+    queries: tuple[tuple[Query, ...], ...]
     measurements: tuple[Measurement, ...]
     budget: Budget
     unit: Unit
@@ -72,9 +73,11 @@ class Mechanism:
     @classmethod
     def of_plan(cls, plan: StreamPlan) -> Mechanism:
         """The mechanism of a plan."""
+        served = served_by(plan.allotments)
+        asked = [(at, allotment.query) for at, allotment in zip(served, plan.allotments, strict=True)]
         return cls(
-            tuple(allotment.query for allotment in plan.allotments),
-            tuple(allotment.measurement for allotment in plan.allotments),
+            tuple(tuple(query for at, query in asked if at == place) for place in range(len(plan.measurements))),
+            tuple(plan.measurements),
             plan.budget,
             plan.unit,
             plan.horizon,
@@ -144,8 +147,9 @@ class Mechanism:
         arrays: Arrays = {}
         entries = [
             {
-                "window": query.window.text,
-                "measures": [[measure.kind, measure.k] for measure in query.measures],
+                "window": queries[0].window.text,
+                "measures": [[measure.kind, measure.k] for measure in queries[0].measures],
+                **({"together": [query.window.text for query in queries]} if len(queries) > 1 else {}),
                 "law": measurement.law,
                 "scale": measurement.scale.hex(),
                 "measured_window": design.problem.window.text,
@@ -156,11 +160,11 @@ class Mechanism:
                 "moved": design.moved,
                 "proof": design.proof,
             }
-            for index, (query, measurement, design) in enumerate(
+            for index, (queries, measurement, design) in enumerate(
                 zip(self.queries, self.measurements, self._designs, strict=True)
             )
         ]
-        windows = [query.window for query in self.queries]
+        windows = [query.window for queries in self.queries for query in queries]
         clocks = [asdict(window.calendar) for window in windows if isinstance(window, PeriodFamily) and window.calendar]
         return {
             "measurements": entries,
@@ -185,8 +189,11 @@ class Mechanism:
         queries, measurements = [], []
         for entry in values["measurements"]:
             measures = tuple(Measure(kind, k) for kind, k in entry["measures"])
-            queries.append(Query(place(parse_window(entry["window"]), calendar), measures))
-            window = place(parse_window(entry["measured_window"]), calendar)
+            together = entry.get("together")
+            asked = [place(parse_window(text), calendar) for text in together or [entry["window"]]]
+            queries.append(tuple(Query(window, measures) for window in asked))
+            measured = entry["measured_window"]
+            window = windows_together(together) if together else place(parse_window(measured), calendar)
             problem = Problem(window, 1, tuple(entry["thresholds"]), unit, entry["law"], 1.0, rule=rule)
             shape = restored(entry["shape"], arrays)
             if isinstance(shape, PeriodShape) and isinstance(window, (Tumbling, ToDate)):
@@ -235,7 +242,7 @@ class Mechanism:
         noisy = measure_step(self.measurements, self.budget, exact)
         tables: list[pa.Table] = []
         after: Memory = {}
-        for index, (query, measurement, design) in enumerate(
+        for index, (queries, measurement, design) in enumerate(
             zip(self.queries, self.measurements, self._designs, strict=True)
         ):
             estimates, read = {}, self._of(design, answers)
@@ -243,7 +250,9 @@ class Mechanism:
                 own = f"{index}.{k}."
                 estimates[k], kept = design.shape.decode(read, k, values.astype(np.float64), _part(memory, own))
                 after |= {own + name: value for name, value in kept.items()}
-            tables += [self._rows(answers.step, query, measurement, measure, estimates) for measure in query.measures]
+            for series, query in enumerate(queries):
+                mine = slice(series, series + 1) if len(queries) > 1 else slice(None)
+                tables += [self._rows(answers.step, query, measurement, one, estimates, mine) for one in query.measures]
         return pa.concat_tables(tables), after
 
     def _require_sane(self, answers: StepAnswers) -> None:
@@ -260,15 +269,26 @@ class Mechanism:
                     raise ValueError(f"encoded {values.shape} numbers where the design measures another count")
 
     def _rows(
-        self, step: int, query: Query, measurement: Measurement, measure: Measure, estimates: dict[int, FloatArray]
+        self,
+        step: int,
+        query: Query,
+        measurement: Measurement,
+        measure: Measure,
+        estimates: dict[int, FloatArray],
+        own: slice,
     ) -> pa.Table:
-        """The rows of one measure."""
+        """The rows of one measure; `own` are the query's numbers among those of the measurement."""
         estimate = estimates[measure.k]
         if measure.kind == "exactly":
             estimate = estimate - estimates[measure.k + 1]
         design = measurement.design
         assert isinstance(design, StepDesign)
-        squares, fourths = design.variance_at(step), partial(design.fourth_moment_at, step)
+        estimate, squares = estimate[own], design.variance_at(step)[own]
+
+        def fourths() -> FloatArray | None:
+            known = design.fourth_moment_at(step)
+            return None if known is None else known[own]
+
         half = half_widths(measurement, measure, squares, fourths, self.confidence)
         first = _first_steps(query, step, len(estimate))
         count = len(estimate)

@@ -16,17 +16,19 @@ from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, WeightedRo
 from dpwindows.kernel.maps.differences import CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape
 from dpwindows.kernel.shapes.nested import NestedShape
 from dpwindows.kernel.shapes.periods import PeriodShape
+from dpwindows.kernel.shapes.together import TogetherShape
 
 Arrays = dict[str, np.ndarray]
 
 _CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(BlocksShape, NestedShape, PeriodShape, SeriesShape, Filter, Identity, Tree),
+        *(BlocksShape, NestedShape, PeriodShape, SeriesShape, TogetherShape, MatrixFilter, Filter, Identity, Tree),
         *(CausalAnchors, CausalCounter, CausalFilter, CausalIdentity, CausalTree),
         *(ListedRows, WeightedRows, LogarithmicRows),
     )

@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 OFFSET = "tests/strategies/test_offset_filter.py::"
 RULES = "tests/kernel/bounds/test_counted_by_rule.py::"
 SENSITIVITY = "tests/kernel/bounds/test_sensitivity.py::"
+TOGETHER = "tests/kernel/bounds/test_together.py::"
 PERIODS = "tests/kernel/bounds/test_periods.py::"
 PAPER = "tests/strategies/test_paper.py::"
 KERNEL = "tests/kernel/test_measure.py::"
@@ -38,6 +39,22 @@ MUTANTS = [
         "return length if steps is None else min(length, steps)\n        case Cumulative()",
         "return max(1, length - 1)\n        case Cumulative()",
         f"{CELLS}[3-(1,)]",
+    ),
+    Mutant(
+        "windows that forget a step",
+        "Rolling windows measured together: the occurrence before is taken to cover an end more than it does.",
+        "kernel/bounds/together.py",
+        "np.maximum(0, length - p)",
+        "np.maximum(0, length + 1 - p)",
+        f"{TOGETHER}test_no_neighbour_moves_a_filter_by_more_than_its_certificate[5-2-event]",
+    ),
+    Mutant(
+        "series that move apart",
+        "Rolling windows measured together: what the filter makes of two series at once is charged once, not twice.",
+        "kernel/bounds/together.py",
+        "(1 if u == v else 2)",
+        "1",
+        f"{TOGETHER}test_no_neighbour_moves_a_filter_by_more_than_its_certificate[5-2-event]",
     ),
     Mutant(
         "a span that meets one month less",

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.ask.zones import Int64Array
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, start_counters
@@ -364,7 +364,9 @@ class StepDesign(Design):
             return None
 
     def _canonical(self, by_step: list[FloatArray]) -> FloatArray:
-        """Any windows come by first step and then by last, here by last and then by first."""
+        """Any windows come by first step and then by last, here by last and then by first; lengths one by one."""
+        if isinstance(self.problem.window, RollingTogether):
+            return np.stack(by_step, axis=1).ravel()
         if not isinstance(self.problem.window, AnyWindow):
             return np.concatenate(by_step)
         longest = longest_window(self.problem.window, self.problem.steps)
@@ -386,6 +388,8 @@ def horizon_of(window: WindowFamily, unit: Unit, horizon: int | None) -> int | N
         case Rolling(length=length) | AnyWindow(max_length=int(length)):
             shorter = horizon is None or length < horizon
             return None if shorter and isinstance(unit, (EventLevel, ItemPerPeriod)) else horizon
+        case RollingTogether(lengths=lengths):
+            return horizon_of(Rolling(max(lengths)), unit, horizon)
     return horizon
 
 

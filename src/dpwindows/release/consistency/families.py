@@ -25,7 +25,6 @@ from dpwindows.release.consistency.smoothing import (
 )
 
 if TYPE_CHECKING:
-    from dpwindows.kernel.shapes.design import Design
     from dpwindows.plan.allotment import Allotment
     from dpwindows.plan.planned import Planned
 
@@ -75,7 +74,7 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
     first, last = window_steps(window, steps)
     measurement = allotment.measurement
     design = measurement.design
-    variance = estimate_variance(measurement, Measure("at_least", 1), design.variance())
+    variance = allotment.variance(Measure("at_least", 1))
     if isinstance(window, AnyWindow):
         longest = longest_window(window, steps)
         octave = np.minimum(np.ceil(np.log2(last - first + 1)), max(1, np.ceil(np.log2(longest)) - 1))
@@ -88,7 +87,7 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
     if design.bias_bound() is None:
         # A biased decoder is no linear map of its noise.
         size = float(estimate_variance(measurement, Measure("at_least", 1), np.ones(1))[0]) ** 0.5
-        known = traces(lambda: _simulated(design, len(first), size), smoothers, parts)
+        known = traces(lambda: _simulated(allotment, len(first), size), smoothers, parts)
     return Known(allotment, first, last, np.sqrt(variance), smoothers, parts, known)
 
 
@@ -100,11 +99,11 @@ def _segments(first: IntArray, last: IntArray) -> list[slice]:
     return [slice(begin, end) for begin, end in pairwise([0, *anew.tolist(), len(first)])]
 
 
-def _simulated(design: Design, rows: int, size: float) -> Iterator[FloatArray]:
+def _simulated(allotment: Allotment, rows: int, size: float) -> Iterator[FloatArray]:
     """Noise as the estimates have it, in mean and covariance: for traces only, no noise of a release."""
-    generator = np.random.default_rng(_SEED)
+    generator, design = np.random.default_rng(_SEED), allotment.measurement.design
     for _ in range(min(_MOST_OFTEN, max(_LEAST_OFTEN, _SIMULATED // rows))):
-        yield design.decode(size * generator.standard_normal(design.rows))
+        yield allotment.own(design.decode(size * generator.standard_normal(design.rows)))
 
 
 def _by_start(windows: FloatArray, steps: int, longest: int) -> FloatArray:

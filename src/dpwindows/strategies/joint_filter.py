@@ -1,0 +1,38 @@
+"""`joint-filter`: rolling counts of several lengths through one filter that mixes them, Gaussian noise.
+
+At event level, and for items within one step, for k = 1. What one occurrence changes of a day's, a week's and a month's
+count comes from one history, so measured as one they cost less than apart. The filter is the best stationary one for
+them (`dpwindows.strategies.search.together`), rounded to integers and charged for what these cost. Causal, so batch and
+continual release share it. A plan weighs it against measuring each length by itself, and it serves no family alone.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpwindows.ask.queries import RollingTogether
+from dpwindows.kernel.maps.matrix_filters import MatrixFilter
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import StepDesign
+from dpwindows.kernel.shapes.together import TogetherShape
+from dpwindows.strategies.search.together import together_taps
+
+NAME = "joint-filter"
+
+
+def design(problem: Problem, horizon: int | None) -> StepDesign:
+    """The filter for a problem of several rolling windows.
+
+    Args:
+        problem: what is measured; its `shares` say what part of the budget each length has.
+        horizon: the steps after which there are no more; None: there is no end.
+    """
+    assert isinstance(problem.window, RollingTogether)
+    lengths = problem.window.lengths
+    # Shares that are the same but for rounding lead to the same filter.
+    shares = tuple(float(f"{share / sum(problem.shares):.9g}") for share in problem.shares)
+    scaled = np.rint(together_taps(lengths, shares) * 2.0**problem.bits).astype(np.int64)
+    used = np.flatnonzero(scaled.any(axis=(1, 2)))[-1] + 1
+    taps = tuple(scaled[:used].ravel().tolist())
+    shape = TogetherShape(lengths, MatrixFilter(len(lengths), taps))
+    return StepDesign(problem, shape, NAME, horizon, {"taps": int(used), "bits": problem.bits})

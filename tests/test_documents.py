@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -96,10 +97,17 @@ def test_every_block_that_is_not_run_is_there_and_has_one_reason() -> None:
     assert {"README.md", "docs/ledger.md", "docs/streams.md"} <= set(RUN)
 
 
+@pytest.fixture(scope="module")
+def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("flights") / "flights.parquet"
+    write_flights(path)
+    return path
+
+
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, flights: Path) -> Path:
     """What the pages take for granted: a year of flights, a day of events, a folder for releases, the command."""
-    write_flights(tmp_path / "flights.parquet")
+    shutil.copy(flights, tmp_path)
     (tmp_path / "events").mkdir()
     (tmp_path / "releases").mkdir()
     day = {"user": ["ann", "bob", "ann"], "time": [f"2026-01-01T{hour}:00:00" for hour in ("10", "11", "12")]}

@@ -184,7 +184,8 @@ def test_a_full_disk_is_the_environments_fault(tmp_path: Path) -> None:
     path = tmp_path / "big.parquet"
     duckdb.execute(f"COPY (SELECT 'item-' || i AS id, 0 AS when FROM range(2000000) AS r(i)) TO '{path}'")
     script = f"""
-import resource
+import resource, sys
+sys.dont_write_bytecode = True  # it would be cut, and kept
 from dpwindows.errors import EngineError
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.ask.timeline import Timeline

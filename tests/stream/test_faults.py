@@ -46,6 +46,7 @@ def require_whole(path: Path, first: dw.Release, monkeypatch: pytest.MonkeyPatch
 _SHORT_OF_DISK = """
 import resource, sys
 from pathlib import Path
+sys.dont_write_bytecode = True  # it would be cut, and kept
 from dpwindows.cli import main
 state, more, *arguments = sys.argv[1:]
 limit = Path(state).stat().st_size + int(more)

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from dpwindows.ask.groups import Value
 from dpwindows.ask.queries import Measure, MeasureKind
@@ -25,7 +24,7 @@ from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio
 from dpwindows.release.groups import rows_of_group
-from dpwindows.release.selection import Selected, Window, advice_on, as_window, terms_of
+from dpwindows.release.selection import Selected, Window, advice_on, as_window, rows_of, terms_of
 
 if TYPE_CHECKING:
     pass
@@ -157,16 +156,7 @@ class Release:
         if last < first:
             raise InputError(f"the end of a window must be after its start, got start={start} and end={end}")
         wanted = Measure(kind, k)
-        matches = (
-            rows_of_group(self.table, self.metadata, group)
-            .filter(
-                (pc.field("first_step") == first)
-                & (pc.field("last_step") == last)
-                & (pc.field("measure") == wanted.kind)
-                & (pc.field("k") == wanted.k)
-            )
-            .to_pylist()
-        )
+        matches = rows_of(rows_of_group(self.table, self.metadata, group), wanted, [first], [last])
         if not matches:
             released = sorted(
                 {f"{row['window']} ({row['measure'].replace('_', ' ')} {row['k']})" for row in self._asked}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from functools import reduce
 from typing import Any, Literal
 
 import pyarrow as pa
@@ -131,12 +132,8 @@ def _terms(
 ) -> list[Term]:
     """One term for each of some windows, all of one family: the one where their squared errors sum to least."""
     wanted = window.measure
-    rows = table.filter(
-        (pc.field("measure") == wanted.kind)
-        & (pc.field("k") == wanted.k)
-        & pc.field("last_step").isin(sorted({last for _, last in steps}))
-        & pc.field("first_step").isin(sorted({first for first, _ in steps}))
-    ).to_pylist()
+    firsts, lasts = ({int(end) for end in ends} for ends in zip(*steps, strict=True))
+    rows = rows_of(table, wanted, firsts, lasts)
     by_family: dict[str, dict[tuple[int, int], Row]] = {}
     for row in rows:
         by_family.setdefault(row["window"], {})[row["first_step"], row["last_step"]] = row
@@ -149,6 +146,19 @@ def _terms(
         raise InputError(_missing(window, steps, table, family))
     best = min(complete, key=lambda chosen: sum(row["std_error"] ** 2 + row["bias_bound"] ** 2 for row in chosen))
     return [Term(coefficient, row) for row in best]
+
+
+def rows_of(table: pa.Table, wanted: Measure, firsts: Iterable[int], lasts: Iterable[int]) -> list[Row]:
+    """The rows of one measure whose windows begin with one of some steps and end with one of others."""
+    # Column by column: for an expression Arrow would start threads, which take longer than most tables.
+    held = (
+        pc.equal(table["measure"], wanted.kind),
+        pc.equal(table["k"], wanted.k),
+        pc.is_in(table["first_step"], pa.array(firsts, pa.int64())),
+        pc.is_in(table["last_step"], pa.array(lasts, pa.int64())),
+    )
+    found: list[Row] = table.filter(reduce(pc.and_, held)).to_pylist()
+    return found
 
 
 def _missing(window: Window, steps: Sequence[tuple[int, int]], table: pa.Table, family: object) -> str:

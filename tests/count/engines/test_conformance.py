@@ -154,7 +154,9 @@ def test_every_engine_counts_items_in_their_first_runs(
     columns = EventColumns("item", "time", "count" if log.weighted else None)
     series = [(k, length) for k in (1, 2, 7) for length in (1, 2, 4)]
     held, lost = once_a_step(log.events) if once else log.events, 0
-    for most in (1, 2):
+    # On Spark, whose queries take seconds, every pair of a log, a rule and a number of runs, and not all three.
+    on_spark = place.settings is not None and place.settings.engine == "spark"
+    for most in (1 + (RULED.index(log) + once) % 2,) if on_spark else (1, 2):
         options: dict[str, Any] = {"rule": CountingRule(once, max_runs=most), "series": series}
         options |= {"table": place.table, "settings": place.settings}
         answers = count_events(place.source, columns, log.timeline, [2], **options)

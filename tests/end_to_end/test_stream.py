@@ -6,6 +6,7 @@ import cProfile
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -16,6 +17,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.count.events import EventColumns
+from dpwindows.durable import claimed
 from dpwindows.stream.items import _RARELY
 from dpwindows.stream.stream import Stream
 from tests.counting import count_events
@@ -31,6 +33,43 @@ def write_day(folder: Path, day: int, *items: str) -> Path:
     path = folder / f"2013-01-{day:02}.csv"
     path.write_text("who,at\n" + "".join(f"{item},2013-01-{day:02}T0{i}:00:00\n" for i, item in enumerate(items)))
     return path
+
+
+def test_no_step_is_closed_for_an_output_that_another_process_writes(tmp_path: Path) -> None:
+    state, out, events = tmp_path / "users.state", tmp_path / "out.csv", write_day(tmp_path, 1, "ann")
+    assert run("stream", "create", state, *DATA, *ASKED, *PRIVACY).code == 0
+    words = ("stream", "advance", state, events, "--through", "2013-01-02", "-o", out)
+    with claimed(out):
+        refused = run(*words)
+    assert refused.code == 2
+    assert "another process is writing" in refused.err
+    with Stream.open(state, read_only=True) as opened:
+        assert opened.closed_steps == 0
+    assert run(*words).code == 0
+
+
+def test_an_output_that_appears_after_a_step_was_closed_exits_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 2 says that nothing changed, and a step is closed."""
+    state, out, events = tmp_path / "users.state", tmp_path / "out.csv", write_day(tmp_path, 1, "ann")
+    assert run("stream", "create", state, *DATA, *ASKED, *PRIVACY).code == 0
+    advance = Stream.advance
+
+    def slowly(*arguments: Any, **options: Any) -> dw.Release:
+        released = advance(*arguments, **options)
+        out.write_text("somebody else's")
+        return released
+
+    words = ("stream", "advance", state, events, "--through", "2013-01-02", "-o")
+    with monkeypatch.context() as patched:
+        patched.setattr(Stream, "advance", slowly)
+        failed = run(*words, out)
+    assert failed.code == 1
+    assert "exists already" in failed.err
+    assert "stored in the stream: run the same again to write them, which draws no noise" in failed.err
+    assert out.read_text() == "somebody else's"
+    assert run(*words, tmp_path / "other.csv").code == 0
 
 
 def test_a_service_runs_for_some_days(tmp_path: Path) -> None:

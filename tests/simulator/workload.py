@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import dpwindows as dw
+from dpwindows.cli.options import claimed_output, save_spent
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.ledger import ledger
@@ -216,14 +217,16 @@ class _Work:
         return self.stream
 
     def _advance(self, verb: Verb) -> None:
-        self._require_writable(verb)
-        stream = self._opened(verb)
-        released = stream.advance(events_through(verb.step), verb.step * STEP)
-        _hand_out(released)
-        self._save(released, verb)
+        with claimed_output(self._output(verb), force=verb.force):
+            stream = self._opened(verb)
+            released = stream.advance(events_through(verb.step), verb.step * STEP)
+            _hand_out(released)
+            self._save(released, verb)
 
     def _show(self, verb: Verb) -> None:
-        self._require_writable(verb)
+        path = self._output(verb)
+        if path is not None:
+            release_files.require_writable(path, force=verb.force)
         stream = self._opened(verb, read_only=not self.keep)
         if stream.closed_steps or verb.output:
             released = stream.show()
@@ -231,29 +234,28 @@ class _Work:
             self._save(released, verb)
 
     def _release(self, verb: Verb) -> None:
-        self._require_writable(verb)
         used = dw.Ledger.open(self.root / LEDGER, DATASET) if verb.ledger else None
-        outcome = run_plan(
-            *(release_plan(verb.request), events_through(3 + verb.log)),
-            item="who",
-            time="at",
-            count="times",
-            table=None,
-            settings=SETTINGS,
-            ledger=used,
-        )
-        _hand_out(outcome.release, asked=[verb.request, verb.log])
-        self._save(outcome.release, verb)
+        with claimed_output(self._output(verb), force=verb.force):
+            outcome = run_plan(
+                *(release_plan(verb.request), events_through(3 + verb.log)),
+                item="who",
+                time="at",
+                count="times",
+                table=None,
+                settings=SETTINGS,
+                ledger=used,
+            )
+            _hand_out(outcome.release, asked=[verb.request, verb.log])
+            self._save(outcome.release, verb)
 
-    def _require_writable(self, verb: Verb) -> None:
-        if verb.output:
-            release_files.require_writable(self.root / OUT / verb.output, force=verb.force)
+    def _output(self, verb: Verb) -> Path | None:
+        return self.root / OUT / verb.output if verb.output else None
 
     def _save(self, released: Release, verb: Verb) -> None:
-        if verb.output:
-            path = self.root / OUT / verb.output
+        path = self._output(verb)
+        if path is not None:
             tell("writes", output=verb.output, id=released.metadata["release_id"], force=verb.force)
-            released.save(path, force=verb.force)
+            save_spent(released, path, force=verb.force, again="Run it again")
             tell("wrote", output=verb.output, id=released.metadata["release_id"], force=verb.force)
 
 

@@ -13,7 +13,7 @@ from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.cli.groups import groups_asked
 from dpwindows.cli.plan_files import queries_in_file
 from dpwindows.count.engines import ENGINES
-from dpwindows.errors import InputError
+from dpwindows.errors import EngineError, InputError
 from dpwindows.progress import painted, working
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.stream_plan import StreamPlan
+    from dpwindows.release.release import Release
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -316,6 +317,23 @@ def claimed_output(output: Path | None, *, force: bool) -> Iterator[None]:
         # Whoever held it before may have written it.
         require_writable(output, force=force)
         yield
+
+
+def save_spent(released: Release, output: Path, *, force: bool, again: str) -> None:
+    """Write numbers that budget was spent on, or steps closed for; `again` says what running the same again does.
+
+    Raises:
+        EngineError: it cannot be written. That is never the caller's mistake: it was looked at before anything was
+            spent, and something is spent now.
+    """
+    from dpwindows.durable import UnsettledError
+
+    try:
+        released.save(output, force=force)
+    except UnsettledError as error:
+        raise EngineError(f"{error}. Mend that, and copy it") from error
+    except (InputError, EngineError) as error:
+        raise EngineError(f"{error}. {again}") from error
 
 
 def engine_settings_of(options: dict[str, Any]) -> EngineSettings:

@@ -22,14 +22,13 @@ from dpwindows.cli.options import (
     privacy_options,
     query_options,
     refuse_inputs,
+    save_spent,
     step_option,
     time_format_option,
     zone_option,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
-from dpwindows.durable import UnsettledError
-from dpwindows.errors import EngineError, InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
@@ -105,13 +104,7 @@ def release(
             if ledger is None
             else "The release is kept in the ledger: running this again writes it and spends nothing"
         )
-        try:
-            released.save(output, force=force)
-        except UnsettledError as error:
-            raise EngineError(f"{error}. Mend that, and copy it") from error
-        except (InputError, EngineError) as error:
-            # Not the caller's mistake: it was looked at before anything was spent, and the budget is spent now.
-            raise EngineError(f"{error}. {again}") from error
+        save_spent(released, output, force=force, again=again)
     if as_json:
         show_json(_summary(released, output, stored=outcome.stored, ledger=ledger))
         return

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from dpwindows.cli.options import (
     build_stream_plan,
+    claimed_output,
     csv_layout_of,
     csv_options,
     item_type_option,
@@ -19,6 +20,7 @@ from dpwindows.cli.options import (
     privacy_options,
     query_options,
     refuse_inputs,
+    save_spent,
     stack,
     step_option,
     time_format_option,
@@ -26,7 +28,6 @@ from dpwindows.cli.options import (
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
-from dpwindows.errors import EngineError, InputError
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 from dpwindows.stream.limits import MOST_STEPS
 
@@ -158,9 +159,9 @@ def advance(
     from dpwindows.stream.stream import Stream
 
     refuse_inputs(output, options | {"state": state, "events": events})
-    _require_writable(output, force)
     settings = EngineSettings(memory_limit=options["memory_limit"], spill_directory=options["spill_directory"])
-    with Stream.open(state, open_ledger(options), settings=settings) as opened:
+    # Nobody else prepares the same file meanwhile, so that no step is closed for numbers that cannot be written.
+    with claimed_output(output, force=force), Stream.open(state, open_ledger(options), settings=settings) as opened:
         before = opened.closed_steps
         released = opened.advance(
             *(events, through),
@@ -224,12 +225,8 @@ def _write(released: Release, output: Path | None, force: bool, *, as_json: bool
 
         screen().print(preview(released.to_arrow(), released.metadata))
         return
-    try:
-        released.save(output, force=force)
-    except (InputError, EngineError) as error:
-        raise type(error)(
-            f"{error}. The numbers are stored in the stream: run the same again to write them, which draws no noise"
-        ) from error
+    again = "The numbers are stored in the stream: run the same again to write them, which draws no noise"
+    save_spent(released, output, force=force, again=again)
 
 
 def _say_advanced(opened: Stream, released: Release, before: int, output: Path | None) -> None:

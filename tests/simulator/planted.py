@@ -149,5 +149,5 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "no-undo": ("checkpoint", 1, "is damaged or cut short"),
     "ungated-show": ("copies", 1, "a step that the ledger does not know of"),
     "unstored-release": ("release", 2, "that is not in the ledger"),
-    "lazy-ledger": ("release", 2, "that is not in the ledger"),
+    "lazy-ledger": ("release", 3, "that is not in the ledger"),
 }

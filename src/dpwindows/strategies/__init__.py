@@ -10,10 +10,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.errors import InputError
-from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.kernel.shapes.causal import StepDesign, horizon_of
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies import (
@@ -70,7 +70,7 @@ def candidates(problem: Problem, name: str = "auto") -> list[Design]:
 @lru_cache(maxsize=16)
 def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
     known = BATCH | REFERENCES
-    asked = _asked(name, known)
+    asked = _asked(name, known, problem.unit)
     problem = replace(problem, unit=problem.unit.within(problem.steps))
     series = series_problem(problem, problem.steps)
     answers = [found for one in asked if (found := known[one](series)) is not None]
@@ -100,7 +100,7 @@ def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto")
 @lru_cache(maxsize=16)
 def _stream(problem: Problem, horizon: int | None, name: str) -> tuple[StepDesign, ...]:
     _require_bounded(problem, horizon)
-    asked = _asked(name, STREAM)
+    asked = _asked(name, STREAM, problem.unit)
     best: dict[str, StepDesign] = {}
     for design in sorted((found for one in asked for found in _in_stream(one, problem, horizon)), key=score):
         best.setdefault(design.strategy, design)
@@ -125,8 +125,13 @@ def forget() -> None:
     _stream.cache_clear()
 
 
-def _asked(name: str, known: Iterable[str]) -> list[str]:
-    """The names of the strategies to ask: all but references, or the one named where it is among those known."""
+def _asked(name: str, known: Iterable[str], unit: Unit) -> list[str]:
+    """The names of the strategies to ask: all but references, or the one named where it is among those known.
+
+    None is asked about a unit of privacy without bounds.
+    """
+    if not isinstance(unit, BOUNDED_UNITS):
+        return []
     if name == "auto":
         return [one.name for one in STRATEGIES if one.name in known]
     if name not in {one.name for one in STRATEGIES} | set(REFERENCES):

@@ -15,7 +15,7 @@ from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.certify_series import differences
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
-from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
+from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
@@ -29,8 +29,6 @@ _SEARCHED = 512
 
 def design(problem: Problem) -> Design | None:
     """The spacing and weights of least error, or None where the strategy does not apply."""
-    if not isinstance(problem.unit, BOUNDED_UNITS):
-        return None
     if problem.law != LAPLACE or not isinstance(problem.window, Rolling):
         return None
     horizon = min(problem.steps, max(_SEARCHED, 4 * problem.window.length), 8 * _SEARCHED)

@@ -8,7 +8,7 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.filters import CausalIdentity, Identity
-from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
+from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
@@ -19,9 +19,7 @@ NAME = "direct"
 
 
 def design(problem: Problem) -> Design | None:
-    """Applies to every window and law; None for a unit without bounds."""
-    if not isinstance(problem.unit, BOUNDED_UNITS):
-        return None
+    """Applies to every window and law."""
     unit = _unit(problem)
     if isinstance(problem.window, AnyWindow):
         longest = longest_window(problem.window, problem.steps)

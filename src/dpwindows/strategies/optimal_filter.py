@@ -23,7 +23,7 @@ from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
+from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
@@ -50,8 +50,6 @@ _LONG_RUNS = 14
 
 def design(problem: Problem) -> Design | None:
     """The filter, or None where it does not apply."""
-    if not isinstance(problem.unit, BOUNDED_UNITS):
-        return None
     if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
         return None
     steps, thresholds = problem.steps, problem.thresholds

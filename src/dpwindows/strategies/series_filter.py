@@ -18,7 +18,7 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds import period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
+from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
@@ -32,8 +32,6 @@ _EXACT_SEARCH = 512
 
 def design(problem: Problem) -> Design | None:
     """The filter of least error, or None where it does not apply."""
-    if not isinstance(problem.unit, BOUNDED_UNITS):
-        return None
     if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
         return None
     horizon = min(problem.steps, LONGEST)

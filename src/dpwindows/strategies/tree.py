@@ -22,7 +22,7 @@ from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import Tree
-from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
+from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
@@ -49,8 +49,6 @@ Counts = tuple[int, ...]
 
 def design(problem: Problem) -> Design | None:
     """The numbers of tents of least error, or None where trees do not apply."""
-    if not isinstance(problem.unit, BOUNDED_UNITS):
-        return None
     if problem.law != LAPLACE:
         return None
     if isinstance(problem.window, Cumulative):

@@ -38,28 +38,26 @@ MUTANTS = [
         "noise reused",
         "Long vectors are drawn in pieces, and every piece carries the noise of the first.",
         "kernel/measure.py",
-        "        piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)\n",
-        "        piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)\n"
-        "        piece = pieces[0][: len(piece)] if pieces else piece\n",
+        "        pieces.append(piece)\n",
+        "        pieces.append(pieces[0][: len(piece)] if pieces else piece)\n",
         f"{KERNEL}test_pieces_of_long_vectors_have_their_own_noise",
     ),
     Mutant(
         "seedable generator",
         "Noise comes from a generator whose state can be recovered from what it has drawn.",
         "kernel/measure.py",
-        "piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)",
-        "piece = np.rint(np.random.default_rng().laplace(0, scale, min(_PIECE, count - start))).astype(np.int64)",
+        "np.array(sampler([0] * size), dtype=np.int64)",
+        "np.rint(np.random.default_rng().laplace(0, scale, size)).astype(np.int64)",
         f"{KERNEL}test_noise_is_drawn_by_opendp_alone[discrete Laplace]",
     ),
     Mutant(
         "float noise",
         "Noise is drawn as floating-point numbers and cut to integers: not the law that was charged for.",
         "kernel/measure.py",
-        "piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)",
-        "import secrets\n"
-        "        source = secrets.SystemRandom()\n"
-        "        piece = np.array([source.gauss(0, scale) if law == GAUSSIAN else scale * (source.expovariate(1) - "
-        "source.expovariate(1)) for _ in range(min(_PIECE, count - start))], dtype=np.float64).astype(np.int64)",
+        "np.array(sampler([0] * size), dtype=np.int64)",
+        "np.array([source.gauss(0, scale) if law == GAUSSIAN else scale * (source.expovariate(1) - "
+        "source.expovariate(1)) for source in [__import__('secrets').SystemRandom()] for _ in range(size)])"
+        ".astype(np.int64)",
         f"{KERNEL}test_the_noise_has_the_discrete_law[0.4-discrete Laplace]",
     ),
     Mutant(
@@ -138,9 +136,8 @@ MUTANTS = [
         "noise from numpy",
         "Noise follows from a seed that anyone may set.",
         "kernel/measure.py",
-        "piece = np.array(sampler([0] * min(_PIECE, count - start)), dtype=np.int64)",
-        "piece = np.rint((np.random.normal if law == GAUSSIAN else np.random.laplace)"
-        "(0, scale, min(_PIECE, count - start))).astype(np.int64)",
+        "np.array(sampler([0] * size), dtype=np.int64)",
+        "np.rint((np.random.normal if law == GAUSSIAN else np.random.laplace)(0, scale, size)).astype(np.int64)",
         f"{KERNEL}test_seeds_have_no_influence",
     ),
     Mutant(

@@ -22,8 +22,8 @@ MUTANTS = [
         "estimates held to what is possible",
         "No estimate may exceed the items that there are, which are counted exactly and without noise.",
         "release/run.py",
-        "        _estimate(asked, estimates)\n",
-        "        np.minimum(_estimate(asked, estimates), answers.cumulative(asked.k)[-1])\n",
+        "        allotment.own(_estimate(asked, decoded[place]))\n",
+        "        np.minimum(allotment.own(_estimate(asked, decoded[place])), answers.cumulative(asked.k)[-1])\n",
         f"{AUDIT_REPLAY}test_neighbours_in_every_cell_differ_in_nothing_but_noise[pure-item-add-remove]",
     ),
     Mutant(

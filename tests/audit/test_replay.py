@@ -63,7 +63,8 @@ def test_neighbours_in_every_cell_differ_in_nothing_but_noise(unit: Unit, budget
     assert found.verdict == "nothing but noise", found.faults
     assert found.pairs == 6
     assert 0 < found.reached <= 1
-    assert found.draws == found.pairs * sum(one.measurement.cost.rows for one in plan.allotments)
+    designs = [one.measurement.design for one in plan.allotments]
+    assert found.draws == found.pairs * sum(design.rows * len(design.problem.thresholds) for design in designs)
 
 
 @pytest.mark.parametrize("strategy", ["direct", "tree", "paper"])

@@ -12,7 +12,7 @@ bounds the error of long windows. For one threshold of 1 cuts without decay are 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import product
 
@@ -42,8 +42,8 @@ _BEYOND, _LARGEST = 16, 3000
 _MUCH = 3
 # How many times the longest window a range is that stands for one without end.
 _ENDLESS = 8
-# The range that the extended filter is searched for; from there its power goes with that of the other one.
-_SEARCHED = 96
+# The longest range that the extended filter is searched for: beyond, it hardly changes in proportion.
+_SEARCHED = 192
 # How many taps are tried, and after how many steps they decay (None: they do not), as parts of the longest window.
 _LENGTHS: tuple[Lengths, ...] = (
     *((cut, None) for cut in (0.06, 0.1, 0.15, 0.2, 0.27, 0.35, 0.5, 0.7, 1.0)),
@@ -103,9 +103,7 @@ def _taps(alpha: float, lengths: Lengths, longest: int, bits: int) -> tuple[int,
     return held_taps(alpha, _decay(lengths, longest), count, bits)
 
 
-def _best(
-    problem: Problem, longest: int, typical: Typical, lengths: Iterable[Lengths] = _LENGTHS
-) -> tuple[float, Lengths]:
+def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Lengths]:
     """The power of least error, and the lengths that go with it."""
     places = min(problem.steps, 2 * longest - 1)
 
@@ -120,7 +118,7 @@ def _best(
         )
         return float(found.fun), round(float(found.x), 3), tried
 
-    _, alpha, chosen = min((best(tried) for tried in lengths), key=lambda found: found[0])
+    _, alpha, chosen = min((best(tried) for tried in _LENGTHS), key=lambda found: found[0])
     return alpha, chosen
 
 
@@ -147,13 +145,7 @@ def _extended(problem: Problem) -> Typical:
 
 def _best_extended(problem: Problem) -> tuple[float, Lengths]:
     """The same for the extended filter; for long ranges from a shorter one with windows as long in proportion."""
-    steps = problem.steps
-    if steps <= _SEARCHED:
-        return _best(problem, steps, _extended(problem))
-    longest = -(-longest_window(problem.window, steps) * _SEARCHED // steps)
-    shorter = replace(problem, steps=_SEARCHED, window=AnyWindow(longest))
-    alpha, lengths = _best(shorter, _SEARCHED, _extended(shorter))
-    # The power changes with the range as that of the other filter of these lengths does.
-    every = (replace(one, window=AnyWindow()) for one in (shorter, problem))
-    there, here = (_best(one, one.steps, _alone(one), [lengths])[0] for one in every)
-    return min(max(round(alpha + here - there, 3), _POWERS[0]), _POWERS[1]), lengths
+    steps = min(problem.steps, _SEARCHED)
+    longest = -(-longest_window(problem.window, problem.steps) * steps // problem.steps)
+    shorter = replace(problem, steps=steps, window=AnyWindow(longest))
+    return _best(shorter, steps, _extended(shorter))

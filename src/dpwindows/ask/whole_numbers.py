@@ -1,4 +1,4 @@
-"""Whole numbers in texts and options: how large one may be that is counted with."""
+"""Whole numbers in texts and options, and the largest that is accepted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the options of groups stand for: columns with their lists of values, and one group."""
+"""Reads `--by` and `--values` as columns with public lists of values, and `--group` as one group of a release."""
 
 from __future__ import annotations
 

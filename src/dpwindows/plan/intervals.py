@@ -1,7 +1,7 @@
 """How exact an estimate is: its variance, and the half width of its interval from the noise that really is in it.
 
 An estimate's error is a weighted sum of independent noise values. Under Gaussian noise it is Gaussian. Under Laplace
-noise its tails lie between those of one Laplace variable and the Gaussian; how far is told by the excess kurtosis
+noise its tails lie between those of one Laplace variable and the Gaussian; where, follows from the excess kurtosis
 `3 sum c^4 / (sum c^2)^2`. The quantile used is that of a sum of m independent Laplace variables of equal scale, with m
 (real) chosen to match the kurtosis: exact for one variable, for m equal weights and in the Gaussian limit, and within
 a fraction of a percent between.

@@ -1,4 +1,4 @@
-"""What a plan measures by itself: every query, in the groups of every level where there are groups."""
+"""The parts of a plan that are measured separately: every query, and with groups each query at each level."""
 
 from __future__ import annotations
 

@@ -20,8 +20,10 @@ from dpwindows.kernel.untrusted.noise_scales import noise_variance
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.description import TOGETHER, asked_of, describe
 from dpwindows.plan.noise_weights import noise_weights
+from dpwindows.plan.parts import parts_of
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.rebuilt import rebuilt
+from dpwindows.plan.together import together
 from dpwindows.release.run import draw_estimates
 from dpwindows.stream.mechanism import Mechanism
 from tests.single_item import SingleItem
@@ -43,7 +45,9 @@ def errors(plan: Plan) -> list[float]:
     return [entry.rms for entry in plan.forecast()]
 
 
-@pytest.mark.parametrize(("lengths", "most"), [((7, 28), 1.31), ((1, 7, 28), 1.50), ((1, 7, 28, 90), 1.65)])
+@pytest.mark.parametrize(
+    ("lengths", "most"), [((7, 28), 1.31), ((1, 7, 28), 1.50), ((1, 7, 28, 90), 1.65), ((24, 168), 1.36)]
+)
 def test_together_they_err_less_than_apart(lengths: tuple[int, ...], most: float) -> None:
     own = [errors(plan_of(length, strategy="optimal-filter"))[0] for length in lengths]
     apart, found = errors(plan_of(*lengths, strategy="optimal-filter")), plan_of(*lengths)
@@ -100,6 +104,14 @@ def test_what_is_measured_apart(asked: list[Query | WindowFamily], options: dict
     assert joint(plan) == []
     assert len(plan.measurements) == len(plan.allotments)
     assert all(TOGETHER not in entry for entry in describe(plan)["measurements"])
+
+
+def test_the_longest_windows_are_measured_apart_where_they_are_too_many() -> None:
+    parts = parts_of(tuple(Query(dw.Rolling(length), (DISTINCT,)) for length in range(12, 2, -1)), [0.1] * 10, None)
+    assert together(parts, EVENT, None) == list(range(2, 10))
+    long = tuple(Query(dw.Rolling(length), (DISTINCT,)) for length in (7, 5000, 28))
+    assert together(parts_of(long, [0.3] * 3, None), EVENT, None) == [0, 2]
+    assert together(parts_of(long[1:], [0.5] * 2, None), EVENT, None) == []
 
 
 def test_it_is_no_window_to_ask_for() -> None:

@@ -6,7 +6,7 @@ a third of the budget each. The shares stay what the weights make them: a share 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
@@ -16,14 +16,17 @@ from dpwindows.plan.parts import Part
 from dpwindows.strategies.scoring import score_of
 
 _DISTINCT = (Measure("at_least", 1),)
-# How many families are measured as one at most, and their longest window.
-_MOST, LONGEST = 8, 512
+# How many families are measured as one at most; and the most cells (pairs of them times their longest window squared)
+# that a filter is searched over, which takes a few seconds. Three families may have windows of 500 steps.
+_MOST, _MOST_CELLS = 8, 1_500_000
 # An error may be larger than another by rounding alone.
 _ROUNDING = 1e-9
 
 
 def together(parts: Sequence[Part], unit: Unit, steps: int | None) -> list[int]:
     """The places of the parts that can be measured as one: rolling counts of distinct items, without groups.
+
+    Where that are too many, or windows too long for a filter to be searched, the longest are measured apart.
 
     Args:
         parts: what is asked.
@@ -32,15 +35,23 @@ def together(parts: Sequence[Part], unit: Unit, steps: int | None) -> list[int]:
     """
     if not (isinstance(unit, EventLevel) or unit == ItemPerPeriod(1)):
         return []
-    found = [at for at, part in enumerate(parts) if part.groups is None and _fits(part.query, steps)]
-    return found if 2 <= len(found) <= _MOST else []
+    lengths = {at: window.length for at, part in enumerate(parts) if (window := _rolling(part, steps)) is not None}
+    while len(lengths) > _MOST or _cells(lengths.values()) > _MOST_CELLS:
+        del lengths[max(lengths, key=lambda at: lengths[at])]
+    return list(lengths) if len(lengths) > 1 else []
 
 
-def _fits(query: Query, steps: int | None) -> bool:
-    window = query.window
-    if not isinstance(window, Rolling) or query.measures != _DISTINCT:
-        return False
-    return window.length <= LONGEST and (steps is None or window.length < steps)
+def _rolling(part: Part, steps: int | None) -> Rolling | None:
+    """The windows of a part that can be measured with others; None where it cannot."""
+    window = part.query.window
+    if part.groups is not None or part.query.measures != _DISTINCT or not isinstance(window, Rolling):
+        return None
+    return window if steps is None or window.length < steps else None
+
+
+def _cells(lengths: Collection[int]) -> int:
+    count = len(lengths)
+    return count * (count + 1) // 2 * max(lengths, default=0) ** 2
 
 
 def joined(parts: Sequence[Part], places: Sequence[int]) -> list[Part]:

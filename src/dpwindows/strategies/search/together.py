@@ -27,10 +27,12 @@ ComplexArray = NDArray[np.complex128]
 _ROUNDS, _MORE_ROUNDS, _FEW_ROUNDS = 120, 40, 20
 # Updates end within this of the optimum, and weights settle where no series gains more than this beyond another.
 _NEAR, _ALIKE = 2e-3, 5e-3
+# Cells that passes after the first may fill: pairs of series, times changes, times rounds.
+_MOST_CELLS = 20_000_000
 _POWER = 0.9
 _REWEIGHED = 8
 # Changes of longer windows begin from those of windows so many times shorter.
-_STRETCHED, _STRETCH = 128, 8
+_STRETCHED, _STRETCH = 100, 2
 _FACTORED = 60
 
 
@@ -56,10 +58,11 @@ def _solved(lengths: tuple[int, ...], shares: tuple[float, ...]) -> tuple[Comple
         shorter = tuple(-(-length // _STRETCH) for length in lengths)
         _, few, favour = _solved(shorter, shares)
         mixture, rounds = _stretched(few, max(shorter), search.longest), (_FEW_ROUNDS,)
-    for count in rounds:
+    for passed, count in enumerate(rounds):
         inverse, variances, mixture = search.least(favour / apart, mixture, count)
         ratio = variances / apart
-        if ratio.max() <= ratio.min() * (1 + _ALIKE) ** 2:
+        enough = passed * search.cells * _MORE_ROUNDS >= _MOST_CELLS
+        if enough or ratio.max() <= ratio.min() * (1 + _ALIKE) ** 2:
             break
         favour = favour * ratio / ratio.mean()
     return inverse, mixture, favour
@@ -87,6 +90,7 @@ class _Search:
             + self.longest
             for u, v in self._pairs
         }
+        self.cells = len(self._pairs) * self.longest**2
         self._around = np.arange(-self.longest, self.longest + 1)
 
     def least(

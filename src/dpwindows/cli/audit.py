@@ -9,16 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dpwindows.cli.audit_page import Findings, show
-from dpwindows.cli.options import (
-    build_plan,
-    build_stream_plan,
-    privacy_options,
-    query_options,
-    step_option,
-    zone_option,
-)
+from dpwindows.cli.options import privacy_options, query_options, step_option, zone_option
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import screen
+from dpwindows.cli.values import build_plan, build_stream_plan
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import say_notes
 

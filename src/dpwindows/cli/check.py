@@ -7,14 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpwindows.cli.options import (
-    csv_layout_of,
-    csv_options,
-    item_type_option,
-    time_format_option,
-    zone_option,
-)
+from dpwindows.cli.options import csv_options, item_type_option, time_format_option, zone_option
 from dpwindows.cli.screen import screen
+from dpwindows.cli.values import csv_layout_of
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:

@@ -9,9 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpwindows.cli.options import (
-    asked,
-    build_plan,
-    build_stream_plan,
     group_options,
     max_draws_option,
     privacy_options,
@@ -22,6 +19,7 @@ from dpwindows.cli.options import (
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option, save_plan
 from dpwindows.cli.screen import screen, tell
+from dpwindows.cli.values import asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import said_groups, say_notes, show_bars, show_forecast
 from dpwindows.plan.warnings import require_expected

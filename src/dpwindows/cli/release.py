@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpwindows.cli.options import (
-    build_plan,
     claimed_output,
-    csv_layout_of,
     csv_options,
     engine_options,
-    engine_settings_of,
     group_options,
     item_type_option,
     ledger_options,
     max_draws_option,
-    open_ledger,
     privacy_options,
     query_options,
     refuse_inputs,
@@ -29,6 +25,7 @@ from dpwindows.cli.options import (
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
+from dpwindows.cli.values import build_plan, csv_layout_of, engine_settings_of, open_ledger
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:

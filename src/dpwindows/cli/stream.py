@@ -9,14 +9,11 @@ import click
 from rich.console import Console
 
 from dpwindows.cli.options import (
-    build_stream_plan,
     claimed_output,
-    csv_layout_of,
     csv_options,
     item_type_option,
     ledger_options,
     max_draws_option,
-    open_ledger,
     privacy_options,
     query_options,
     refuse_inputs,
@@ -28,6 +25,7 @@ from dpwindows.cli.options import (
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
+from dpwindows.cli.values import build_stream_plan, csv_layout_of, open_ledger
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 from dpwindows.stream.limits import MOST_STEPS
 

@@ -1,0 +1,129 @@
+"""The values of the library that options of the command line stand for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from dpwindows.ask.whole_numbers import MAX_DRAWS
+from dpwindows.cli.groups import groups_asked
+from dpwindows.cli.plan_files import queries_in_file
+from dpwindows.errors import InputError
+from dpwindows.progress import painted, working
+
+if TYPE_CHECKING:
+    from dpwindows.count.events import CsvLayout, EngineSettings
+    from dpwindows.ledger.ledger import Ledger
+    from dpwindows.plan.plan import Plan
+    from dpwindows.plan.stream_plan import StreamPlan
+
+
+def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
+    """What the CSV options of a command ask for.
+
+    Raises:
+        InputError: options that go together are given apart, or the layout is not legal.
+    """
+    from dpwindows.count.events import csv_layout
+
+    names = options["columns"]
+    if options["no_header"] != (names is not None):
+        raise InputError("--no-header and --columns NAME,NAME,... go together: give both, or neither")
+    return csv_layout(options["delimiter"], None if names is None else names.split(","))
+
+
+def open_ledger(options: dict[str, Any]) -> Ledger | None:
+    """The dataset that `--ledger` and `--dataset` name; None without them.
+
+    Raises:
+        InputError: one of the two is given without the other, or there is no such dataset.
+    """
+    file, dataset = options["ledger_file"], options["dataset"]
+    if file is None and dataset is None:
+        return None
+    if file is None or dataset is None:
+        raise InputError("--ledger FILE and --dataset NAME go together: give both, or neither")
+    from dpwindows.ledger.ledger import Ledger
+
+    return Ledger.open(file, dataset)
+
+
+def engine_settings_of(options: dict[str, Any]) -> EngineSettings:
+    """What the engine options of a command ask for."""
+    from dpwindows.count.events import EngineSettings
+
+    names = ("engine", "memory_limit", "spill_directory", "password_file", "spark_master")
+    return EngineSettings(**{name: options[name] for name in names})
+
+
+def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
+    """The plan that the options of a command ask for.
+
+    Raises:
+        InputError: what is asked is not legal.
+    """
+    from dpwindows.ask.privacy import parse_budget
+    from dpwindows.plan.plan import Plan
+
+    if options.get("solve") is not None:
+        raise InputError("--solve says which budget to find for --target-std: give --target-std too")
+    budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
+    with painted(working("planning")):
+        return Plan(budget=budget, timeline=timeline, max_draws=options.get("max_draws", MAX_DRAWS), **asked(options))
+
+
+def build_stream_plan(horizon: int | None, start: str | None, options: dict[str, Any]) -> StreamPlan:
+    """The stream plan that the options of a command ask for; `start` may be None if no window needs a calendar.
+
+    Raises:
+        InputError: what is asked is not legal, or a stream has none of it.
+    """
+    from dpwindows.ask.privacy import parse_budget
+    from dpwindows.plan.stream_plan import StreamPlan
+
+    wanted = asked(options)
+    if wanted.pop("singleton"):
+        raise InputError("--singleton has no use in a stream: leave it out")
+    if any(wanted.pop(name, None) is not None for name in ("by", "group_of", "max_groups", "totals")):
+        raise InputError("streams have no groups yet: leave --by out, or keep one stream for each group's events")
+    budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
+    clock = {} if start is None else {"start": start, "step": options["step"], "time_zone": options["time_zone"]}
+    most = options.get("max_draws", MAX_DRAWS)
+    with painted(working("planning")):
+        return StreamPlan(budget=budget, horizon=horizon, max_draws=most, **clock, **wanted)
+
+
+def asked(options: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of `Plan` but for the budget and the timeline."""
+    from dpwindows.ask.privacy import parse_unit
+    from dpwindows.ask.queries import Query, parse_window
+
+    queries = queries_in_file() or []
+    for text in () if queries else options["windows"]:
+        query = Query(parse_window(text))
+        query = query.at_least(*options["at_least"]) if options["at_least"] else query
+        query = query.exactly(*options["exactly"]) if options["exactly"] else query
+        for most in options["histograms"]:
+            query = query.histogram(most)
+        queries.append(query)
+    return {
+        "queries": queries,
+        "unit": parse_unit(options["unit"]),
+        "strategy": options["strategy"],
+        "criterion": options["criterion"],
+        "weights": _parse_weights(options["weights"]),
+        "singleton": options["singleton"],
+        "distinct_steps": options["distinct_steps"],
+        "max_occurrences": options["max_occurrences"],
+        "max_runs": options["max_runs"],
+        "confidence": options["confidence"],
+        **(groups_asked(options) if "by" in options else {}),
+    }
+
+
+def _parse_weights(text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(weight) for weight in text.split(",")]
+    except ValueError:
+        raise InputError(f"--weights takes numbers separated by commas, got {text!r}") from None

@@ -1,7 +1,8 @@
 """Groups from public lists: counts by country, platform and such, and totals over them.
 
-Groups are numbered from 0, by code: first those of all columns together, in the order of the lists, the last column
-fastest; after them, where totals are asked for, those of fewer columns, and at last all events together. The lists are
+Each group has a number, its code, from 0 on. First come the combinations of values of all columns, in the order of the
+lists, where the last column varies fastest. If totals are asked for, those over some of the columns follow, and at last
+the total over all. The lists are
 public and never read from data: a group that no event falls into is released like all others.
 """
 

@@ -1,6 +1,6 @@
 """Which columns hold items and times, and how times are written: guesses for an operator to confirm.
 
-A release never guesses: what a value means is said by whoever asks. Here the first rows of a log suggest what to say.
+A release never guesses: the caller says what a value means. Here the first rows of a log suggest options to confirm.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What one query gets of a plan: the measurement that serves it, its share of the budget, and how exact it will be."""
+"""What a plan assigns to one query: its measurement, its share of the budget, and the error to expect."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A release, from what is asked, for whom and under which budget: worked out before any data is seen, and then run."""
+"""The plan of a release: queries, unit and budget become measurements before any data is seen; `Plan.run` runs it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The measurements of a release made again from what it says about itself, to know how its noise is correlated.
+"""The measurements of a release, rebuilt from its metadata to know how its noise is correlated.
 
 Strategies are deterministic: the same problem leads to the same design, and to the same up to rounding on another
 machine. Whether it did is checked by whoever uses it, against the standard errors that the release carries.

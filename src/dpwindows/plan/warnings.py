@@ -1,4 +1,4 @@
-"""Budgets that are legal and promise little: what whoever asks should hear, once."""
+"""Warnings about budgets that are allowed but promise little, each given once."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What a page says first: a few counts, with intervals that all hold together with the stated certainty.
 
-A number picked because it is the largest is too large: its noise helped it to be picked. So the windows told of are
-picked by public rules (the last whole window of a family), or their interval is made to hold for every window at once
-they were picked from; and the chance of being wrong is divided among all that is said.
+A number picked because it is the largest is too large on average: its noise helped it to be picked. So windows are
+either picked by public rules (the last whole window of a family), or their interval holds for all the candidates at
+once. The probability of error is divided among all headlines.
 
 **The factor of a noise that is not Gaussian.** An error is a sum of independent Laplace variables of scales b_i, of
 variance `v = 2 sum b_i^2`. Its moment generating function is `prod 1/(1 - t^2 b_i^2)`, and since `-log(1 - t^2 x)` is

@@ -1,4 +1,4 @@
-"""The one gate that every row of a stream leaves through, however it is asked for."""
+"""The only way out for a stream's rows: each is handed out after its step is on disk and on record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opening a state whatever became of the last process that had it.
+"""Opening a state after a crash: how a process that was killed, or a power failure, is recovered from.
 
 Rows leave only when their step is in the file itself (`gate`). So a log that is left beside the file holds no step that
 was published. It is folded in as far as the engine can read it. If a power failure tore it so that the engine cannot,

@@ -1,4 +1,4 @@
-"""The first rows of a source as text: what an operator is helped by, and nothing that a release depends on."""
+"""The first rows of a source as text, to show to an operator. No release depends on them."""
 
 from __future__ import annotations
 

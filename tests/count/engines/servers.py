@@ -148,8 +148,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.log.level": "OFF",
         "spark.sql.session.timeZone": "Australia/Lord_Howe",
         "spark.sql.shuffle.partitions": "2",
-        # To compile a stage takes longer than to run it on a few rows. Sessions of other tests compile, as users' do:
-        # those of `test_a_release_of_files_by_a_spark_of_its_own`.
+        # To compile a stage takes longer than to run it on a few rows; `test_conformance.py` has some compiled.
         "spark.sql.codegen.wholeStage": "false",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

@@ -53,7 +53,11 @@ def shared_out(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> t
 
 
 def under(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
-    """The same under one noise law."""
+    """The same under one noise law.
+
+    Raises:
+        InputError: the budget is too small, so the noise would be larger than is drawn.
+    """
     shares = [part.share for part in parts]
     if max(unit_scale(budget, law, share) for share in shares) > _MOST_NOISE:
         raise _too_small(budget)

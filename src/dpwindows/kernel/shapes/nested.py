@@ -247,6 +247,8 @@ class ExtendedDesign(NamedDesign):
         half = convolve_exactly(taps, exact)
         ends = np.zeros((size, size), dtype=half.dtype)
         ends[:steps] = half.T
+        # Large for long ranges, and not needed any more.
+        del exact, half
         places = np.arange(size)
         # Where the end is no earlier than the start.
         return np.asarray(convolve_exactly(taps, ends).T[places[:, None] + places >= steps - 1])

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from dpwindows.ask.queries import AnyWindow, Cumulative, Measure, Query, Rolling, WindowFamily, normalise, parse_window
+from dpwindows.ask.queries import (
+    AnyWindow,
+    Cumulative,
+    Measure,
+    Query,
+    Rolling,
+    RollingTogether,
+    WindowFamily,
+    normalise,
+    parse_window,
+)
 from dpwindows.errors import InputError
 
 
@@ -119,3 +129,8 @@ def test_asking_for_nothing_is_refused() -> None:
 def test_asking_for_something_else_is_refused(asked: Any) -> None:
     with pytest.raises(InputError, match="expected Cumulative"):
         normalise([asked])
+
+
+def test_windows_measured_together_have_legal_lengths() -> None:
+    with pytest.raises(InputError, match="a rolling window"):
+        RollingTogether((0, 3))

@@ -29,17 +29,21 @@ from dpwindows.ask.privacy import (
     PureDP,
     Unit,
 )
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, WindowFamily
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.groups import Groups, certify_groups
-from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.filters import CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.integer_maps import read_back
+from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.together import TogetherShape
 from dpwindows.kernel.untrusted.noise_scales import scales
 from dpwindows.strategies import BATCH, candidates
 from tests.single_item import TableAnswers, random_square
@@ -211,7 +215,7 @@ def test_nobody_can_state_a_bound() -> None:
         certificate = Certificate(0, "none", 0)
 
     lying = Understating(design.problem, "lying", map=design.map)
-    with pytest.raises(ValueError, match="its own shapes only, not Understating"):
+    with pytest.raises(ValueError, match="its own shapes and maps only, not Understating"):
         measure([Measurement(lying, LAPLACE, 1e9)], PureDP(1.0), zeros(8))
 
 
@@ -221,8 +225,50 @@ def test_nobody_can_state_a_bound_of_what_is_compressed() -> None:
 
     problem = Problem(Rolling(4), 8, (1,), EventLevel(), LAPLACE, 1.0)
     inner = Understating(direct(4, (1,), LAPLACE).problem, "lying", map=Identity(4))
-    with pytest.raises(ValueError, match="its own shapes only, not Understating"):
+    with pytest.raises(ValueError, match="its own shapes and maps only, not Understating"):
         measure([Measurement(CompressedDesign(problem, size=2, inner=inner), LAPLACE, 1e9)], PureDP(1.0), zeros(8))
+
+
+def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
+    """They would answer for their taps and encode something else."""
+
+    class Louder(Identity):
+        def encode(self, exact: NDArray[Any]) -> NDArray[Any]:
+            return 1000 * super().encode(exact)
+
+    class LouderFilter(MatrixFilter):
+        def encode(self, exact: NDArray[Any], memory: Any) -> NDArray[Any]:
+            return 1000 * super().encode(exact, memory)
+
+    batch = SeriesDesign(direct(8, (1,), GAUSSIAN).problem, "loud", map=Louder(8))
+    both = Problem(RollingTogether((1, 2)), 8, (1,), EventLevel(), GAUSSIAN, 1.0)
+    shape = TogetherShape((1, 2), LouderFilter(2, (1, 0, 0, 1)))
+    for design in (batch, StepDesign(both, shape, "loud", 8)):
+        with pytest.raises(ValueError, match="its own shapes and maps only, not Louder"):
+            measure([Measurement(design, GAUSSIAN, 1e9)], ZCDP(1.0), zeros(8))
+    with pytest.raises(ValueError, match="read-only"):
+        MatrixFilter(2, (1, 0, 0, 1)).matrices[0] *= 1000
+
+
+def test_no_more_steps_are_measured_than_are_charged_for() -> None:
+    problem = Problem(Cumulative(), 8, (1,), EventLevel(), GAUSSIAN, 1.0)
+    design = StepDesign(problem, SeriesShape(Cumulative(), CausalIdentity(1)), "direct", 8)
+    measure([Measurement(design, GAUSSIAN, 1e9)], ZCDP(1.0), zeros(8))
+    with pytest.raises(ValueError, match="30 steps are to be measured, and 8 are charged for"):
+        measure([Measurement(design.over(30), GAUSSIAN, 1e9)], ZCDP(1.0), zeros(30))
+
+
+def test_a_decoder_sees_nothing_exact_and_changes_nothing_that_is_encoded() -> None:
+    seen: list[set[str]] = []
+
+    def decode(memory: dict[str, NDArray[Any]]) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+        seen.append(set(memory))
+        return np.zeros(1), {"decoded": np.ones(1), "exact": np.full(1, 1000)}
+
+    memory = {"exact": np.zeros(1), "decoded": np.zeros(1)}
+    _, after = read_back(decode, memory, {"exact": np.full(1, 7)})
+    assert seen == [{"decoded"}]
+    assert {name: values.tolist() for name, values in after.items()} == {"exact": [7], "decoded": [1.0]}
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)

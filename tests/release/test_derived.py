@@ -48,7 +48,11 @@ class Constant:
     def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
         first = np.arange(first_start, first_start + starts)[:, None]
         last = np.arange(first_end, first_end + ends)[None, :]
-        return np.asarray(np.maximum(0, last - first + 1) * self._of(k, 1))
+        lengths = np.maximum(0, last - first + 1)
+        found = lengths * self._of(k, 1)
+        for length in self.by_length:
+            found[lengths == length] = self._of(k, length)
+        return np.asarray(found)
 
 
 @cache

@@ -128,6 +128,7 @@ class StreamMachine(RuleBasedStateMachine):
             late_ones, policy = moved, "move" if moved else policy
         else:
             late_ones = [(item, 1 + at % (first - 1), count) for item, at, count in late] if first > 1 else []
+        ahead = ahead and policy != "move"
         later: Any = "ignore" if ahead else "refuse"
         handed = table_of([*self.events(first, steps), *late_ones, *([("a", last + 1, 1)] if ahead else [])])
         if late_ones and policy == "refuse" and not self.repeats(late_ones):

@@ -117,6 +117,10 @@ class RollingTogether(WindowFamily):
 
     lengths: tuple[int, ...]
 
+    def __post_init__(self) -> None:
+        for length in self.lengths:
+            _require_steps("a rolling window", length)
+
     @property
     def text(self) -> str:
         """`rolling:1 + rolling:7`."""

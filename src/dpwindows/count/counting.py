@@ -49,14 +49,17 @@ def count_groups(request: CountRequest) -> GroupedAnswers:
         raise ValueError("no groups to count by")
     if request.wanted.rule.bounded:
         raise ValueError("groups are not counted by a rule that bounds what an item adds")
-    span = span_of(request.timeline)
-    counted = _signed_counts(replace(request, wanted=replace(request.wanted, span=span)))
+    wanted, grouping, span = request.wanted, request.columns.grouping, span_of(request.timeline)
+    counted = _signed_counts(replace(request, wanted=replace(wanted, span=span)))
     changes = {}
-    for k, (place, recency, delta) in by_threshold(counted, request.wanted.thresholds).items():
+    for k, (place, recency, delta) in by_threshold(counted, wanted.thresholds).items():
         cell = place // span
         own = recency // span == cell
-        changes[k] = cell[own], place[own] % span, recency[own] % span, delta[own]
-    wanted, grouping = request.wanted, request.columns.grouping
+        step, near = place[own] % span, recency[own] % span
+        if wanted.reach is not None:
+            # Queries may leave recencies as they are: equal logs have equal signed counts all the same.
+            near = np.maximum(near, step - wanted.reach)
+        changes[k] = cell[own], step, near, delta[own]
     return GroupedAnswers(request.timeline.steps, grouping, changes, wanted.rule, wanted.reach)
 
 

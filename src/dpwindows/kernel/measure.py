@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -54,6 +54,8 @@ from dpwindows.kernel.shapes.together import TogetherShape
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
 _PIECE = 1 << 16
+# Where the kernel's maps are.
+_MAPS = ("dpwindows.kernel.maps.", "dpwindows.kernel.paper.")
 # The shapes that answer for what they encode; the kernel measures no other.
 _SHAPES = (
     *(SeriesDesign, BlocksDesign, NestedDesign, ExtendedDesign),
@@ -179,7 +181,11 @@ def _require_paid(measurements: Sequence[Measurement], budget: Budget) -> None:
     """Prove the cost of measurements within a budget, before anything is drawn."""
     unknown = {name for measurement in measurements for name in _unknown(measurement.design)}
     if unknown:
-        raise ValueError(f"the kernel measures its own shapes only, not {', '.join(sorted(unknown))}")
+        raise ValueError(f"the kernel measures its own shapes and maps only, not {', '.join(sorted(unknown))}")
+    for measurement in measurements:
+        design = measurement.design
+        if isinstance(design, StepDesign) and design.horizon is not None and design.problem.steps > design.horizon:
+            raise ValueError(f"{design.problem.steps} steps are to be measured, and {design.horizon} are charged for")
     if any(measurement.law != measurement.design.problem.law for measurement in measurements):
         raise ValueError("a sensitivity in one norm was about to be charged for noise of another law")
     certify(budget, [measurement.cost for measurement in measurements])
@@ -193,6 +199,22 @@ def _unknown(design: Design) -> Iterator[str]:
         yield type(design.shape).__name__
     elif isinstance(design, CompressedDesign):
         yield from _unknown(design.inner)
+    yield from _unknown_maps(design)
+    if isinstance(design, StepDesign):
+        yield from _unknown_maps(design.shape)
+
+
+def _unknown_maps(holder: Any) -> Iterator[str]:
+    """The maps of a design, of its shape, or of a map, that are not the kernel's: they might encode anything."""
+    for place in fields(holder):
+        held = getattr(holder, place.name)
+        is_map = hasattr(held, "encode") and hasattr(held, "decode") and not isinstance(held, Design)
+        if not is_map or held is getattr(holder, "shape", None):
+            continue
+        if not type(held).__module__.startswith(_MAPS):
+            yield type(held).__name__
+        elif is_dataclass(held):
+            yield from _unknown_maps(held)
 
 
 def _encode_all(measurement: Measurement, answers: Answers | GroupedAnswers) -> dict[int, NDArray[Any]]:

@@ -103,14 +103,19 @@ def find_task(last: int, closed: int, newest: Call | None, ending: Call | None, 
     return Task(ending.first, last, closed, ending)
 
 
-def require_later_policy(policy: object) -> None:
-    """Check a policy for events after the steps that a call closes.
+def require_later_policy(policy: object, late: LatePolicy) -> None:
+    """Check a policy for events after the steps that a call closes, beside that for late ones.
 
     Raises:
-        InputError: it is unknown.
+        InputError: it is unknown, or a log that is handed over as a whole would have its late events moved each time.
     """
     if policy not in LATER_POLICIES:
         raise InputError(f"later must be one of {', '.join(LATER_POLICIES)}, got {policy!r}")
+    if policy == "ignore" and late == "move":
+        raise InputError(
+            "late events cannot be moved where later ones are ignored (--late move, --later ignore): the events left "
+            "over would be handed over again, and those that were moved with them, which are counted anew each time"
+        )
 
 
 def require_policy(policy: object, unit: Unit) -> LatePolicy:

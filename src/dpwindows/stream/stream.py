@@ -231,7 +231,7 @@ class Stream:
             raise InputError("give the events, or say that there were none (empty), and not both")
         timeline = self._timeline_to(through)
         policy = require_policy(late, self._mechanism.unit)
-        require_later_policy(later)
+        require_later_policy(later, policy)
         self._gate.clear()
         task = self._task(timeline)
         require_few(task.open_steps, max_steps, records.rows_a_step(self._state, task.closed))

@@ -21,6 +21,7 @@ by what is asked and by the budget.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 import numpy as np
@@ -62,6 +63,23 @@ class IntegerMap(Protocol):
     def fourth_moment(self) -> FloatArray | None:
         """`sum c^4` per decoded position, shape (length,), or None where it is not computed."""
         ...
+
+
+def read_back(
+    decode: Callable[[Memory], tuple[FloatArray, Memory]], memory: Memory, kept: Memory
+) -> tuple[FloatArray, Memory]:
+    """One step of a decoder, which is not trusted: it sees nothing exact, and changes nothing that is encoded later.
+
+    Args:
+        decode: the estimates and the decoder's new memory, of its old memory.
+        memory: what encoder and decoder remembered up to the step.
+        kept: what the encoder is to remember after it (`remember`), with every name that it remembers anything by.
+
+    Returns:
+        The estimates, and the memory of both: under a name of the encoder's stands what the encoder keeps.
+    """
+    estimates, decoded = decode({name: values for name, values in memory.items() if name not in kept})
+    return estimates, kept | decoded | kept
 
 
 class CausalMap(Protocol):

@@ -31,7 +31,9 @@ class MatrixFilter(MatrixFilterDecoding):
     @cached_property
     def matrices(self) -> IntArray:
         """`M_0`, `M_1`, ... as an array, shape (memory + 1, lanes, lanes)."""
-        return np.array(self.taps, dtype=np.int64).reshape(-1, self.lanes, self.lanes)
+        found = np.array(self.taps, dtype=np.int64).reshape(-1, self.lanes, self.lanes)
+        found.flags.writeable = False
+        return found
 
     @cached_property
     def _growth(self) -> int:

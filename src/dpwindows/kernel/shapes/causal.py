@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -21,7 +21,7 @@ from dpwindows.kernel.certify import Certificate, NotCertifiedError, start_count
 from dpwindows.kernel.certify import blocks as certified_blocks
 from dpwindows.kernel.certify_series import along_time, moved_along_time
 from dpwindows.kernel.maps.filters import Identity
-from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntArray, IntegerMap, Memory
+from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntArray, IntegerMap, Memory, read_back
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design
 
@@ -115,8 +115,8 @@ class SeriesShape:
 
     def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
         """The estimate of the one window that ends at the step, shape (1,), and the memory after it."""
-        estimate, decoded = self.map.decode(answers.step, measured[:, None], memory)
-        return estimate, self.map.remember(answers.step, self._exact(answers, k), memory) | decoded
+        kept = self.map.remember(answers.step, self._exact(answers, k), memory)
+        return read_back(partial(self.map.decode, answers.step, measured[:, None]), memory, kept)
 
     def moment(self, step: int, power: int) -> FloatArray:
         """The moment of the one estimate of the step, shape (1,)."""
@@ -212,11 +212,11 @@ class BlocksShape:
             rows = self.ends.rows_at(position)
             part = measured[place : place + rows * self.starts.rows].reshape(rows, self.starts.rows)
             place += part.size
-            lanes, decoded = self.ends.decode(position, part, own)
+            kept = self.ends.remember(position, self._lanes(answers, k, first), own)
+            lanes, after = read_back(partial(self.ends.decode, position, part), own, kept)
             estimates.append(self._released(answers.step, first, self.starts.decode(lanes)))
-            memories.append(self.ends.remember(position, self._lanes(answers, k, first), own) | decoded)
-        kept = {name: np.stack([own[name] for own in memories]) for name in memory}
-        return np.concatenate(estimates), kept
+            memories.append(after)
+        return np.concatenate(estimates), {name: np.stack([own[name] for own in memories]) for name in memory}
 
     def _released(self, step: int, first: int, by_start: FloatArray) -> FloatArray:
         """Of a block's numbers those of windows of at most `longest` steps, first start first."""

@@ -15,7 +15,7 @@ say of the windows inside them lowers the error of long windows, which is why th
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from dpwindows.ask.windows import Answers, count_windows, longest_window, window
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import nested as certified
 from dpwindows.kernel.maps.filters import CausalFilter, convolve_exactly
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory, read_back
 from dpwindows.kernel.maps.lengths import by_ends, by_starts
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepAnswers
@@ -163,10 +163,10 @@ class NestedShape:
         """Both filters undone, that on starts first."""
         by_length = np.zeros(self.longest)
         by_length[: len(measured)] = invert_filter(self.taps, measured[::-1])
-        estimates, decoded = self._ends.decode(answers.step, by_length[None], memory)
+        kept = self._ends.remember(answers.step, self._exact(answers, k), memory)
+        estimates, after = read_back(partial(self._ends.decode, answers.step, by_length[None]), memory, kept)
         estimates[len(measured) :] = 0
-        kept = self._ends.remember(answers.step, self._exact(answers, k), memory) | decoded
-        return estimates[: len(measured)][::-1], {name: _one_step_longer(lanes) for name, lanes in kept.items()}
+        return estimates[: len(measured)][::-1], {name: _one_step_longer(lanes) for name, lanes in after.items()}
 
     def moment(self, step: int, power: int) -> FloatArray:
         """By length alone, as in a release."""

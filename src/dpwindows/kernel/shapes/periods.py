@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from dpwindows.ask.periods import ends_with, place_of, sizes
 from dpwindows.ask.queries import ToDate, Tumbling
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify_periods import in_periods_of_stream
-from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntArray, Memory
+from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntArray, Memory, read_back
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepAnswers, moment_of
 
@@ -93,8 +94,9 @@ class PeriodShape:
         if position is None:
             return np.zeros(0), memory | kept
         own = self._own(position, memory)
-        estimate, decoded = self.map.decode(position, measured[:, None], own)
-        return estimate, self.map.remember(position, self._exact(answers, k), own) | decoded | kept
+        exact = self.map.remember(position, self._exact(answers, k), own)
+        estimate, after = read_back(partial(self.map.decode, position, measured[:, None]), own, exact)
+        return estimate, after | kept
 
     def moment(self, step: int, power: int) -> FloatArray:
         """The moment of the estimate of the step, shape (1,), or (0,) where there is none."""

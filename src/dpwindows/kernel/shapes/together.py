@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify_together import together
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory, read_back
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepAnswers
@@ -44,8 +45,8 @@ class TogetherShape:
 
     def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
         """Estimates of the windows that end at the step, shape (lengths,), and the memory after it."""
-        estimates, decoded = self.map.decode(measured, memory)
-        return estimates, self.map.remember(self._exact(answers, k), memory) | decoded
+        kept = self.map.remember(self._exact(answers, k), memory)
+        return read_back(partial(self.map.decode, measured), memory, kept)
 
     def moment(self, step: int, power: int) -> FloatArray:
         """The moments of the estimates of the step, shape (lengths,)."""

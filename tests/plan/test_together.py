@@ -15,6 +15,7 @@ from dpwindows.ask.queries import Measure, Query, RollingTogether, WindowFamily
 from dpwindows.audit.exact import audit_exactly
 from dpwindows.audit.replay import audit_replay
 from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.shapes.causal import StepAnswers, StepDesign
 from dpwindows.kernel.untrusted.noise_scales import noise_variance
 from dpwindows.plan.allotment import served_by
@@ -104,6 +105,13 @@ def test_what_is_measured_apart(asked: list[Query | WindowFamily], options: dict
     assert joint(plan) == []
     assert len(plan.measurements) == len(plan.allotments)
     assert all(TOGETHER not in entry for entry in describe(plan)["measurements"])
+
+
+def test_a_budget_too_small_for_gaussian_noise_is_served_apart() -> None:
+    """A regression: the plan was refused, although Laplace noise measures each of them."""
+    plan = plan_of(1, 2, steps=5, budget=dw.ApproxDP(2e-13, 1e-30))
+    assert joint(plan) == []
+    assert {measurement.law for measurement in plan.measurements} == {LAPLACE}
 
 
 def test_the_longest_windows_are_measured_apart_where_they_are_too_many() -> None:

@@ -102,7 +102,11 @@ class Planned(PlanValues, ABC):
         places = together(parts, self.unit, last_step)
         if not places or self.strategy != "auto" or GAUSSIAN not in laws_for(self.budget):
             return apart
-        return spread(under(GAUSSIAN, self.budget, joined(parts, places), self._designs), apart, places) or apart
+        try:
+            joint = under(GAUSSIAN, self.budget, joined(parts, places), self._designs)
+        except InputError:  # the budget is too small for Gaussian noise, and not for what measures them apart
+            return apart
+        return spread(joint, apart, places) or apart
 
     @abstractmethod
     def _require_bearable(self) -> None:

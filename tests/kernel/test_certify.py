@@ -339,7 +339,7 @@ def test_the_kernel_measures_no_shape_that_answers_for_itself() -> None:
     )
     answers = SingleItem((1, 0, 0, 1))
     for design in boastful:
-        with pytest.raises(ValueError, match="its own shapes and maps only, not Boastful"):
+        with pytest.raises(ValueError, match="its own shapes only, not Boastful"):
             measure([Measurement(design, LAPLACE, 1.0)], PureDP(1.0), answers)
 
 

@@ -29,17 +29,23 @@ from dpwindows.ask.privacy import (
     PureDP,
     Unit,
 )
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law
-from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.groups import Groups, certify_groups
+from dpwindows.kernel.maps.counters import CausalCounter, WeightedRows
 from dpwindows.kernel.maps.filters import CausalIdentity, Filter, Identity
 from dpwindows.kernel.maps.integer_maps import read_back
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
+from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
+from dpwindows.kernel.paper.range_tree import RangeTree
+from dpwindows.kernel.paper.shapes import CumulativeTree
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
+from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
@@ -215,7 +221,7 @@ def test_nobody_can_state_a_bound() -> None:
         certificate = Certificate(0, "none", 0)
 
     lying = Understating(design.problem, "lying", map=design.map)
-    with pytest.raises(ValueError, match="its own shapes and maps only, not Understating"):
+    with pytest.raises(ValueError, match="its own shapes only, not Understating"):
         measure([Measurement(lying, LAPLACE, 1e9)], PureDP(1.0), zeros(8))
 
 
@@ -225,7 +231,7 @@ def test_nobody_can_state_a_bound_of_what_is_compressed() -> None:
 
     problem = Problem(Rolling(4), 8, (1,), EventLevel(), LAPLACE, 1.0)
     inner = Understating(direct(4, (1,), LAPLACE).problem, "lying", map=Identity(4))
-    with pytest.raises(ValueError, match="its own shapes and maps only, not Understating"):
+    with pytest.raises(ValueError, match="its own shapes only, not Understating"):
         measure([Measurement(CompressedDesign(problem, size=2, inner=inner), LAPLACE, 1e9)], PureDP(1.0), zeros(8))
 
 
@@ -236,16 +242,55 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
         def encode(self, exact: NDArray[Any]) -> NDArray[Any]:
             return 1000 * super().encode(exact)
 
+    class LouderTaps(Filter):
+        def encode(self, exact: NDArray[Any]) -> NDArray[Any]:
+            return 1000 * super().encode(exact)
+
     class LouderFilter(MatrixFilter):
         def encode(self, exact: NDArray[Any], memory: Any) -> NDArray[Any]:
             return 1000 * super().encode(exact, memory)
 
-    batch = SeriesDesign(direct(8, (1,), GAUSSIAN).problem, "loud", map=Louder(8))
-    both = Problem(RollingTogether((1, 2)), 8, (1,), EventLevel(), GAUSSIAN, 1.0)
-    shape = TogetherShape((1, 2), LouderFilter(2, (1, 0, 0, 1)))
-    for design in (batch, StepDesign(both, shape, "loud", 8)):
-        with pytest.raises(ValueError, match="its own shapes and maps only, not Louder"):
-            measure([Measurement(design, GAUSSIAN, 1e9)], ZCDP(1.0), zeros(8))
+    class LouderTree(RangeTree):
+        def encode(self, exact: NDArray[Any]) -> NDArray[Any]:
+            return 1000 * super().encode(exact)
+
+    class LouderRows(WeightedRows):
+        def row(self, position: int) -> NDArray[Any]:
+            return 1000 * super().row(position)
+
+    def problem(window: WindowFamily, law: Law = GAUSSIAN) -> Problem:
+        return Problem(window, 8, (1,), EventLevel(), law, 1.0)
+
+    def designs(
+        one: type[Identity],
+        taps: type[Filter],
+        two: type[MatrixFilter],
+        tree: type[RangeTree],
+        rows: type[WeightedRows],
+    ) -> tuple[Design, ...]:
+        counter = CausalCounter(rows(np.ones(8, dtype=np.int64), np.ones(8, dtype=np.int64)))
+        together = TogetherShape((1, 2), two(2, (1, 0, 0, 1)))
+        to_date = replace(problem(Cumulative()), unit=ItemAddRemove())
+        return (
+            SeriesDesign(problem(Rolling(2)), "loud", map=one(8)),
+            SeriesDesign(problem(Tumbling(1)), "loud", map=one(8)),
+            SeriesDesign(problem(ToDate(8)), "loud", map=Repeated(one(8), (8,), causal=False)),
+            BlocksDesign(problem(AnyWindow()), "loud", width=8, make_map=lambda size: taps(size, (1,))),
+            CountersDesign(problem(AnyWindow()), "loud", map=one(8), causal=True),
+            CumulativeTree(problem(Cumulative(), LAPLACE), "loud", map=tree(8), scale=1e9),
+            StepDesign(problem(RollingTogether((1, 2))), together, "loud", 8),
+            StepDesign(to_date, SeriesShape(Cumulative(), counter), "loud", 8),
+        )
+
+    pairs = zip(
+        designs(Identity, Filter, MatrixFilter, RangeTree, WeightedRows),
+        designs(Louder, LouderTaps, LouderFilter, LouderTree, LouderRows),
+        strict=True,
+    )
+    for own, loud in pairs:
+        measure([Measurement(own, own.problem.law, 1e9)], ApproxDP(1.0, 1e-6), zeros(8))
+        with pytest.raises(NotCertifiedError):
+            measure([Measurement(loud, loud.problem.law, 1e9)], ApproxDP(1.0, 1e-6), zeros(8))
     with pytest.raises(ValueError, match="read-only"):
         MatrixFilter(2, (1, 0, 0, 1)).matrices[0] *= 1000
 

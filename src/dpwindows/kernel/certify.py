@@ -28,7 +28,8 @@ in `certify_series`. Tumbling counts and counts to date are certified by the row
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
@@ -46,10 +47,14 @@ from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
+from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
+
+# Where the kernel's maps are.
+_MAPS = "dpwindows.kernel.maps."
 
 
 @dataclass(frozen=True)
@@ -81,15 +86,19 @@ class NotCertifiedError(ValueError):
         )
 
 
-def require_positive(problem: Problem, *maps: IntegerMap | CausalMap) -> None:
-    """Refuse maps whose weights are not all positive: bounds that add weights up would take one off another.
+def require_own(problem: Problem, *maps: IntegerMap | CausalMap | MatrixFilter) -> None:
+    """Refuse maps that no bound is for: of classes that are not the kernel's, or with weights that are not positive.
 
-    Taps of filters and rows of counters may have any sign; their bounds take them as they are.
+    A bound is derived from a map's integers and holds for what its class encodes: a class derived from it might encode
+    anything. Bounds that add weights up would take one that is negative off another. Taps of filters and rows of
+    counters may have any sign; their bounds take them as they are.
 
     Raises:
-        NotCertifiedError: a weight is below 1.
+        NotCertifiedError: a map is one of these.
     """
     for measured in maps:
+        if not _is_own(measured):
+            raise NotCertifiedError(problem, measured)
         match measured:
             case Identity(unit=unit) | CausalIdentity(unit=unit):
                 sizes: tuple[int, ...] = (unit,)
@@ -103,6 +112,14 @@ def require_positive(problem: Problem, *maps: IntegerMap | CausalMap) -> None:
                 continue
         if min(sizes) < 1:
             raise NotCertifiedError(problem, measured)
+
+
+def _is_own(part: Any) -> bool:
+    """Whether a map, and the maps and rows that it is made of, are of the kernel's own classes."""
+    if not (is_dataclass(part) and type(part).__module__.startswith(_MAPS)):
+        return False
+    held = [getattr(part, place.name) for place in fields(part)]
+    return all(_is_own(one) for one in held if is_dataclass(one))
 
 
 # --- Every answer by itself -------------------------------------------------------------------------------------------
@@ -187,7 +204,7 @@ def blocks(
         NotCertifiedError: no proof covers it, or the maps of different blocks are not cut from one.
     """
     maps = [one for pair in axes for one in pair]
-    require_positive(problem, *maps)
+    require_own(problem, *maps)
     if isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel):
         if problem.law == GAUSSIAN and (taps := _common_taps(axes, extent)) is not None:
             bound = rectangles.any_tensor_event_l2
@@ -265,7 +282,7 @@ def counters(problem: Problem, measured: IntegerMap, longest: int, *, causal: bo
         NotCertifiedError: no proof covers it.
     """
     steps, thresholds, unit, item = problem.steps, problem.thresholds, problem.unit, _is_item(problem)
-    require_positive(problem, measured)
+    require_own(problem, measured)
     match measured:
         case Identity(unit=fine) if causal:
             return direct(problem, fine, steps)
@@ -290,7 +307,7 @@ def start_counters(problem: Problem, measured: CausalMap, longest: int, horizon:
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    require_positive(problem, measured)
+    require_own(problem, measured)
     if isinstance(measured, CausalIdentity):
         bound, proof = direct(problem, measured.unit, horizon)
         event = isinstance(problem.unit, EventLevel)

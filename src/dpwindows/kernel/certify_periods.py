@@ -12,7 +12,7 @@ from dpwindows.ask.periods import first_steps, sizes
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling
 from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most, to_date_bound, tumbling_bound
-from dpwindows.kernel.certify import Certificate, NotCertifiedError
+from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
 from dpwindows.kernel.certify_series import along_time, moved_along_time
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
@@ -79,6 +79,7 @@ def in_periods(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
     Raises:
         NotCertifiedError: no proof covers it.
     """
+    require_own(problem, measured)
     layout = layout_of(problem, problem.steps, 0, 0)
     series = series_of(problem, layout)
     match problem.window, measured:

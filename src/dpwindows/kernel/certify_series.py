@@ -11,7 +11,7 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds import offset_patterns, pattern_sensitivity, period_sensitivity, sensitivity
-from dpwindows.kernel.certify import NotCertifiedError, direct, require_positive
+from dpwindows.kernel.certify import NotCertifiedError, direct, require_own
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS, LogarithmicRows, cumulative_unlimited_l2
@@ -40,7 +40,7 @@ def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | 
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    require_positive(problem, measured)
+    require_own(problem, measured)
     match measured:
         case Filter(taps=taps) | CausalFilter(taps=taps) if problem.law == GAUSSIAN:
             return _filter(problem, taps, steps)

@@ -11,7 +11,7 @@ from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import RollingTogether
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.together import rolling_together_event_l2
-from dpwindows.kernel.certify import Certificate, NotCertifiedError
+from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.problem import Problem
@@ -34,6 +34,7 @@ def together(problem: Problem, lengths: tuple[int, ...], measured: MatrixFilter,
     covered = one_step and problem.law == GAUSSIAN and problem.thresholds == (1,)
     if not covered or problem.window != RollingTogether(lengths) or measured.lanes != len(lengths):
         raise NotCertifiedError(problem, measured)
+    require_own(problem, measured)
     bound = rolling_together_event_l2(measured.taps, lengths)
     # Changes of max W ends reach as many numbers further as the filter remembers.
     ends = min(MOST_STEPS if steps is None else steps, max(lengths) + measured.memory)

@@ -21,7 +21,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass
 from functools import cache, cached_property
 from typing import Any
 
@@ -54,8 +54,6 @@ from dpwindows.kernel.shapes.together import TogetherShape
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
 _PIECE = 1 << 16
-# Where the kernel's maps are.
-_MAPS = ("dpwindows.kernel.maps.", "dpwindows.kernel.paper.")
 # The shapes that answer for what they encode; the kernel measures no other.
 _SHAPES = (
     *(SeriesDesign, BlocksDesign, NestedDesign, ExtendedDesign),
@@ -181,7 +179,7 @@ def _require_paid(measurements: Sequence[Measurement], budget: Budget) -> None:
     """Prove the cost of measurements within a budget, before anything is drawn."""
     unknown = {name for measurement in measurements for name in _unknown(measurement.design)}
     if unknown:
-        raise ValueError(f"the kernel measures its own shapes and maps only, not {', '.join(sorted(unknown))}")
+        raise ValueError(f"the kernel measures its own shapes only, not {', '.join(sorted(unknown))}")
     for measurement in measurements:
         design = measurement.design
         if isinstance(design, StepDesign) and design.horizon is not None and design.problem.steps > design.horizon:
@@ -199,22 +197,6 @@ def _unknown(design: Design) -> Iterator[str]:
         yield type(design.shape).__name__
     elif isinstance(design, CompressedDesign):
         yield from _unknown(design.inner)
-    yield from _unknown_maps(design)
-    if isinstance(design, StepDesign):
-        yield from _unknown_maps(design.shape)
-
-
-def _unknown_maps(holder: Any) -> Iterator[str]:
-    """The maps of a design, of its shape, or of a map, that are not the kernel's: they might encode anything."""
-    for place in fields(holder):
-        held = getattr(holder, place.name)
-        is_map = hasattr(held, "encode") and hasattr(held, "decode") and not isinstance(held, Design)
-        if not is_map or held is getattr(holder, "shape", None):
-            continue
-        if not type(held).__module__.startswith(_MAPS):
-            yield type(held).__name__
-        elif is_dataclass(held):
-            yield from _unknown_maps(held)
 
 
 def _encode_all(measurement: Measurement, answers: Answers | GroupedAnswers) -> dict[int, NDArray[Any]]:
@@ -255,9 +237,9 @@ def draw_noise(
 ) -> NDArray[np.int64]:
     """Independent exact discrete noise from OpenDP, shape (count,).
 
-    Drawn as OpenDP's mechanism on zeros, by several threads where there are many: every draw takes its own bytes from
-    the operating system, so threads share nothing that noise depends on. OpenDP saturates at the ends of the 64-bit
-    range, so the values must not be added to exact integers but by `add_noise`.
+    Drawn as OpenDP's mechanism on zeros, by several threads where there are many. OpenDP takes its random bytes from
+    OpenSSL's generator, which the operating system seeds and which keeps a state for each thread. OpenDP saturates at
+    the ends of the 64-bit range, so the values must not be added to exact integers but by `add_noise`.
     """
     sampler = _sampler(law, scale)
     sizes = [min(_PIECE, count - start) for start in range(0, count, _PIECE)]

@@ -123,7 +123,9 @@ def every_start(problem: Problem, tree: RangeTree) -> Touched:
 
 
 def _require(problem: Problem, tree: RangeTree, applies: bool) -> None:
-    if not (applies and isinstance(problem.unit, (EventLevel, ItemLevel, ItemAddRemove))):
+    # Not of a class derived from it, which might encode anything.
+    own = type(tree) is RangeTree
+    if not (own and applies and isinstance(problem.unit, (EventLevel, ItemLevel, ItemAddRemove))):
         raise NotCertifiedError(problem, tree)
 
 

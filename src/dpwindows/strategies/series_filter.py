@@ -7,6 +7,7 @@ for the least error at the very sensitivity it is charged for.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -18,6 +19,7 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds import period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.maps.filters import Filter
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
@@ -118,15 +120,21 @@ def _real_signed(norms: Sequence[float], k: int, length: int, span: int, reach: 
 def _turns_cost(norms: Sequence[float], stretches: Sequence[tuple[int, int, int]]) -> float:
     """The cost of runs by turns that fill each stretch: its first place, its end, and how many runs.
 
-    With q(n) the cost of n places, unit changes a_i at x_i cost `-1/2 sum a_i a_j q(|x_i - x_j|)`.
+    With q(n) the cost of n places and q(0) = 0, unit changes a_i at x_i cost `-1/2 sum a_i a_j q(|x_i - x_j|)`.
     """
-    changes = np.zeros(len(norms) + 1)
+    return -float(_turns(len(norms), tuple(stretches)) @ np.array(norms))
+
+
+@lru_cache(maxsize=16)
+def _turns(places: int, stretches: tuple[tuple[int, int, int], ...]) -> FloatArray:
+    """`sum a_i a_j` over the pairs of these changes at every distance 0..places-1."""
+    changes = np.zeros(places)
     sign = 1.0
     for first, last, runs in stretches:
         for begin, end in pairwise(np.rint(np.linspace(first, last, max(1, runs) + 1)).astype(int)):
             changes[begin] += sign
             changes[end] -= sign
             sign = -sign
-    places = np.flatnonzero(changes)
-    apart = np.array(norms)[np.abs(places[:, None] - places[None, :])]
-    return float(-(changes[places][:, None] * apart * changes[places][None, :]).sum() / 2)
+    # Whole numbers, so rounding makes the transform exact.
+    spectrum = np.fft.rfft(changes, 2 * places)
+    return np.asarray(np.rint(np.fft.irfft(np.abs(spectrum) ** 2, 2 * places)[:places]), dtype=np.float64)

@@ -22,6 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -34,6 +35,8 @@ Table = NDArray[np.int64]
 # Every value that can be reached lies within +-2^60; this is below any of them, and stays so whatever is added.
 _NEVER = -(1 << 61)
 _BITS = 58
+# Links that are kept for the next price, in all.
+_KEPT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,7 @@ def recent_tables(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tu
     """The tables after 0, 1, ..., N places.
 
     `recent[c, b]`: the best with c runs so far, where bit j of b is the place j+1 back. `long[c, i]`: the best with c
-    runs so far, the current one of m+1+i places.
+    runs so far, the current one of m+1+i places. Neither has more rows and columns than so many places can reach.
     """
     runs = min(runs, (lags.length + 1) // 2)
     half = 1 << (memory - 1)
@@ -154,25 +157,34 @@ def recent_tables(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tu
     for distance in range(1, memory + 1):
         gain = np.concatenate([gain, gain + 2 * lags.values[distance]])
     rises = np.array(lags.rises(price), dtype=np.int64)
-    recent = np.full((runs + 1, 2 * half), _NEVER, dtype=np.int64)
+    recent, long = _unreached(1, 2 * half), _unreached(1, 1)
     recent[0, 0] = 0
-    long = np.full((runs + 1, lags.length - memory), _NEVER, dtype=np.int64)
     yield recent, long
-    for _ in range(lags.length):
-        zero = recent.reshape(runs + 1, 2, half).max(axis=1)
+    for places in range(1, lags.length + 1):
+        counts = len(recent)
+        zero = recent.reshape(counts, 2, half).max(axis=1)
         # After a run longer than m a zero leaves m-1 ones behind it.
         zero[:, -1] = np.maximum(zero[:, -1], long.max(axis=1))
         one = recent + gain
-        longer = np.empty_like(long)
-        longer[:, 0] = one[:, -1]
-        longer[:, 1:] = long[:, :-1] + rises[memory + 1 :]
+        # So many places hold no more runs than this, and none that are longer.
+        reached, lengths = min(runs, (places + 1) // 2) + 1, max(1, places - memory)
+        longer = _unreached(reached, lengths)
+        longer[:counts, 0] = one[:, -1]
+        longer[:counts, 1:] = long[:, : lengths - 1] + rises[memory + 1 : memory + lengths]
         one[:, -1] = _NEVER
-        one[1:, 0::2] = one[:-1, 0::2].copy()
-        one[0, 0::2] = _NEVER
-        recent, long = np.empty_like(recent), longer
-        recent[:, 0::2] = zero
-        recent[:, 1::2] = one.reshape(runs + 1, 2, half).max(axis=1)
+        # A one after a zero begins a run.
+        placed = _unreached(reached, 2 * half)
+        placed[:counts, 1::2] = one[:, 1::2]
+        placed[1:, 0::2] = one[: reached - 1, 0::2]
+        recent, long = np.empty_like(placed), longer
+        recent[:, 0::2] = _NEVER
+        recent[:counts, 0::2] = zero
+        recent[:, 1::2] = placed.reshape(reached, 2, half).max(axis=1)
         yield recent, long
+
+
+def _unreached(counts: int, states: int) -> Table:
+    return np.full((counts, states), _NEVER, dtype=np.int64)
 
 
 # --- Runs and their nearest neighbours ------------------------------------------------------------------------------
@@ -227,7 +239,9 @@ def best_chain(
     alone = norms[sizes] - (place_price + price) * sizes
     last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
     near = None if widest is None else max(widest, last_positive)
-    links, gaps = _links(norms, sizes, widths, place_price, last_positive, near)
+    links, gaps = _links_of(lags, tuple(sizes.tolist()), tuple(widths.tolist())).priced(
+        place_price, last_positive, near
+    )
     inner = np.where(sizes >= shortest, 0, _NEVER)
     chain, history = alone, []
     best = (int(alone.max()), 0, int(alone.argmax()))
@@ -248,34 +262,65 @@ def best_chain(
     return value, found[::-1]
 
 
-def _links(
-    norms: Table,
-    sizes: NDArray[np.int64],
-    widths: NDArray[np.int64],
-    place_price: int,
-    last_positive: int,
-    near: int | None,
-) -> tuple[Table, NDArray[np.int64]]:
-    """`max_g 2 c(n, g, n') - place_price g` for all neighbouring lengths, and the gap; `_NEVER` where none fits.
+class _Links:
+    """`max_g 2 c(n, g, n') - place_price g` for every two neighbouring lengths, for one price after the other.
 
-    No gap is wider than `near + 1`, and that one stands for all that are wider, with 0 for their pairs.
+    Two lengths are worth the same in either order. They are kept in the order of their sum, so that those with room for
+    a gap come first; few of them are kept for the next price.
     """
-    length = len(norms) - 1
-    spans = sizes[:, None] + sizes[None, :]
-    room = length - spans
-    best, gaps = np.full(spans.shape, _NEVER, dtype=np.int64), np.zeros(spans.shape, dtype=np.int64)
-    # Spans that do not fit are masked out, so what stands for their norms does not matter.
-    padded = np.concatenate([norms, np.zeros(2 * length + 1, dtype=np.int64)])
-    if near is not None:
-        far = room > near
-        best[far], gaps[far] = -place_price * (near + 1), near + 1
-    for gap in widths[widths <= min(int(room.max()), length if near is None else near)].tolist():
-        fits = room >= gap
-        # From here on 2 c <= 0 if no lag beyond the gap is positive, so no wider gap is better than -place_price gap.
-        if gap > last_positive and int(best[fits].min()) >= -place_price * gap:
-            break
-        link = padded[spans + gap] - padded[sizes + gap][:, None] - padded[sizes + gap][None, :]
-        link += int(norms[gap]) - place_price * gap
-        better = fits & (link > best)
-        best[better], gaps[better] = link[better], gap
-    return best, gaps
+
+    def __init__(self, lags: Lags, sizes: NDArray[np.int64], widths: NDArray[np.int64]) -> None:
+        self._norms = np.array(lags.norms(), dtype=np.int64)
+        self._length, self._sizes, self._widths = lags.length, sizes, widths
+        one, other = np.triu_indices(len(sizes))
+        order = np.argsort(sizes[one] + sizes[other], kind="stable")
+        self._one, self._other = one[order], other[order]
+        self._spans = sizes[self._one] + sizes[self._other]
+        self._kept: dict[int, Table] | None = {} if len(order) * len(widths) <= _KEPT else None
+
+    def _with_room(self, gap: int) -> int:
+        return int(np.searchsorted(self._spans, self._length - gap, side="right"))
+
+    def _at(self, gap: int) -> Table:
+        """`2 c(n, g, n')` of the pairs that have room for this gap."""
+        if self._kept is not None and gap in self._kept:
+            return self._kept[gap]
+        fit = self._with_room(gap)
+        # A length that does not fit with the gap is in no pair that does.
+        beside = self._norms[np.minimum(self._sizes + gap, self._length)]
+        link: Table = self._norms[self._spans[:fit] + gap] - beside[self._one[:fit]] - beside[self._other[:fit]]
+        link += int(self._norms[gap])
+        if self._kept is not None:
+            self._kept[gap] = link
+        return link
+
+    def priced(self, place_price: int, last_positive: int, near: int | None) -> tuple[Table, NDArray[np.int64]]:
+        """The links of every two lengths, and their gaps: two matrices; `_NEVER` where no gap fits.
+
+        No gap is wider than `near + 1`, and that one stands for all that are wider, with 0 for their pairs.
+        """
+        best, gaps = np.full(len(self._spans), _NEVER, dtype=np.int64), np.zeros(len(self._spans), dtype=np.int64)
+        if near is not None:
+            far = self._with_room(near + 1)
+            best[:far], gaps[:far] = -place_price * (near + 1), near + 1
+        widest = self._length - int(self._spans[0])
+        for gap in self._widths[self._widths <= (widest if near is None else min(widest, near))].tolist():
+            fit = self._with_room(gap)
+            # From here on 2 c <= 0 if no lag beyond the gap is positive, so no wider gap is better than -place_price g.
+            if gap > last_positive and int(best[:fit].min()) >= -place_price * gap:
+                break
+            link = self._at(gap) - place_price * gap
+            better = link > best[:fit]
+            np.copyto(best[:fit], link, where=better)
+            np.copyto(gaps[:fit], gap, where=better)
+        return self._square(best), self._square(gaps)
+
+    def _square(self, by_pair: Table) -> Table:
+        square = np.empty((len(self._sizes), len(self._sizes)), dtype=np.int64)
+        square[self._one, self._other] = square[self._other, self._one] = by_pair
+        return square
+
+
+@lru_cache(maxsize=2)
+def _links_of(lags: Lags, sizes: tuple[int, ...], widths: tuple[int, ...]) -> _Links:
+    return _Links(lags, np.array(sizes, dtype=np.int64), np.array(widths, dtype=np.int64))

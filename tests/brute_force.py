@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterable
+from itertools import pairwise
 from typing import TypeVar
 
 Item = TypeVar("Item", bound=Hashable)
@@ -69,3 +70,23 @@ def rolling_in_first_runs(log: Log, k: int, steps: int, length: int, most: int) 
             runs += now > (counted[at - 1] if at else 0)
             total[at] += now if runs <= most else 0
     return total
+
+
+def losers(
+    log: Log,
+    steps: int,
+    *,
+    occurrences: int | None = None,
+    runs: int | None = None,
+    series: Iterable[tuple[int, int]] = (),
+) -> int:
+    """Items with more than so many occurrences; or with more runs than so many of one of the series (k, length)."""
+    events, asked, found = [event for event in log if event[1] <= steps], list(series), 0
+    for item in {item for item, _, _ in events}:
+        own = [event for event in events if event[0] == item]
+        more = occurrences is not None and sum(count for _, _, count in own) > occurrences
+        for k, length in () if runs is None else asked:
+            counted = [0, *rolling(own, k, steps, length)]
+            more |= sum(now > before for before, now in pairwise(counted)) > (runs or 0)
+        found += more
+    return found

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import dpwindows as dw
-from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule, require_fit
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule, require_fit, require_loss
 from dpwindows.ask.queries import WindowFamily, normalise
 
 
@@ -124,3 +124,29 @@ def test_a_bound_says_that_nobody_knows_what_was_lost(rule: CountingRule, said: 
     assert said in rule.promise
     assert "Estimates and intervals are of this bounded count." in rule.promise
     assert "cannot say by how much" in rule.promise
+
+
+@pytest.mark.parametrize("share", [0, 1, -0.5, 1.5, float("nan"), True, "0.1"])
+def test_the_share_for_the_loss_lies_between_nothing_and_all(share: Any) -> None:
+    with pytest.raises(dw.InputError, match=r"strictly between 0 and 1, such as 0\.05: got"):
+        require_loss(share, CountingRule(max_runs=2))
+
+
+def test_where_nothing_is_left_out_no_loss_is_estimated() -> None:
+    for rule in (CountingRule(), CountingRule(distinct_steps=True)):
+        require_loss(None, rule)
+        with pytest.raises(dw.InputError, match="give --max-runs or --max-occurrences"):
+            require_loss(0.1, rule)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (CountingRule(max_runs=1), "items with more than 1 run in a rolling count"),
+        (CountingRule(max_runs=5), "items with more than 5 runs in a rolling count"),
+        (CountingRule(max_occurrences=1), "items with more than 1 occurrence in the range"),
+        (CountingRule(distinct_steps=True, max_occurrences=9), "items with more than 9 active steps in the range"),
+    ],
+)
+def test_which_items_lose_something_is_said(rule: CountingRule, said: str) -> None:
+    assert rule.loss == said

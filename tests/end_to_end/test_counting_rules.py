@@ -86,6 +86,41 @@ def test_bounded_counts_on_the_command_line(bound: tuple[str, str], tmp_path: Pa
 
 
 @pytest.mark.parametrize("bound", [("--max-runs", "1"), ("--max-occurrences", "2")])
+def test_what_was_lost_on_the_command_line(bound: tuple[str, str], tmp_path: Path) -> None:
+    log, out = tmp_path / "log.csv", tmp_path / "out.json"
+    log.write_text("who,at\na,0\na,1\na,3\na,4\nb,0\nc,4\n")
+    columns = ("--item", "who", "--time", "at", "--start", "0", "--step", "1")
+    asked = ("--window", "rolling:1", *bound, *PRESENCE, "--estimate-loss")
+    outcome = run("release", log, *columns, "--end", "6", *asked, "-o", out)
+    assert outcome.code == 0, outcome.err
+    loss = json.loads(out.read_text())["metadata"]["loss"]
+    assert (round(loss["estimate"]), loss["budget_share"]) == (1, 0.05)
+    assert f"{loss['of']}, which were counted in part: 1" in " ".join(outcome.err.split())
+    assert "items-that-lost" in run("statement", out).out
+    planned = run("plan", *asked, "0.1", "--steps", "6", "--json")
+    assert json.loads(planned.out)["loss"]["budget_share"] == 0.1
+    assert f"{loss['of']}: std error" in " ".join(run("plan", *asked, "--steps", "6").out.split())
+    for refused, said in (
+        (("stream", "create", tmp_path / "state", *columns, "--horizon", "6", *asked), "is for releases"),
+        (("plan", "--window", "rolling:1", *PRESENCE, "--estimate-loss", "--steps", "6"), "give --max-runs or"),
+        (("plan", "--window", "rolling:1", *bound, "--unit", "event", "--rho", "1", "--steps", "6"), "--unit item or"),
+    ):
+        failed = run(*refused)
+        assert failed.code == 2
+        assert said in " ".join(failed.err.split())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv", "out.json"]
+
+
+@pytest.mark.parametrize("bound", [("--max-runs", "1"), ("--max-occurrences", "2")])
+def test_the_audit_knows_what_is_lost(bound: tuple[str, str]) -> None:
+    asked = ("--window", "rolling:2", *bound, "--unit", "item", "--rho", "1", "--steps", "4", "--estimate-loss", "0.5")
+    checks = ("--check", "exact", "--check", "encoding", "--check", "replay", "--check", "black-box")
+    outcome = run("audit", *asked, *checks, "--runs", "300", "--json")
+    assert outcome.code == 0, outcome.out + outcome.err
+    assert 0.5 < json.loads(outcome.out)["exact"]["of_certified"] <= 1
+
+
+@pytest.mark.parametrize("bound", [("--max-runs", "1"), ("--max-occurrences", "2")])
 @pytest.mark.parametrize("unit", ["item", "item-add-remove"])
 @pytest.mark.parametrize("stream", [(), ("--stream",)])
 def test_the_audit_knows_bounds(bound: tuple[str, str], unit: str, stream: tuple[str, ...]) -> None:

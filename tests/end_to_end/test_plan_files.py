@@ -29,6 +29,7 @@ OPTIONS: dict[str, tuple[str, ...]] = {
     "distinct-steps": ("--window", "rolling:3", "--distinct-steps"),
     "max-runs": ("--window", "rolling:3", "--max-runs", "2", "--unit", "item"),
     "max-occurrences": ("--window", "rolling:3", "--max-occurrences", "2", "--unit", "item"),
+    "estimate-loss": ("--window", "rolling:3", "--max-runs", "2", "--estimate-loss", "0.1", "--unit", "item"),
     "by": ("--window", "rolling:3", "--by", "kind", "--values", "a,b", "--by", "place", "--values", "x"),
     "values": ("--window", "rolling:3", "--by", "kind", "--values", "a,b"),
     "group-of": ("--window", "rolling:3", "--by", "kind", "--values", "a,b", "--group-of", "item", "--unit", "item"),

@@ -360,3 +360,13 @@ def test_grouped_steps_are_certified_for_the_occurrences_that_count_only() -> No
         boastful.certificate  # noqa: B018
     with pytest.raises(NotCertifiedError):
         measure([Measurement(boastful, LAPLACE, 1.0)], PureDP(1.0), SingleItem((1,) * 8))
+
+
+@pytest.mark.parametrize("window", [Cumulative(), Rolling(4)], ids=str)
+def test_shapes_of_any_windows_have_no_bound_for_other_families(window: WindowFamily) -> None:
+    """They measure every window of the range: T windows were charged for, and T (T + 1) / 2 measured."""
+    problem = Problem(window, 4, (1,), ItemLevel(), GAUSSIAN, 1.0)
+    shape = BlocksShape(4, 1, 4, Identity(1), CausalIdentity(1))
+    for design in (CountersDesign(problem, "d", map=Identity(4), causal=True), StepDesign(problem, shape, "d", 4)):
+        with pytest.raises(NotCertifiedError):
+            _ = design.certificate

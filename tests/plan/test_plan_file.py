@@ -32,6 +32,7 @@ EXAMPLES: dict[str, Any] = {
     "max_draws": 10**6,
     "max_runs": 2,
     "max_occurrences": 3,
+    "estimate_loss": 0.1,
     "by": {"origin": ["EWR", "JFK"], "class": ["a b", "c,d"]},
     "group_of": "item",
     "max_groups": 2,
@@ -43,6 +44,7 @@ GROUPS: dict[str, Any] = {"by": {"origin": ["EWR", "JFK", "LGA"]}}
 BESIDE: dict[str, dict[str, Any]] = {
     "max_runs": ITEMS,
     "max_occurrences": ITEMS,
+    "estimate_loss": ITEMS | {"max_runs": 2},
     "group_of": ITEMS | GROUPS,
     "max_groups": ITEMS | GROUPS,
     "totals": GROUPS,

@@ -17,6 +17,9 @@ from dpwindows.ask.whole_numbers import LONGEST
 from dpwindows.ask.windows import longest_window
 from dpwindows.errors import InputError
 
+LOST = 0
+"""In the place of a threshold: the items that lost something by the rule, each from the step where it first did."""
+
 # Running numbers of occurrences must fit 64 bits.
 _MOST = 2**31
 
@@ -75,6 +78,16 @@ class CountingRule:
         return " ".join(said)
 
     @property
+    def loss(self) -> str:
+        """Which items lose something by the rule, in words; for rules that are `bounded`."""
+        if self.max_occurrences is not None:
+            what = "active step" if self.distinct_steps else "occurrence"
+            return (
+                f"items with more than {self.max_occurrences:,} {what}{'s' * (self.max_occurrences > 1)} in the range"
+            )
+        return f"items with more than {self.max_runs:,} run{'s' * (self.max_runs != 1)} in a rolling count"
+
+    @property
     def _bound(self) -> str:
         if self.max_occurrences is not None:
             what = "active step" if self.distinct_steps else "occurrence"
@@ -95,6 +108,28 @@ BOUNDED_COUNT = (
 
 EVERY_OCCURRENCE = CountingRule()
 """The rule that leaves nothing out."""
+
+
+def require_loss(share: float | None, rule: CountingRule) -> None:
+    """Check that the items that lost something can be counted with this share of the budget; None: they are not.
+
+    An item has lost something if the rule left out one of its occurrences, or a run of one of its rolling counts.
+
+    Raises:
+        InputError: the share is no number between 0 and 1, or the rule leaves nothing out.
+    """
+    if share is None:
+        return
+    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+        raise InputError(
+            "--estimate-loss takes the share of the budget for it, strictly between 0 and 1, such as 0.05: "
+            f"got {share!r}"
+        )
+    if not rule.bounded:
+        raise InputError(
+            "--estimate-loss counts the items that lost something by a bound, and there is none: leave it out, or give "
+            "--max-runs or --max-occurrences"
+        )
 
 
 def require_fit(rule: CountingRule, queries: Iterable[Query], unit: Unit, steps: int | None) -> None:

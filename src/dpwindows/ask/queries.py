@@ -109,6 +109,16 @@ class Rolling(WindowFamily):
 
 
 @dataclass(frozen=True)
+class LostItems(WindowFamily):
+    """The whole range, for one number: the items that lost something by the rule of counting. It is not asked for."""
+
+    @property
+    def text(self) -> str:
+        """`items that lost something`."""
+        return "items that lost something"
+
+
+@dataclass(frozen=True)
 class RollingTogether(WindowFamily):
     """Rolling windows of several lengths that a plan measures as one. It is not asked for: each length is, by itself.
 
@@ -241,7 +251,7 @@ def normalise(queries: Query | WindowFamily | Iterable[Query | WindowFamily]) ->
     merged: dict[WindowFamily, dict[Measure, None]] = {}
     for asked in queries:
         query = Query(asked) if isinstance(asked, WindowFamily) else asked
-        if not isinstance(query, Query) or isinstance(query.window, RollingTogether):
+        if not isinstance(query, Query) or isinstance(query.window, RollingTogether | LostItems):
             raise InputError(
                 "expected Cumulative(), Rolling(length), AnyWindow(max_length), Tumbling(period) or ToDate(period), "
                 f"got {asked!r}"

@@ -8,7 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.periods import cuts_first, ends_with, first_steps, sizes
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.queries import (
+    AnyWindow,
+    Cumulative,
+    LostItems,
+    Rolling,
+    RollingTogether,
+    ToDate,
+    Tumbling,
+    WindowFamily,
+)
 
 StepArray = NDArray[np.int64]
 
@@ -44,6 +53,8 @@ def count_windows(window: WindowFamily, steps: int) -> int:
         return longest * steps - longest * (longest - 1) // 2
     if isinstance(window, RollingTogether):
         return len(window.lengths) * steps
+    if isinstance(window, LostItems):
+        return 1
     return len(first_steps(window, steps)) if isinstance(window, Tumbling) else steps
 
 
@@ -89,6 +100,8 @@ def window_steps(window: WindowFamily, steps: int) -> tuple[StepArray, StepArray
             return first, np.append(first[1:] - 1, steps)
         case ToDate():
             return np.repeat(first_steps(window, steps), sizes(window, steps)), last
+        case LostItems():
+            return np.ones(1, dtype=np.int64), last[-1:]
     longest = longest_window(window, steps)
     spans = np.minimum(longest, steps - last + 1)
     first = np.repeat(last, spans)

@@ -207,7 +207,8 @@ def releases(
     if whole:
         for _ in range(runs):
             released = plan.run(log, item="item", time="time", count="count", settings=settings)
-            yield released.to_arrow()["estimate"].to_numpy()
+            loss = [] if released.loss is None else [released.loss.estimate]
+            yield np.append(released.to_arrow()["estimate"].to_numpy(), loss)
             progress(1)
         return
     columns = EventColumns("item", "time", "count")

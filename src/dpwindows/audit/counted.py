@@ -6,20 +6,25 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.counting_rule import LOST, CountingRule
 from dpwindows.audit.neighbours import Ints
 
-# (k, first step, last step): the exact count of items with at least k occurrences in these steps.
+# (k, first step, last step): the exact count of items with at least k occurrences in these steps; with `LOST` for k,
+# that of items that have lost something by the rule up to the last of them.
 Source = tuple[int, int, int]
 
 
 def counted(rule: CountingRule, histories: Ints) -> Ints:
     """The occurrences that count, by step, but for bounded runs; shape (histories, T)."""
-    held = np.minimum(histories, 1) if rule.distinct_steps else histories
+    held = _occurrences(rule, histories)
     if rule.max_occurrences is not None:
         sums = np.minimum(np.cumsum(held, axis=1), rule.max_occurrences)
         held = np.diff(sums, axis=1, prepend=0)
     return held
+
+
+def _occurrences(rule: CountingRule, histories: Ints) -> Ints:
+    return np.minimum(histories, 1) if rule.distinct_steps else histories
 
 
 def answers_of(rule: CountingRule, histories: Ints, sources: Iterable[Source]) -> Ints:
@@ -32,6 +37,7 @@ def answers_of(rule: CountingRule, histories: Ints, sources: Iterable[Source]) -
     sums = np.concatenate([np.zeros((len(histories), 1), dtype=np.int64), held], axis=1)
     k, first, last = np.array(list(sources)).T
     found = np.asarray(sums[:, last] - sums[:, first - 1] >= k, dtype=np.int64)
+    lost = np.cumsum(_occurrences(rule, histories), axis=1) > held
     if rule.max_runs is not None:
         lengths = last - first + 1
         for threshold, length in {(int(k[at]), int(lengths[at])) for at in np.flatnonzero(first > 1)}:
@@ -40,4 +46,6 @@ def answers_of(rule: CountingRule, histories: Ints, sources: Iterable[Source]) -
             begun = np.cumsum(np.diff(rolling.astype(np.int64), axis=1, prepend=0) == 1, axis=1)
             mine = (k == threshold) & (lengths == length) & (first > 1)
             found[:, mine] &= (begun <= rule.max_runs)[:, last[mine] - 1]
+            lost |= begun > rule.max_runs
+    found[:, k == LOST] = lost[:, last[k == LOST] - 1]
     return found

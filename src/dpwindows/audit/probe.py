@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, LOST, CountingRule
 from dpwindows.audit.counted import Source, answers_of
 from dpwindows.audit.losses import Moved
 from dpwindows.audit.neighbours import Ints, Pair
@@ -104,8 +104,10 @@ class Mechanism:
 
     @property
     def most(self) -> int:
-        """The largest threshold that is read."""
-        return max(k for k, _, _ in self.sources)
+        """The most occurrences in a step that a history need have: more change no answer."""
+        read = {k for k, _, _ in self.sources}
+        most = 0 if self.rule.distinct_steps else self.rule.max_occurrences or 0
+        return max(*read, most + (LOST in read), 1)
 
     @property
     def rows(self) -> int:

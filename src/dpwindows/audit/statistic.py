@@ -81,7 +81,7 @@ def discriminant(one: Floats, other: Floats) -> Statistic:
 
 def _whitened_decoder(plan: Plan) -> Floats:
     """From all measured numbers, each over its noise scale, to all released ones: shape (released, measured)."""
-    released = sum(len(one.std_errors(asked)) for one in plan.allotments for asked in one.query.measures)
+    released = sum(len(one.std_errors(asked)) for one in plan.every_allotment for asked in one.query.measures)
     sizes = [one.design.rows * len(one.design.problem.thresholds) for one in plan.measurements]
     measured = sum(sizes)
     if released * measured > _LARGEST:
@@ -91,7 +91,7 @@ def _whitened_decoder(plan: Plan) -> Floats:
         )
     ends = np.cumsum([0, *sizes])
     blocks = []
-    for allotment, place in zip(plan.allotments, served_by(plan.allotments), strict=True):
+    for allotment, place in zip(plan.every_allotment, served_by(plan.every_allotment), strict=True):
         block = _decoder(allotment)
         blocks.append(np.pad(block, ((0, 0), (ends[place], measured - ends[place + 1]))))
     return np.concatenate(blocks)

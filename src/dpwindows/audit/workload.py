@@ -38,7 +38,9 @@ class Workload:
 def black_box_workload(plan: Planned, runs: int, *, whole: bool) -> Workload:
     """What `audit_black_box` takes: releases of a plan, so many runs on either of two logs."""
     rows = sum(one.cost.rows for one in plan.measurements)
-    released = sum(len(one.own(one.measurement.design.variance())) * len(one.query.measures) for one in plan.allotments)
+    released = sum(
+        len(one.own(one.measurement.design.variance())) * len(one.query.measures) for one in plan.every_allotment
+    )
     each = _WHOLE if whole else _A_RELEASE
     return Workload(2 * runs * rows, 2 * runs * (rows / _A_SECOND + each), 2 * 8 * runs * released)
 

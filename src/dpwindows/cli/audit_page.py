@@ -43,7 +43,7 @@ class Findings:
 def show(planned: Planned, found: Findings, console: Console, *, told: bool) -> None:
     """Print the findings; of the exact audit the worst neighbours alone where it was not asked for (`told`)."""
     console.print(f"Claim: {planned.budget} for unit {planned.unit.name!r}, {planned.timeline.steps} steps")
-    for allotment in planned.allotments:
+    for allotment in planned.every_allotment:
         measurement = allotment.measurement
         console.print(f"  {allotment.query.window}: {measurement.design.strategy}, {measurement.law} noise")
     if found.exact is not None:

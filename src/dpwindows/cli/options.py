@@ -79,6 +79,15 @@ query_options = stack(
             help="Count only the first N occurrences of each item (with --distinct-steps, its first N steps), for less "
             "noise: unit item or item-add-remove. Numbers are of this bounded count.",
         ),
+        click.option(
+            "--estimate-loss",
+            type=float,
+            is_flag=False,
+            flag_value=0.05,
+            metavar="[SHARE]",
+            help="With one of these two: release how many items lost something by it, a private number of its own for "
+            "this share of the budget (0.05 if no share is given). Not in streams.",
+        ),
     ]
 )
 

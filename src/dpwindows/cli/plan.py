@@ -21,6 +21,7 @@ from dpwindows.cli.plan_files import PlannedCommand, plan_option, save_plan
 from dpwindows.cli.screen import screen, tell
 from dpwindows.cli.values import asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
+from dpwindows.plan.description import LOSS, loss_forecast
 from dpwindows.plan.forecast_table import said_groups, say_notes, show_bars, show_forecast
 from dpwindows.plan.warnings import require_expected
 from dpwindows.progress import painted, working
@@ -135,6 +136,8 @@ def plan(
     if as_json:
         queries = [entry.to_dict() for entry in planned.forecast()]
         answer: dict[str, Any] = {"queries": queries, "budget": planned.budget.to_dict()}
+        if planned.loss is not None:
+            answer[LOSS] = loss_forecast(planned, planned.loss)
         if expect is not None:
             answer["expect"] = expect
             for query in queries:
@@ -155,7 +158,7 @@ def plan(
         if not options["stream"]:
             console.print(f"A release is {planned.workload}.")
         console.print("Proofs of how far one neighbour can move what is measured (where they stand: docs/proofs.md):")
-        for allotment in planned.allotments:
+        for allotment in planned.every_allotment:
             measured = allotment.measurement
             groups = "" if allotment.by is None else f" in {said_groups(allotment.by)}, by {measured.certificate.proof}"
             console.print(f"  {allotment.query.window}: {measured.design.proof}{groups}")

@@ -26,6 +26,7 @@ from dpwindows.cli.options import (
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.cli.values import build_plan, csv_layout_of, engine_settings_of, open_ledger
+from dpwindows.plan.description import LOSS
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
@@ -133,14 +134,16 @@ def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | 
         "stored": stored,
         "dataset": None if ledger is None else ledger.dataset,
         **{name: released.metadata[name] for name in known},
+        **({LOSS: released.metadata[LOSS]} if LOSS in released.metadata else {}),
     }
 
 
 def _remarks(released: Release, *, raw: bool) -> list[str]:
-    from dpwindows.release.consistency import remarks
-
+    missing = []
     if not raw and "max_runs" in released.metadata.get("counting", {}):
-        return ["no consistent numbers were made: --max-runs bounds each window and k by itself, so they may disagree"]
-    if not raw and released.table["consistent"].null_count:
-        return ["no consistent numbers were made: there are too many sums of shorter windows to look at"]
-    return remarks(released.table)
+        missing = [
+            "no consistent numbers were made: --max-runs bounds each window and k by itself, so they may disagree"
+        ]
+    elif not raw and released.table["consistent"].null_count:
+        missing = ["no consistent numbers were made: there are too many sums of shorter windows to look at"]
+    return [*missing, *released.remarks]

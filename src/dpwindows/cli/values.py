@@ -83,6 +83,11 @@ def build_stream_plan(horizon: int | None, start: str | None, options: dict[str,
     wanted = asked(options)
     if wanted.pop("singleton"):
         raise InputError("--singleton has no use in a stream: leave it out")
+    if wanted.pop("estimate_loss") is not None:
+        raise InputError(
+            "--estimate-loss is for releases: in a stream the number would be drawn anew at every step, and the budget "
+            "pay for each. Leave it out, or ask it of a release of the steps that are over"
+        )
     if any(wanted.pop(name, None) is not None for name in ("by", "group_of", "max_groups", "totals")):
         raise InputError("streams have no groups yet: leave --by out, or keep one stream for each group's events")
     budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
@@ -116,6 +121,7 @@ def asked(options: dict[str, Any]) -> dict[str, Any]:
         "max_occurrences": options["max_occurrences"],
         "max_runs": options["max_runs"],
         "confidence": options["confidence"],
+        "estimate_loss": options["estimate_loss"],
         **(groups_asked(options) if "by" in options else {}),
     }
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask.counting_rule import LOST
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.engines import engine_for
@@ -27,10 +28,11 @@ def count_events(request: CountRequest) -> ExactAnswers:
         raise ValueError("count_groups counts by groups")
     wanted = request.wanted
     numbers = {series_number(place): found for place, found in enumerate(wanted.series)}
-    changes = by_threshold(_signed_counts(request), [*wanted.thresholds, *numbers])
+    thresholds = [*wanted.thresholds, *[LOST] * wanted.loss]
+    changes = by_threshold(_signed_counts(request), [*thresholds, *numbers])
     return ExactAnswers(
         request.timeline.steps,
-        {k: changes[k] for k in wanted.thresholds},
+        {k: changes[k] for k in thresholds},
         wanted.rule,
         {found: changes[number] for number, found in numbers.items()},
     )

@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dpwindows.ask.counting_rule import LOST
+
 Series = tuple[int, int]
 """A threshold k and the length W of a rolling window, in steps."""
 
@@ -29,12 +31,14 @@ def first_runs_sql(
     weighted: bool,
     grouping_sets: bool,
     before: str = "",
+    loss: bool = False,
 ) -> str:
     """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
 
     Those of `series` stand under their numbers (`series_number`) and are of the first `max_runs` runs of each item;
-    those of `thresholds` are of all occurrences. Rows of the same item and step add up. `grouping_sets` and
-    `before` as in `recency.recency_sql`.
+    those of `thresholds` are of all occurrences. With `loss` those of `LOST` are of the items of which a run of some
+    series is left out, each from the step on where the first such run begins. Rows of the same item and step add up.
+    `grouping_sets` and `before` as in `recency.recency_sql`.
     """
     every = sorted({k for k, _ in series} | set(thresholds))
     most = max(every)
@@ -67,6 +71,13 @@ def first_runs_sql(
         for name, sign in (("recency", 1), ("before", -1))
     ]
     signs += [(f"{name}_{k}", k, sign) for k in thresholds for name, sign in (("recency", 1), ("before", -1))]
+    # The row of an item with which the first of its runs too many begins.
+    lost = ""
+    if loss:
+        beyond = " OR ".join(f"run_{place} > {max_runs}" for place in range(len(series)))
+        earlier = f"lag(CASE WHEN {beyond} THEN 1 ELSE 0 END, 1, 0) OVER ({by_step})"
+        lost = f", CASE WHEN ({beyond}) AND {earlier} = 0 THEN CAST(1 AS BIGINT) END AS lost"
+        signs.append(("lost", LOST, 1))
     once = "" if grouping_sets else "MATERIALIZED "
     return f"""
 WITH {before}held AS (
@@ -78,8 +89,8 @@ running AS (
 reached AS (SELECT item, step, {recencies} FROM running),
 moved AS (SELECT item, step, {befores} FROM reached),
 started AS (SELECT item, step, {plain}, {starts} FROM moved),
-ranked AS (SELECT step, {plain}, {runs} FROM started),
-kept AS {once}(SELECT step, {plain}, {kept} FROM ranked),
+ranked AS (SELECT item, step, {plain}, {runs} FROM started),
+kept AS {once}(SELECT step, {plain}, {kept}{lost} FROM ranked),
 {_summed_sql("kept", signs, grouping_sets)}"""
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, LOST, CountingRule
 from dpwindows.count.first_runs import Series, first_runs_sql
 from dpwindows.count.recency import recency_sql
 from dpwindows.errors import InputError
@@ -40,6 +40,8 @@ class Wanted:
         span: where it is given, steps are places in cells (`recency_sql`), and an item is counted in each cell by
             itself; not for rules that bound what an item adds.
         reach: with `span`, the most steps of a window that does not begin at the beginning; None: any number.
+        loss: find the items that lost something by the rule too, as signed counts of the threshold `LOST`: each item
+            counts from the step on where the first of its occurrences, or runs of a series, is left out.
 
     Raises:
         InputError: there is no threshold at all, or one is not legal.
@@ -50,9 +52,12 @@ class Wanted:
     series: tuple[Series, ...] = ()
     span: int | None = None
     reach: int | None = None
+    loss: bool = False
 
     def __post_init__(self) -> None:
         every = [*self.thresholds, *(k for k, _ in self.series)]
+        if self.loss and not self.rule.bounded:
+            raise InputError("only a rule that bounds what an item adds leaves something out")
         if not every:
             raise InputError("at least one threshold k is needed")
         for k in every:
@@ -67,9 +72,11 @@ class Wanted:
     @property
     def cap(self) -> int:
         """More occurrences than this in one row are as good as this many."""
-        return max(*self.thresholds, *(k for k, _ in self.series), self.rule.max_occurrences or 1, 1)
+        # One more than is allowed is something lost.
+        most = (self.rule.max_occurrences or 0) + self.loss
+        return max(*self.thresholds, *(k for k, _ in self.series), most, 1)
 
-    def occurrences(self, events: str, *, weighted: bool) -> Occurrences:
+    def occurrences(self, events: str, *, weighted: bool, materialized: bool = True) -> Occurrences:
         """The occurrences of a relation (item, step, count) that count, but for those beyond the last run allowed.
 
         Steps one after another, and not one within another: SQLite reads few levels of parentheses.
@@ -81,36 +88,53 @@ class Wanted:
         if self.rule.max_occurrences is None:
             return found
         first = _first_weighted_sql if found.weighted else _first_rows_sql
-        bounded = first(found.relation, self.rule.max_occurrences)
+        # What is lost is read off the same relation, and a source may be read once only.
+        kept = "MATERIALIZED " if self.loss and materialized else ""
+        bounded = first(found.relation, self.rule.max_occurrences, kept)
         return Occurrences(found.before + bounded, "first_ones", found.weighted)
 
-    def sql(self, events: str, *, weighted: bool, grouping_sets: bool = True) -> str:
-        """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count)."""
-        counted = self.occurrences(events, weighted=weighted)
+    def sql(self, events: str, *, weighted: bool, grouping_sets: bool = True, materialized: bool = True) -> str:
+        """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
+
+        `grouping_sets` and `materialized` say what the engine reads (`Dialect`).
+        """
+        counted = self.occurrences(events, weighted=weighted, materialized=materialized)
         how = {"weighted": counted.weighted, "grouping_sets": grouping_sets}
-        if self.rule.max_runs is None:
+        if self.rule.max_runs is None or not self.series:
             events, before = counted.relation, counted.before
-            return recency_sql(events, self.thresholds, before=before, span=self.span, reach=self.reach, **how)
+            query = recency_sql(events, self.thresholds, before=before, span=self.span, reach=self.reach, **how)
+            lost = self.loss and self.rule.max_occurrences is not None
+            return f"{query}\nUNION ALL\n{self._lost_sql(counted.weighted)}" if lost else query
         series, runs = self.series, self.rule.max_runs
-        return first_runs_sql(counted.relation, series, self.thresholds, runs, before=counted.before, **how)
+        return first_runs_sql(
+            counted.relation, series, self.thresholds, runs, before=counted.before, loss=self.loss, **how
+        )
+
+    def _lost_sql(self, weighted: bool) -> str:
+        """The items with more occurrences than count, by the step of the first one too many: one row for each item."""
+        most = self.rule.max_occurrences
+        beyond = f"summed WHERE so_far > {most} AND so_far - held <= {most}"
+        if not weighted:
+            beyond = f"numbered_rows WHERE place = {most} + 1"
+        return f"SELECT {LOST} AS k, step, 1 AS recency, CAST(count(*) AS BIGINT) AS delta FROM {beyond} GROUP BY step"
 
 
-def _first_rows_sql(events: str, most: int) -> str:
+def _first_rows_sql(events: str, most: int, kept: str) -> str:
     """The first rows of each item, `first_ones`, where a row is one occurrence.
 
     Rows of one item and step are alike, so that any of them may be the first.
     """
-    return f"""numbered_rows AS (
+    return f"""numbered_rows AS {kept}(
     SELECT item, step, count, row_number() OVER (PARTITION BY item ORDER BY step) AS place FROM {events} AS events
 ),
 first_ones AS (SELECT item, step, count FROM numbered_rows WHERE place <= {most}),
 """
 
 
-def _first_weighted_sql(events: str, most: int) -> str:
+def _first_weighted_sql(events: str, most: int, kept: str) -> str:
     """The first occurrences of each item, `first_ones`, step by step, where a row may be several."""
     return f"""each_step AS (SELECT item, step, sum(count) AS held FROM {events} AS events GROUP BY item, step),
-summed AS (
+summed AS {kept}(
     SELECT item, step, held, sum(held) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS so_far
     FROM each_step
 ),

@@ -19,10 +19,12 @@ smaller bound than the one proved.
 | | counter for every start | - | starts met | starts | starts |
 | | counters crossed | - | lines met | lines | lines |
 | all | none: every answer by itself | windows met | windows met | all windows | all windows |
+| none: items that lost something | none | - | - | one item | one item |
 
-Here stand the rows of any windows, and of answers measured by themselves; those of cumulative and rolling counts stand
-in `certify_series`. Tumbling counts and counts to date are certified by the rows of rolling and cumulative counts, in
-`certify_periods`; rolling counts of several lengths that are measured as one in `certify_together`.
+Here stand the rows of any windows, and of answers measured by themselves; those of cumulative and rolling counts, and
+of the items that lost something by a rule of counting, stand in `certify_series`. Tumbling counts and counts to date
+are certified by the rows of rolling and cumulative counts, in `certify_periods`; rolling counts of several lengths that
+are measured as one in `certify_together`.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling
 from dpwindows.ask.windows import count_windows, longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds import (
@@ -139,6 +141,9 @@ def direct(problem: Problem, unit: int, steps: int | None) -> tuple[int, str]:
     Raises:
         NotCertifiedError: no proof covers it.
     """
+    if isinstance(problem.window, LostItems):
+        # It has one window, and no shape but a series of one number measures no more than that.
+        raise NotCertifiedError(problem, Identity(unit))
     event = isinstance(problem.unit, EventLevel)
     met = _windows_met(problem, steps) if event else 0
     changed = 0 if event else _windows_changed(problem, steps)
@@ -283,6 +288,8 @@ def counters(problem: Problem, measured: IntegerMap, longest: int, *, causal: bo
     """
     steps, thresholds, unit, item = problem.steps, problem.thresholds, problem.unit, _is_item(problem)
     require_own(problem, measured)
+    if not isinstance(problem.window, AnyWindow):
+        raise NotCertifiedError(problem, measured)
     match measured:
         case Identity(unit=fine) if causal:
             return direct(problem, fine, steps)
@@ -308,6 +315,8 @@ def start_counters(problem: Problem, measured: CausalMap, longest: int, horizon:
         NotCertifiedError: no proof covers it.
     """
     require_own(problem, measured)
+    if not isinstance(problem.window, AnyWindow):
+        raise NotCertifiedError(problem, measured)
     if isinstance(measured, CausalIdentity):
         bound, proof = direct(problem, measured.unit, horizon)
         event = isinstance(problem.unit, EventLevel)

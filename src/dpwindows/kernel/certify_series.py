@@ -1,6 +1,6 @@
 """Certificates of cumulative and of rolling counts: one series over time through one map.
 
-They are the first two families of the table in `dpwindows.kernel.certify`.
+They are the first two families of the table in `dpwindows.kernel.certify`. The last one, a single number, is here too.
 """
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
-from dpwindows.ask.queries import Cumulative, Rolling
+from dpwindows.ask.queries import Cumulative, LostItems, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds import offset_patterns, pattern_sensitivity, period_sensitivity, sensitivity
+from dpwindows.kernel.bounds.counted_by_rule import items_that_lost
 from dpwindows.kernel.certify import NotCertifiedError, direct, require_own
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
@@ -41,6 +42,8 @@ def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | 
         NotCertifiedError: no proof covers it.
     """
     require_own(problem, measured)
+    if isinstance(problem.window, LostItems):
+        return _lost(problem, measured)
     match measured:
         case Filter(taps=taps) | CausalFilter(taps=taps) if problem.law == GAUSSIAN:
             return _filter(problem, taps, steps)
@@ -55,6 +58,14 @@ def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | 
     if isinstance(problem.window, Cumulative):
         return _counter(problem, measured, steps)
     raise NotCertifiedError(problem, measured)
+
+
+def _lost(problem: Problem, measured: IntegerMap | CausalMap) -> tuple[int, str]:
+    """The number of items that lost something by the rule, as it is."""
+    if not isinstance(measured, Identity) or not problem.rule.bounded:
+        raise NotCertifiedError(problem, measured)
+    power = 2 if problem.law == GAUSSIAN else 1
+    return items_that_lost(measured.unit, power, problem.thresholds), name_of(items_that_lost)
 
 
 def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple[int, str]:

@@ -23,6 +23,8 @@ FORMAT = 1
 HORIZON, ENDLESS = "horizon", "endless"
 # The families that one measurement serves, by its name in metadata.
 TOGETHER = "together"
+# The number of items that lost something by the rule of counting, by its name in metadata.
+LOSS = "loss"
 # Of releases with groups, so that no older reader takes a group for a total.
 GROUPED_FORMAT = 2
 _VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
@@ -48,6 +50,7 @@ def describe(plan: Planned) -> dict[str, Any]:
         "criterion": plan.criterion,
         "confidence": plan.confidence,
         "measurements": [_describe_allotment(allotment, plan) for allotment in plan.allotments],
+        **({} if plan.loss is None else {LOSS: loss_forecast(plan, plan.loss)}),
         "forecast": [forecast.to_dict() for forecast in plan.forecast()],
         "versions": dict(library_versions()),
     }
@@ -58,10 +61,24 @@ def asked_of(plan: Planned) -> dict[str, Any]:
     return {
         "queries": asked_queries(plan.queries),
         "shares": [allotment.share for allotment in plan.allotments],
+        **({} if plan.loss is None else {LOSS: plan.loss.share}),
         "strategy": plan.strategy,
         "criterion": plan.criterion,
         "confidence": plan.confidence,
         **_counting(plan),
+    }
+
+
+def loss_forecast(plan: Planned, loss: Allotment) -> dict[str, Any]:
+    """What the number of items that lost something is, with its error: all that is known of it before data are seen."""
+    (measure,) = loss.query.measures
+    described = _describe_allotment(loss, plan)
+    named = ("strategy", "noise", "sensitivity", "numbers_measured", "budget_share")
+    return {
+        "of": plan.rule.loss,
+        "std_error": float(loss.std_errors(measure)[0]),
+        "half_width": float(loss.half_widths(measure, plan.confidence)[0]),
+        **{name: described[name] for name in named},
     }
 
 

@@ -8,6 +8,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
+from dpwindows.plan.description import loss_forecast
 from dpwindows.plan.warnings import budget_warnings
 from dpwindows.progress import QUIET
 
@@ -77,5 +78,9 @@ def show_forecast(planned: Planned, console: Console, expect: float | None = Non
     console.print(table)
     if any(entry.limit is not None for entry in planned.forecast()):
         console.print("x limit: over the least error of any Gaussian noise; Laplace may be below 1", style="dim")
+    if (loss := planned.loss) is not None:
+        said = loss_forecast(planned, loss)
+        share = f"{loss.share:.3g} of the budget"
+        console.print(f"{said['of']}: std error {said['std_error']:,.4g}, ±{said['half_width']:,.4g} ({share})")
     if runners_up and not wide:
         console.print("Next best:\n" + "\n".join(runners_up), highlight=False)

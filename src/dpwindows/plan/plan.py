@@ -11,7 +11,7 @@ from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.groups import GroupOf, Value, grouping
 from dpwindows.ask.periods import placed
 from dpwindows.ask.privacy import Budget, Unit
-from dpwindows.ask.queries import Query, WindowFamily, normalise
+from dpwindows.ask.queries import LostItems, Query, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import count_windows, over
@@ -23,7 +23,7 @@ from dpwindows.plan.parts import Part, cells_of
 from dpwindows.plan.planned import Planned, require_kind
 from dpwindows.plan.sharing import part_of
 from dpwindows.plan.workload import MAX_ROWS, least, require_within
-from dpwindows.strategies import candidates, joint_filter
+from dpwindows.strategies import candidates, direct, joint_filter
 
 if TYPE_CHECKING:
     from dpwindows.count.events import EngineSettings
@@ -47,6 +47,8 @@ class Plan(Planned):
         distinct_steps: an item counts at most once in a step, so that "at least k" asks for k different steps.
         max_occurrences: count only the first so many occurrences of each item within the range (item levels only).
         max_runs: count each item in its first so many runs of being counted only (rolling counts, item levels only).
+        estimate_loss: with one of these two, the share of the budget, between 0 and 1, for a private count of the items
+            that lost something by it: `Release.loss`.
         confidence: coverage of each interval by itself.
         max_draws: the most noise values that one release may draw; `workload` tells how many this one does.
         by: columns of the log that make groups, each with the public list of its values, such as
@@ -77,6 +79,7 @@ class Plan(Planned):
         distinct_steps: bool = False,
         max_occurrences: int | None = None,
         max_runs: int | None = None,
+        estimate_loss: float | None = None,
         confidence: float = 0.95,
         max_draws: int = MAX_DRAWS,
         by: Mapping[str, Iterable[Value]] | None = None,
@@ -108,6 +111,7 @@ class Plan(Planned):
             max_draws=max_draws,
             singleton=singleton,
             grouping=groups,
+            estimate_loss=estimate_loss,
         )
         require_within(self.workload, max_draws)
 
@@ -194,6 +198,8 @@ class Plan(Planned):
 
     def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
         steps = self.timeline.steps
+        if isinstance(part.query.window, LostItems):
+            return [direct.lost_items(self._problem(part, part.query.window, steps, law, bits))]
         problem = self._problem(part, over(part.query.window, steps), steps, law, bits)
         problem = replace(problem, singleton=self.singleton, budget=part_of(self.budget, part.share))
         return [joint_filter.design(problem, steps)] if part.shares else candidates(problem, self.strategy)

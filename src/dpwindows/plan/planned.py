@@ -10,10 +10,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 
-from dpwindows.ask.counting_rule import CountingRule, require_fit
+from dpwindows.ask.counting_rule import CountingRule, require_fit, require_loss
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
-from dpwindows.ask.queries import Cumulative, Measure, PeriodFamily, Query, Rolling, WindowFamily
+from dpwindows.ask.queries import Cumulative, LostItems, Measure, PeriodFamily, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import longest_window
 from dpwindows.count.first_runs import Series
@@ -37,6 +37,7 @@ from dpwindows.strategies.in_periods import limit
 
 # The least possible error is worked out for series of at most so many steps, and for so many k above 1.
 _LONGEST_LIMIT, _MOST_LIMITS = 1 << 15, 3
+_LOST = Query(LostItems(), (Measure("at_least", 1),))
 
 
 class Planned(PlanValues, ABC):
@@ -50,6 +51,8 @@ class Planned(PlanValues, ABC):
         last_step: the last step there will ever be, None if there is no end of them.
         grouping: the groups that everything is asked in, None for none.
         rule: which occurrences of an item count.
+        estimate_loss: the share of the budget for the number of items that lost something by the rule; None: no such
+            number.
 
     All others are those of `Plan`.
 
@@ -73,6 +76,7 @@ class Planned(PlanValues, ABC):
         max_draws: int,
         singleton: bool = False,
         grouping: Grouping | None = None,
+        estimate_loss: float | None = None,
     ) -> None:
         require_kind("unit", unit, BOUNDED_UNITS, "EventLevel(), ItemPerPeriod(steps), ItemLevel() or ItemAddRemove()")
         require_kind("budget", budget, (PureDP, ApproxDP, ZCDP), "PureDP(...), ApproxDP(...) or ZCDP(...)")
@@ -81,6 +85,7 @@ class Planned(PlanValues, ABC):
         if not (isinstance(confidence, (int, float)) and 0 < confidence < 1):
             raise InputError(f"confidence must lie strictly between 0 and 1, for example 0.95, got {confidence!r}")
         require_fit(rule, queries, unit, last_step)
+        require_loss(estimate_loss, rule)
         require_limit(max_draws)
         require_groups(grouping, unit, timeline.steps, strategy)
         self.queries, self.timeline, self.unit, self.budget = queries, timeline, unit, budget
@@ -89,10 +94,14 @@ class Planned(PlanValues, ABC):
         self.confidence, self.max_draws = confidence, max_draws
         self.rule, self.grouping = rule, grouping
         self.distinct_steps, self.max_occurrences = rule.distinct_steps, rule.max_occurrences
-        self.max_runs = rule.max_runs
+        self.max_runs, self.estimate_loss = rule.max_runs, estimate_loss
         self._require_bearable()
-        parts = parts_of(queries, shares_of(queries, weights), grouping)
-        self.allotments = self._together(shared_out(budget, parts, self._designs), parts, last_step)
+        kept = 1 if estimate_loss is None else 1 - estimate_loss
+        parts = parts_of(queries, [share * kept for share in shares_of(queries, weights)], grouping)
+        parts += [] if estimate_loss is None else [Part(_LOST, estimate_loss)]
+        found = self._together(shared_out(budget, parts, self._designs), parts, last_step)
+        self.allotments: tuple[Allotment, ...] = found if estimate_loss is None else found[:-1]
+        self.loss: Allotment | None = None if estimate_loss is None else found[-1]
         self._require_series()
 
     def _together(
@@ -142,7 +151,12 @@ class Planned(PlanValues, ABC):
     @property
     def measurements(self) -> list[Measurement]:
         """What is measured, each with its noise, in the order drawn; one may serve several queries."""
-        return measured(self.allotments)
+        return measured(self.every_allotment)
+
+    @property
+    def every_allotment(self) -> tuple[Allotment, ...]:
+        """What the plan assigns to every query, and last to the number of items that lost something, if asked for."""
+        return self.allotments if self.loss is None else (*self.allotments, self.loss)
 
     @property
     def _asked(self) -> str:
@@ -178,7 +192,7 @@ class Planned(PlanValues, ABC):
     def wanted(self) -> Wanted:
         """What is counted for a release."""
         if self.rule.max_runs is None:
-            return Wanted(self.thresholds, self.rule, reach=self._reach)
+            return Wanted(self.thresholds, self.rule, reach=self._reach, loss=self.loss is not None)
         series: set[Series] = set()
         thresholds: set[int] = set()
         for allotment in self.allotments:
@@ -187,12 +201,12 @@ class Planned(PlanValues, ABC):
                 series |= {(k, problem.window.length) for k in problem.thresholds}
             else:
                 thresholds |= set(problem.thresholds)
-        return Wanted(tuple(thresholds), self.rule, tuple(series))
+        return Wanted(tuple(thresholds), self.rule, tuple(series), loss=self.loss is not None)
 
     @property
     def workload(self) -> Workload:
         """How many numbers one release has, how many noise values it draws, and about what that takes."""
-        return of_plan(self.allotments)
+        return of_plan(self.every_allotment)
 
     @property
     def notes(self) -> tuple[str, ...]:

@@ -121,6 +121,9 @@ _STATED: dict[str, Any] = {
             "ratio_to_limit": _Optional(_number),
         }
     ],
+    "loss": _Optional(
+        {"of": _text, **dict.fromkeys(("estimate", "std_error", "lower", "upper", "budget_share"), _number)}
+    ),
     "stream": _Optional({"state_id": _text, "first_step": _whole, "last_step": _whole}),
     "ledger": _Optional({"dataset": _text, "entry": _whole}),
     "horizon": _Optional(_text_or_number),

@@ -19,7 +19,7 @@ from dpwindows.ask.groups import Value
 from dpwindows.ask.queries import Measure, MeasureKind
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.plan.description import GROUPED_FORMAT
+from dpwindows.plan.description import GROUPED_FORMAT, LOSS
 from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio
@@ -122,6 +122,19 @@ class Release:
     def timeline(self) -> Timeline:
         """The public range and step."""
         return Timeline.from_dict(self.metadata["timeline"])
+
+    @property
+    def loss(self) -> Derived | None:
+        """How many items lost something by `max_runs` or `max_occurrences`; None where that was not asked for.
+
+        It is a private number of its own, with a share of the budget (`estimate_loss`). It counts items, and does not
+        say by how much single counts are smaller.
+        """
+        found = self.metadata.get(LOSS)
+        if found is None:
+            return None
+        numbers = {name: float(found[name]) for name in ("estimate", "std_error", "lower", "upper")}
+        return Derived(**numbers, bias_bound=0.0, confidence=self._confidence, what=str(found["of"]))
 
     def count(
         self,
@@ -257,9 +270,15 @@ class Release:
         from dpwindows.report import page
 
         release_files.require_writable(Path(path), force=force, endings=(".html", ".htm"))
-        notes = [*(self.metadata.get("notes") or []), *remarks(self.table), *([] if self.verified else [_UNVERIFIED])]
+        notes = [*(self.metadata.get("notes") or []), *self.remarks, *([] if self.verified else [_UNVERIFIED])]
         shown = self.metadata | {"notes": notes}
         release_files.write_text(page(self.table, shown), Path(path), force=force)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What is to be said of the numbers beside their errors, one sentence each."""
+        loss = [] if self.loss is None else [f"{self.loss.what}, which were counted in part: {self.loss}"]
+        return [*loss, *remarks(self.table)]
 
     def __repr__(self) -> str:
         asked = ", ".join(f"{row['window']} {row['measure'].replace('_', ' ')} {row['k']}" for row in self._asked)

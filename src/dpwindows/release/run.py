@@ -12,7 +12,7 @@ from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import Answers, are_complete, window_steps
 from dpwindows.kernel.measure import measure
 from dpwindows.plan.allotment import served_by
-from dpwindows.plan.description import describe
+from dpwindows.plan.description import LOSS, describe
 from dpwindows.progress import agreeing_progress, noise_progress
 from dpwindows.release.checks import COLUMNS, columns_of
 from dpwindows.release.consistency.table import consistent_counts
@@ -69,6 +69,7 @@ def run_plan(
     def draw(answers: ExactAnswers | GroupedAnswers, paid: dict[str, Any]) -> Release:
         with noise_progress(plan.workload.draws, shown=settings.progress) as progress:
             drawn = draw_estimates(plan, answers, progress)
+        found = {} if plan.loss is None else {LOSS: _loss(described[LOSS], float(drawn.pop()[0]))}
         names = columns_of(described)
         agreed = _agreed(plan, drawn, shown=settings.progress) if consistent else None
         fitted = [None] * len(drawn) if agreed is None else agreed
@@ -76,7 +77,7 @@ def run_plan(
             _table(columns, estimate, names, numbers)
             for (_, columns), estimate, numbers in zip(public, drawn, fitted, strict=True)
         ]
-        return Release(pa.concat_tables(tables), described | paid)
+        return Release(pa.concat_tables(tables), described | found | paid)
 
     if ledger is None:
         return Outcome(draw(read(), {}), stored=False)
@@ -94,7 +95,7 @@ def draw_estimates(
 
     Returns:
         The estimates of every measure of every query, in the order asked, windows in canonical order; in groups, one
-        group after another.
+        group after another. If the plan asks for it, the number of items that lost something comes last.
     """
     noisy = measure(plan.measurements, plan.budget, answers, progress)
     decoded = [
@@ -103,9 +104,14 @@ def draw_estimates(
     ]
     return [
         allotment.own(_estimate(asked, decoded[place]))
-        for allotment, place in zip(plan.allotments, served_by(plan.allotments), strict=True)
+        for allotment, place in zip(plan.every_allotment, served_by(plan.every_allotment), strict=True)
         for asked in allotment.query.measures
     ]
+
+
+def _loss(forecast: dict[str, Any], estimate: float) -> dict[str, Any]:
+    half = forecast["half_width"]
+    return {**forecast, "estimate": estimate, "lower": estimate - half, "upper": estimate + half}
 
 
 def _decode(measurement: Measurement, noisy: NDArray[Any]) -> FloatArray:

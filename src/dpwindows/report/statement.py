@@ -78,7 +78,7 @@ def registry_entry(metadata: Mapping[str, Any]) -> dict[str, Any]:
         },
         "implementation": {
             "software": metadata.get("versions") or {},
-            "mechanisms": [_mechanism(row) for row in metadata.get("measurements") or []],
+            "mechanisms": [_mechanism(row) for row in _measured(metadata)],
             "noise_sampler": "OpenDP, exact on integers",
             "release_id": metadata.get("release_id") or metadata.get("state_id"),
             "rationale": None,
@@ -125,7 +125,7 @@ def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, list[Answered]
         [
             (
                 "By which mechanisms?",
-                "; ".join(_mechanism(row)["summary"] for row in metadata.get("measurements") or []),
+                "; ".join(_mechanism(row)["summary"] for row in _measured(metadata)),
             ),
             (
                 "How is the sensitivity known?",
@@ -247,8 +247,14 @@ def _assumed(metadata: Mapping[str, Any]) -> str:
 
 
 def _shares(metadata: Mapping[str, Any]) -> str:
-    rows = metadata.get("measurements") or []
-    return ", ".join(f"{row.get('window')}: {100 * float(row.get('budget_share') or 0):.3g}%" for row in rows) + "."
+    rows = [f"{row.get('window')}: {100 * float(row.get('budget_share') or 0):.3g}%" for row in _measured(metadata)]
+    return ", ".join(rows) + "."
+
+
+def _measured(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """What each measurement says of itself, and what that of the items that lost something by a bound does."""
+    loss = metadata.get("loss")
+    return [*(metadata.get("measurements") or []), *([] if loss is None else [{**loss, "window": loss.get("of")}])]
 
 
 def _composition(metadata: Mapping[str, Any]) -> str:

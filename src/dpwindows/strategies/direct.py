@@ -27,6 +27,11 @@ def design(problem: Problem) -> Design | None:
     return SeriesDesign(problem, NAME, map=Identity(problem.steps, unit))
 
 
+def lost_items(problem: Problem) -> Design:
+    """The number of items that lost something by the rule of counting, for which there is no other strategy."""
+    return SeriesDesign(problem, NAME, map=Identity(1, _unit(problem)))
+
+
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     """The same in a stream, of any windows those that end at a step."""
     if not isinstance(problem.window, AnyWindow):

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.counting_rule import LOST, CountingRule
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
@@ -23,6 +23,7 @@ from tests.brute_force import (
     any_window,
     cumulative,
     first_occurrences,
+    losers,
     once_a_step,
     rolling,
     rolling_in_first_runs,
@@ -170,6 +171,34 @@ def test_every_engine_counts_items_in_their_first_runs(
             assert answers.rolling(k, length).tolist() == bounded
             lost += sum(rolling(held, k, steps, length)) - sum(bounded)
     assert lost > 0
+
+
+LOSSES = [*RULES[1:], CountingRule(max_occurrences=1), CountingRule(max_runs=1), CountingRule(True, max_runs=2)]
+
+
+@pytest.mark.parametrize("log", RULED, ids=lambda log: log.name)
+@pytest.mark.parametrize("put", ENGINES)
+def test_every_engine_counts_the_items_that_lost_something(
+    put: Put, log: Log, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    """Step by step, and nothing else changes for it."""
+    place, steps = put(log, tmp_path, request), log.timeline.steps
+    columns = EventColumns("item", "time", "count" if log.weighted else None)
+    on_spark, found = place.settings is not None and place.settings.engine == "spark", set()
+    for rule in LOSSES[RULED.index(log) % 2 :: 2] if on_spark else LOSSES:
+        series = [] if rule.max_runs is None else [(1, 1), (2, 3), (7, 2)]
+        options: dict[str, Any] = {"table": place.table, "settings": place.settings, "rule": rule, "series": series}
+        answers = count_events(place.source, columns, log.timeline, [1, 2], loss=True, **options)
+        held = once_a_step(log.events) if rule.distinct_steps else log.events
+        bound: dict[str, Any] = {"occurrences": rule.max_occurrences, "runs": rule.max_runs, "series": series}
+        lost = [losers(held, step, **bound) for step in range(1, steps + 1)]
+        assert answers.cumulative(LOST).tolist() == lost
+        found |= {0 < number < len({item for item, _, _ in log.events}) for number in lost}
+        if not on_spark:
+            without = count_events(place.source, columns, log.timeline, [1, 2], **options)
+            steps_first, _, _, *others = answers.canonical()
+            assert [*without.canonical()] == [steps_first, *others]
+    assert True in found
 
 
 COUNTS = [1, 0, -1, None, 2, 3, 2**62, -(2**62), 7]

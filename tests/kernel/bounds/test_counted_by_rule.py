@@ -10,17 +10,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.counting_rule import LOST, CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.ask.queries import Rolling
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.ask.queries import LostItems, Rolling
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.pattern_sensitivity import rolling_patterns_add_remove_l2, rolling_patterns_period_l2
 from dpwindows.kernel.bounds.period_sensitivity import rolling_filter_period_l2
 from dpwindows.kernel.bounds.sensitivity import most_runs, rolling_filter_add_remove_l2
 from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
+from tests.brute_force import losers, once_a_step
 from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of
 from tests.kernel.test_certify import LAWS, THRESHOLDS, Draw
 from tests.single_item import Ints, all_logs, joint_answers, runs
@@ -139,3 +142,79 @@ def test_one_event_more_would_change_many_runs() -> None:
     moved = series[1] - series[0]
     assert (moved > 0).any()
     assert (moved < 0).sum() >= 9
+
+
+# What an item may lose runs of.
+SERIES = [(1, 1), (2, 2)]
+
+
+class Lost:
+    """Answers of a log that hold the number of items that lost something, by the oracle, and nothing else."""
+
+    def __init__(self, steps: int, number: int) -> None:
+        self.steps, self._number = steps, number
+
+    def cumulative(self, k: int) -> Ints:
+        assert k == LOST
+        return np.array([-1] * (self.steps - 1) + [self._number])
+
+    def rolling(self, k: int, length: int) -> Ints:
+        raise AssertionError("not asked for")
+
+    def windows(self, *block: int) -> Ints:
+        raise AssertionError("not asked for")
+
+
+def lost_in(items: tuple[tuple[int, ...], ...], rule: CountingRule, steps: int) -> int:
+    """The items that lost something in a log with these histories, by the definition."""
+    log = [(who, step + 1, count) for who, own in enumerate(items) for step, count in enumerate(own) if count]
+    held = once_a_step(log) if rule.distinct_steps else log
+    return losers(held, steps, occurrences=rule.max_occurrences, runs=rule.max_runs, series=SERIES)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+@pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel()], ids=lambda unit: unit.name)
+@pytest.mark.parametrize(("law", "fine"), [(GAUSSIAN, 5), (LAPLACE, 1)])
+def test_no_neighbour_moves_the_items_that_lost_something_by_more(
+    rule: CountingRule, unit: Unit, law: Law, fine: int
+) -> None:
+    """Over every log of two items, and every log that differs in one of them."""
+    steps, none = 3, (0,) * 3
+    histories = [tuple(int(count) for count in log) for log in all_logs(steps, 2)]
+    number = {pair: lost_in(pair, rule, steps) for pair in itertools.product(histories, repeat=2)}
+    design = SeriesDesign(Problem(LostItems(), steps, (1,), unit, law, 1.0, rule=rule), "d", map=Identity(1, fine))
+    encoded = {found: int(design.encode(Lost(steps, found), 1)[0]) for found in set(number.values())}
+    others = [none] if isinstance(unit, ItemAddRemove) else histories
+    moved = {abs(encoded[number[one, kept]] - encoded[number[other, kept]]) for one, kept in number for other in others}
+    power = 2 if law == GAUSSIAN else 1
+    assert max(moved) ** power <= design.certificate.bound
+    if max(number.values()):
+        assert max(moved) ** power == design.certificate.bound
+    assert design.certificate.proof == "items-that-lost"
+    assert (design.certificate.moved, design.rows) == (1, 1)
+
+
+def test_one_event_makes_or_mends_at_most_one_loser() -> None:
+    """Where bounds are refused, at event level, the number would move by one at most all the same."""
+    steps = 4
+    for rule in RULES:
+        for log in all_logs(steps, 2).tolist():
+            for step in range(steps):
+                more = tuple(count + (at == step) for at, count in enumerate(log))
+                assert abs(lost_in((more,), rule, steps) - lost_in((tuple(log),), rule, steps)) <= 1
+
+
+def test_the_items_that_lost_something_are_measured_as_one_number_only() -> None:
+    """By no other map or shape, measured twice at twice the price, and never where nothing is left out."""
+    rule = CountingRule(max_occurrences=2)
+    problem = Problem(LostItems(), 4, (1,), ItemLevel(), GAUSSIAN, 1.0, rule=rule)
+    assert SeriesDesign(problem, "d", map=Identity(1, 3)).certificate.bound == 9
+    assert SeriesDesign(replace(problem, thresholds=(1, 2)), "d", map=Identity(1, 3)).certificate.bound == 18
+    refused = [
+        SeriesDesign(problem, "d", map=Filter(1, (3, -1))),
+        SeriesDesign(replace(problem, rule=CountingRule()), "d", map=Identity(1)),
+        CountersDesign(problem, "d", map=Identity(4), causal=True),
+    ]
+    for design in refused:
+        with pytest.raises(NotCertifiedError):
+            _ = design.certificate

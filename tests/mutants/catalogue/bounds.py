@@ -178,6 +178,24 @@ MUTANTS = [
         f"{RULES}test_runs_and_places_are_as_few_as_is_said",
     ),
     Mutant(
+        "a loss at the root of its price",
+        "The items that lost something are charged in lattice units where squares are due.",
+        "kernel/bounds/counted_by_rule.py",
+        "(unit * unit if power == 2 else unit)",
+        "unit",
+        f"{RULES}test_no_neighbour_moves_the_items_that_lost_something_by_more",
+    ),
+    Mutant(
+        "every window at the price of the cumulative ones",
+        "A counter for every start is certified for families with fewer windows.",
+        "kernel/certify.py",
+        "    if not isinstance(problem.window, AnyWindow):\n"
+        "        raise NotCertifiedError(problem, measured)\n"
+        "    match measured:\n",
+        "    match measured:\n",
+        "tests/kernel/test_certify.py::test_shapes_of_any_windows_have_no_bound_for_other_families",
+    ),
+    Mutant(
         "bounded runs for one event",
         "What an item adds is bounded at event level, where one event changes which others count.",
         "kernel/problem.py",

@@ -53,14 +53,15 @@ class Dialect(ABC):
 
     `name` is the engine's. `reads_floats` says that it reads whole numbers out of floating-point columns. `divide` is
     the operator that divides two whole numbers of at least 0, rounding down. `grouping_sets` says that the engine
-    reads GROUPING SETS. `fence` at the end of a query keeps a planner from putting its expressions in place of the
-    columns they make, over and over.
+    reads GROUPING SETS, `materialized` that it reads MATERIALIZED. `fence` at the end of a query keeps a planner from
+    putting its expressions in place of the columns they make, over and over.
     """
 
     name: str
     divide: str = "/"
     reads_floats: bool = False
     grouping_sets: bool = True
+    materialized: bool = True
     fence: str = ""
 
     @abstractmethod

@@ -163,7 +163,7 @@ def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
     """The signed counts: by the query in order, or by the specification where that one does not serve."""
     relation = wanted.occurrences(f"({events.sql})", weighted=events.weighted)
     # What can be read only once leaves no second try.
-    if events.rereadable and wanted.rule.max_runs is None:
+    if events.rereadable and wanted.rule.max_runs is None and not wanted.loss:
         query = in_order_sql(
             relation.relation,
             wanted.thresholds,

@@ -279,7 +279,8 @@ def counting_sql(dialect: Dialect, request: CountRequest, relation: str, types: 
     """
     columns, wanted = request.columns, request.wanted
     events = EventQueries(dialect, columns, request.timeline, cap=wanted.cap).events([(relation, types)])
-    return wanted.sql(f"({events})", weighted=columns.count is not None, grouping_sets=dialect.grouping_sets)
+    reads = {"grouping_sets": dialect.grouping_sets, "materialized": dialect.materialized}
+    return wanted.sql(f"({events})", weighted=columns.count is not None, **reads)
 
 
 def unreadable(message: str, columns: EventColumns, place: Place | None = None) -> InputError | None:

@@ -45,6 +45,7 @@ class _Spark(Dialect):
 
     name = "spark"
     divide = "div"
+    materialized = False
 
     def microseconds(self, column: Column, about: str) -> str:
         if column.kind is Kind.INSTANT:

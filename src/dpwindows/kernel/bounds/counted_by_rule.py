@@ -18,7 +18,10 @@ and is not 0 at as many places at most.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.kernel.proofs import proves
 
 
 def runs_by_rule(rule: CountingRule, k: int, runs: int) -> int:
@@ -35,3 +38,24 @@ def places_by_rule(rule: CountingRule, k: int, length: int, steps: int) -> int:
     if rule.max_occurrences is None:
         return steps
     return min(steps, rule.max_occurrences * min(length, steps) // k)
+
+
+@proves("items-that-lost")
+def items_that_lost(unit: int, power: int, thresholds: Sequence[int]) -> int:
+    """The number of items that lost something by a rule, one item changed, added or removed.
+
+    Args:
+        unit: lattice units to one count.
+        power: 1 for the L1 norm, 2 for the squared L2 norm.
+        thresholds: the number is measured once for each, and is the same for all.
+
+    Returns:
+        The bound, in (squared) lattice units.
+
+    Proof. Whether an item lost something is decided by the rule, which is public, and by the item's own events: they
+    number more than N, or one of the rolling counts that were asked for has more than R runs of it. So the number is a
+    sum over items of terms 0 or 1, each a function of one item's events. Neighbours differ in the events of one item,
+    of which either may have none; its term changes by at most 1 and no other does. The number is measured `unit` times
+    as large, once for each threshold: by at most `unit` each, so by `unit` or `unit^2` in either norm, added up. QED.
+    """
+    return (unit * unit if power == 2 else unit) * len(thresholds)

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.ask.counting_rule import LOST
 from dpwindows.ask.periods import first_steps, sizes
-from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.queries import Cumulative, LostItems, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify_periods import in_periods
@@ -66,6 +67,8 @@ def series(window: WindowFamily, answers: Answers, k: int) -> NDArray[Any]:
             return answers.cumulative(k)
         case Rolling(length=length):
             return answers.rolling(k, length)
+        case LostItems():
+            return answers.cumulative(LOST)[-1:]
         case Tumbling() | ToDate():
             begun = zip(first_steps(window, answers.steps), sizes(window, answers.steps), strict=True)
             to_date = (answers.windows(k, int(first), 1, int(first), int(size))[0] for first, size in begun)

@@ -38,19 +38,19 @@ MUTANTS = [
         "range read from the data",
         "A release ends with the last step in which something happened.",
         "release/run.py",
-        "return Release(pa.concat_tables(tables), described | paid)",
+        "return Release(pa.concat_tables(tables), described | found | paid)",
         "import pyarrow.compute as pc\n"
         "        last = max((int(change.step.max(initial=0)) for change in answers._changes.values()), default=0)\n"
-        "        return Release(pa.concat_tables(tables).filter(pc.field('last_step') <= last), described | paid)",
+        "        return Release(pa.concat_tables(tables).filter(pc.field('last_step') <= last), described | found | paid)",
         "tests/end_to_end/test_release.py::test_an_empty_log_is_released_as_noise",
     ),
     Mutant(
         "counts in the metadata",
         "A release says how often anything changed in the log.",
         "release/run.py",
-        "return Release(pa.concat_tables(tables), described | paid)",
+        "return Release(pa.concat_tables(tables), described | found | paid)",
         "paid = paid | {'changes': sum(len(change.step) for change in answers._changes.values())}\n"
-        "        return Release(pa.concat_tables(tables), described | paid)",
+        "        return Release(pa.concat_tables(tables), described | found | paid)",
         "tests/end_to_end/test_release.py::test_metadata_depends_on_the_plan_alone",
     ),
     Mutant(

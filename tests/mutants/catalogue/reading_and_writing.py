@@ -41,7 +41,8 @@ MUTANTS = [
         "return Release(pa.concat_tables(tables), described | found | paid)",
         "import pyarrow.compute as pc\n"
         "        last = max((int(change.step.max(initial=0)) for change in answers._changes.values()), default=0)\n"
-        "        return Release(pa.concat_tables(tables).filter(pc.field('last_step') <= last), described | found | paid)",
+        "        held = pa.concat_tables(tables).filter(pc.field('last_step') <= last)\n"
+        "        return Release(held, described | found | paid)",
         "tests/end_to_end/test_release.py::test_an_empty_log_is_released_as_noise",
     ),
     Mutant(

@@ -125,6 +125,35 @@ def test_a_lie_about_the_sensitivity_is_found(tmp_path: Path) -> None:
     assert one["bias"] > 0.5
 
 
+GROUPS: list[tuple[Unit, str, int | None]] = [
+    (EventLevel(), "event", None),
+    (ItemAddRemove(), "event", 1),
+    (ItemLevel(), "event", 2),
+    (ItemLevel(), "item", None),
+    (ItemPerPeriod(1), "event", 3),
+]
+
+
+@pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)
+@pytest.mark.parametrize(("unit", "of", "limit"), GROUPS, ids=str)
+def test_a_third_party_recomputes_the_sensitivity_in_all_groups_together(
+    unit: Unit, of: str, limit: int | None, budget: Budget, tmp_path: Path
+) -> None:
+    by = {"g": ["a", "b", "c"]}
+    more: dict[str, Any] = {"by": by, "group_of": of, "max_groups": limit, "totals": 0.4}
+    queries = [Rolling(2).at_least(1), Cumulative().at_least(1)]
+    plan = Plan(queries, timeline=Timeline.of_steps(2), unit=unit, budget=budget, **more)
+    export_plan(plan, tmp_path / "plan.npz")
+    judged = third_party(tmp_path / "plan.npz", unit, 1)
+    assert len(judged) == len(plan.measurements) == 4
+    for one, measurement in zip(judged, plan.measurements, strict=True):
+        assert 0.4 * one["certified"] <= one["recomputed"] <= one["certified"] == measurement.certificate.bound
+    if isinstance(budget, PureDP):
+        assert sum(one["recomputed"] / one["scale"] for one in judged) <= budget.epsilon
+    if isinstance(budget, ZCDP):
+        assert sum(one["recomputed"] / one["scale"] ** 2 for one in judged) <= 2 * budget.rho
+
+
 def test_time_compression_states_its_bias(tmp_path: Path) -> None:
     plan = Plan(
         [AnyWindow()],

@@ -42,7 +42,28 @@ def vectors(measurement: dict[str, Any], part: dict[str, Array], histories: Arra
     return found
 
 
-def largest_change(joint: Array, histories: Array, unit: str, squared: bool) -> int:
+def in_groups(history: Array, groups: dict[str, Any], by: list[str]) -> Array:
+    """What each group by the columns `by` holds of one item's history, shape (T, groups by all columns)."""
+    lists = [column["values"] for column in groups["columns"]]
+    places = [place for place, column in enumerate(groups["columns"]) if column["name"] in by]
+    codes = list(itertools.product(*(range(len(values)) for values in lists)))
+    events = [(step, code, n) for step, row in enumerate(history) for code, n in zip(codes, row, strict=True) if n]
+    if groups["group_of"] == "item":
+        events = [(step, events[0][1], n) for step, _, n in events]
+    cells = list(itertools.product(*(range(len(lists[place])) for place in places)))
+    seen = list(dict.fromkeys(tuple(code[place] for place in places) for _, code, _ in events))
+    counted = seen[: groups["max_groups"] or len(seen)]
+    found = np.zeros((len(cells), len(history)), dtype=int)
+    for step, code, n in events:
+        cell = tuple(code[place] for place in places)
+        if cell in counted:
+            found[cells.index(cell), step] += n
+    return found
+
+
+def largest_change(joint: Array, histories: Array, unit: str, squared: bool, slots: int = 1) -> int:
+    """The most that neighbours move: their histories differ in numbers of which each step has so many."""
+
     def norm(change: Array) -> int:
         return int(np.max((change**2 if squared else np.abs(change)).sum(axis=-1)))
 
@@ -53,10 +74,10 @@ def largest_change(joint: Array, histories: Array, unit: str, squared: bool) -> 
     if unit.startswith("item-per:"):
         return max(
             norm(joint[same] - one)
-            for first in range(histories.shape[1] - int(unit[9:]) + 1)
+            for first in range(0, histories.shape[1] - int(unit[9:]) * slots + 1, slots)
             for history, one in zip(histories, joint, strict=True)
             for same in [
-                (np.delete(histories != history, range(first, first + int(unit[9:])), axis=1) == 0).all(axis=1)
+                (np.delete(histories != history, range(first, first + int(unit[9:]) * slots), axis=1) == 0).all(axis=1)
             ]
         )
     index = {tuple(history): i for i, history in enumerate(histories.tolist())}
@@ -330,6 +351,25 @@ def check(path: str, unit: str, most: int) -> list[dict[str, Any]]:
     return results
 
 
+def checked_in_groups(path: str, unit: str, most: int) -> list[dict[str, Any]]:
+    """The sensitivity of measurements in groups, over neighbours that change groups among others."""
+    description, measurements = parts(path)
+    groups, steps = description["groups"], description["steps"]
+    slots = int(np.prod([len(column["values"]) for column in groups["columns"]]))
+    histories = np.array(list(itertools.product(range(most + 1), repeat=steps * slots)))
+    results = []
+    for measurement, part in measurements:
+        held = [in_groups(one.reshape(steps, slots), groups, measurement["groups"]["by"]) for one in histories]
+        cells = np.stack(held, axis=1)
+        assert len(cells) == measurement["groups"]["count"]
+        joint = np.concatenate([one for cell in cells for one in vectors(measurement, part, cell).values()], axis=1)
+        squared = measurement["sensitivity"]["norm"] == "squared L2"
+        recomputed = largest_change(joint, histories, unit, squared, slots)
+        bound = int(measurement["groups"]["bound"])
+        results.append(stated(measurement, part) | {"recomputed": recomputed, "certified": bound})
+    return results
+
+
 def sampled(path: str, unit: str, most: int, samples: int) -> list[dict[str, Any]]:
     description, measurements = parts(path)
     rng = np.random.default_rng(0)
@@ -375,7 +415,10 @@ def neighbours(rng: np.random.Generator, steps: int, unit: str, most: int) -> tu
 
 if __name__ == "__main__":
     asked = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    answer = sampled(*asked, int(sys.argv[4])) if len(sys.argv) > 4 else check(*asked)
+    if "groups" in parts(sys.argv[1])[0]:
+        answer = checked_in_groups(*asked)
+    else:
+        answer = sampled(*asked, int(sys.argv[4])) if len(sys.argv) > 4 else check(*asked)
     if any(name.split(".")[0] == "dpwindows" for name in sys.modules):
         raise SystemExit("this check must not import dpwindows")
     json.dump(answer, sys.stdout)

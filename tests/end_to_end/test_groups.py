@@ -205,14 +205,38 @@ def test_a_plan_file_keeps_groups(log: Path, tmp_path: Path) -> None:
     line = ("--by", "country", "--values", "US")
     assert run("release", log, *DATA[:4], "--plan", saved, *line, "-o", out, "--force").code == 0
     assert dw.Release.load(out).metadata["groups"]["columns"] == [{"name": "country", "values": ["US"]}]
-    audited = run("audit", "--plan", saved)
-    assert (audited.code, "has groups (by)" in " ".join(audited.err.split())) == (2, True)
+    audited = run("audit", "--plan", saved, "--check", "encoding")
+    assert (audited.code, "cumulative: " in audited.out, "in each country" in audited.out) == (0, True, True), audited
 
 
-def test_streams_and_exports_say_that_they_have_no_groups(tmp_path: Path) -> None:
+def test_an_audit_shows_the_groups_that_the_worst_neighbours_differ_in(tmp_path: Path) -> None:
+    item = ("--unit", "item", "--epsilon", "1", "--steps", "3", "--check", "exact")
+    asked = ("audit", "--window", "cumulative", *LISTS, "--max-groups", "1", "--totals", "0.3", *item)
+    shown = run(*asked)
+    assert shown.code == 0, shown
+    assert "every neighbouring pair" in shown.out
+    assert "in total" in shown.out
+    assert "country=US" in shown.out
+    worst = json.loads(run(*asked, "--json").out)["exact"]["worst"]["groups"]
+    assert all(len(one["log"]) == 3 and one["log"] != one["neighbour"] for one in worst.values())
+    many = ("--by", "store", "--values", ",".join(map(str, range(3000))))
+    refused = run("audit", "--window", "cumulative", *many, *EVENT, "--steps", "90")
+    assert (refused.code, "name fewer groups (--values)" in " ".join(refused.err.split())) == (2, True)
+
+
+def test_an_exported_plan_says_how_it_is_measured_in_groups(tmp_path: Path) -> None:
+    path = tmp_path / "plan.npz"
+    asked = ("--steps", "4", "--window", "cumulative", *LISTS, "--max-groups", "2", "--totals", "0.25")
+    assert run("plan", *asked, "--unit", "item", "--rho", "1", "--export", path).code == 0
+    with np.load(path, allow_pickle=False) as file:
+        described = json.loads(str(file["description"]))
+    assert described["groups"]["max_groups"] == 2
+    assert [one["groups"]["by"] for one in described["measurements"]] == [["country"], []]
+    assert [one["groups"]["count"] for one in described["measurements"]] == [3, 1]
+    for one in described["measurements"]:
+        assert int(one["groups"]["bound"]) >= int(one["sensitivity"]["bound"])
+
+
+def test_streams_say_that_they_have_no_groups() -> None:
     stream = run("plan", "--stream", "--steps", "4", "--window", "cumulative", *LISTS, *EVENT)
     assert (stream.code, "streams have no groups" in stream.err) == (2, True)
-    export = ("--export", tmp_path / "plan.npz")
-    exported = run("plan", "--steps", "4", "--window", "cumulative", *LISTS, *EVENT, *export)
-    assert (exported.code, "export the plan without --by" in " ".join(exported.err.split())) == (2, True)
-    assert not (tmp_path / "plan.npz").exists()

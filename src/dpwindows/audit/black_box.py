@@ -27,9 +27,12 @@ import numpy as np
 import pyarrow as pa
 from scipy import special
 
+from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import ApproxDP, PureDP, exact
+from dpwindows.audit import large_logs
 from dpwindows.audit.losses import analytic_delta, epsilon_at
 from dpwindows.audit.neighbours import History, Pair
+from dpwindows.audit.probe import certified
 from dpwindows.audit.statistic import Floats, Statistic, discriminant, log_ratio
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN
@@ -75,6 +78,7 @@ class BlackBoxAudit:
     bound: float
     error: float
     whole: bool
+    grouping: Grouping | None = None
 
     @property
     def share(self) -> float:
@@ -90,8 +94,7 @@ class BlackBoxAudit:
         """All of it as plain values, ready for JSON."""
         return {
             "claim": {"epsilon": self.claim.epsilon, "delta": self.claim.delta},
-            "log": list(self.pair.log),
-            "neighbour": list(self.pair.neighbour),
+            **self.pair.to_dict(self.grouping),
             "releases_of_each": self.runs,
             "tested_of_each": self.tested,
             "event_seen": list(self.seen),
@@ -136,7 +139,7 @@ def audit_black_box(
     event = _choose(ratio, [release[:choosing] for release in made], promised)
     seen = event.count([event.statistic(release[choosing:]) for release in made])
     bound = epsilon_bound(seen, tested, event.claim.delta, error)
-    return BlackBoxAudit(event.claim, pair, runs, tested, seen, bound, error, whole)
+    return BlackBoxAudit(event.claim, pair, runs, tested, seen, bound, error, whole, plan.grouping)
 
 
 def require_usable(runs: int, error: float) -> None:
@@ -158,12 +161,12 @@ def claims(plan: Plan) -> list[Claim]:
     measurements = plan.measurements
     found = []
     if isinstance(plan.budget, ApproxDP):
-        pure = _sum(Fraction(one.design.sensitivity) / Fraction(one.scale) for one in measurements)
+        pure = _sum(Fraction(certified(one)) / Fraction(one.scale) for one in measurements)
         if measurements[0].law != GAUSSIAN and pure <= exact(plan.budget.epsilon):
             return [Claim(float(plan.budget.epsilon), 0.0)]
         found.append(Claim(float(plan.budget.epsilon), float(plan.budget.delta)))
     if measurements[0].law == GAUSSIAN:
-        squared = _sum(Fraction(one.design.sensitivity) / Fraction(one.scale) ** 2 for one in measurements)
+        squared = _sum(Fraction(certified(one)) / Fraction(one.scale) ** 2 for one in measurements)
         eta = _sum(Fraction(one.cost.rows, 24) / Fraction(one.scale) ** 2 for one in measurements)
         curve = [Claim(epsilon_at(delta, lambda at: analytic_delta(squared, eta, at)), delta) for delta in _DELTAS]
         found += [claim for claim in curve if claim.epsilon >= _LEAST_CLAIM] or curve[:1]
@@ -178,15 +181,8 @@ def _sum(values: Iterable[Fraction]) -> Fraction:
 
 
 def log_table(plan: Plan, history: History) -> pa.Table:
-    """A log that holds one item with this history: columns item, time (the start of the step) and count."""
-    steps = np.flatnonzero(history)
-    return pa.table(
-        {
-            "item": pa.array(["u"] * len(steps), pa.string()),
-            "time": plan.timeline.boundaries().take(pa.array(steps)),
-            "count": pa.array(np.array(history, dtype=np.int64)[steps]),
-        }
-    )
+    """A log that holds one item with this history."""
+    return large_logs.events_table(plan.timeline.boundaries(), {"u": np.array(history)}, plan.grouping)
 
 
 def releases(
@@ -198,21 +194,19 @@ def releases(
     progress: Callable[[int], None] = lambda released: None,
 ) -> Iterator[Floats]:
     """The released estimates of one log, `runs` times, each with its own noise."""
-    from dpwindows.count.counting import count_events
-    from dpwindows.count.events import EngineSettings, EventColumns
-    from dpwindows.count.request import CountRequest
+    from dpwindows.count.events import EngineSettings
     from dpwindows.release.run import draw_estimates
 
     log, settings = log_table(plan, history), EngineSettings(progress=False)
     if whole:
+        columns = large_logs.event_columns(plan.grouping)
         for _ in range(runs):
-            released = plan.run(log, item="item", time="time", count="count", settings=settings)
+            released = plan.run(log, item=columns.item, time=columns.time, count=columns.count, settings=settings)
             loss = [] if released.loss is None else [released.loss.estimate]
             yield np.append(released.to_arrow()["estimate"].to_numpy(), loss)
             progress(1)
         return
-    columns = EventColumns("item", "time", "count")
-    answers = count_events(CountRequest(log, columns, plan.timeline, plan.wanted, settings=settings))
+    answers = large_logs.counted(plan, log)
     for _ in range(runs):
         yield np.concatenate(draw_estimates(plan, answers))
         progress(1)

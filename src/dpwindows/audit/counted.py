@@ -1,4 +1,4 @@
-"""What a rule of counting leaves of histories: written from the definition, apart from the engines that enforce it."""
+"""What rules of counting and of groups leave of histories: written from the definition, apart from the engines."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from dpwindows.ask.counting_rule import LOST, CountingRule
+from dpwindows.ask.groups import Grouping
 from dpwindows.audit.neighbours import Ints
 
 # (k, first step, last step): the exact count of items with at least k occurrences in these steps; with `LOST` for k,
@@ -49,3 +50,30 @@ def answers_of(rule: CountingRule, histories: Ints, sources: Iterable[Source]) -
             lost |= begun > rule.max_runs
     found[:, k == LOST] = lost[:, last[k == LOST] - 1]
     return found
+
+
+def by_group(grouping: Grouping | None, histories: Ints, steps: int) -> Ints:
+    """The occurrences that each group holds of histories, by step: shape (histories, groups of all levels, steps).
+
+    A history with groups lists its occurrences step by step, and in each step group by group
+    (`dpwindows.audit.neighbours`). The events of a step are at one moment: the order of the lists decides which is
+    first.
+    """
+    if grouping is None:
+        return histories[:, None]
+    sizes = tuple(len(column.values) for column in grouping.columns)
+    held = histories.reshape(len(histories), steps, grouping.levels[0].count)
+    if grouping.of == "item":
+        first = (histories > 0).argmax(axis=1) % grouping.levels[0].count
+        moved = np.zeros_like(held)
+        moved[np.arange(len(held)), :, first] = held.sum(axis=2)
+        held = moved
+    found = []
+    for level in grouping.levels:
+        others = tuple(2 + place for place in range(len(sizes)) if place not in level.kept)
+        own = held.reshape(len(held), steps, *sizes).sum(axis=others).reshape(len(held), steps, level.count)
+        # Groups that an item is never in come last, and an item is in none of them.
+        since = np.where(own.any(axis=1), (own > 0).argmax(axis=1), steps) * level.count + np.arange(level.count)
+        place = since.argsort(axis=1).argsort(axis=1)
+        found.append(np.where((place < grouping.most(level))[:, None], own, 0).swapaxes(1, 2))
+    return np.concatenate(found, axis=1)

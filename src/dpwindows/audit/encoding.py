@@ -21,19 +21,20 @@ from numpy.typing import NDArray
 
 from dpwindows.audit import large_logs
 from dpwindows.audit.neighbours import Ints, changes
-from dpwindows.audit.probe import Mechanism, Table, probe
+from dpwindows.audit.probe import Counted, Mechanism, certified, encoded, probe
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
     from dpwindows.ask.privacy import Unit
-    from dpwindows.ask.windows import Answers
     from dpwindows.plan.planned import Planned
 
 # Neighbours that are put on top of each large log.
 _NEIGHBOURS = 2
 # Items of the log that the engine counts, and the most occurrences of one in a step.
 _ITEMS, _OCCURRENCES = 5_000, 10**6
+# Fewer items where there are many groups, so that their histories stay so small together.
+_FEWEST_ITEMS, _MOST_HELD = 100, 1 << 22
 _MOST_REPORTED = 20
 
 
@@ -85,12 +86,12 @@ def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
     rng = np.random.default_rng(seed)
     faults: list[str] = []
     logs = pairs = 0
-    before: Table | None = None
-    for log in large_logs.large_answers(mechanism.steps, _thresholds(mechanism), rng):
+    before: Counted | None = None
+    for log in large_logs.large_answers(mechanism, rng):
         logs += 1
         faults += _is_matrix(mechanism, measurements, log)
         if before is not None:
-            faults += _is_additive(measurements, before, log)
+            faults += _is_additive(mechanism, measurements, before, log)
         for one, other in _neighbours(mechanism, plan.unit, rng):
             pairs += 1
             faults += _is_near(mechanism, measurements, log, one, other)
@@ -101,14 +102,10 @@ def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
     return EncodingAudit(logs, max(large_logs.SIZES), pairs, tuple(faults[:_MOST_REPORTED]))
 
 
-def _thresholds(mechanism: Mechanism) -> list[int]:
-    return sorted({k for k, _, _ in mechanism.sources})
-
-
-def _encode(measurement: Measurement, answers: Answers) -> NDArray[Any]:
+def _encode(measurement: Measurement, answers: Any) -> NDArray[Any]:
     """What is measured of all thresholds, as Python's integers."""
-    design = measurement.design
-    return np.concatenate([np.asarray(design.encode(answers, k)).astype(object) for k in design.problem.thresholds])
+    thresholds = measurement.design.problem.thresholds
+    return np.concatenate([np.asarray(encoded(measurement, answers, k)).astype(object) for k in thresholds])
 
 
 def _named(measurement: Measurement) -> str:
@@ -118,12 +115,12 @@ def _named(measurement: Measurement) -> str:
 def _is_matrix(
     mechanism: Mechanism, measurements: Sequence[Measurement], log: large_logs.LargeAnswers
 ) -> Iterator[str]:
-    read = np.array([log.table.windows(k, first, 1, last, 1)[0, 0] for k, first, last in mechanism.sources])
+    read = mechanism.read(log.table)
     for measurement, part in zip(measurements, mechanism.parts, strict=True):
         once, again = _encode(measurement, log.table), _encode(measurement, log.table)
         if not np.array_equal(once, again):
             yield f"{_named(measurement)} encodes {log.name} differently the second time"
-        off = np.asarray(once != part.apply(read[None])[0].astype(object))
+        off = np.asarray(once != part.apply(read)[0].astype(object))
         if off.any():
             yield (
                 f"{_named(measurement)}: of {log.name}, {int(off.sum()):,} of {off.size:,} numbers are not the matrix "
@@ -131,8 +128,10 @@ def _is_matrix(
             )
 
 
-def _is_additive(measurements: Sequence[Measurement], before: Table, log: large_logs.LargeAnswers) -> Iterator[str]:
-    together = large_logs.added(before, log.table)
+def _is_additive(
+    mechanism: Mechanism, measurements: Sequence[Measurement], before: Counted, log: large_logs.LargeAnswers
+) -> Iterator[str]:
+    together = large_logs.added(mechanism, before, log.table)
     for measurement in measurements:
         parts = _encode(measurement, before) + _encode(measurement, log.table)
         if not np.array_equal(_encode(measurement, together), parts):
@@ -140,40 +139,34 @@ def _is_additive(measurements: Sequence[Measurement], before: Table, log: large_
 
 
 def _neighbours(mechanism: Mechanism, unit: Unit, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
-    ways = changes(unit, mechanism.steps)
+    ways = changes(unit, mechanism.steps, mechanism.groups)
     for _ in range(_NEIGHBOURS):
-        histories = large_logs.random_histories(2, mechanism.steps, min(3, mechanism.most), rng)
+        histories = large_logs.random_histories(2, mechanism.slots, min(3, mechanism.most), rng)
         yield ways[int(rng.integers(len(ways)))].realise(*histories)
 
 
 def _is_near(
     mechanism: Mechanism, measurements: Sequence[Measurement], log: large_logs.LargeAnswers, one: Ints, other: Ints
 ) -> Iterator[str]:
-    low, high = (large_logs.added(log.table, mechanism.table(history[None])) for history in (one, other))
+    low, high = (large_logs.added(mechanism, log.table, mechanism.table(history[None])) for history in (one, other))
     for measurement in measurements:
         moved = _encode(measurement, high) - _encode(measurement, low)
         norm = sum(abs(moved)) if measurement.law == LAPLACE else sum(moved * moved)
-        if norm > measurement.design.sensitivity:
+        if norm > certified(measurement):
             yield (
                 f"{_named(measurement)}: neighbours on top of {log.name} are {norm:,} apart, beyond the certified "
-                f"{measurement.design.sensitivity:,}"
+                f"{certified(measurement):,}"
             )
 
 
 def _is_counted(plan: Planned, mechanism: Mechanism, rng: np.random.Generator) -> Iterator[str]:
     """The exact counts of a log of many items, by the engine of a batch release."""
-    from dpwindows.count.counting import count_events
-    from dpwindows.count.events import EngineSettings, EventColumns
-    from dpwindows.count.request import CountRequest
-
-    histories = large_logs.random_histories(_ITEMS, mechanism.steps, _OCCURRENCES, rng)
-    log = large_logs.events_table(
-        plan.timeline.boundaries(), {f"item {number}": history for number, history in enumerate(histories)}
-    )
-    known = mechanism.table(histories)
-    columns, settings = EventColumns("item", "time", "count"), EngineSettings(progress=False)
-    answers = count_events(CountRequest(log, columns, plan.timeline, plan.wanted, settings=settings))
+    items = min(_ITEMS, max(_FEWEST_ITEMS, _MOST_HELD // mechanism.slots))
+    histories = large_logs.random_histories(items, mechanism.slots, _OCCURRENCES, rng)
+    named = {f"item {number}": history for number, history in enumerate(histories)}
+    log = large_logs.events_table(plan.timeline.boundaries(), named, plan.grouping)
+    known, answers = mechanism.table(histories), large_logs.counted(plan, log)
     found = np.concatenate([_encode(one, answers) for one in plan.measurements])
     meant = np.concatenate([_encode(one, known) for one in plan.measurements])
     if wrong := int((found != meant).sum()):
-        yield f"of a log of {_ITEMS:,} items, {wrong:,} of {len(found):,} numbers are counted wrongly"
+        yield f"of a log of {items:,} items, {wrong:,} of {len(found):,} numbers are counted wrongly"

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit, exact
 from dpwindows.audit.losses import (
     Bounds,
@@ -28,7 +29,7 @@ from dpwindows.audit.losses import (
     pure_epsilon,
 )
 from dpwindows.audit.neighbours import Histories, Ints, Pair
-from dpwindows.audit.probe import Mechanism, probe
+from dpwindows.audit.probe import Mechanism, certified, probe
 from dpwindows.audit.search import search
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import LAPLACE, Law
@@ -82,6 +83,7 @@ class ExactAudit:
     loss: Loss
     of_certified: float
     verdict: Verdict
+    grouping: Grouping | None = None
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as plain values, ready for JSON."""
@@ -90,7 +92,7 @@ class ExactAudit:
             "unit": self.unit.name,
             "compared": "every neighbour" if self.exhaustive else "neighbours found by a search",
             "pairs": self.pairs,
-            "worst": {"log": list(self.worst.log), "neighbour": list(self.worst.neighbour)},
+            "worst": self.worst.to_dict(self.grouping),
             "loss": {
                 "of": self.loss.name,
                 "at_least": self.loss.bounds.low,
@@ -142,6 +144,7 @@ def audit_measurements(measurements: Sequence[Measurement], budget: Budget, unit
         loss=loss,
         of_certified=of_certified,
         verdict=verdict,
+        grouping=mechanism.grouping,
     )
 
 
@@ -172,7 +175,7 @@ class _Found:
 
 
 def _compare(mechanism: Mechanism, unit: Unit, power: Literal[1, 2], seed: int) -> _Found:
-    histories = Histories(mechanism.steps, mechanism.most)
+    histories = Histories(mechanism.steps, mechanism.most, mechanism.groups)
     if histories.count <= _HISTORIES:
         logs = histories.read(np.arange(histories.count))
         answers = mechanism.answers(logs)
@@ -243,7 +246,7 @@ def _judged(budget: Budget, law: Law, moved: Sequence[Moved], mechanism: Mechani
     least = epsilon_at(budget.delta, lambda candidate: gaussian_delta(moved, candidate).high)
     loss = Loss("delta", true, float(budget.delta), least)
     # Every row counted, so that it holds for pairs that move more of them less far.
-    eta = sum((Fraction(len(part.matrix), 24) / Fraction(part.scale) ** 2 for part in mechanism.parts), Fraction(0))
+    eta = sum((Fraction(part.rows, 24) / Fraction(part.scale) ** 2 for part in mechanism.parts), Fraction(0))
     proved = concentrated_delta(squared / 2, at) <= allowed or analytic_delta(squared, eta, at) <= allowed
     return loss, "within the claim" if proved else _beyond(true, allowed)
 
@@ -280,10 +283,10 @@ def _exactly(value: Fraction) -> Bounds:
 
 def _of_certified(measurements: Sequence[Measurement], moved: Sequence[Moved]) -> float:
     if measurements[0].law == LAPLACE:
-        certified = sum(Fraction(one.design.sensitivity) / Fraction(one.scale) for one in measurements)
-        return float(pure_epsilon(moved) / certified)
-    certified = sum(Fraction(one.design.sensitivity) / Fraction(one.scale) ** 2 for one in measurements)
-    return math.sqrt(mu_squared(moved) / certified)
+        allowed = sum(Fraction(certified(one)) / Fraction(one.scale) for one in measurements)
+        return float(pure_epsilon(moved) / allowed)
+    allowed = sum(Fraction(certified(one)) / Fraction(one.scale) ** 2 for one in measurements)
+    return math.sqrt(mu_squared(moved) / allowed)
 
 
 __all__ = ["ExactAudit", "Loss", "Verdict", "audit_exactly", "audit_measurements"]

@@ -12,6 +12,12 @@ estimates of the windows `first..last`, in their order; `bias_bound` says how fa
 recompute a sensitivity: the answers of one item are 0 or 1; take two histories of it that are neighbours, and the
 vectors of all thresholds one after another.
 
+**Groups.** `groups` of the description lists the columns with their public values, `group_of`, `max_groups` and the
+share of the totals. A measurement then has `groups` too: it is made in every group by the columns `by`, in `count`
+groups, each with noise of its own, of the group's own log. `bound` is the sensitivity of all of them together. In which
+group an event counts is said in `docs/groups.md`; where a rule asks which group was first and moments are equal, the
+order of the lists decides, the last column varying fastest.
+
 **Factor form**: see `dpwindows.audit.export_factors`, whose description is written into the file too.
 """
 
@@ -51,11 +57,6 @@ def export_plan(plan: Planned, path: Path, *, force: bool = False) -> None:
             be written out.
         EngineError: the file cannot be written.
     """
-    if plan.grouping is not None:
-        raise InputError(
-            "every group has the same measurement with noise of its own, and a file of it says nothing of groups: "
-            "export the plan without --by"
-        )
     release_files.require_writable(path, force=force, endings=(".npz",))
     arrays: Arrays = {}
     described = []
@@ -68,6 +69,7 @@ def export_plan(plan: Planned, path: Path, *, force: bool = False) -> None:
         "unit": plan.unit.name,
         "budget": plan.budget.to_dict(),
         "singleton": plan.singleton,
+        **({} if plan.grouping is None else {"groups": plan.grouping.to_dict()}),
         "measurements": described,
         "reading": f"{__doc__}\n{export_factors.__doc__}",
     }
@@ -92,7 +94,17 @@ def _describe(measurement: Measurement) -> dict[str, Any]:
             "proof": design.proof,
         },
         "rows": design.rows,
+        **_in_groups(measurement),
     }
+
+
+def _in_groups(measurement: Measurement) -> dict[str, Any]:
+    """Of a measurement in groups: in which of them, and what is certified of all together."""
+    if measurement.groups is None:
+        return {}
+    level, found = measurement.groups.level, measurement.certificate
+    by = [measurement.groups.grouping.names[place] for place in level.kept]
+    return {"groups": {"by": by, "count": level.count, "bound": str(found.bound), "proof": found.proof}}
 
 
 def _arrays(design: Design) -> Arrays:

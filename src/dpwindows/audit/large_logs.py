@@ -6,14 +6,24 @@ many sizes and forms, with up to 2^40 items, are put to it beside what one item 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask.groups import Grouping
 from dpwindows.audit.neighbours import Ints
-from dpwindows.audit.probe import Table
+from dpwindows.audit.probe import Counted, Mechanism, Table, tables_of
+from dpwindows.release.groups import group_type
+
+if TYPE_CHECKING:
+    from dpwindows.count.answers import ExactAnswers
+    from dpwindows.count.events import EventColumns
+    from dpwindows.count.groups import GroupedAnswers
+    from dpwindows.plan.planned import Planned
 
 # Largest counts of the answers that are tried, beside 0.
 SIZES = (1, 100, 1_999, 2_000, 2_001, 10**4, 10**5, 10**6, 2**24 + 1, 2**31 - 1, 2**31, 2**32 + 1, 10**12, 2**40)
@@ -24,7 +34,7 @@ class LargeAnswers:
     """Exact answers with a name for reports."""
 
     name: str
-    table: Table
+    table: Counted
 
 
 def flat(steps: int, thresholds: Sequence[int], size: int) -> Table:
@@ -64,20 +74,37 @@ def crowd(histories: Ints, weights: Ints, thresholds: Sequence[int]) -> Table:
     return Table(steps, squares)
 
 
-def added(one: Table, other: Table) -> Table:
+def added(mechanism: Mechanism, one: Counted, other: Counted) -> Counted:
     """The answers of two logs together that have no item in common."""
-    return Table(one.steps, {k: square + other.squares[k] for k, square in one.squares.items()})
+    return mechanism.of(
+        [
+            Table(first.steps, {k: square + second.squares[k] for k, square in first.squares.items()})
+            for first, second in zip(tables_of(one), tables_of(other), strict=True)
+        ]
+    )
 
 
-def large_answers(steps: int, thresholds: Sequence[int], rng: np.random.Generator) -> Iterator[LargeAnswers]:
-    """Answers of every size in every form."""
+def large_answers(mechanism: Mechanism, rng: np.random.Generator) -> Iterator[LargeAnswers]:
+    """Answers of every size in every form; of several groups every third is empty, the others are alike in kind."""
+    steps, thresholds = mechanism.steps, sorted({k for k, _, _ in mechanism.sources})
     histories = random_histories(64, steps, max(1, min(3, max(thresholds))), rng)
+    chances = np.full(len(histories), 1 / len(histories))
+
+    def named(name: str, make: Callable[[], Table]) -> LargeAnswers:
+        cells = range(mechanism.cells)
+        return LargeAnswers(
+            name, mechanism.of([make() if cell % 3 < 2 else flat(steps, thresholds, 0) for cell in cells])
+        )
+
     for size in SIZES:
-        yield LargeAnswers(f"{size:,} items in every window", flat(steps, thresholds, size))
-        yield LargeAnswers(f"up to {size:,} items in each window", random(steps, thresholds, size, rng))
-        yield LargeAnswers(f"{size:,} items in a few windows", spiked(steps, thresholds, size, rng))
-        weights = rng.multinomial(size, np.full(len(histories), 1 / len(histories)))
-        yield LargeAnswers(f"a log of {size:,} items", crowd(histories, weights, thresholds))
+        yield named(f"{size:,} items in every window", partial(flat, steps, thresholds, size))
+        yield named(f"up to {size:,} items in each window", partial(random, steps, thresholds, size, rng))
+        yield named(f"{size:,} items in a few windows", partial(spiked, steps, thresholds, size, rng))
+
+        def items(size: int = size) -> Table:
+            return crowd(histories, rng.multinomial(size, chances), thresholds)
+
+        yield named(f"a log of {size:,} items", items)
 
 
 def random_histories(items: int, steps: int, most: int, rng: np.random.Generator) -> Ints:
@@ -86,8 +113,21 @@ def random_histories(items: int, steps: int, most: int, rng: np.random.Generator
     return np.where(rng.random((items, steps)) < share, rng.integers(1, most + 1, size=(items, steps)), 0)
 
 
-def events_table(boundaries: pa.Array, histories: Mapping[str, Ints]) -> pa.Table:
-    """A log with these histories by item: columns item, time (the start of the step) and count."""
+def event_columns(grouping: Grouping | None) -> EventColumns:
+    """The names of the columns of made-up logs: item, time and count, unless a group has a column of that name."""
+    from dpwindows.count.events import EventColumns
+
+    taken = {name.casefold() for name in (() if grouping is None else grouping.names)}
+
+    def free(name: str) -> str:
+        return name if name not in taken else free(f"{name}_")
+
+    return EventColumns(free("item"), free("time"), free("count"), grouping=grouping)
+
+
+def events_table(boundaries: pa.Array, histories: Mapping[str, Ints], grouping: Grouping | None = None) -> pa.Table:
+    """A log with these histories by item: `event_columns`, with the start of the step as the time."""
+    columns, values = event_columns(grouping), [] if grouping is None else grouping.values_of(grouping.levels[0])
     names: list[str] = []
     steps: list[Ints] = [np.zeros(0, dtype=np.int64)]
     counts: list[Ints] = [np.zeros(0, dtype=np.int64)]
@@ -96,10 +136,28 @@ def events_table(boundaries: pa.Array, histories: Mapping[str, Ints]) -> pa.Tabl
         names += [name] * len(held)
         steps.append(held)
         counts.append(np.asarray(history, dtype=np.int64)[held])
-    return pa.table(
-        {
-            "item": pa.array(names, pa.string()),
-            "time": boundaries.take(pa.array(np.concatenate(steps))),
-            "count": pa.array(np.concatenate(counts)),
-        }
-    )
+    slots = np.concatenate(steps)
+    codes = slots % max(1, len(values))
+    listed = () if grouping is None else grouping.columns
+    groups = [
+        pa.array([one[place] for one in values], group_type(list(column.values))) for place, column in enumerate(listed)
+    ]
+    names_of = [columns.item, columns.time, str(columns.count), *(column.name for column in listed)]
+    made = [pa.array(names, pa.string()), boundaries.take(pa.array(slots // max(1, len(values))))]
+    made += [pa.array(np.concatenate(counts)), *(group.take(pa.array(codes)) for group in groups)]
+    return pa.table(made, names=names_of)
+
+
+def counted(plan: Planned, log: pa.Table) -> ExactAnswers | GroupedAnswers:
+    """The exact counts of a log with `event_columns`, by the engine that a release of this plan is counted by.
+
+    Raises:
+        EngineError: the engine failed.
+    """
+    from dpwindows.count.counting import count_events, count_groups
+    from dpwindows.count.events import EngineSettings
+    from dpwindows.count.request import CountRequest
+
+    columns, settings = event_columns(plan.grouping), EngineSettings(progress=False)
+    request = CountRequest(log, columns, plan.timeline, plan.wanted, settings=settings)
+    return count_events(request) if plan.grouping is None else count_groups(request)

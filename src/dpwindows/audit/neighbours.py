@@ -7,16 +7,24 @@ enumeration, search and pictures work on these and know no unit by name.
 Occurrences of a step beyond the largest threshold K change no answer, since "at least k" asks for min(k, sum) only. So
 histories with 0..K occurrences a step stand for all: capping both histories of a pair at K leaves their answers as they
 are, and leaves them neighbours, or makes them equal.
+
+**With groups** a history has a slot for every group of every step: step by step, and in a step group by group. An event
+may be in any slot, so that neighbours may differ in the group of an event, and in all groups of an item. The events of
+a step are at one moment, and the order of the lists decides where a rule asks which group an item was first in. Other
+orders lead to groups that fewer events lead to as well, unless a total counts the events that a limit leaves out of
+groups (`max_groups` with totals): there, orders within a step are not enumerated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.errors import InputError
 
@@ -26,10 +34,31 @@ History = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Pair:
-    """Two neighbouring histories of one item: its occurrences in steps 1..T."""
+    """Two neighbouring histories of one item: its occurrences in steps 1..T, in each step by group if there are."""
 
     log: History
     neighbour: History
+
+    def by_group(self, grouping: Grouping | None) -> dict[str, Pair]:
+        """The pair in each group by the group's name, by step; without groups in which both are empty."""
+        if grouping is None:
+            return {"": self}
+        values = grouping.values_of(grouping.levels[0])
+        names = [
+            ", ".join(f"{name}={one}" for name, one in zip(grouping.names, value, strict=True)) for value in values
+        ]
+        parts = [Pair(self.log[code :: len(names)], self.neighbour[code :: len(names)]) for code in range(len(names))]
+        return {
+            name: part for name, part in zip(names, parts, strict=True) if any(part.log) or any(part.neighbour)
+        } or {names[0]: parts[0]}
+
+    def to_dict(self, grouping: Grouping | None) -> dict[str, Any]:
+        """Both histories as plain values; with groups, those of each group that either is in."""
+        parts = {
+            name: {"log": list(one.log), "neighbour": list(one.neighbour)}
+            for name, one in self.by_group(grouping).items()
+        }
+        return parts[""] if grouping is None else {"groups": parts}
 
     def picture(self, width: int = 100) -> str:
         """Both histories as lines of occurrences by step, a dot for none; wrapped to `width` characters."""
@@ -50,7 +79,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Change:
-    """One way that two histories may differ in: in steps low+1..high only.
+    """One way that two histories may differ in: in steps low+1..high only (with groups, in so many slots).
 
     There the neighbour has anything, or (`by_one`, where high = low + 1) one occurrence more. Elsewhere both agree, and
     are anything, or (`from_nothing`) the log is empty.
@@ -70,7 +99,7 @@ class Change:
         return log, neighbour
 
 
-def changes(unit: Unit, steps: int) -> list[Change]:
+def changes(unit: Unit, steps: int, groups: int = 1) -> list[Change]:
     """Every way that two neighbouring histories of `steps` steps may differ in, up to swapping them.
 
     Raises:
@@ -78,23 +107,32 @@ def changes(unit: Unit, steps: int) -> list[Change]:
     """
     match unit:
         case EventLevel():
-            return [Change(step, step + 1, by_one=True) for step in range(steps)]
+            return [Change(slot, slot + 1, by_one=True) for slot in range(steps * groups)]
         case ItemAddRemove():
-            return [Change(0, steps, from_nothing=True)]
+            return [Change(0, steps * groups, from_nothing=True)]
         case ItemLevel():
-            return [Change(0, steps)]
+            return [Change(0, steps * groups)]
         case ItemPerPeriod(steps=period):
             length = min(period, steps)
-            return [Change(low, low + length) for low in range(steps - length + 1)]
+            return [Change(low * groups, (low + length) * groups) for low in range(steps - length + 1)]
     raise InputError(f"the audit does not know the neighbours of unit {unit.name!r}")
 
 
 @dataclass(frozen=True)
 class Histories:
-    """All histories of `steps` steps with 0..most occurrences each, numbered: step t is a digit to base most + 1."""
+    """All histories with 0..most occurrences in each slot, numbered: slot i is a digit to base most + 1.
+
+    Without groups a slot is a step.
+    """
 
     steps: int
     most: int
+    groups: int = 1
+
+    @property
+    def slots(self) -> int:
+        """How many numbers a history is."""
+        return self.steps * self.groups
 
     @property
     def base(self) -> int:
@@ -104,22 +142,22 @@ class Histories:
     @property
     def count(self) -> int:
         """How many histories there are."""
-        return int(self.base**self.steps)
+        return int(self.base**self.slots)
 
     def read(self, codes: Ints) -> Ints:
-        """The histories with these numbers, shape (len(codes), steps)."""
-        return codes[:, None] // self.base ** np.arange(self.steps) % self.base
+        """The histories with these numbers, shape (len(codes), slots)."""
+        return codes[:, None] // self.base ** np.arange(self.slots) % self.base
 
     def count_pairs(self, unit: Unit, distinct: int) -> int:
         """At most how many pairs `pairs` yields."""
-        return sum(self._count(change, distinct) for change in changes(unit, self.steps))
+        return sum(self._count(change, distinct) for change in changes(unit, self.steps, self.groups))
 
     def _count(self, change: Change, distinct: int) -> int:
         if change.from_nothing or change.by_one:
             return self.count
         inside = self.base ** (change.high - change.low)
         inside = min(inside, distinct) if inside == self.count else inside
-        outside = self.base ** (self.steps - change.high + change.low)
+        outside = self.base ** (self.slots - change.high + change.low)
         return int(outside * inside * (inside - 1) // 2)
 
     def pairs(self, unit: Unit, distinct: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -128,7 +166,7 @@ class Histories:
         `distinct` holds one history for each different set of answers; where a whole history may be changed into any
         other, only these are compared.
         """
-        for change in changes(unit, self.steps):
+        for change in changes(unit, self.steps, self.groups):
             yield from self._pairs(change, distinct)
 
     def _pairs(self, change: Change, distinct: Ints) -> Iterator[tuple[Ints, Ints]]:
@@ -144,7 +182,7 @@ class Histories:
         inside = np.arange(self.base ** (change.high - change.low))
         inside = distinct if len(inside) == self.count else inside
         outside = (
-            np.arange(weight) + (np.arange(self.base ** (self.steps - change.high)) * self.base**change.high)[:, None]
+            np.arange(weight) + (np.arange(self.base ** (self.slots - change.high)) * self.base**change.high)[:, None]
         )
         for position, value in enumerate(inside[:-1]):
             others = inside[position + 1 :]

@@ -14,7 +14,7 @@ most `error`, over all tests together.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -24,7 +24,7 @@ from dpwindows.ask.privacy import Budget
 from dpwindows.audit import large_logs, noise_tests
 from dpwindows.audit.discrete_laws import NoiseLaw
 from dpwindows.audit.neighbours import Ints
-from dpwindows.audit.probe import Mechanism, Table, probe
+from dpwindows.audit.probe import Counted, Mechanism, encoded, probe
 from dpwindows.audit.processes import draws_of_processes
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
@@ -46,7 +46,7 @@ _STEPS, _SHARE_IN_STEPS = 3, 4
 _NEAR = (1, 2)
 
 # One call of the kernel on a log: `M x + z` by measurement and threshold.
-Call = Callable[[Table], list[dict[int, Any]]]
+Call = Callable[[Counted], list[dict[int, Any]]]
 
 
 @dataclass(frozen=True)
@@ -178,9 +178,15 @@ def require_usable_draws(draws: int, error: float) -> None:
 
 def draws_needed(plan: Planned, draws: int) -> int:
     """How many noise values `audit_noise` draws for so many of each measurement."""
-    rows = [one.design.rows * len(one.design.problem.thresholds) for one in plan.measurements]
+    rows = rows_measured(plan)
     calls = _calls(rows, draws)
     return (2 * calls + max(_FEWEST_CALLS, calls // _SHARE_IN_STEPS)) * sum(rows)
+
+
+def rows_measured(plan: Planned) -> list[int]:
+    """How many numbers one release draws noise for, by measurement."""
+    sizes = [(1 if one.groups is None else one.groups.level.count, one.design) for one in plan.measurements]
+    return [groups * design.rows * len(design.problem.thresholds) for groups, design in sizes]
 
 
 # --- Drawing through the kernel --------------------------------------------------------------------------------------
@@ -188,17 +194,17 @@ def draws_needed(plan: Planned, draws: int) -> int:
 
 def _ways(
     plan: Planned, measurements: list[Measurement], mechanism: Mechanism, draws: int, seed: int
-) -> Iterator[tuple[str, Call, Table, int]]:
+) -> Iterator[tuple[str, Call, Counted, int]]:
     """What is measured how, and how often."""
     from dpwindows.plan.stream_plan import StreamPlan
 
-    def in_one(table: Table) -> list[dict[int, Any]]:
+    def in_one(table: Counted) -> list[dict[int, Any]]:
         return kernel.measure(measurements, plan.budget, table)
 
-    def in_steps(table: Table) -> list[dict[int, Any]]:
+    def in_steps(table: Counted) -> list[dict[int, Any]]:
         return _measure_in_steps(measurements, plan.budget, table, min(_STEPS, plan.timeline.steps))
 
-    calls = _calls([len(part.matrix) for part in mechanism.parts], draws)
+    calls = _calls([part.rows for part in mechanism.parts], draws)
     empty, large = _logs(mechanism, seed)
     if isinstance(plan, StreamPlan):
         yield "an empty log", in_steps, empty, calls
@@ -214,22 +220,23 @@ def _calls(rows: list[int], draws: int) -> int:
     return max(_FEWEST_CALLS, -(-draws // max(1, min(rows))))
 
 
-def _logs(mechanism: Mechanism, seed: int) -> tuple[Table, Table]:
+def _logs(mechanism: Mechanism, seed: int) -> tuple[Counted, Counted]:
     """An empty log and one with as many items as the kernel measures without clipping, a million at most."""
     thresholds = sorted({k for k, _, _ in mechanism.sources})
     heaviest = max(int(abs(part.matrix).sum(axis=1).max(initial=1)) for part in mechanism.parts)
     size = max(1, min(_MOST_ITEMS, _LARGEST // max(1, heaviest)))
-    empty = large_logs.flat(mechanism.steps, thresholds, 0)
-    large = large_logs.random(mechanism.steps, thresholds, size, np.random.default_rng(seed))
-    return replace(empty, rule=mechanism.rule), replace(large, rule=mechanism.rule)
+    rng, cells = np.random.default_rng(seed), range(mechanism.cells)
+    empty = [large_logs.flat(mechanism.steps, thresholds, 0) for _ in cells]
+    large = [large_logs.random(mechanism.steps, thresholds, size, rng) for _ in cells]
+    return mechanism.of(empty), mechanism.of(large)
 
 
 def _measure_in_steps(
-    measurements: list[Measurement], budget: Budget, table: Table, steps: int
+    measurements: list[Measurement], budget: Budget, table: Counted, steps: int
 ) -> list[dict[int, Any]]:
     """Every number of the measurements through the kernel's way for streams, some in each step."""
     exact = [
-        {k: np.array_split(one.design.encode(table, k), steps) for k in one.design.problem.thresholds}
+        {k: np.array_split(encoded(one, table, k), steps) for k in one.design.problem.thresholds}
         for one in measurements
     ]
     by_step = [
@@ -239,10 +246,12 @@ def _measure_in_steps(
     return [{k: np.concatenate([noisy[index][k] for noisy in by_step]) for k in one} for index, one in enumerate(exact)]
 
 
-def _sample(mechanism: Mechanism, call: Call, table: Table, calls: int, progress: Callable[[int], None]) -> list[Ints]:
+def _sample(
+    mechanism: Mechanism, call: Call, table: Counted, calls: int, progress: Callable[[int], None]
+) -> list[Ints]:
     """The noise of each measurement, shape (calls, thresholds, rows): what was measured less `M x`."""
-    answers = np.array([table.windows(k, first, 1, last, 1)[0, 0] for k, first, last in mechanism.sources])
-    exact = [part.apply(answers[None])[0] for part in mechanism.parts]
+    answers = mechanism.read(table)
+    exact = [part.apply(answers)[0] for part in mechanism.parts]
     drawn: list[list[Ints]] = [[] for _ in exact]
     for _ in range(calls):
         for found, noisy, known in zip(drawn, call(table), exact, strict=True):

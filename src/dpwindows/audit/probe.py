@@ -7,14 +7,15 @@ by itself, which gives its column of the matrix. Nothing is taken from the desig
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, LOST, CountingRule
-from dpwindows.audit.counted import Source, answers_of
+from dpwindows.ask.groups import Grouping
+from dpwindows.audit.counted import Source, answers_of, by_group
 from dpwindows.audit.losses import Moved
 from dpwindows.audit.neighbours import Ints, Pair
 from dpwindows.errors import EngineError, InputError
@@ -53,6 +54,37 @@ class Table:
         return self.squares.get(k, np.zeros((self.steps, self.steps), dtype=np.int64))
 
 
+@dataclass(frozen=True)
+class GroupedTable:
+    """Exact answers of every group of a log, by the group's code."""
+
+    grouping: Grouping
+    tables: tuple[Table, ...]
+
+    @property
+    def steps(self) -> int:
+        """The horizon T."""
+        return self.tables[0].steps
+
+    @property
+    def rule(self) -> CountingRule:
+        """Which occurrences count."""
+        return self.tables[0].rule
+
+    def group(self, cell: int) -> Table:
+        """The answers of one group."""
+        return self.tables[cell]
+
+
+# The exact answers of one log; with groups, of all of them.
+Counted = Table | GroupedTable
+
+
+def tables_of(answers: Counted) -> tuple[Table, ...]:
+    """The table of every group, or the only one."""
+    return answers.tables if isinstance(answers, GroupedTable) else (answers,)
+
+
 class _Recorder:
     """Answers that are all 0, and remember which of them were asked for."""
 
@@ -78,14 +110,39 @@ class _Recorder:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """One measurement: its matrix over all thresholds, shape (rows of all thresholds, sources), and its noise."""
+    """One measurement: its matrix over all thresholds, shape (rows of all thresholds, sources), and its noise.
+
+    It is measured in the groups with these codes; without groups there is one, with code 0.
+    """
 
     matrix: NDArray[Any]
     law: Law
     scale: float
+    thresholds: int = 1
+    cells: range = range(1)
+
+    @property
+    def rows(self) -> int:
+        """How many numbers are measured, in all groups together."""
+        return len(self.matrix) * len(self.cells)
+
+    def own(self, answers: NDArray[Any]) -> NDArray[Any]:
+        """Of answers of shape (logs, sources of all groups), those of its groups: shape (logs, groups, sources)."""
+        sources = self.matrix.shape[1]
+        by_cell = answers.reshape(len(answers), answers.shape[1] // sources, sources)
+        return by_cell[:, self.cells.start : self.cells.stop]
 
     def apply(self, answers: Ints) -> NDArray[Any]:
-        """The matrix times answers of shape (logs, sources), exactly: shape (logs, rows)."""
+        """What is measured of answers of shape (logs, sources of all groups), exactly: shape (logs, rows).
+
+        As in a release: threshold by threshold, and in each group by group.
+        """
+        measured = self.times(self.own(answers))
+        by_cell = measured.reshape(len(answers), len(self.cells), self.thresholds, len(self.matrix) // self.thresholds)
+        return by_cell.swapaxes(1, 2).reshape(len(answers), self.rows)
+
+    def times(self, answers: NDArray[Any]) -> NDArray[Any]:
+        """The matrix times answers of shape (..., sources), exactly."""
         heaviest = max(1, int(abs(self.matrix).sum(axis=1).max())) * max(1, int(abs(answers).max(initial=0)))
         if heaviest < 1 << 53:
             # Every partial sum is an integer below 2^53, so this is exact.
@@ -101,6 +158,17 @@ class Mechanism:
     sources: tuple[Source, ...]
     parts: tuple[Part, ...]
     rule: CountingRule = EVERY_OCCURRENCE
+    grouping: Grouping | None = None
+
+    @property
+    def groups(self) -> int:
+        """In how many groups an event may be; 1 without groups."""
+        return 1 if self.grouping is None else self.grouping.levels[0].count
+
+    @property
+    def slots(self) -> int:
+        """How many numbers a history is: one for every step and group."""
+        return self.steps * self.groups
 
     @property
     def most(self) -> int:
@@ -112,18 +180,49 @@ class Mechanism:
     @property
     def rows(self) -> int:
         """How many numbers are measured in all."""
-        return sum(len(part.matrix) for part in self.parts)
+        return sum(part.rows for part in self.parts)
 
     def answers(self, histories: Ints) -> Ints:
-        """What is read of logs that hold one item each: 0 or 1, shape (histories, sources), from the definition."""
-        return answers_of(self.rule, histories, self.sources)
+        """What is read of logs that hold one item each: 0 or 1, from the definition.
 
-    def table(self, histories: Ints) -> Table:
+        Shape (histories, sources), with groups the sources of one group after another.
+        """
+        held = by_group(self.grouping, histories, self.steps)
+        found = answers_of(self.rule, held.reshape(held.shape[0] * held.shape[1], self.steps), self.sources)
+        return found.reshape(len(histories), held.shape[1] * len(self.sources))
+
+    def table(self, histories: Ints) -> Counted:
         """What is read of one log with these items; 0 for all that is not read."""
+        return self.of([self._table(counts) for counts in self._by_cell(self.answers(histories).sum(axis=0))])
+
+    def of(self, tables: Sequence[Table]) -> Counted:
+        """One log with the answers of every group, in the order of their codes, or with those of the only one."""
+        tables = tuple(replace(table, rule=self.rule) for table in tables)
+        return tables[0] if self.grouping is None else GroupedTable(self.grouping, tables)
+
+    def read(self, answers: Counted) -> Ints:
+        """What is read of one log, as of `answers`: shape (1, sources of all groups)."""
+        return np.array(
+            [
+                table.windows(k, first, 1, last, 1)[0, 0]
+                for table in tables_of(answers)
+                for k, first, last in self.sources
+            ]
+        )[None]
+
+    @property
+    def cells(self) -> int:
+        """How many groups there are with all totals; 1 without groups."""
+        return 1 if self.grouping is None else sum(level.count for level in self.grouping.levels)
+
+    def _by_cell(self, counts: Ints) -> Ints:
+        return counts.reshape(self.cells, len(self.sources))
+
+    def _table(self, counts: Ints) -> Table:
         squares = {k: np.zeros((self.steps, self.steps), dtype=np.int64) for k, _, _ in self.sources}
-        for (k, first, last), count in zip(self.sources, self.answers(histories).sum(axis=0), strict=True):
+        for (k, first, last), count in zip(self.sources, counts, strict=True):
             squares[k][first - 1, last - 1] = count
-        return Table(self.steps, squares, self.rule)
+        return Table(self.steps, squares)
 
     def moved(self, pair: Pair) -> list[Moved]:
         """How far the neighbour moves each measurement."""
@@ -143,8 +242,8 @@ def probe(measurements: Sequence[Measurement]) -> Mechanism:
     """
     sources = require_readable(measurements)
     steps = measurements[0].design.problem.steps
-    parts = tuple(Part(_matrix(one, sources, steps), one.law, one.scale) for one in measurements)
-    found = Mechanism(steps, sources, parts, measurements[0].design.problem.rule)
+    parts = tuple(_part(one, sources, steps) for one in measurements)
+    found = Mechanism(steps, sources, parts, measurements[0].design.problem.rule, grouping_of(measurements))
     _require_linear(measurements, found)
     return found
 
@@ -163,13 +262,38 @@ def require_readable(measurements: Sequence[Measurement]) -> tuple[Source, ...]:
             "(--at-least, --exactly)"
         )
     sources = _read(measurements, steps)
-    rows = sum(one.design.rows * len(one.design.problem.thresholds) for one in measurements)
+    rows = sum(one.design.rows * len(one.design.problem.thresholds) * _cells_of(one).stop for one in measurements)
     if rows * len(sources) > _LARGEST:
+        fewer = "" if grouping_of(measurements) is None else ", or name fewer groups (--values)"
         raise InputError(
             f"an audit reads every weight on every window, and here are {rows:,} x {len(sources):,} of them: audit the "
-            "plan with fewer steps (--steps), or bound the windows (any:MAX)"
+            f"plan with fewer steps (--steps), or bound the windows (any:MAX){fewer}"
         )
     return sources
+
+
+def grouping_of(measurements: Sequence[Measurement]) -> Grouping | None:
+    """The groups that everything is measured in, None for none.
+
+    Raises:
+        InputError: some measurements are in groups and others not, or in others.
+    """
+    found = {None if one.groups is None else one.groups.grouping for one in measurements}
+    if len(found) > 1:
+        raise InputError("an audit is of measurements in the same groups, and these are in several kinds of them")
+    return next(iter(found), None)
+
+
+def certified(measurement: Measurement) -> int:
+    """How far the certificate lets a neighbour move the measurement, in all groups together."""
+    return measurement.design.sensitivity if measurement.groups is None else measurement.certificate.bound
+
+
+def encoded(measurement: Measurement, answers: Any, k: int) -> NDArray[Any]:
+    """The exact integers that noise is added to, for one threshold: of one group after another."""
+    if measurement.groups is None:
+        return measurement.design.encode(answers, k)
+    return np.concatenate([measurement.design.encode(answers.group(cell), k) for cell in measurement.groups.cells])
 
 
 def _read(measurements: Sequence[Measurement], steps: int) -> tuple[Source, ...]:
@@ -180,16 +304,26 @@ def _read(measurements: Sequence[Measurement], steps: int) -> tuple[Source, ...]
     return tuple(sorted(recorder.read))
 
 
+def _cells_of(measurement: Measurement) -> range:
+    return range(1) if measurement.groups is None else measurement.groups.cells
+
+
+def _part(measurement: Measurement, sources: Sequence[Source], steps: int) -> Part:
+    thresholds = len(measurement.design.problem.thresholds)
+    matrix = _matrix(measurement, sources, steps)
+    return Part(matrix, measurement.law, measurement.scale, thresholds, _cells_of(measurement))
+
+
 def _matrix(measurement: Measurement, sources: Sequence[Source], steps: int) -> NDArray[Any]:
     columns = []
     for k, first, last in sources:
         square = np.zeros((steps, steps), dtype=np.int64)
         square[first - 1, last - 1] = 1
-        columns.append(_encoded(measurement, Table(steps, {k: square})))
+        columns.append(_vector(measurement, Table(steps, {k: square})))
     return np.stack(columns, axis=1)
 
 
-def _encoded(measurement: Measurement, answers: Table) -> NDArray[Any]:
+def _vector(measurement: Measurement, answers: Table) -> NDArray[Any]:
     design = measurement.design
     return np.concatenate([design.encode(answers, k) for k in design.problem.thresholds])
 
@@ -203,7 +337,7 @@ def _require_linear(measurements: Sequence[Measurement], found: Mechanism) -> No
         }
         read = np.array([squares[k][first - 1, last - 1] for k, first, last in found.sources])
         for measurement, part in zip(measurements, found.parts, strict=True):
-            if not np.array_equal(_encoded(measurement, Table(found.steps, squares)), part.apply(read[None])[0]):
+            if not np.array_equal(_vector(measurement, Table(found.steps, squares)), part.times(read[None])[0]):
                 raise EngineError(
                     f"what strategy {measurement.design.strategy!r} measures is no linear map of the exact answers: "
                     "this is a bug, and no release of this plan should be published"

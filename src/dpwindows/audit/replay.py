@@ -27,6 +27,7 @@ import pyarrow as pa
 
 from dpwindows.audit import large_logs
 from dpwindows.audit.neighbours import Ints, Pair, changes
+from dpwindows.audit.probe import certified
 from dpwindows.audit.tape import DivergedError, Tape, taped
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import LAPLACE
@@ -92,9 +93,10 @@ def audit_replay(plan: Planned, pairs: Sequence[Pair] = (), *, made_up: int = 4,
     rng = np.random.default_rng(seed)
     steps = _steps(plan)
     most = min(3, max(plan.thresholds))
-    histories = large_logs.random_histories(_CROWD, steps, most, rng)
+    slots = steps * _groups(plan)
+    histories = large_logs.random_histories(_CROWD, slots, most, rng)
     crowd = {f"item {number}": history for number, history in enumerate(histories)}
-    asked = [(np.array(pair.log), np.array(pair.neighbour)) for pair in pairs if len(pair.log) == steps]
+    asked = [(np.array(pair.log), np.array(pair.neighbour)) for pair in pairs if len(pair.log) == slots]
     measurements = plan.measurements
     found = []
     for low, high in (*asked, *_made_up(plan, steps, most, made_up, rng)):
@@ -199,7 +201,7 @@ def _moved(measurements: Sequence[Measurement], one: Tape, other: Tape) -> tuple
             norms[index[id(owner)]] += int(sum(abs(change)) if owner.law == LAPLACE else sum(change * change))
     reached, far = 0.0, []
     for place, norm in norms.items():
-        allowed = measurements[place].design.sensitivity
+        allowed = certified(measurements[place])
         reached = max(reached, norm / allowed if allowed else float(norm > 0))
         if norm > allowed:
             design = measurements[place].design
@@ -230,14 +232,19 @@ def _steps(plan: Planned) -> int:
 
 
 def _made_up(plan: Planned, steps: int, most: int, pairs: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
-    ways = changes(plan.unit, steps)
+    groups = _groups(plan)
+    ways = changes(plan.unit, steps, groups)
     for _ in range(pairs):
-        low, high = large_logs.random_histories(2, steps, most, rng)
+        low, high = large_logs.random_histories(2, steps * groups, most, rng)
         yield ways[int(rng.integers(len(ways)))].realise(low, high)
 
 
 def _table(plan: Planned, steps: int, histories: dict[str, Ints]) -> pa.Table:
-    return large_logs.events_table(plan.timeline.boundaries().slice(0, steps + 1), histories)
+    return large_logs.events_table(plan.timeline.boundaries().slice(0, steps + 1), histories, plan.grouping)
+
+
+def _groups(plan: Planned) -> int:
+    return 1 if plan.grouping is None else plan.grouping.levels[0].count
 
 
 def _releases(plan: Planned, log: pa.Table) -> Callable[[], list[Release]]:
@@ -246,22 +253,23 @@ def _releases(plan: Planned, log: pa.Table) -> Callable[[], list[Release]]:
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.stream_plan import StreamPlan
 
-    settings = EngineSettings(progress=False)
+    settings, columns = EngineSettings(progress=False), large_logs.event_columns(plan.grouping)
+    item, time, count = columns.item, columns.time, columns.count
 
     def batch() -> list[Release]:
         assert isinstance(plan, Plan)
-        return [plan.run(log, item="item", time="time", count="count", settings=settings)]
+        return [plan.run(log, item=item, time=time, count=count, settings=settings)]
 
     def stream() -> list[Release]:
         from dpwindows.stream.stream import Stream
 
         assert isinstance(plan, StreamPlan)
         steps = _steps(plan)
-        times = np.asarray(log["time"].combine_chunks().to_numpy(zero_copy_only=False))
+        times = np.asarray(log[time].combine_chunks().to_numpy(zero_copy_only=False))
         with TemporaryDirectory(prefix="dpwindows-audit-") as folder:
             state = Path(folder) / "audited.state"
             with Stream.create(
-                state, plan, item="item", time="time", count="count", start=0, step=1, settings=settings
+                state, plan, item=item, time=time, count=count, start=0, step=1, settings=settings
             ) as opened:
                 found, low = [], 0
                 for high in sorted({max(1, steps // 2), steps}):

@@ -32,7 +32,7 @@ class _State:
 
 def search(mechanism: Mechanism, unit: Unit, power: Literal[1, 2], *, seed: int) -> tuple[Pair, int]:
     """The worst pair found, by the loss under the mechanism's noise, and how many pairs were tried."""
-    climb = _Climb(mechanism, changes(unit, mechanism.steps), power, np.random.default_rng(seed))
+    climb = _Climb(mechanism, changes(unit, mechanism.steps, mechanism.groups), power, np.random.default_rng(seed))
     return climb.run()
 
 
@@ -70,22 +70,46 @@ class _Climb:
         pairs = [self._pair(state) for state in states]
         one, other = (self.mechanism.answers(np.array(side)) for side in zip(*pairs, strict=True))
         moved = (other - one).astype(np.float64)
-        met = np.flatnonzero(moved.any(axis=0))
         total = np.zeros(len(states))
         for part in self.mechanism.parts:
-            change = moved[:, met] @ part.matrix[:, met].astype(np.float64).T / part.scale
-            total += (change**2 if self.power == 2 else abs(change)).sum(axis=1)
+            own = part.own(moved)
+            met = np.flatnonzero(own.any(axis=(0, 1)))
+            change = own[..., met] @ part.matrix[:, met].astype(np.float64).T / part.scale
+            total += (change**2 if self.power == 2 else abs(change)).sum(axis=(1, 2))
         return total
 
     def _starts(self) -> list[_State]:
         logs = self._logs()
         places = sorted({0, len(self.ways) // 3, len(self.ways) // 2, len(self.ways) - 1})
-        nothing = np.zeros(self.mechanism.steps, dtype=np.int64)
+        nothing = np.zeros(self.mechanism.slots, dtype=np.int64)
         others = [nothing, *(logs[int(i)] for i in self.rng.choice(len(logs), size=2))]
-        found = [_State(place, log, other) for place in places for log in logs for other in (*others, np.roll(log, 1))]
+        found = [
+            _State(place, log, other) for place in places for log in logs for other in (*others, *self._rolled(log))
+        ]
         return [*found, *(_State(place, nothing, log) for place in places for log in logs)]
 
+    def _rolled(self, log: Ints) -> list[Ints]:
+        """A history a step later, and the same steps in the next group."""
+        groups = self.mechanism.groups
+        by_step = log.reshape(-1, groups)
+        return [np.roll(log, groups), *([np.roll(by_step, 1, axis=1).ravel()] if groups > 1 else [])]
+
     def _logs(self) -> list[Ints]:
+        return [placed for log in self._steps() for placed in self._placed(log)]
+
+    def _placed(self, log: Ints) -> list[Ints]:
+        """A history by step as histories by group: in one of them, in all, in each in turn, and anywhere."""
+        groups, steps = self.mechanism.groups, np.arange(len(log))
+        if groups == 1:
+            return [log]
+        found = []
+        for codes in (np.zeros_like(steps), steps % groups, self.rng.integers(0, groups, size=len(log))):
+            held = np.zeros((len(log), groups), dtype=np.int64)
+            held[steps, codes] = log
+            found.append(held.ravel())
+        return [*found, np.repeat(log, groups)]
+
+    def _steps(self) -> list[Ints]:
         steps, most = self.mechanism.steps, self.mechanism.most
         logs = [np.zeros(steps, dtype=np.int64)]
         for period in sorted({min(steps, max(1, round(1.6**power))) for power in range(10)} | {2, 3, 4}):
@@ -109,9 +133,15 @@ class _Climb:
     def _differs_freely(self, state: _State) -> bool:
         return not self.ways[state.change].by_one
 
+    def _shifts(self, furthest: int) -> list[int]:
+        """How far an occurrence is moved, in slots: by up to so many steps, or to the next group."""
+        groups = self.mechanism.groups
+        steps = [by * groups for by in (*range(-furthest, 0), *range(1, furthest + 1))]
+        return steps if groups == 1 else [*steps, -1, 1]
+
     def _edit(self, history: Ints) -> Ints:
-        history, steps = history.copy(), len(history)
-        at, kind = int(self.rng.integers(0, steps)), self.rng.random()
+        history, slots = history.copy(), len(history)
+        at, kind = int(self.rng.integers(0, slots)), self.rng.random()
         held = np.flatnonzero(history)
         if kind < 0.3 or not len(held):
             history[at] = min(history[at] + 1, self.mechanism.most)
@@ -121,9 +151,9 @@ class _Climb:
             history[nearest] -= 1
         elif kind < 0.8:
             history[nearest] -= 1
-            to = int(np.clip(nearest + self.rng.choice([-3, -2, -1, 1, 2, 3]), 0, steps - 1))
+            to = int(np.clip(nearest + self.rng.choice(self._shifts(3)), 0, slots - 1))
             history[to] = min(history[to] + 1, self.mechanism.most)
         else:
-            high = min(steps, at + int(self.rng.integers(2, max(3, steps // 2))))
-            history[at:high] = np.roll(history[at:high], int(self.rng.choice([-1, 1])))
+            high = min(slots, at + int(self.rng.integers(2, max(3, slots // 2))))
+            history[at:high] = np.roll(history[at:high], int(self.rng.choice(self._shifts(1))))
         return history

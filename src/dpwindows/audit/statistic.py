@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.audit.neighbours import Pair
+from dpwindows.audit.noise import rows_measured
 from dpwindows.audit.probe import probe
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN
@@ -81,8 +82,7 @@ def discriminant(one: Floats, other: Floats) -> Statistic:
 
 def _whitened_decoder(plan: Plan) -> Floats:
     """From all measured numbers, each over its noise scale, to all released ones: shape (released, measured)."""
-    released = sum(len(one.std_errors(asked)) for one in plan.every_allotment for asked in one.query.measures)
-    sizes = [one.design.rows * len(one.design.problem.thresholds) for one in plan.measurements]
+    released, sizes = plan.workload.rows, rows_measured(plan)
     measured = sum(sizes)
     if released * measured > _LARGEST:
         raise InputError(
@@ -107,5 +107,6 @@ def _decoder(allotment: Allotment) -> Floats:
         signs[where[asked.k]] = 1
         if asked.kind == "exactly":
             signs[where[asked.k + 1]] = -1
-        blocks.append(np.kron(signs, decode))
+        # By threshold and group as measured, by group as released.
+        blocks.append(np.kron(signs, np.kron(np.eye(allotment.groups), decode)))
     return np.concatenate(blocks)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from dpwindows.audit.noise import draws_needed
+from dpwindows.audit.noise import draws_needed, rows_measured
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,10 +37,7 @@ class Workload:
 
 def black_box_workload(plan: Planned, runs: int, *, whole: bool) -> Workload:
     """What `audit_black_box` takes: releases of a plan, so many runs on either of two logs."""
-    rows = sum(one.cost.rows for one in plan.measurements)
-    released = sum(
-        len(one.own(one.measurement.design.variance())) * len(one.query.measures) for one in plan.every_allotment
-    )
+    rows, released = sum(rows_measured(plan)), plan.workload.rows
     each = _WHOLE if whole else _A_RELEASE
     return Workload(2 * runs * rows, 2 * runs * (rows / _A_SECOND + each), 2 * 8 * runs * released)
 
@@ -48,7 +45,7 @@ def black_box_workload(plan: Planned, runs: int, *, whole: bool) -> Workload:
 def noise_workload(plan: Planned, draws: int) -> Workload:
     """What `audit_noise` takes, for so many draws of each measurement."""
     drawn = draws_needed(plan, draws)
-    rows = sum(one.design.rows * len(one.design.problem.thresholds) for one in plan.measurements)
+    rows = sum(rows_measured(plan))
     return Workload(drawn, drawn / _A_SECOND + drawn / rows * _A_RELEASE, 8 * drawn)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from dpwindows.cli.audit_page import Findings, show
-from dpwindows.cli.options import privacy_options, query_options, step_option, zone_option
+from dpwindows.cli.options import group_options, privacy_options, query_options, step_option, zone_option
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import screen
 from dpwindows.cli.values import build_plan, build_stream_plan
@@ -28,6 +28,7 @@ _ERROR = 1e-6
 @plan_option
 @query_options
 @privacy_options
+@group_options
 @click.option(
     "--steps",
     type=int,

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from dpwindows.plan.forecast_table import said_groups
+
 if TYPE_CHECKING:
     from dpwindows.audit import BlackBoxAudit, EncodingAudit, ExactAudit, NoiseAudit, ReplayAudit
     from dpwindows.plan.planned import Planned
@@ -45,11 +47,13 @@ def show(planned: Planned, found: Findings, console: Console, *, told: bool) -> 
     console.print(f"Claim: {planned.budget} for unit {planned.unit.name!r}, {planned.timeline.steps} steps")
     for allotment in planned.every_allotment:
         measurement = allotment.measurement
-        console.print(f"  {allotment.query.window}: {measurement.design.strategy}, {measurement.law} noise")
+        groups = "" if allotment.by is None else f", in {said_groups(allotment.by)}"
+        console.print(f"  {allotment.query.window}: {measurement.design.strategy}, {measurement.law} noise{groups}")
     if found.exact is not None:
         console.print("\nWorst neighbours found: one item's occurrences in each step")
-        for line in found.exact.worst.picture(console.width - 2).splitlines():
-            console.print(f"  {line}")
+        for group, pair in found.exact.worst.by_group(planned.grouping).items():
+            for line in [*([group] if group else []), *pair.picture(console.width - 2).splitlines()]:
+                console.print(f"  {line}", markup=False, highlight=False)
     if found.exact is not None and told:
         _show_exact(found.exact, console)
     if found.noise is not None:

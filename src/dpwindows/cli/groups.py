@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,9 @@ def read_values(name: str, text: str) -> list[str]:
     except UnicodeError:
         raise InputError(f"the file of --values {text!r} is not UTF-8 text") from None
     except (OSError, ValueError) as error:
-        raise InputError(f"--values {text!r} cannot be read: {error}") from None
+        # A list may be longer than the name of a file can be.
+        if getattr(error, "errno", None) != errno.ENAMETOOLONG:
+            raise InputError(f"--values {text!r} cannot be read: {error}") from None
     if "/" in text or path.suffix in (".txt", ".csv"):
         raise InputError(f"--values {text!r} of {name!r} looks like a file, and there is none of that name")
     values = text.split(",")

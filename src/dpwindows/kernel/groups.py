@@ -37,7 +37,10 @@ class Groups:
 class GroupedAnswers(Protocol):
     """Exact answers of every group of one log; `count.groups.GroupedAnswers` is the real one."""
 
-    grouping: Grouping
+    @property
+    def grouping(self) -> Grouping:
+        """The groups that the log was counted by."""
+        ...
 
     @property
     def steps(self) -> int:

@@ -67,7 +67,8 @@ class Certificate:
         bound: the most that one neighbour can move all that is measured, over all thresholds together: the L1 norm
             under Laplace noise, the squared L2 norm under Gaussian noise, in (squared) lattice units.
         proof: name of the proof (`dpwindows.kernel.proofs`).
-        moved: the most numbers, measured for one threshold, that one neighbour can change.
+        moved: under Gaussian noise, which is charged for it, the most numbers of one threshold that one neighbour can
+            change. Under Laplace noise nothing reads it.
         squared: under Laplace noise, a bound on the squared L2 norm too, where it is known.
     """
 
@@ -299,7 +300,7 @@ def counters(problem: Problem, measured: IntegerMap, longest: int, *, causal: bo
         case Filter(taps=taps) if problem.law == GAUSSIAN and causal and item:
             whole, formal = sensitivity.any_counters_l2, isinstance(unit, ItemLevel)
             return whole(taps, longest, steps, thresholds, formal=formal), name_of(whole)
-        case Tree() | TentTree() if problem.law == LAPLACE and isinstance(unit, ItemPerPeriod):
+        case Tree() | TentTree() if problem.law == LAPLACE and not causal and isinstance(unit, ItemPerPeriod):
             tree = period_sensitivity.any_counters_period_l1
             return tree(measured.column_total, longest, unit.steps, steps, thresholds), name_of(tree)
     raise NotCertifiedError(problem, measured)

@@ -194,9 +194,9 @@ def moved_along_time(problem: Problem, measured: CausalMap, steps: int | None) -
     most = MOST_STEPS if steps is None else steps
     match problem.window, problem.unit:
         case Rolling(length=length), EventLevel():
-            changed = min(length, most)
+            changed = length
         case Rolling(length=length), ItemPerPeriod(steps=period):
-            changed = min(length + period - 1, most)
+            changed = length + period - 1
         case _:
             changed = most
     return min(most, changed + memory)

@@ -79,6 +79,14 @@ def test_the_bound_is_reached_where_there_is_room(lengths: tuple[int, ...]) -> N
     steps = longest + longest + memory
     furthest, _ = largest(lengths, mixed, steps, 1, EventLevel())
     assert furthest == rolling_together_event_l2(mixed.taps, lengths)
+    # Numbers that change: as far as the longest window and the filter reach, or all where the horizon comes sooner.
+    moved = {
+        horizon: StepDesign(
+            problem_of(lengths, steps, EventLevel()), TogetherShape(lengths, mixed), "", horizon
+        ).certificate.moved
+        for horizon in (None, longest)
+    }
+    assert moved == {None: (longest + memory) * len(lengths), longest: longest * len(lengths)}
 
 
 def test_numbers_beyond_64_bits_do_not_wrap() -> None:

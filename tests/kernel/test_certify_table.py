@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -99,7 +100,7 @@ def released(problem: Problem) -> Iterator[tuple[str, Design]]:
             )
         yield (
             f"blocks {name}",
-            BlocksDesign(problem, "", width=WIDTH, make_map=lambda size, name=name: on_axis(name, size)),
+            BlocksDesign(problem, "", width=WIDTH, make_map=partial(on_axis, name)),
         )
     # Blocks of which one end is another map.
     yield (
@@ -117,7 +118,7 @@ def streamed(problem: Problem, horizon: int | None) -> Iterator[tuple[str, Desig
     shapes: dict[str, Shape] = {}
     if isinstance(window, (Cumulative, Rolling)):
         shapes = {name: SeriesShape(window, along) for name, along in ENDS.items()}
-    elif isinstance(window, PeriodFamily):
+    elif isinstance(window, (Tumbling, ToDate)):
         shapes = {name: PeriodShape(window, along, 3, 3, horizon) for name, along in ENDS.items()}
     else:
         assert isinstance(window, AnyWindow)

@@ -30,7 +30,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutants.forks import LIBRARIES, ROOT, copy_package, ended, forked, swept
+from tests.mutants.forks import ROOT, copy_package, ended, forked, load_libraries, swept
 from tests.mutants.operators import Change, changes
 
 PACKAGE = ROOT / "src" / "dpwindows"
@@ -282,8 +282,7 @@ def main(arguments: Sequence[str]) -> int:
         parser.error(f"not in targets.toml: {', '.join(unknown)}")
     for name in ("OPENBLAS", "MKL", "OMP"):
         os.environ[f"{name}_NUM_THREADS"] = "1"
-    for library in LIBRARIES:
-        __import__(library)
+    load_libraries()
     if "dpwindows" in sys.modules:
         raise SystemExit("the package must not be loaded here: what is tested would be this copy of it")
     equivalents = read_equivalents()

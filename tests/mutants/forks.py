@@ -7,7 +7,9 @@ list on the package in the folder, and answers with the exit code of pytest. Wha
 
 from __future__ import annotations
 
+import atexit
 import compileall
+import gc
 import importlib
 import json
 import os
@@ -28,14 +30,21 @@ import pytest
 ROOT = Path(__file__).parent.parent.parent
 # Loaded once, before anything is forked. Some start threads that free memory; these allow for forks.
 LIBRARIES = (
+    "click",
     "duckdb",
     "flint",
     "hypothesis",
+    "narwhals",
     "numpy",
     "opendp.prelude",
     "pandas",
     "polars",
     "pyarrow",
+    "pyarrow.compute",
+    "pyarrow.parquet",
+    "rich.console",
+    "rich.progress",
+    "rich.table",
     "scipy.optimize",
     "scipy.signal",
     "scipy.stats",
@@ -149,9 +158,18 @@ def _tested(folder: Path, tests: Sequence[str]) -> int:
     return code if tested is None or Path(str(tested.__file__)).parent == folder / "dpwindows" else _ANOTHER
 
 
-def _serve(folder: Path) -> None:
+def load_libraries() -> None:
+    """Load what processes are forked with, out of the reach of their garbage collectors, which would copy all of it."""
     for name in LIBRARIES:
         importlib.import_module(name)
+    gc.collect()
+    gc.freeze()
+    # Or libraries complain at the end of what was never given back.
+    atexit.register(gc.unfreeze)
+
+
+def _serve(folder: Path) -> None:
+    load_libraries()
     for line in sys.stdin:
         tests = json.loads(line)
         code = ended(forked(folder, lambda tests=tests: _tested(folder, tests)), PATIENCE)  # type: ignore[misc]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,8 +21,10 @@ from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
 from dpwindows.plan.description import describe
 from dpwindows.plan.plan import Plan
+from dpwindows.release import derived
 from dpwindows.release.derived import fieller
 from dpwindows.release.run import draw_estimates
+from dpwindows.release.selection import Selected, as_window, terms_of
 
 DATA = Path(__file__).parents[1] / "data"
 APPROX, PURE, GAUSS = dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0), dw.ZCDP(0.05)
@@ -221,6 +223,24 @@ def test_a_denominator_that_may_be_0_has_no_bound() -> None:
 # --- Intervals against the truth --------------------------------------------------------------------------------------
 
 
+class Parts:
+    """A combination of rows, for releases of one plan: which numbers it sums and what noise it holds is found once."""
+
+    def __init__(self, release: dw.Release, window: Selected) -> None:
+        terms = terms_of(as_window(window), release.table, release.timeline)
+        keys = ("window", "measure", "k", "first_step", "last_step")
+        places = {tuple(row[key] for key in keys): at for at, row in enumerate(release.table.to_pylist())}
+        self.rows = [places[tuple(term.row[key] for key in keys)] for term in terms]
+        self.coefficients = np.array([term.coefficient for term in terms])
+        self.combined = derived.combined(terms, release.metadata)
+        again = self.with_noise_of(release.table["estimate"].to_numpy())
+        assert again.estimate == pytest.approx(self.combined.estimate)
+
+    def with_noise_of(self, estimates: NDArray[Any]) -> derived.Combined:
+        """The same of another release."""
+        return replace(self.combined, estimate=float(self.coefficients @ estimates[self.rows]))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("budget", [PURE, GAUSS], ids=lambda budget: budget.kind)
 @pytest.mark.parametrize("unit", [dw.EventLevel(), dw.ItemAddRemove()], ids=lambda unit: unit.name)
@@ -230,19 +250,22 @@ def test_intervals_cover_as_often_as_they_say(budget: Budget, unit: Unit) -> Non
     worst = {entry.window: entry.max for entry in plan.forecast()}
     month, week = round(5 * worst["rolling:28"]), round(5 * worst["rolling:7"])
     answers = Constant(STEPS, {1: round(0.3 * month), 7: week, 28: month})
-    questions: dict[str, Any] = {
-        "stickiness": lambda it: it.ratio((36, 37), (9, 37)),
-        "of a month": lambda it: it.ratio(dw.Window(30, 31, mean_over=8), dw.Window(3, 31, mean_over=8)),
-        "week over week": lambda it: it.ratio((30, 37), (23, 30)),
-        "change in a week": lambda it: it.difference((30, 37), (23, 30)),
+    questions: dict[str, tuple[Any, Selected, Selected]] = {
+        "stickiness": (derived.ratio, (36, 37), (9, 37)),
+        "of a month": (derived.ratio, dw.Window(30, 31, mean_over=8), dw.Window(3, 31, mean_over=8)),
+        "week over week": (derived.ratio, (30, 37), (23, 30)),
+        "change in a week": (derived.difference, (30, 37), (23, 30)),
     }
     truth = {"stickiness": round(0.3 * month) / month, "week over week": 1.0, "change in a week": 0.0}
     truth["of a month"] = truth["stickiness"]
+    release = release_of(plan, answers)
+    parts = {name: [Parts(release, window) for window in windows] for name, (_, *windows) in questions.items()}
     inside = dict.fromkeys(questions, 0)
     for _ in range(2000):
-        release = release_of(plan, answers)
-        for name, ask in questions.items():
-            found = ask(release)
+        estimates = np.concatenate(draw_estimates(plan, answers))
+        for name, (answered, *_) in questions.items():
+            one, other = (part.with_noise_of(estimates) for part in parts[name])
+            found = answered(one, other, 0.95, "")
             inside[name] += found.lower <= truth[name] <= found.upper
     shares = {name: count / 2000 for name, count in inside.items()}
     assert all(0.93 <= share <= 0.97 for share in shares.values()), shares

@@ -6,6 +6,8 @@ with what each of them said. A job says what to `do`, and after how many seconds
 
 from __future__ import annotations
 
+import gc
+import itertools
 import json
 import os
 import select
@@ -40,14 +42,15 @@ def spend(ledger: Ledger, job: dict[str, Any]) -> dict[str, Any]:
     return {"number": ledger.spend(asked, state=state, token="t0" if state else "")}
 
 
+def planned(unit: str, budget: dict[str, Any], start: int, end: int) -> dw.Plan:
+    """Of all events up to the end of each step."""
+    timeline = dw.Timeline(start, end, 1)
+    return dw.Plan(dw.Cumulative(), timeline=timeline, unit=parse_unit(unit), budget=budget_of(budget))
+
+
 def release(ledger: Ledger, job: dict[str, Any]) -> dict[str, Any]:
     """A whole release of a small log, of which there are two versions that differ at every step."""
-    plan = dw.Plan(
-        dw.Cumulative(),
-        timeline=dw.Timeline(job["start"], job["end"], 1),
-        unit=parse_unit(job["unit"]),
-        budget=budget_of(job["budget"]),
-    )
+    plan = planned(job["unit"], job["budget"], job["start"], job["end"])
     steps = list(range(job["start"], job["end"]))
     items = [f"{name}{step}" for name in ("a", "b")[: job["data"]] for step in steps]
     log = pa.table({"who": items, job["time"]: steps * job["data"]})
@@ -122,5 +125,10 @@ if __name__ == "__main__":
     import dpwindows.count.engines.duckdb
     import dpwindows.release.files
 
+    for unit, epsilon in itertools.product(("event", "item-per:2", "item"), (0.1, 0.2, 0.3)):
+        planned(unit, {"epsilon": epsilon}, 0, 3)
+    # Out of the reach of the children's garbage collectors, which would copy all of it.
+    gc.collect()
+    gc.freeze()
     for line in sys.stdin:
         print(json.dumps(_all_said(json.loads(line))), flush=True)  # noqa: T201

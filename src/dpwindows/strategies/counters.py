@@ -6,6 +6,7 @@ A filter under Gaussian noise; in a stream also a tree under Laplace noise.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.search.level_weights import best_tree, branchings
 
@@ -32,6 +34,21 @@ def design(problem: Problem) -> Design | None:
         return None
     if not isinstance(problem.unit, (ItemLevel, ItemAddRemove, ItemPerPeriod)):
         return None
+    longest = longest_window(problem.window, problem.steps)
+    alpha, decay = _parameters(apart_from_noise(problem))
+    taps = integer_taps(alpha, decay, longest, problem.bits)
+    return CountersDesign(
+        problem,
+        NAME,
+        {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits},
+        map=Filter(longest, taps),
+        causal=True,
+    )
+
+
+@lru_cache(maxsize=128)
+def _parameters(problem: Problem) -> tuple[float, float]:
+    """The exponent and the decay of least error."""
     formal = not isinstance(problem.unit, ItemAddRemove)
     longest = longest_window(problem.window, problem.steps)
     # How many starts have a counter of each length 1..longest.
@@ -50,15 +67,7 @@ def design(problem: Problem) -> Design | None:
         worst = variance[-1] if problem.criterion == "max" else float(variance @ existing / existing.sum())
         return float(np.sqrt((norms @ having) * worst))
 
-    alpha, decay = search(error, longest)
-    taps = integer_taps(alpha, decay, longest, problem.bits)
-    return CountersDesign(
-        problem,
-        NAME,
-        {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits},
-        map=Filter(longest, taps),
-        causal=True,
-    )
+    return search(error, longest)
 
 
 # --- In a stream: along the ends of every start -----------------------------------------------------------------------
@@ -69,11 +78,10 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     if not isinstance(problem.window, AnyWindow) or isinstance(problem.unit, EventLevel):
         return
     longest = longest_window(problem.window, problem.steps)
-    formal = not isinstance(problem.unit, ItemAddRemove)
     counter: CausalMap
     parameters: dict[str, Any]
     if problem.law == GAUSSIAN:
-        alpha, decay = search(lambda alpha, decay: _stream_error(problem, longest, formal, alpha, decay), longest)
+        alpha, decay = _stream_parameters(apart_from_noise(problem))
         taps = integer_taps(alpha, decay, longest, problem.bits)
         counter, parameters = CausalFilter(taps), {"alpha": alpha, "decay": decay, "taps": len(taps)}
     else:
@@ -83,6 +91,12 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
         counter, parameters = tree, {"branching": tree.branching, "weights": list(tree.weights)}
     shape = BlocksShape(longest, 1, longest, Identity(1), counter)
     yield StepDesign(problem, shape, NAME, horizon, parameters)
+
+
+@lru_cache(maxsize=128)
+def _stream_parameters(problem: Problem) -> tuple[float, float]:
+    longest, formal = longest_window(problem.window, problem.steps), not isinstance(problem.unit, ItemAddRemove)
+    return search(lambda alpha, decay: _stream_error(problem, longest, formal, alpha, decay), longest)
 
 
 def _stream_error(problem: Problem, longest: int, formal: bool, alpha: float, decay: float) -> float:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
@@ -29,6 +30,7 @@ from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.untrusted.decoding.nested import nested_moments
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms
 from dpwindows.strategies.square import event_cost
 
@@ -61,11 +63,11 @@ def design(problem: Problem) -> Design | None:
     if not _applies(problem):
         return None
     longest, steps = longest_window(problem.window, problem.steps), problem.steps
-    parameters, taps = _chosen(problem, *_best(problem, longest, _alone(problem)), longest)
+    parameters, taps = _chosen(problem, *_best_alone(apart_from_noise(problem)), longest)
     found: list[Design] = [NestedDesign(problem, NAME, parameters, taps=taps)]
     if _MUCH * longest >= steps and 1 < steps <= _LARGEST:
         beyond = -(-steps // _BEYOND)
-        parameters, taps = _chosen(problem, *_best_extended(problem), steps)
+        parameters, taps = _chosen(problem, *_best_extended(apart_from_noise(problem)), steps)
         found.append(ExtendedDesign(problem, NAME, {**parameters, "beyond": beyond}, taps=taps, beyond=beyond))
     return min(found, key=score)
 
@@ -77,7 +79,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     longest = longest_window(problem.window, problem.steps)
     # Without a horizon no length has fewer windows than another, and no forecast's length must matter.
     searched = problem if horizon is not None else replace(problem, steps=_ENDLESS * longest)
-    parameters, taps = _chosen(problem, *_best(searched, longest, _alone(searched)), longest)
+    parameters, taps = _chosen(problem, *_best_alone(apart_from_noise(searched)), longest)
     yield StepDesign(problem, NestedShape(longest, taps), NAME, horizon, parameters)
 
 
@@ -122,6 +124,11 @@ def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Leng
     return alpha, chosen
 
 
+@lru_cache(maxsize=128)
+def _best_alone(problem: Problem) -> tuple[float, Lengths]:
+    return _best(problem, longest_window(problem.window, problem.steps), _alone(problem))
+
+
 def _alone(problem: Problem) -> Typical:
     longest = longest_window(problem.window, problem.steps)
     windows = problem.steps - np.arange(longest)
@@ -143,6 +150,7 @@ def _extended(problem: Problem) -> Typical:
     return typical
 
 
+@lru_cache(maxsize=128)
 def _best_extended(problem: Problem) -> tuple[float, Lengths]:
     """The same for the extended filter; for long ranges from a shorter one with windows as long in proportion."""
     steps = min(problem.steps, _SEARCHED)

@@ -24,6 +24,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.twins import twins
 
@@ -36,6 +37,15 @@ def design(problem: Problem) -> Design | None:
     """The filter of least error, or None where it does not apply."""
     if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
         return None
+    alpha, decay = _parameters(apart_from_noise(problem))
+    taps = integer_taps(alpha, decay, problem.steps, problem.bits)
+    parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
+    return SeriesDesign(problem, NAME, parameters, map=Filter(problem.steps, taps))
+
+
+@lru_cache(maxsize=128)
+def _parameters(problem: Problem) -> tuple[float, float]:
+    """The exponent and the decay of least error."""
     horizon = min(problem.steps, LONGEST)
     reach = problem.window.length if isinstance(problem.window, Rolling) else horizon
 
@@ -45,10 +55,7 @@ def design(problem: Problem) -> Design | None:
         worst = variance[-1] if problem.criterion == "max" else variance.mean()
         return float(np.sqrt(_real_bound(problem, taps, horizon) * worst))
 
-    alpha, decay = search(error, reach)
-    taps = integer_taps(alpha, decay, problem.steps, problem.bits)
-    parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
-    return SeriesDesign(problem, NAME, parameters, map=Filter(problem.steps, taps))
+    return search(error, reach)
 
 
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:

@@ -7,12 +7,12 @@ blocks are met by fewer events twice; narrow ones are smaller problems.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import lru_cache
 
 import numpy as np
 
 from dpwindows.ask.windows import longest_window
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.problem import Criterion, Problem
 
 # Offsets of an event at which its cost is estimated, and lengths of short intervals as parts of the mean length.
@@ -51,42 +51,66 @@ def event_cost(norms: FloatArray, width: int, extent: int, thresholds: tuple[int
     At a few offsets of the event, for chains of one or two lengths in place of the costliest ones (`_chain_costs`), and
     for intervals shared evenly or not at all where it meets two blocks of starts.
     """
-    offsets = np.unique(np.rint(np.linspace(1, min(width, extent), _OFFSETS)))
-    met = np.concatenate([offsets, offsets + width])
-    starts, ends = np.minimum(met, width), np.maximum(extent - met + 1, 0)
-
-    def costs(intervals: int) -> FloatArray:
-        """In the nearer block and in the farther one, for every offset."""
-        found = _chain_costs(norms, np.concatenate([starts, ends]), intervals).reshape(2, 2, -1)
-        return np.asarray(np.sqrt(found[0] * found[1]))
-
-    total = np.zeros(len(offsets))
+    places = _places(width, extent)
+    one_block = width == extent
+    shares = {k: {k} if one_block else {1, (k + 1) // 2, k} for k in thresholds}
+    others = {k + 1 - share for k, among in shares.items() for share in among if not one_block}
+    counts = sorted(others.union(*shares.values()))
+    found = dict(zip(counts, _chain_costs(norms, places, tuple(counts)), strict=True))
+    # Starts times ends, in the nearer block and in the farther one, for every offset.
+    costs = {count: np.sqrt(along[0] * along[1]) for count, along in found.items()}
+    total = np.zeros(places.shape[2])
     for k in thresholds:
-        if width == extent:
-            total += costs(k)[0]
+        if one_block:
+            total += costs[k][0]
         else:
-            shares = {1, (k + 1) // 2, k}
-            tried = {share: costs(share) for share in shares | {k + 1 - share for share in shares}}
-            total += np.max([tried[share][0] + tried[k + 1 - share][1] for share in shares], axis=0)
+            total += np.max([costs[share][0] + costs[k + 1 - share][1] for share in shares[k]], axis=0)
     return float(total.max())
 
 
-def _chain_costs(norms: FloatArray, places: FloatArray, intervals: int) -> FloatArray:
-    """About the largest `sum A_ij^2` over chains of so many intervals: a few long ones, the others short."""
-    few = sorted({min(intervals, 2**i) for i in range(intervals.bit_length() + 1)})
-    kinds = [(count, part) for count in few[:-1] for part in _PARTS] + [(intervals, 1.0)]
-    long, part = (np.array(column)[:, None] for column in zip(*kinds, strict=True))
+@lru_cache(maxsize=64)
+def _places(width: int, extent: int) -> FloatArray:
+    """Of starts and of ends, in the block nearer to the event and in the farther one, for every offset of the event.
+
+    Shape (2, blocks, offsets); the farther block is there where it is not the same.
+    """
+    offsets = np.unique(np.rint(np.linspace(1, min(width, extent), _OFFSETS)))
+    met = np.stack([offsets] if width == extent else [offsets, offsets + width])
+    return np.stack([np.minimum(met, width), np.maximum(extent - met + 1, 0)])
+
+
+def _chain_costs(norms: FloatArray, places: FloatArray, counts: tuple[int, ...]) -> FloatArray:
+    """About the largest `sum A_ij^2` over chains of so many intervals: a few long ones, the others short.
+
+    For every count of intervals, shape (counts, *places.shape).
+    """
+    intervals, long, part, first = _kinds(counts)
+    across = places.reshape(1, -1)
     short = intervals - long
-    low = part * places / intervals
-    high = (places - short * low) / long
-    q = partial(np.interp, xp=np.arange(len(norms)), fp=norms)
-    of_high, of_low = q(high), q(low)
-    next_high, next_low, mixed = 2 * of_high - q(2 * high), 2 * of_low - q(2 * low), of_high + of_low - q(high + low)
+    low = part * across / intervals
+    high = (across - short * low) / long
+    lengths = np.stack([high, low, 2 * high, 2 * low, high + low, 3 * high])
+    of_high, of_low, of_twice, of_low_twice, of_both, of_thrice = np.interp(lengths, np.arange(len(norms)), norms)
+    next_high, next_low, mixed = 2 * of_high - of_twice, 2 * of_low - of_low_twice, of_high + of_low - of_both
     both = np.minimum(short, np.where(long == 1, 2, 1))
-    beyond = np.where(short == 0, 2 * q(2 * high) - of_high - q(3 * high), 0)
+    beyond = np.where(short == 0, 2 * of_twice - of_high - of_thrice, 0)
     found = long * of_high**2 + short * of_low**2
     found += ((long - 1) * next_high**2 + np.maximum(short - both, 0) * next_low**2 + both * mixed**2) / 2
-    return np.asarray((found + np.maximum(long - 2, 0) * beyond**2 / 2).max(axis=0))
+    found += np.maximum(long - 2, 0) * beyond**2 / 2
+    return np.asarray(np.maximum.reduceat(found, first)).reshape(len(counts), *places.shape)
+
+
+@lru_cache(maxsize=64)
+def _kinds(counts: tuple[int, ...]) -> tuple[IntArray, IntArray, FloatArray, list[int]]:
+    """The chains tried: their intervals, how many are long, what part the short ones have, and where counts begin."""
+    kinds: list[tuple[int, int, float]] = []
+    first = []
+    for count in counts:
+        first.append(len(kinds))
+        few = sorted({min(count, 2**i) for i in range(count.bit_length() + 1)})
+        kinds += [(count, long, part) for long in few[:-1] for part in _PARTS] + [(count, count, 1.0)]
+    intervals, of_these, parts = (np.array(column)[:, None] for column in zip(*kinds, strict=True))
+    return intervals, of_these, parts, first
 
 
 def stream_widths(longest: int, horizon: int | None) -> list[int]:

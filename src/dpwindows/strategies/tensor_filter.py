@@ -8,7 +8,7 @@ every start's counts, so filtering over starts gains nothing: each start gets on
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 
 import numpy as np
@@ -23,6 +23,7 @@ from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.square import block_widths, event_cost, stream_extent, stream_widths
 
@@ -39,7 +40,7 @@ def design(problem: Problem) -> Design | None:
 def _best_square(problem: Problem, width: int) -> Design:
     longest = longest_window(problem.window, problem.steps)
     extent = min(width + longest - 1, problem.steps)
-    alpha, decay = search(lambda alpha, decay: _error(problem, width, extent, longest, alpha, decay), longest)
+    alpha, decay = _parameters(apart_from_noise(problem), width, extent)
     # Two filters multiply, so each gets half the resolution and a little more: counts of billions stay far from the
     # kernel's bounds on integers.
     bits = problem.bits // 2 + 1
@@ -51,6 +52,12 @@ def _best_square(problem: Problem, width: int) -> Design:
         width=width,
         make_map=lambda size: Filter(size, taps[:size]),
     )
+
+
+@lru_cache(maxsize=128)
+def _parameters(problem: Problem, width: int, extent: int) -> tuple[float, float]:
+    longest = longest_window(problem.window, problem.steps)
+    return search(lambda alpha, decay: _error(problem, width, extent, longest, alpha, decay), longest)
 
 
 def _error(problem: Problem, width: int, extent: int, longest: int, alpha: float, decay: float) -> float:
@@ -81,13 +88,17 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     longest = longest_window(problem.window, problem.steps)
     for width, backward in product(stream_widths(longest, horizon), (True, False)):
         extent = stream_extent(width, longest, horizon)
-        error = partial(_stream_error, problem, (width, longest, extent), backward)
-        alpha, decay = search(error, longest)
+        alpha, decay = _stream_parameters(apart_from_noise(problem), (width, longest, extent), backward)
         bits = problem.bits // 2 + 1
         taps = integer_taps(alpha, decay, extent, bits)
         shape = BlocksShape(longest, width, extent, Filter(width, taps[:width]), CausalFilter(taps), backward)
         parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "width": width, "bits_per_axis": bits}
         yield StepDesign(problem, shape, NAME, horizon, parameters | {"starts_backward": backward})
+
+
+@lru_cache(maxsize=128)
+def _stream_parameters(problem: Problem, sizes: tuple[int, int, int], backward: bool) -> tuple[float, float]:
+    return search(partial(_stream_error, problem, sizes, backward), sizes[1])
 
 
 def _stream_error(problem: Problem, sizes: tuple[int, int, int], backward: bool, alpha: float, decay: float) -> float:

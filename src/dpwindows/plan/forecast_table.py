@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 from rich.console import Console
+from rich.measure import Measurement
 from rich.table import Table
 
 from dpwindows.plan.description import loss_forecast
@@ -75,6 +76,8 @@ def show_forecast(planned: Planned, console: Console, expect: float | None = Non
         if other:
             runners_up[f"  {_window(entry)}: {other}"] = None
         table.add_row(*row, *([f"{entry.max:,.4g}", other] if wide else []))
+    # A name broken in two is harder to read than columns that stand close.
+    table.collapse_padding = Measurement.get(console, console.options.update_width(1000), table).maximum > console.width
     console.print(table)
     if any(entry.limit is not None for entry in planned.forecast()):
         console.print("x limit: over the least error of any Gaussian noise; Laplace may be below 1", style="dim")

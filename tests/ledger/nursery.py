@@ -7,6 +7,7 @@ with what each of them said. A job says what to `do`, and after how many seconds
 from __future__ import annotations
 
 import gc
+import importlib
 import itertools
 import json
 import os
@@ -122,8 +123,11 @@ def _all_said(jobs: list[dict[str, Any]]) -> list[dict[str, Any]]:
 if __name__ == "__main__":
     # Loaded once, before anything is forked.
     draw_noise("discrete Laplace", 1.0, 1)
+    for library in ("pandas", "scipy.signal"):
+        importlib.import_module(library)
     import dpwindows.count.engines.duckdb
     import dpwindows.release.files
+    import dpwindows.release.run
 
     for unit, epsilon in itertools.product(("event", "item-per:2", "item"), (0.1, 0.2, 0.3)):
         planned(unit, {"epsilon": epsilon}, 0, 3)

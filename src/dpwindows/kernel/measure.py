@@ -261,11 +261,14 @@ def _side_by_side(draw: Callable[[int], NDArray[np.int64]], sizes: Sequence[int]
 
 @cache
 def _sampler(law: Law, scale: float) -> Any:
-    # Imported here: loading OpenDP takes most of a second, and planning does not need it.
-    import opendp.prelude as dp
+    # Imported here, for planning does not need it, and from where it is: its prelude loads other libraries too.
+    from opendp.domains import atom_domain, vector_domain
+    from opendp.measurements import make_gaussian, make_laplace
+    from opendp.metrics import l1_distance, l2_distance
+    from opendp.mod import enable_features
 
-    dp.enable_features("contrib")
-    domain = dp.vector_domain(dp.atom_domain(T="i64"))
+    enable_features("contrib")
+    domain = vector_domain(atom_domain(T="i64"))
     if law == GAUSSIAN:
-        return dp.m.make_gaussian(domain, dp.l2_distance(T="i64"), scale=scale)
-    return dp.m.make_laplace(domain, dp.l1_distance(T="i64"), scale=scale)
+        return make_gaussian(domain, l2_distance(T="i64"), scale=scale)
+    return make_laplace(domain, l1_distance(T="i64"), scale=scale)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 
 import numpy as np
-from scipy import linalg, signal
+from scipy import linalg
 
 from dpwindows.ask.periods import place_of
 from dpwindows.ask.queries import Tumbling
@@ -32,6 +32,7 @@ from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedS
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.kernel.shapes.together import TogetherShape
+from dpwindows.kernel.untrusted.decoding.filters import invert_filter
 from dpwindows.kernel.untrusted.decoding.nested import nested_weights
 
 # Weights on the numbers measured, by the part of the measurement that they are in; a part left out has none.
@@ -185,6 +186,9 @@ def _of_crossed(design: CrossedDesign, coefficients: Coefficients) -> Weights:
 
 def _transposed_crossed(found: CrossedFilters, square: FloatArray) -> FloatArray:
     """The decoder of crossed counters backwards: pins, least squares (which is symmetric), filters and weights."""
+    # Imported here: loading it takes a second, which releases that ask for no such noise need not wait for.
+    from scipy import signal
+
     by_start, by_end, inverse, root = found.decoder()
 
     def solve(right: FloatArray) -> FloatArray:
@@ -237,7 +241,7 @@ def _transposed_at_once(measured: IntegerMap | CausalMap, wanted: FloatArray) ->
 
 
 def _inverted_backwards(taps: tuple[int, ...], wanted: FloatArray) -> FloatArray:
-    return np.asarray(signal.lfilter([1.0], np.array(taps, dtype=np.float64), wanted[::-1], axis=0)[::-1])
+    return invert_filter(taps, wanted[::-1])[::-1]
 
 
 def transposed_mixed(mixed: MatrixFilter, wanted: FloatArray) -> FloatArray:

@@ -21,6 +21,7 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most
 from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.certify_periods import layout_of, series_of
 from dpwindows.kernel.maps.counters import TriangularCounter, WeightedCounter
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
 from dpwindows.kernel.maps.repeated import Repeated
@@ -214,6 +215,23 @@ def test_a_map_for_other_periods_is_not_certified(lengths: tuple[int, ...]) -> N
     tumbling = SeriesDesign(problem_of(Tumbling(2), EventLevel(), GAUSSIAN), "wrong", map=Identity(STEPS, 1))
     with pytest.raises(NotCertifiedError):
         _ = tumbling.sensitivity
+
+
+def test_a_class_of_somebody_else_repeats_no_map() -> None:
+    class Louder(Repeated):
+        """Encodes what its map is not charged for."""
+
+    problem = problem_of(ToDate(2), EventLevel(), GAUSSIAN)
+    own = SeriesDesign(problem, "own", map=Repeated(Identity(2), (2, 2, 1), True))
+    assert own.sensitivity > 0
+    with pytest.raises(NotCertifiedError):
+        _ = replace(own, map=Louder(Identity(2), (2, 2, 1), True)).sensitivity
+
+
+@pytest.mark.parametrize("window", [Tumbling(2), ToDate(2)], ids=lambda window: window.text)
+def test_of_one_event_a_step_a_period_holds_many(window: Tumbling | ToDate) -> None:
+    problem = replace(problem_of(window, ItemLevel(), GAUSSIAN), singleton=True)
+    assert series_of(problem, layout_of(problem, STEPS, 2, 2)).singleton is False
 
 
 def test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on() -> None:

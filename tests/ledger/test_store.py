@@ -1,0 +1,58 @@
+"""The file of a ledger: who may change it, and what is said of text in it that is none."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from dpwindows.ask.privacy import EventLevel, PureDP
+from dpwindows.errors import EngineError, InputError
+from dpwindows.ledger.ledger import Ledger
+from tests.ledger.requests import request
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    made = Ledger.create(tmp_path / "ledger.db", "d", budget=PureDP(1.0), unit=EventLevel())
+    made.spend(request(PureDP(0.1), kind="stream"), state="s", token="t0")
+    return made
+
+
+ACTS: dict[str, Callable[[Ledger], object]] = {
+    "position": lambda ledger: ledger.position("s"),
+    "stored": lambda ledger: ledger.stored(request(PureDP(0.1)), "f"),
+    "spend": lambda ledger: ledger.spend(request(PureDP(0.1))),
+    "advance": lambda ledger: ledger.advance("s", 0, "t0", 1, "t1"),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_nothing_is_done_by_what_a_ledger_says_that_others_may_write(ledger: Ledger, act: str) -> None:
+    """Whoever may write it could put a stored release or a position of a stream in."""
+    ledger.path.chmod(0o666)
+    with pytest.raises(InputError, match="ledger"):
+        ACTS[act](ledger)
+    ledger.path.chmod(0o600)
+    ACTS[act](ledger)
+
+
+@pytest.mark.parametrize("column", ["facts", "last_seal", "seal"])
+def test_text_that_is_none_is_damage(ledger: Ledger, column: str) -> None:
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute(f"UPDATE datasets SET {column} = CAST(x'ff' AS TEXT)")
+    connection.close()
+    with pytest.raises(EngineError, match="is damaged"):
+        ledger.book()
+
+
+@pytest.mark.parametrize("edit", ["application_id = 7", "user_version = 0", "user_version = -1"])
+def test_a_ledger_with_another_mark_or_version_is_damaged(ledger: Ledger, edit: str) -> None:
+    """Its tables are those of a ledger, so that it was one."""
+    with sqlite3.connect(ledger.path) as connection:
+        connection.execute(f"PRAGMA {edit}")
+    connection.close()
+    with pytest.raises(EngineError, match="is damaged"):
+        ledger.book()

@@ -237,6 +237,37 @@ def test_an_exported_plan_says_how_it_is_measured_in_groups(tmp_path: Path) -> N
         assert int(one["groups"]["bound"]) >= int(one["sensitivity"]["bound"])
 
 
-def test_streams_say_that_they_have_no_groups() -> None:
-    stream = run("plan", "--stream", "--steps", "4", "--window", "cumulative", *LISTS, *EVENT)
-    assert (stream.code, "streams have no groups" in stream.err) == (2, True)
+def test_a_stream_releases_by_group(log: Path, tmp_path: Path) -> None:
+    planned = run("plan", "--stream", "--steps", "4", "--window", "cumulative", *LISTS, *EVENT)
+    assert (planned.code, "each country" in planned.out) == (0, True), planned
+    state, out = tmp_path / "state", tmp_path / "out.parquet"
+    wide = ("--unit", "event", "--rho", "1e9")
+    asked = ("--window", "rolling:2", "--window", "cumulative", *LISTS, "--totals", "0.25", *wide)
+    columns = ("--item", "user", "--time", "day", "--start", "0", "--step", "1")
+    created = run("stream", "create", state, *columns, *asked)
+    assert (created.code, "each country" in created.err) == (0, True), created
+    for end in ("1", "4"):
+        assert (
+            run("stream", "advance", state, log, "--through", end, "--later", "ignore", "-o", out, "--force").code == 0
+        )
+    assert "Counts are by country" in run("stream", "show", state).out
+    assert run("stream", "show", state, "-o", out, "--force").code == 0
+    released = dw.Release.load(out)
+    rows = released.table.to_pylist()
+    assert len(rows) == 2 * 4 * (3 + 1)
+    assert all(round(row["estimate"]) == exact(log, row, ("country",)) for row in rows)
+    counted = run("count", out, "1", "3", "--group", "country=DE", "--json")
+    assert counted.code == 0, counted
+    audited = run("audit", "--stream", "--steps", "2", "--window", "rolling:2", *LISTS, *EVENT, "--check", "exact")
+    assert (audited.code, "every neighbouring pair" in audited.out) == (0, True), audited
+
+
+def test_a_stream_refuses_what_it_does_not_keep(tmp_path: Path) -> None:
+    item = ("--unit", "item", "--epsilon", "1", "--horizon", "4", "--window", "cumulative")
+    columns = ("--item", "user", "--time", "day", "--start", "0", "--step", "1")
+    for option in (("--group-of", "item"), ("--max-groups", "2")):
+        refused = run("stream", "create", tmp_path / "state", *columns, *item, *LISTS, *option)
+        assert (refused.code, f"{' '.join(option)} is for releases" in refused.err) == (2, True), refused
+    assert not (tmp_path / "state").exists()
+    every = run("stream", "create", tmp_path / "state", *columns, *item, *LISTS, "--max-groups", "3")
+    assert every.code == 0, every

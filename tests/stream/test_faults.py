@@ -272,7 +272,8 @@ def test_an_upgrade_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyte
 def test_a_newer_state_asks_for_a_newer_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
     started(path)
-    monkeypatch.setattr(schema, "VERSION", 0)
+    for name in ("VERSION", "GROUPED"):
+        monkeypatch.setattr(schema, name, 0)
     with pytest.raises(dw.InputError, match="version 1, and this dpwindows knows versions up to 0: use a newer"):
         Stream.open(path)
 

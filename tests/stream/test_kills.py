@@ -19,6 +19,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.stream.close_step import read_progress
+from dpwindows.stream.mechanism import StepAnswers
 from dpwindows.stream.stream import Stream
 from tests.search import TIMES
 from tests.stream.streams import new_stream, plan_of, require_exact
@@ -97,7 +98,9 @@ class Witness:
             counts = read_progress(stream._state, stream._mechanism).counts
             if closed:
                 log = [event for step in range(1, closed + 1) for event in events_of(step)]
-                require_exact(counts.answers(), log, self.plan)
+                answers = counts.answers()
+                assert isinstance(answers, StepAnswers)
+                require_exact(answers, log, self.plan)
             self.looked += 1
             if closed and self.looked % 8 == 0:
                 self.compare(stream.show().table, published)

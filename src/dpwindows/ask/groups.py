@@ -232,8 +232,14 @@ class Grouping:
         groups = "group" if first == 1 else f"{first} groups"
         return f"Counts are by {by}, each item in at most {first} of them, the first {groups} it was seen in.{beside}"
 
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Grouping:
+        """What `to_dict` gave."""
+        columns = tuple(GroupColumn(one["name"], tuple(one["values"])) for one in values["columns"])
+        return cls(columns, values["group_of"], values["max_groups"], values["totals"])
+
     def to_dict(self) -> dict[str, Any]:
-        """The grouping as plain values, for metadata and ledgers."""
+        """The grouping as plain values, for metadata, ledgers and states; `from_dict` gives it back."""
         return {
             "columns": [{"name": column.name, "values": list(column.values)} for column in self.columns],
             "group_of": self.of,

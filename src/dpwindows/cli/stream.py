@@ -11,6 +11,7 @@ from rich.console import Console
 from dpwindows.cli.options import (
     claimed_output,
     csv_options,
+    group_options,
     item_type_option,
     ledger_options,
     max_draws_option,
@@ -69,6 +70,7 @@ def stream() -> None:
 @plan_option
 @query_options
 @privacy_options
+@group_options
 @max_draws_option
 @ledger_options
 @json_option

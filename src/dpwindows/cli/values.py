@@ -88,8 +88,6 @@ def build_stream_plan(horizon: int | None, start: str | None, options: dict[str,
             "--estimate-loss is for releases: in a stream the number would be drawn anew at every step, and the budget "
             "pay for each. Leave it out, or ask it of a release of the steps that are over"
         )
-    if any(wanted.pop(name, None) is not None for name in ("by", "group_of", "max_groups", "totals")):
-        raise InputError("streams have no groups yet: leave --by out, or keep one stream for each group's events")
     budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
     clock = {} if start is None else {"start": start, "step": options["step"], "time_zone": options["time_zone"]}
     most = options.get("max_draws", MAX_DRAWS)

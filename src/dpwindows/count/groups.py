@@ -17,9 +17,12 @@ from dpwindows.count.answers import ExactAnswers
 CellChanges = tuple[Int64Array, Int64Array, Int64Array, Int64Array]
 
 
-def span_of(timeline: Timeline) -> int:
-    """The places of one cell where groups are counted together: one more than steps (`recency_sql`)."""
-    return timeline.steps + 1
+def span_of(timeline: Timeline, *, later: bool = False) -> int:
+    """The places of one cell where groups are counted together: one more than steps (`recency_sql`).
+
+    With `later` one more, for events after the last step.
+    """
+    return timeline.steps + 1 + later
 
 
 class GroupedAnswers:

@@ -8,12 +8,14 @@ from typing import Any
 
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.groups import Grouping, GroupOf, Value, grouping
 from dpwindows.ask.periods import fewest_and_most, placed
 from dpwindows.ask.privacy import Budget, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, PeriodFamily, Query, Rolling, RollingTogether, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import over
+from dpwindows.count.engines.groups import has_rule
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
@@ -22,7 +24,7 @@ from dpwindows.kernel.shapes.causal import StepDesign, horizon_of
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.description import ENDLESS, HORIZON, describe, guarantee
-from dpwindows.plan.parts import Part
+from dpwindows.plan.parts import Part, cells_of
 from dpwindows.plan.planned import Planned
 from dpwindows.plan.workload import MAX_ROWS, Workload, least, require_within
 from dpwindows.strategies import joint_filter, stream_candidates
@@ -57,6 +59,11 @@ class StreamPlan(Planned):
         step: with `start`, the length of a step (default "1d").
         time_zone: with `start`, the zone (default "UTC").
         max_draws: the most noise values that the forecast may be about: those of all its steps together.
+        by: columns that make groups, each with the public list of its values, as in `Plan`.
+        group_of: as in `Plan`; a stream takes `event` alone.
+        max_groups: as in `Plan`; where items are protected a stream counts each in all groups, and so many are paid
+            for.
+        totals: as in `Plan`.
 
     `forecast()` is for the `horizon` steps, or for the first 4,096 steps of an unlimited stream.
 
@@ -82,10 +89,18 @@ class StreamPlan(Planned):
         step: str | int | None = None,
         time_zone: str | None = None,
         max_draws: int = MAX_DRAWS,
+        by: Mapping[str, Iterable[Value]] | None = None,
+        group_of: GroupOf | None = None,
+        max_groups: int | None = None,
+        totals: float | None = None,
     ) -> None:
         if horizon is not None and not 1 <= horizon <= MOST_STEPS:
             raise InputError(f"the horizon must be a whole number of steps from 1 to {MOST_STEPS:,}, got {horizon!r}")
         self.horizon = horizon
+        groups = grouping(by, group_of=group_of, max_groups=max_groups, totals=totals)
+        self.by = None if groups is None else {one.name: list(one.values) for one in groups.columns}
+        self.group_of, self.max_groups, self.totals = group_of, max_groups, totals
+        _require_rows(groups)
         clock = None if start is None else Timeline.of_length(start, 1, step or "1d", time_zone or "UTC")
         self.start = clock.start if clock else None
         self.step = clock.step if clock else None
@@ -105,6 +120,7 @@ class StreamPlan(Planned):
             rule=CountingRule(distinct_steps, max_occurrences, max_runs),
             confidence=confidence,
             max_draws=max_draws,
+            grouping=groups,
         )
         self.allotments = tuple(self._over(allotment, self.timeline.steps) for allotment in self.allotments)
 
@@ -127,17 +143,21 @@ class StreamPlan(Planned):
 
     def _require_bearable(self) -> None:
         """Noise is drawn step by step, so the numbers of a step are bounded; planning holds the steps forecast."""
-        rows = sum(
-            len(query.measures) * (query.window.max_length or self.timeline.steps)
+        groups = cells_of(self.grouping)
+        rows = groups * sum(
+            len(query.measures)
+            * ((query.window.max_length or self.timeline.steps) if isinstance(query.window, AnyWindow) else 1)
             for query in self.queries
-            if isinstance(query.window, AnyWindow)
         )
         if rows > MAX_ROWS:
             raise InputError(
                 f"{rows:,} numbers would be released at every step, more than the {MAX_ROWS:,} that are allowed: "
-                "bound the windows' length (any:MAX) or use coarser steps"
+                f"bound the windows' length (any:MAX){'' if self.grouping is None else ', name fewer groups'} or use "
+                "coarser steps"
             )
-        planned = [least([query], planned_steps(query.window, self.unit, self.horizon)) for query in self.queries]
+        planned = [
+            least([query], planned_steps(query.window, self.unit, self.horizon), groups) for query in self.queries
+        ]
         require_within(sum(planned, Workload(0, 0)), self.max_draws, at_least=True)
 
     def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
@@ -156,7 +176,9 @@ class StreamPlan(Planned):
         for name in ("timeline", "release_id", "released_at", "notes"):
             del described[name]
         return described | {
-            "guarantee": guarantee(self.budget, self.unit, singleton=False, rule=self.rule, over="the stream"),
+            "guarantee": guarantee(
+                self.budget, self.unit, singleton=False, rule=self.rule, grouping=self.grouping, over="the stream"
+            ),
             "notes": list(self.notes),
             HORIZON: ENDLESS if self.horizon is None else self.horizon,
         }
@@ -168,6 +190,27 @@ class StreamPlan(Planned):
         assert isinstance(design, StepDesign)
         measured = replace(allotment.measurement, design=design.over(steps))
         return replace(allotment, measurement=measured)
+
+
+def _require_rows(groups: Grouping | None) -> None:
+    """Check that each event is counted in the group of its own row: a stream does not keep which group was first.
+
+    Raises:
+        InputError: a rule for each item decides in which groups it counts.
+    """
+    if groups is None or not has_rule(groups):
+        return
+    if groups.of == "item":
+        raise InputError(
+            "--group-of item is for releases: a stream does not keep which group an item was first in. Leave it out, "
+            "so that each event counts in the group of its own row"
+        )
+    most = groups.levels[0].count
+    raise InputError(
+        f"--max-groups {groups.max_groups} is for releases: a stream does not keep which groups an item was first in. "
+        f"Give --max-groups {most}, all groups, at {most} times the cost, or protect events (--unit event), which "
+        f"needs no limit"
+    )
 
 
 def planned_steps(window: WindowFamily, unit: Unit, horizon: int | None) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from dpwindows.ask.groups import Value
+from dpwindows.ask.groups import Grouping, Value
 from dpwindows.errors import InputError
 from dpwindows.kernel.groups import Groups
 
@@ -21,17 +21,23 @@ def group_type(values: list[Value]) -> pa.DataType:
 
 def in_groups(columns: dict[str, Any], groups: Groups) -> dict[str, Any]:
     """The columns of one group repeated for every group, with the values that tell them; null stands for all."""
-    grouping, rows = groups.grouping, len(columns["k"])
-    values = grouping.values_of(groups.level)
-    within, of = np.tile(np.arange(rows), len(values)), np.repeat(np.arange(len(values)), rows)
+    rows, cells = len(columns["k"]), np.array(groups.cells)
+    within, of = np.tile(np.arange(rows), len(cells)), np.repeat(cells, rows)
     repeated = {
         name: column[within] if isinstance(column, np.ndarray) else column.take(pa.array(within))
         for name, column in columns.items()
     }
-    for place, column in enumerate(grouping.columns):
-        listed = pa.array([value[place] for value in values], group_type(list(column.values)))
-        repeated[column.name] = listed.take(pa.array(of))
-    return repeated
+    return repeated | group_columns(groups.grouping, pa.array(of))
+
+
+def group_columns(grouping: Grouping, cells: pa.Array) -> dict[str, pa.Array]:
+    """The value of every column in groups with these codes; null stands for all."""
+    values = [value for level in grouping.levels for value in grouping.values_of(level)]
+    listed = {
+        column.name: pa.array([value[place] for value in values], group_type(list(column.values)))
+        for place, column in enumerate(grouping.columns)
+    }
+    return {name: column.take(cells) for name, column in listed.items()}
 
 
 def group_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:

@@ -13,12 +13,12 @@ import numpy as np
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.plan.description import library_versions
 from dpwindows.stream import records
-from dpwindows.stream.given_events import NOTHING, Handed
+from dpwindows.stream.given_events import NOTHING, Handed, item_type_of
 from dpwindows.stream.items import Bound, make_items, occur, prune
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.records import Call, ClosedStep
 from dpwindows.stream.state_file import StateFile
-from dpwindows.stream.step_counts import Change, StepCounts, oldest_at
+from dpwindows.stream.step_counts import CellCounts, Change, StepCounts, oldest_at
 
 _COUNTS, _MEMORY = "counts/", "memory/"
 
@@ -27,7 +27,7 @@ _COUNTS, _MEMORY = "counts/", "memory/"
 class Progress:
     """What the next step goes on from: exact counts by recency, and the mechanism's memory."""
 
-    counts: StepCounts
+    counts: StepCounts | CellCounts
     memory: Memory
 
     def to_arrays(self) -> dict[str, np.ndarray]:
@@ -44,12 +44,15 @@ def read_progress(state: StateFile, mechanism: Mechanism) -> Progress:
     """
     step, arrays = records.read_working(state)
     if step == 0:
-        counts_before = StepCounts.before_all(mechanism.counted, mechanism.reach, totals=mechanism.needs_total)
-        return Progress(counts_before, mechanism.fresh_memory())
+        nothing = StepCounts.before_all(mechanism.counted, mechanism.reach, totals=mechanism.needs_total)
+        before = nothing if mechanism.grouping is None else CellCounts((nothing,) * mechanism.cells)
+        return Progress(before, mechanism.fresh_memory())
     counts, memory = (
         {name.removeprefix(prefix): values for name, values in arrays.items() if name.startswith(prefix)}
         for prefix in (_COUNTS, _MEMORY)
     )
+    if mechanism.grouping is not None:
+        return Progress(CellCounts.from_arrays(step, mechanism.reach, counts, mechanism.cells), memory)
     return Progress(StepCounts.from_arrays(step, mechanism.reach, counts), memory)
 
 
@@ -88,19 +91,21 @@ def _count(
     """Let the step's items occur, late ones among them where this is the step they are moved to."""
     moved = call.moved != NOTHING and step == call.first
     depth, reach, bound = mechanism.depth, mechanism.reach, _bound(mechanism)
+    grouped = mechanism.grouping is not None
     known = connection.execute("SELECT kind FROM item_kind").fetchone()
     changes: list[Change] = []
     if moved or step in handed.fingerprints:
         if known is None:
             assert handed.kind is not None, "there are rows"
-            make_items(connection, handed.kind.sql_type, depth, bound)
+            make_items(connection, item_type_of(handed.kind, grouped=grouped), depth, bound)
             connection.execute("INSERT INTO item_kind VALUES (?)", [handed.kind.name])
         occurrences = f"SELECT item, total FROM handed WHERE step = {step}"
         if moved:
             occurrences = f"SELECT item, sum(total) AS total FROM handed WHERE step <= {step} GROUP BY item"
         if mechanism.rule.distinct_steps:
             occurrences = f"SELECT item, 1 AS total FROM ({occurrences})"
-        changes = occur(connection, occurrences, step, mechanism.thresholds, oldest_at(step, reach), bound)
+        oldest = oldest_at(step, reach)
+        changes = occur(connection, occurrences, step, mechanism.thresholds, oldest, bound, grouped=grouped)
     if known is not None:
         prune(connection, step, depth, reach, totals=mechanism.needs_total, bound=bound)
     return changes

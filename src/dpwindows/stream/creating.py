@@ -154,7 +154,7 @@ def _write_draft(draft: Path, path: Path, creation: Creation, arrays: Mapping[st
             connection, scratch = attached(made, f"STORAGE_VERSION '{STORAGE}'", EngineSettings())
             with scratch, connection:
                 connection.execute("BEGIN")
-                schema.make_tables(connection)
+                schema.make_tables(connection, grouped=creation.columns.grouping is not None)
                 records.write_creation(connection, creation, arrays)
                 connection.execute("COMMIT")
                 connection.execute("CHECKPOINT")

@@ -20,6 +20,7 @@ from dpwindows.count.engines.dialect import quote_text
 from dpwindows.count.engines.duckdb import EventRelation, open_events
 from dpwindows.count.engines.duckdb_progress import progress_bar
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.groups import span_of
 from dpwindows.errors import InputError
 from dpwindows.stream.state_file import StateFile
 
@@ -57,6 +58,8 @@ class ItemKind:
 @dataclass(frozen=True)
 class Handed:
     """The events of one call: in the temporary table `handed` (item, step, total), and by step.
+
+    With groups an item is a pair of the group's code, `cell`, and the `item`; an event is there once for every level.
 
     `steps` are the steps that have rows, ascending; the step after the last one of the timeline stands for everything
     later. `kind` is None if there are no rows.
@@ -106,11 +109,13 @@ def hand_over(
         kind = ItemKind.of(item_type.id, str(item_type))
         # Read and grouped before it leaves that engine, so that whatever is wrong with the events shows there.
         with progress_bar(engine, "reading events", shown=settings.progress):
-            engine.execute(_grouped_sql(events, kind))
+            span = None if columns.grouping is None else span_of(timeline, later=later)
+            engine.execute(_grouped_sql(events, kind, span))
+        grouped = columns.grouping is not None
         with state.guarded() as connection:
-            _lay_out(connection, engine.table("grouped").to_arrow_reader(), kind)
+            _lay_out(connection, engine.table("grouped").to_arrow_reader(), item_type_of(kind, grouped=grouped))
     with state.guarded() as connection:
-        fingerprints = _fingerprints(connection, key)
+        fingerprints = _fingerprints(connection, key, "item.cell || ':' || item.item" if grouped else "item")
     return Handed(kind if fingerprints else None, fingerprints)
 
 
@@ -121,27 +126,36 @@ def forget(state: StateFile) -> None:
         connection.execute("DROP TABLE IF EXISTS touched")
 
 
-def _grouped_sql(events: EventRelation, kind: ItemKind) -> str:
+def item_type_of(kind: ItemKind, *, grouped: bool) -> str:
+    """The SQL type that a stream keeps its items as; with groups each is a pair with its group."""
+    return f"STRUCT(cell INTEGER, item {kind.sql_type})" if grouped else kind.sql_type
+
+
+def _grouped_sql(events: EventRelation, kind: ItemKind, span: int | None) -> str:
+    """The rows of `handed`; with groups, steps are places in cells of so many (`places_sql`)."""
     total = f"CAST(least(sum(count), {_MOST}) AS BIGINT)" if events.weighted else "count(*)"
     item = "hex(item)" if kind.name == "BLOB" else f"CAST(item AS {kind.sql_type})"
     rows = f"SELECT item, step, {total} AS total FROM ({events.sql}) GROUP BY item, step"
-    return f"CREATE TEMP TABLE grouped AS SELECT {item} AS item, step, total FROM ({rows})"
+    if span is not None:
+        item = f"struct_pack(cell := CAST(step // {span} AS INTEGER), item := {item})"
+    step = "step" if span is None else f"CAST(step % {span} AS INTEGER) AS step"
+    return f"CREATE TEMP TABLE grouped AS SELECT {item} AS item, {step}, total FROM ({rows})"
 
 
-def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, kind: ItemKind) -> None:
+def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, item_type: str) -> None:
     connection.register("arriving", rows)
     try:
         # In order of steps, so that reading one step skips the others.
         connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE handed AS SELECT CAST(item AS {kind.sql_type}) AS item, step, total "
+            f"CREATE OR REPLACE TEMP TABLE handed AS SELECT CAST(item AS {item_type}) AS item, step, total "
             "FROM arriving ORDER BY step"
         )
     finally:
         connection.unregister("arriving")
 
 
-def _fingerprints(connection: duckdb.DuckDBPyConnection, key: str) -> dict[int, str]:
-    """The fingerprint of each step that has rows.
+def _fingerprints(connection: duckdb.DuckDBPyConnection, key: str, item: str) -> dict[int, str]:
+    """The fingerprint of each step that has rows; `item` is the SQL of an item's text.
 
     Step and total end in a mark that no number holds, so that different rows are different texts.
     """
@@ -149,7 +163,7 @@ def _fingerprints(connection: duckdb.DuckDBPyConnection, key: str) -> dict[int, 
         f"CAST(CAST('0x' || substr(hash, {at}, 16) AS UBIGINT) AS HUGEINT) AS {name}"
         for at, name in ((1, "high"), (17, "low"))
     )
-    text = f"{quote_text(key)} || step || ':' || total || ':' || item"
+    text = f"{quote_text(key)} || step || ':' || total || ':' || {item}"
     hashes = f"SELECT step, {halves} FROM (SELECT step, sha256({text}) AS hash FROM handed)"
     rows = connection.execute(
         f"SELECT step, CAST(sum(high) AS VARCHAR), CAST(sum(low) AS VARCHAR) FROM ({hashes}) "

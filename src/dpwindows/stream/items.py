@@ -8,6 +8,9 @@ recent occurrence lies in step `rk`. Items are kept as they are, never by a hash
 Of what is too old for every window (`oldest_at`) only its being there is kept, as step 0, and where no totals are
 asked for not even that: see `prune`.
 
+In a stream with groups an item is a pair: the code of a group, `cell`, and an item of that group. Each of these pairs
+has recencies of its own.
+
 Where a rule bounds what an item adds, `had` is how many occurrences of it counted, and `run_i` how many runs of the
 series in place i it has had (`count.first_runs` is the specification). Such items are never deleted.
 """
@@ -64,6 +67,8 @@ def occur(
     thresholds: Sequence[int],
     oldest: int,
     bound: Bound = NO_BOUND,
+    *,
+    grouped: bool = False,
 ) -> list[Change]:
     """Let items occur in a step, and tell how recencies changed.
 
@@ -75,6 +80,7 @@ def occur(
         oldest: the first step that still matters at the end of this one; changes from and to earlier ones are told
             as from and to step 0.
         bound: what an item may add; the changes of its series are told under their numbers.
+        grouped: whether items are pairs with the group that they are in; changes are then told by group.
     """
     depth = max([*thresholds, *(k for k, _ in bound.series)])
     old = ", ".join(f"items.r{j}" for j in range(1, depth + 1))
@@ -95,7 +101,7 @@ SELECT * EXCLUDE ({", ".join(["counted", *bound.columns])}){after} FROM (
         FROM ({occurrences}) AS occurred LEFT JOIN items ON items.item = occurred.item
     )
 )""")
-    changes = _changes(connection, thresholds, oldest, bound)
+    changes = _changes(connection, thresholds, oldest, bound, "item.cell" if grouped else "0")
     names = [*(f"r{j}" for j in range(1, depth + 1)), *bound.columns]
     settings = ", ".join(f"{name} = touched.{name}" for name in names)
     connection.execute(f"UPDATE items SET {settings} FROM touched WHERE items.rowid = touched.place")
@@ -105,7 +111,7 @@ SELECT * EXCLUDE ({", ".join(["counted", *bound.columns])}){after} FROM (
 
 
 def _changes(
-    connection: duckdb.DuckDBPyConnection, thresholds: Sequence[int], oldest: int, bound: Bound
+    connection: duckdb.DuckDBPyConnection, thresholds: Sequence[int], oldest: int, bound: Bound, cell: str
 ) -> list[Change]:
     def known(recency: str) -> str:
         return f"CASE WHEN {recency} IS NULL THEN {NONE} WHEN {recency} < {oldest} THEN 0 ELSE {recency} END"
@@ -115,8 +121,8 @@ def _changes(
         (series_number(place), k, f" AND run_{place} <= {bound.max_runs}") for place, (k, _) in enumerate(bound.series)
     ]
     queries = [
-        f"SELECT {number}, {known(f'before[{k}]')} AS left_step, {known(f'r{k}')} AS entered, count(*) FROM touched "
-        f"WHERE r{k} IS NOT NULL{within} GROUP BY left_step, entered"
+        f"SELECT {number}, {known(f'before[{k}]')} AS left_step, {known(f'r{k}')} AS entered, count(*), {cell} AS cell "
+        f"FROM touched WHERE r{k} IS NOT NULL{within} GROUP BY left_step, entered, cell"
         for number, k, within in counted
     ]
     return [Change(*row) for row in connection.execute(" UNION ALL ".join(queries)).fetchall()]

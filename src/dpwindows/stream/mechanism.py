@@ -6,7 +6,7 @@ which holds exact counts and noisy ones and must be kept as secret as the data.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.ask.groups import Grouping
 from dpwindows.ask.periods import place, place_of
 from dpwindows.ask.privacy import Budget, Unit, parse_budget, parse_unit
 from dpwindows.ask.queries import (
@@ -32,6 +33,7 @@ from dpwindows.ask.queries import (
 from dpwindows.ask.windows import are_complete
 from dpwindows.count.first_runs import Series, series_number
 from dpwindows.kernel.accounting import certify
+from dpwindows.kernel.groups import Groups
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
 from dpwindows.kernel.measure import Measurement, measure_step
 from dpwindows.kernel.problem import Problem
@@ -39,8 +41,10 @@ from dpwindows.kernel.shapes.causal import StepAnswers, StepDesign, horizon_of
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.intervals import estimate_variance, half_widths
+from dpwindows.plan.parts import cells_of
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.stream.saved_mechanism import Arrays, restored, stored
+from dpwindows.stream.step_counts import CellAnswers
 
 __all__ = ["Mechanism", "StepAnswers"]
 
@@ -60,6 +64,7 @@ class Mechanism:
         horizon: the number of steps after which the stream ends; None: it is unlimited.
         confidence: coverage of each interval by itself.
         rule: which occurrences of an item count.
+        grouping: the groups that everything is measured in, None for none.
     """
 
     queries: tuple[tuple[Query, ...], ...]
@@ -69,6 +74,7 @@ class Mechanism:
     horizon: int | None
     confidence: float
     rule: CountingRule = EVERY_OCCURRENCE
+    grouping: Grouping | None = None
 
     @classmethod
     def of_plan(cls, plan: StreamPlan) -> Mechanism:
@@ -83,7 +89,13 @@ class Mechanism:
             plan.horizon,
             plan.confidence,
             plan.rule,
+            plan.grouping,
         )
+
+    @property
+    def cells(self) -> int:
+        """How many groups there are, totals included; 1 without groups."""
+        return cells_of(self.grouping)
 
     @property
     def thresholds(self) -> tuple[int, ...]:
@@ -150,6 +162,7 @@ class Mechanism:
                 "window": queries[0].window.text,
                 "measures": [[measure.kind, measure.k] for measure in queries[0].measures],
                 **({"together": [query.window.text for query in queries]} if len(queries) > 1 else {}),
+                **({} if measurement.groups is None else {"level": list(measurement.groups.level.kept)}),
                 "law": measurement.law,
                 "scale": measurement.scale.hex(),
                 "measured_window": design.problem.window.text,
@@ -174,6 +187,7 @@ class Mechanism:
             "confidence": self.confidence,
             **({"counting": self.rule.to_dict()} if self.rule != EVERY_OCCURRENCE else {}),
             **({"calendar": clocks[0]} if clocks else {}),
+            **({} if self.grouping is None else {"groups": self.grouping.to_dict()}),
         }, arrays
 
     @classmethod
@@ -186,6 +200,7 @@ class Mechanism:
         """
         unit, rule = parse_unit(values["unit"]), CountingRule(**values.get("counting", {}))
         calendar = Calendar(**values["calendar"]) if "calendar" in values else None
+        grouping = Grouping.from_dict(values["groups"]) if "groups" in values else None
         queries, measurements = [], []
         for entry in values["measurements"]:
             measures = tuple(Measure(kind, k) for kind, k in entry["measures"])
@@ -199,11 +214,15 @@ class Mechanism:
             if isinstance(shape, PeriodShape) and isinstance(window, (Tumbling, ToDate)):
                 shape = replace(shape, window=window)  # with its calendar
             design = StepDesign(problem, shape, entry["strategy"], horizon_of(window, unit, values["horizon"]))
-            measurements.append(Measurement(design, entry["law"], float.fromhex(entry["scale"])))
+            groups = None
+            if grouping is not None:
+                groups = Groups(grouping, next(one for one in grouping.levels if list(one.kept) == entry["level"]))
+            measurements.append(Measurement(design, entry["law"], float.fromhex(entry["scale"]), groups))
         spent = values["budget"]
         budget = parse_budget(spent.get("epsilon"), spent.get("delta"), spent.get("rho"))
         certify(budget, [measurement.cost for measurement in measurements])
-        return cls(tuple(queries), tuple(measurements), budget, unit, values["horizon"], values["confidence"], rule)
+        fixed = (budget, unit, values["horizon"], values["confidence"], rule, grouping)
+        return cls(tuple(queries), tuple(measurements), *fixed)
 
     # --- One step -----------------------------------------------------------------------------------------------------
 
@@ -211,12 +230,12 @@ class Mechanism:
         """The memory before the first step."""
         return {
             f"{index}.{k}.{name}": value
-            for index, design in enumerate(self._designs)
+            for index, (design, measurement) in enumerate(zip(self._designs, self.measurements, strict=True))
             for k in design.problem.thresholds
-            for name, value in design.shape.fresh().items()
+            for name, value in _joined([design.shape.fresh()] * len(_codes(measurement)), measurement).items()
         }
 
-    def release_step(self, answers: StepAnswers, memory: Memory) -> tuple[pa.Table, Memory]:
+    def release_step(self, answers: StepAnswers | CellAnswers, memory: Memory) -> tuple[pa.Table, Memory]:
         """Measure one step under fresh noise: the rows of every window that ends at it, and the memory after it.
 
         Guarantee: the rows of all steps together satisfy the budget (`dpwindows.kernel.measure.measure_step`) if this
@@ -224,16 +243,23 @@ class Mechanism:
         step.
 
         Args:
-            answers: the exact counts at the end of the step; steps come in order, from 1.
+            answers: the exact counts at the end of the step, with groups those of each; steps come in order, from 1.
             memory: what the step before returned, or `fresh_memory()`.
 
         Returns:
-            The rows, with the columns of a release but for `start`, `end` and `consistent`; and the memory.
+            The rows, with the columns of a release but for `start`, `end` and `consistent`; and the memory. With groups
+            their code stands in place of their values.
         """
-        self._require_sane(answers)
+        by_cell = answers.cells if isinstance(answers, CellAnswers) else (answers,)
+        if len(by_cell) != self.cells:
+            raise ValueError(f"the answers are of {len(by_cell)} groups, and {self.cells} are measured")
+        for one in by_cell:
+            self._require_sane(one)
         exact = [
             {
-                k: design.shape.encode(self._of(design, answers), k, _part(memory, f"{index}.{k}."))
+                k: np.concatenate(
+                    [design.shape.encode(read, k, kept) for read, kept in self._given(index, by_cell, k, memory)]
+                )
                 for k in design.problem.thresholds
             }
             for index, design in enumerate(self._designs)
@@ -245,15 +271,31 @@ class Mechanism:
         for index, (queries, measurement, design) in enumerate(
             zip(self.queries, self.measurements, self._designs, strict=True)
         ):
-            estimates, read = {}, self._of(design, answers)
+            estimates = {}
             for k, values in noisy[index].items():
-                own = f"{index}.{k}."
-                estimates[k], kept = design.shape.decode(read, k, values.astype(np.float64), _part(memory, own))
-                after |= {own + name: value for name, value in kept.items()}
+                parts = np.split(values.astype(np.float64), len(_codes(measurement)))
+                read = [
+                    design.shape.decode(read, k, part, kept)
+                    for part, (read, kept) in zip(parts, self._given(index, by_cell, k, memory), strict=True)
+                ]
+                estimates[k] = np.concatenate([estimate for estimate, _ in read])
+                kept = _joined([kept for _, kept in read], measurement)
+                after |= {f"{index}.{k}.{name}": value for name, value in kept.items()}
             for series, query in enumerate(queries):
                 mine = slice(series, series + 1) if len(queries) > 1 else slice(None)
                 tables += [self._rows(answers.step, query, measurement, one, estimates, mine) for one in query.measures]
         return pa.concat_tables(tables), after
+
+    def _given(
+        self, index: int, by_cell: Sequence[StepAnswers], k: int, memory: Memory
+    ) -> list[tuple[StepAnswers, Memory]]:
+        """What a measurement reads of a threshold in each of its groups: the answers, and its own memory there."""
+        measurement, design = self.measurements[index], self._designs[index]
+        own = _part(memory, f"{index}.{k}.")
+        return [
+            (self._of(design, by_cell[cell]), own if measurement.groups is None else _at(own, place))
+            for place, cell in enumerate(_codes(measurement))
+        ]
 
     def _require_sane(self, answers: StepAnswers) -> None:
         if self.horizon is not None and answers.step > self.horizon:
@@ -263,9 +305,9 @@ class Mechanism:
             raise ValueError("the exact counts of a step are beyond anything a log can hold")
 
     def _require_charged(self, exact: list[dict[int, IntArray]], step: int) -> None:
-        for design, encoded in zip(self._designs, exact, strict=True):
+        for measurement, design, encoded in zip(self.measurements, self._designs, exact, strict=True):
             for values in encoded.values():
-                if values.shape != (design.shape.rows_at(step),):
+                if values.shape != (design.shape.rows_at(step) * len(_codes(measurement)),):
                     raise ValueError(f"encoded {values.shape} numbers where the design measures another count")
 
     def _rows(
@@ -283,15 +325,15 @@ class Mechanism:
             estimate = estimate - estimates[measure.k + 1]
         design = measurement.design
         assert isinstance(design, StepDesign)
-        estimate, squares = estimate[own], design.variance_at(step)[own]
+        codes = np.array(_codes(measurement))
+        estimate, squares = estimate.reshape(len(codes), -1)[:, own].ravel(), design.variance_at(step)[own]
 
         def fourths() -> FloatArray | None:
             known = design.fourth_moment_at(step)
             return None if known is None else known[own]
 
-        half = half_widths(measurement, measure, squares, fourths, self.confidence)
-        first = _first_steps(query, step, len(estimate))
-        count = len(estimate)
+        half = np.tile(half_widths(measurement, measure, squares, fourths, self.confidence), len(codes))
+        count, first = len(estimate), np.tile(_first_steps(query, step, len(squares)), len(codes))
         last = np.full(count, step, dtype=np.int64)
         return pa.table(
             {
@@ -302,12 +344,29 @@ class Mechanism:
                 "last_step": last,
                 "complete": are_complete(query.window, first, last, self.horizon),
                 "estimate": estimate,
-                "std_error": np.sqrt(estimate_variance(measurement, measure, squares)),
+                "std_error": np.tile(np.sqrt(estimate_variance(measurement, measure, squares)), len(codes)),
                 "bias_bound": np.zeros(count),
                 "lower": estimate - half,
                 "upper": estimate + half,
+                **({} if measurement.groups is None else {"cell": np.repeat(codes, len(squares))}),
             }
         )
+
+
+def _codes(measurement: Measurement) -> range:
+    """The codes of the groups that a measurement is made in; without groups that of the only log."""
+    return range(1) if measurement.groups is None else measurement.groups.cells
+
+
+def _joined(memories: Sequence[Memory], measurement: Measurement) -> Memory:
+    """The memory of a measurement in all of its groups, along the first axis; without groups the only one."""
+    if measurement.groups is None:
+        return memories[0]
+    return {name: np.stack([memory[name] for memory in memories]) for name in memories[0]}
+
+
+def _at(memory: Memory, place: int) -> Memory:
+    return {name: value[place] for name, value in memory.items()}
 
 
 def _part(memory: Memory, prefix: str) -> Memory:

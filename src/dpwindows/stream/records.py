@@ -11,6 +11,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from dpwindows.ask.groups import Grouping
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.events import EventColumns
@@ -24,6 +25,8 @@ TOKEN_BYTES = 24
 _TEXTS, _WHOLE = ("window", "measure"), ("k", "first_step", "last_step")
 _REAL = ("estimate", "std_error", "bias_bound", "lower", "upper")
 GIVEN = (*_TEXTS, *_WHOLE, "complete", *_REAL)
+# In a stream with groups, the code of the group that a number is of.
+CELL = "cell"
 _SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in _TEXTS),
@@ -84,16 +87,18 @@ class Creation:
     def to_json(self) -> str:
         """As text; `from_json` gives it back."""
         columns = {name: value for name, value in asdict(self.columns).items() if value is not None or name == "count"}
+        if self.columns.grouping is not None:
+            columns["grouping"] = self.columns.grouping.to_dict()
         return json.dumps(self.__dict__ | {"columns": columns}, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Creation:
         """What `to_json` wrote."""
         values = json.loads(text)
-        ledger = values["ledger"]
-        return cls(
-            **values | {"columns": EventColumns(**values["columns"]), "ledger": tuple(ledger) if ledger else None}
-        )
+        ledger, columns = values["ledger"], values["columns"]
+        if "grouping" in columns:
+            columns["grouping"] = Grouping.from_dict(columns["grouping"])
+        return cls(**values | {"columns": EventColumns(**columns), "ledger": tuple(ledger) if ledger else None})
 
 
 class ClosedStep(NamedTuple):
@@ -166,7 +171,7 @@ def read_kind(state: StateFile) -> ItemKind | None:
 
 def write_step(connection: duckdb.DuckDBPyConnection, closed: ClosedStep, call: Call, rows: pa.Table) -> None:
     """Record a closed step, the call that closed it, and its released rows."""
-    given = rows.select(GIVEN).cast(_SCHEMA).combine_chunks()
+    given = _given(rows)
     placed = given.add_column(0, "place", pa.array(range(given.num_rows), pa.int32()))
     connection.register("given", placed)
     try:
@@ -261,8 +266,9 @@ def read_released(state: StateFile, first: int, last: int) -> pa.Table:
     Raises:
         EngineError: the state is damaged.
     """
-    names = ", ".join(f'"{name}"' for name in GIVEN)
     with state.guarded() as connection:
+        stored = connection.table("released").columns
+        names = ", ".join(f'"{name}"' for name in (*GIVEN, CELL) if name in stored)
         table = connection.sql(
             f"SELECT step, {names} FROM released WHERE step BETWEEN {int(first)} AND {int(last)} ORDER BY step, place"
         ).to_arrow_table()
@@ -270,7 +276,7 @@ def read_released(state: StateFile, first: int, last: int) -> pa.Table:
             "SELECT step, rows_digest FROM steps WHERE step BETWEEN ? AND ? ORDER BY step", [first, last]
         ).fetchall()
     of_step = _numbers(table["step"])
-    given = table.select(GIVEN).cast(_SCHEMA).combine_chunks()
+    given = _given(table)
     for step, expected in digests:
         low, high = np.searchsorted(of_step, [step, step + 1])
         if rows_digest(step, given.slice(int(low), int(high - low))) != expected:
@@ -278,11 +284,19 @@ def read_released(state: StateFile, first: int, last: int) -> pa.Table:
     return given
 
 
+def _given(rows: pa.Table) -> pa.Table:
+    """The columns that a mechanism gives, in their types; with groups their codes last."""
+    grouped = CELL in rows.column_names
+    schema = _SCHEMA.append(pa.field(CELL, pa.int32())) if grouped else _SCHEMA
+    return rows.select(schema.names).cast(schema).combine_chunks()
+
+
 def rows_digest(step: int, rows: pa.Table) -> str:
     """A digest of released rows, to the last bit."""
     texts = ["\n".join(rows[name].to_pylist()) for name in _TEXTS]
     numbers = [_numbers(rows[name], "int64").tobytes() for name in (*_WHOLE, "complete")]
     numbers += [_numbers(rows[name], "float64").tobytes() for name in _REAL]
+    numbers += [_numbers(rows[name]).tobytes() for name in rows.column_names if name == CELL]
     return digest(step, rows.num_rows, *texts, *numbers)
 
 

@@ -9,7 +9,9 @@
 | `working` | exact counts by recency and the mechanism's memory, after the last step |
 | `steps` | a row for each closed step: its end, fingerprint of its events, token, time and versions of its release |
 | `calls` | the steps that each call closed or was asked to close, and what it moved |
-| `released` | the released rows |
+| `released` | the released rows; in a stream with groups with the code of the group |
+
+A stream with groups has tables of a version of its own, so that no older library takes a group for the whole.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ import duckdb
 from dpwindows.errors import InputError
 from dpwindows.stream.state_file import StateFile
 
-VERSION = 1
+VERSION, GROUPED = 1, 2
 TABLES = (
     "CREATE TABLE state_schema (version INTEGER NOT NULL)",
     f"INSERT INTO state_schema VALUES ({VERSION})",
@@ -42,10 +44,13 @@ TABLES = (
 UPGRADES: dict[int, tuple[str, ...]] = {}
 
 
-def make_tables(connection: duckdb.DuckDBPyConnection) -> None:
+def make_tables(connection: duckdb.DuckDBPyConnection, *, grouped: bool) -> None:
     """Make all tables of a new state, inside the caller's transaction."""
     for statement in TABLES:
         connection.execute(statement)
+    if grouped:
+        connection.execute("ALTER TABLE released ADD COLUMN cell INTEGER")
+        connection.execute("UPDATE state_schema SET version = ?", [GROUPED])
 
 
 def require_version(state: StateFile) -> None:
@@ -56,12 +61,12 @@ def require_version(state: StateFile) -> None:
         EngineError: the file is damaged or cannot be written.
     """
     found = _version(state)
-    if found > VERSION:
+    if found > max(VERSION, GROUPED):
         raise InputError(
-            f"the state {state.path} is of version {found}, and this dpwindows knows versions up to {VERSION}: use a "
-            "newer dpwindows"
+            f"the state {state.path} is of version {found}, and this dpwindows knows versions up to "
+            f"{max(VERSION, GROUPED)}: use a newer dpwindows"
         )
-    if found == VERSION:
+    if found in (VERSION, GROUPED):
         return
     if state.read_only:
         raise InputError(

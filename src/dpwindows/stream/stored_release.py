@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpwindows.plan.description import FORMAT
-from dpwindows.release import files as release_files
+from dpwindows.release.checks import columns_of
+from dpwindows.release.groups import group_columns
 from dpwindows.release.release import Release
 from dpwindows.stream import records
 from dpwindows.stream.records import Creation
@@ -51,7 +52,7 @@ def release_of(state: StateFile, creation: Creation, rows: pa.Table, first: int,
         "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
         "versions": versions,
     }
-    return Release(_dated(state, creation, rows, last), metadata)
+    return Release(_dated(state, creation, rows, last).select(columns_of(metadata)), metadata)
 
 
 def _dated(state: StateFile, creation: Creation, rows: pa.Table, last: int) -> pa.Table:
@@ -67,4 +68,6 @@ def _dated(state: StateFile, creation: Creation, rows: pa.Table, last: int) -> p
         "end": boundaries.take(columns["last_step"]),
         "consistent": pa.nulls(rows.num_rows, pa.int64()),
     }
-    return pa.table({name: columns[name] for name in release_files.COLUMNS})
+    if creation.columns.grouping is not None:
+        columns |= group_columns(creation.columns.grouping, columns[records.CELL])
+    return pa.table(columns)

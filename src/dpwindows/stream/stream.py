@@ -129,7 +129,7 @@ class Stream:
             token=secrets.token_hex(16),
             described=plan.describe(),
             mechanism=values,
-            columns=EventColumns(item, time, count, time_format, item_type=item_type),
+            columns=EventColumns(item, time, count, time_format, item_type=item_type, grouping=plan.grouping),
             start=timeline.to_dict()["start"],
             begins=int(timeline.boundary_values[0]),
             step=timeline.to_dict()["step"],

@@ -62,6 +62,22 @@ MUTANTS = [
         "tests/stream/test_repeats.py::test_a_step_is_released_once",
     ),
     Mutant(
+        "a fingerprint that knows no groups",
+        "An event of a closed step may be handed over again in another group, and nobody notices.",
+        "stream/given_events.py",
+        "\"item.cell || ':' || item.item\" if grouped",
+        '"item.item" if grouped',
+        "tests/stream/test_groups.py::test_an_event_that_changed_its_group_is_no_repetition",
+    ),
+    Mutant(
+        "a stream that pays for one group",
+        "Where items are protected, all groups of an item are released for the price of one.",
+        "stream/mechanism.py",
+        'float.fromhex(entry["scale"]), groups))',
+        'float.fromhex(entry["scale"])))',
+        "tests/stream/test_groups.py::test_a_stream_with_groups_is_within_its_claim_over_every_neighbour",
+    ),
+    Mutant(
         "rows handed out before they are on record",
         "Copies of a state all publish the next step, each with its own noise: the noise averages out.",
         "stream/gate.py",

@@ -1,0 +1,315 @@
+"""Streams with groups: the integers of a batch release, step by step, in every group and total."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+import dpwindows as dw
+from dpwindows.ask.groups import Grouping, Value, grouping
+from dpwindows.ask.privacy import ZCDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
+from dpwindows.audit import audit_exactly, audit_measurements, audit_replay
+from dpwindows.kernel.groups import certify_groups
+from dpwindows.kernel.measure import Measurement
+from dpwindows.stream import schema
+from dpwindows.stream.mechanism import Mechanism
+from dpwindows.stream.step_counts import CellAnswers
+from dpwindows.stream.stream import Stream
+from tests.brute_force import count_at_least
+from tests.grouped_logs import Row, grouped_events
+from tests.stream.streams import STEP, same
+
+BY: dict[str, list[Value]] = {"country": ["de", "fr", "é"], "store": [2, 1]}
+QUERIES = [dw.Cumulative().at_least(1, 2), dw.Rolling(2).exactly(1), dw.AnyWindow(3).at_least(2)]
+STEPS = 5
+LISTED = grouping(BY, totals=0.4)
+assert LISTED is not None
+KEYS = [key for level in LISTED.levels for key in LISTED.values_of(level)]
+
+
+def plan_of(unit: Unit | None = None, budget: Any = None, **options: Any) -> dw.StreamPlan:
+    asked: dict[str, Any] = {"by": BY, "totals": 0.4, "horizon": STEPS} | options
+    return dw.StreamPlan(QUERIES, unit=unit or EventLevel(), budget=budget or ZCDP(0.5), **asked)
+
+
+def new(path: Path, plan: dw.StreamPlan, **options: Any) -> Stream:
+    settings = dw.EngineSettings(threads=1, progress=False)
+    return Stream.create(path, plan, item="who", time="at", count="n", start=0, step=STEP, settings=settings, **options)
+
+
+def random_rows(seed: int, rows: int = 120) -> list[Row]:
+    """Rows of few items; some are in groups that are not listed, or in none."""
+    rng = np.random.default_rng(seed)
+    countries, stores = ["de", "fr", "é", "e", None], [1, 2, 3, None]
+    return [
+        (
+            f"item {rng.integers(12)}",
+            int(rng.integers(STEPS * STEP)),
+            int(rng.integers(1, 3)),
+            (countries[rng.integers(5)], stores[rng.integers(4)]),
+        )
+        for _ in range(rows)
+    ]
+
+
+def table_of(rows: list[Row]) -> pa.Table:
+    return pa.table(
+        {
+            "who": pa.array([row[0] for row in rows], pa.string()),
+            "at": pa.array([row[1] for row in rows], pa.int64()),
+            "n": pa.array([row[2] for row in rows], pa.int64()),
+            "country": pa.array([row[3][0] for row in rows], pa.string()),
+            "store": pa.array([row[3][1] for row in rows], pa.int64()),
+        }
+    )
+
+
+def between(rows: list[Row], low: int, high: int) -> list[Row]:
+    return [row for row in rows if low <= row[1] < high]
+
+
+# --- The same integers ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("source", ["table", "parquet", "csv"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_stream_counts_every_group_as_the_definition_does(
+    seed: int, source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows, seen = random_rows(seed), dict[int, CellAnswers]()
+    measured = Mechanism.release_step
+
+    def spied(self: Mechanism, answers: Any, memory: Any) -> Any:
+        seen[answers.step] = answers
+        return measured(self, answers, memory)
+
+    monkeypatch.setattr(Mechanism, "release_step", spied)
+    assert LISTED is not None
+    plan = plan_of()
+    with new(tmp_path / "state", plan) as stream:
+        for low, high in itertools.pairwise([0, 2, 3, STEPS]):
+            part: Any = table_of(between(rows, low * STEP, high * STEP))
+            if source != "table":
+                path = tmp_path / f"{low}.{source}"
+                pq.write_table(part, path) if source == "parquet" else pa.csv.write_csv(part, path)
+                part = str(path)
+            stream.advance(part, through=high * STEP)
+    expected = grouped_events(rows, LISTED, lambda time: time // STEP + 1)
+    reach = Mechanism.of_plan(plan).reach
+    assert sorted(seen) == list(range(1, STEPS + 1))
+    for step, answers in seen.items():
+        for key, found in zip(KEYS, answers.cells, strict=True):
+            events = [event for event in expected[key] if event[1] <= step]
+            for k in (1, 2):
+                recent = [count_at_least(events, k, step - back, step) for back in range(min(step, reach))]
+                assert list(found.recent[k]) == recent, (key, step, k)
+                assert found.total[k] == count_at_least(events, k, 1, step)
+
+
+UNITS: list[tuple[Unit, int | None]] = [
+    (EventLevel(), None),
+    (ItemLevel(), 6),
+    (ItemAddRemove(), 6),
+    (ItemPerPeriod(2), 6),
+]
+
+
+@pytest.mark.parametrize(("unit", "limit"), UNITS, ids=str)
+def test_where_noise_vanishes_a_stream_releases_what_a_batch_does(
+    unit: Unit, limit: int | None, tmp_path: Path
+) -> None:
+    rows, budget = random_rows(3), ZCDP(1e9)
+    plan = plan_of(unit, budget, max_groups=limit)
+    with new(tmp_path / "state", plan) as stream:
+        for high in (1, 4, STEPS):
+            stream.advance(table_of(between(rows, 0, high * STEP)), through=high * STEP)
+        streamed = stream.show()
+    timeline = dw.Timeline(0, STEPS * STEP, STEP)
+    batch = dw.Plan(QUERIES, timeline=timeline, unit=unit, budget=budget, by=BY, totals=0.4, max_groups=limit).run(
+        table_of(rows), item="who", time="at", count="n"
+    )
+
+    def numbers(release: dw.Release) -> Counter[tuple[Any, ...]]:
+        table = release.table
+        assert {"country", "store"} <= set(table.column_names)
+        names = ["window", "measure", "k", "country", "store", "first_step", "last_step", "start", "end"]
+        counts = [round(value) for value in table["estimate"].to_pylist()]
+        return Counter(zip(*(table[name].to_pylist() for name in names), counts, strict=True))
+
+    assert numbers(streamed) == numbers(batch)
+    assert streamed.metadata["groups"] == batch.metadata["groups"]
+    assert (streamed.metadata["format"], batch.metadata["format"]) == (2, 2)
+    assert max(abs(value - round(value)) for value in streamed.table["estimate"].to_pylist()) < 0.3
+
+
+# --- The guarantee ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("horizon", [3, None])
+@pytest.mark.parametrize(
+    ("unit", "limit"), [(EventLevel(), None), (ItemLevel(), 2), (ItemAddRemove(), 2), (ItemPerPeriod(1), 2)], ids=str
+)
+def test_a_stream_with_groups_is_within_its_claim_over_every_neighbour(
+    unit: Unit, limit: int | None, horizon: int | None
+) -> None:
+    if horizon is None and isinstance(unit, ItemLevel | ItemAddRemove):
+        return
+    for budget in (PureDP(1.0), ZCDP(0.5)):
+        plan = dw.StreamPlan(
+            [dw.Rolling(2), dw.Rolling(1).exactly(1)],
+            unit=unit,
+            budget=budget,
+            horizon=horizon,
+            by={"g": ["a", "b"]},
+            max_groups=limit,
+            totals=0.3,
+        )
+        measured = [replace(one, design=one.design.over(3)) for one in plan.measurements]  # type: ignore[attr-defined]
+        found = audit_measurements(measured, budget, unit)
+        assert found.exhaustive
+        assert found.verdict == "within the claim"
+        # A mechanism that was stored and read again is charged for all groups.
+        kept = Mechanism.restored(*_stored(plan))
+        for one, measurement in zip(kept.measurements, plan.measurements, strict=True):
+            assert one.groups is not None
+            assert one.certificate.bound == certify_groups(one.design, one.groups).bound
+            assert one.certificate.bound == measurement.certificate.bound
+        if limit is not None:
+            alone = dw.StreamPlan([dw.Rolling(2), dw.Rolling(1).exactly(1)], unit=unit, budget=budget, horizon=horizon)
+            parallel = [
+                Measurement(one.design, one.law, cheap.scale, one.groups)
+                for one, cheap in zip(measured[::2], alone.measurements, strict=True)
+            ]
+            assert audit_measurements(parallel, budget, unit).verdict == "beyond the claim"
+
+
+def _stored(plan: dw.StreamPlan) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    values, arrays = Mechanism.of_plan(plan).stored()
+    return json.loads(json.dumps(values)), arrays
+
+
+@pytest.mark.parametrize(("unit", "limit"), UNITS, ids=str)
+def test_nothing_but_noise_differs_between_neighbours(unit: Unit, limit: int | None) -> None:
+    plan = plan_of(unit, max_groups=limit)
+    replayed = audit_replay(plan, [audit_exactly(plan).worst], made_up=2)
+    assert replayed.faults == ()
+    assert 0.1 < replayed.reached <= 1.0
+
+
+# --- A life -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_stream_with_groups_lives_like_any_other(tmp_path: Path) -> None:
+    rows, path = random_rows(5), tmp_path / "state"
+    book = dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.ApproxDP(2.0, 1e-5), unit=EventLevel())
+    plan = plan_of(budget=dw.ApproxDP(1.0, 1e-6), horizon=None)
+    new(path, plan, ledger=book).close()
+    first, second = (table_of(between(rows, low * STEP, high * STEP)) for low, high in ((0, 2), (2, 4)))
+    with Stream.open(path) as stream:
+        one = stream.advance(first, through=2 * STEP)
+        assert same(stream.advance(first, through=2 * STEP), one)
+    with Stream.open(path) as stream:
+        two = stream.advance(second, through=4 * STEP)
+        whole = stream.show()
+    assert whole.table.equals(pa.concat_tables([one.table, two.table]))
+    assert whole.metadata["groups"]["columns"] == [{"name": name, "values": values} for name, values in BY.items()]
+    # Each number is there once for each group, margins and total included.
+    assert Counter(
+        zip(whole.table["country"].to_pylist(), whole.table["store"].to_pylist(), strict=True)
+    ).keys() == set(KEYS)
+    two.save(tmp_path / "two.parquet")
+    read = dw.Release.load(tmp_path / "two.parquet")
+    assert read.table.equals(two.table)
+    group: dict[str, Value] = {"country": "é", "store": 1}
+    rolling = {"exactly": 1, "family": "rolling:2"}
+    ratio = read.ratio(dw.Window(10, 30, **rolling, group=group), dw.Window(10, 30, **rolling))  # type: ignore[arg-type]
+    assert ratio.std_error > 0
+    with duckdb.connect() as connection:
+        connection.execute(f"ATTACH '{path}' AS state (READ_ONLY)")
+        assert connection.execute("SELECT version FROM state.state_schema").fetchall() == [(schema.GROUPED,)]
+
+
+def test_an_event_that_changed_its_group_is_no_repetition(tmp_path: Path) -> None:
+    """The difference to the first release would show it under one and the same noise."""
+    event: Row = ("u", 3, 1, ("de", 1))
+    moved: Row = ("u", 3, 1, ("fr", 1))
+    unlisted: Row = ("u", 3, 1, ("at", 1))
+    with new(tmp_path / "state", plan_of()) as stream:
+        released = stream.advance(table_of([event]), through=STEP)
+        assert same(stream.advance(table_of([unlisted, event]), through=STEP), released)
+        with pytest.raises(dw.InputError, match="not the ones it was closed with"):
+            stream.advance(table_of([moved]), through=STEP)
+        with pytest.raises(dw.InputError, match="late events"):
+            stream.advance(table_of([moved]), through=2 * STEP)
+        stream.advance(table_of([moved]), through=2 * STEP, late="ignore")
+        with pytest.raises(dw.InputError, match="events at or after 30"):
+            stream.advance(table_of([("u", 30, 1, ("é", 2))]), through=3 * STEP)
+        stream.advance(table_of([("u", 30, 1, ("é", 2))]), through=3 * STEP, later="ignore")
+
+
+def test_late_events_are_moved_in_their_own_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[CellAnswers] = []
+    measured = Mechanism.release_step
+
+    def spied(self: Mechanism, answers: Any, memory: Any) -> Any:
+        seen.append(answers)
+        return measured(self, answers, memory)
+
+    monkeypatch.setattr(Mechanism, "release_step", spied)
+    with new(tmp_path / "state", plan_of()) as stream:
+        stream.advance(empty=True, through=STEP)
+        stream.advance(table_of([("u", 3, 2, ("fr", 2))]), through=2 * STEP, late="move")
+    held = {key: answers.total[1] for key, answers in zip(KEYS, seen[-1].cells, strict=True)}
+    assert {key for key, total in held.items() if total} == {("fr", 2), ("fr", None), (None, 2), (None, None)}
+    assert all(answers.recent[2][0] == 1 for key, answers in zip(KEYS, seen[-1].cells, strict=True) if held[key])
+
+
+# --- Refusals ---------------------------------------------------------------------------------------------------------
+
+REFUSED: list[tuple[dict[str, Any], str]] = [
+    ({"unit": ItemLevel(), "group_of": "item"}, "--group-of item is for releases"),
+    ({"unit": ItemLevel(), "max_groups": 2}, "Give --max-groups 6, all groups, at 6 times the cost"),
+    ({"unit": ItemLevel()}, "give --max-groups N"),
+    ({"unit": EventLevel(), "max_groups": 6}, "does not go with --unit event"),
+    ({"unit": EventLevel(), "by": None}, "--totals says how groups are counted"),
+    ({"unit": EventLevel(), "by": {"k": ["a"]}}, "a release has a column of that name"),
+    ({"unit": EventLevel(), "by": {"g": range(2_000_000)}}, "name fewer groups"),
+]
+
+
+@pytest.mark.parametrize(("options", "says"), REFUSED)
+def test_what_a_stream_cannot_keep_is_refused(options: dict[str, Any], says: str) -> None:
+    with pytest.raises(dw.InputError, match=says):
+        plan_of(**options)
+
+
+def test_a_log_without_the_column_is_refused_and_nothing_is_closed(tmp_path: Path) -> None:
+    with new(tmp_path / "state", plan_of()) as stream:
+        with pytest.raises(dw.InputError, match="country"):
+            stream.advance(table_of([]).drop_columns(["country"]), through=STEP)
+        assert stream.closed_steps == 0
+
+
+def test_an_older_library_does_not_open_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    new(tmp_path / "state", plan_of()).close()
+    monkeypatch.setattr(schema, "GROUPED", 1)
+    with pytest.raises(dw.InputError, match="use a newer dpwindows"):
+        Stream.open(tmp_path / "state")
+
+
+def test_a_grouping_is_what_its_values_say() -> None:
+    for options in ({"totals": 0.3}, {"group_of": "item"}, {"max_groups": 2}):
+        one = grouping(BY, **options)
+        assert one is not None
+        assert Grouping.from_dict(json.loads(json.dumps(one.to_dict()))) == one

@@ -249,6 +249,10 @@ class Mechanism:
         Returns:
             The rows, with the columns of a release but for `start`, `end` and `consistent`; and the memory. With groups
             their code stands in place of their values.
+
+        Raises:
+            ValueError: the answers are of other groups than are measured.
+            BudgetExceededError: as `dpwindows.kernel.measure.measure_step`.
         """
         by_cell = answers.cells if isinstance(answers, CellAnswers) else (answers,)
         if len(by_cell) != self.cells:

@@ -5,8 +5,9 @@
 For every cell (a window family over the 365 days of 2013, k, unit, budget) it releases counts of real flights
 REPEATS times through the real kernel and measures the root mean square of (released - exact) over all numbers, beside
 the forecast of the same plan, the reference strategy `paper`, independent noise for every answer (`direct`) and the
-least error of any Gaussian noise where it is known. For cumulative counts it adds published figures of other
-libraries. Each row also gives the ratios to ours. Real noise is never seeded, so the last digits vary.
+least error of any Gaussian noise where it is known. Cells where items are protected come first. Then come rolling
+windows that are measured together, each beside its own least error under the whole budget, and for cumulative counts
+published figures of other libraries. Real noise is never seeded, so the last digits vary.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import json
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -31,11 +34,16 @@ from dpwindows.count.events import EventColumns
 from dpwindows.count.request import CountRequest
 from dpwindows.count.wanted import Wanted
 from dpwindows.demo import write_flights
+from dpwindows.errors import InputError
 from dpwindows.kernel.measure import measure
+from dpwindows.release.run import draw_estimates
 
 YEAR = dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York")
 APPROXIMATE, PURE = dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)
 EVENT, ADD_REMOVE, ITEM = dw.EventLevel(), dw.ItemAddRemove(), dw.ItemLevel()
+# Rolling windows that are measured together.
+TOGETHER = ((7, 28), (1, 7, 28), (1, 7, 28, 90))
+Counted = Callable[[Wanted], ExactAnswers]
 # Published figures, in counts: (where, criterion, error). Matrix factorisations are per unit of Gaussian noise, here
 # times 4.2247, the analytic scale at (1, 1e-6).
 PUBLISHED = {
@@ -57,6 +65,7 @@ class Cell:
     query: Query
     unit: Unit
     budget: Budget
+    bound: dict[str, Any] = field(default_factory=dict)
 
     def plan(self, strategy: str = "auto", criterion: str = "rms") -> dw.Plan:
         return dw.Plan(
@@ -66,6 +75,7 @@ class Cell:
             budget=self.budget,
             strategy=strategy,
             criterion="max" if criterion == "max" else "rms",
+            **self.bound,
         )
 
 
@@ -79,13 +89,23 @@ class Row:
     forecast: float
     largest: float
     limit: float | None
-    direct: float
+    direct: float | None
     paper: float | None
 
 
 def cells() -> Iterator[Cell]:
-    """The cells of the table."""
-    for budget_name, budget in (("approximate", APPROXIMATE), ("pure", PURE)):
+    """The cells of the table, those first where items are protected."""
+    budgets = (("approximate", APPROXIMATE), ("pure", PURE))
+    for budget_name, budget in budgets:
+        for unit in (ADD_REMOVE, ITEM):
+            of = f"{unit.name}, {budget_name}"
+            yield Cell(f"cumulative, {of}", dw.Cumulative().at_least(1), unit, budget)
+            for length in (1, 7, 28):
+                yield Cell(f"rolling:{length}, k=1, {of}", dw.Rolling(length).at_least(1), unit, budget)
+            runs = f"rolling:28, k=1, at most 5 runs, {of}"
+            yield Cell(runs, dw.Rolling(28).at_least(1), unit, budget, {"max_runs": 5})
+            yield Cell(f"any, k=1, {of}", dw.AnyWindow().at_least(1), unit, budget)
+    for budget_name, budget in budgets:
         for length, k in ((7, 1), (28, 1), (28, 3), (28, 10), (90, 1), (365, 1)):
             query = dw.Rolling(length).at_least(k)
             yield Cell(f"rolling:{length}, k={k}, event, {budget_name}", query, EVENT, budget)
@@ -93,10 +113,6 @@ def cells() -> Iterator[Cell]:
         for k in (1, 3):
             yield Cell(f"any, k={k}, event, {budget_name}", dw.AnyWindow().at_least(k), EVENT, budget)
         yield Cell(f"any:90, k=1, event, {budget_name}", dw.AnyWindow(90).at_least(1), EVENT, budget)
-        for unit in (ADD_REMOVE, ITEM):
-            yield Cell(f"cumulative, {unit.name}, {budget_name}", dw.Cumulative().at_least(1), unit, budget)
-            yield Cell(f"rolling:28, k=1, {unit.name}, {budget_name}", dw.Rolling(28).at_least(1), unit, budget)
-            yield Cell(f"any, k=1, {unit.name}, {budget_name}", dw.AnyWindow().at_least(1), unit, budget)
 
 
 def measured_error(plan: dw.Plan, answers: ExactAnswers, repeats: int) -> float:
@@ -115,7 +131,15 @@ def measured_error(plan: dw.Plan, answers: ExactAnswers, repeats: int) -> float:
     return float(np.sqrt(np.mean(squares)))
 
 
-def row_of(cell: Cell, answers: ExactAnswers, repeats: int) -> Row:
+def reference(cell: Cell, strategy: str) -> float | None:
+    """The forecast error of another strategy; None where it does not serve."""
+    try:
+        return cell.plan(strategy).forecast()[0].rms
+    except InputError:
+        return None
+
+
+def row_of(cell: Cell, counted: Counted, repeats: int) -> Row:
     """All figures of one cell."""
     plan = cell.plan()
     forecast = plan.forecast()[0]
@@ -124,12 +148,12 @@ def row_of(cell: Cell, answers: ExactAnswers, repeats: int) -> Row:
     return Row(
         name=cell.name,
         strategy=forecast.strategy,
-        measured=measured_error(plan, answers, few),
+        measured=measured_error(plan, counted(plan.wanted), few),
         forecast=forecast.rms,
         largest=forecast.max,
         limit=forecast.limit,
-        direct=cell.plan("direct").forecast()[0].rms,
-        paper=cell.plan("paper").forecast()[0].rms,
+        direct=reference(cell, "direct"),
+        paper=reference(cell, "paper"),
     )
 
 
@@ -140,14 +164,15 @@ def show(rows: list[Row]) -> None:
     for row in rows:
         limit = f"{row.limit:8.2f}" if row.limit else f"{'-':>8}"
         paper = f"{row.paper:10.1f}" if row.paper else f"{'-':>10}"
+        direct = f"{row.direct:9.1f}" if row.direct else f"{'-':>9}"
         ratios = [
             f"{row.forecast / row.limit:10.3f}" if row.limit else f"{'-':>10}",
-            f"{row.direct / row.forecast:11.2f}",
+            f"{row.direct / row.forecast:11.2f}" if row.direct else f"{'-':>11}",
             f"{row.paper / row.forecast:10.1f}" if row.paper else f"{'-':>10}",
         ]
         print(
             f"{row.name:44} {row.strategy:22} {row.measured:9.2f} {row.forecast:9.2f} {row.largest:9.2f} {limit} "
-            f"{row.direct:9.1f} {paper}   {' '.join(ratios)}"
+            f"{direct} {paper}   {' '.join(ratios)}"
         )
 
 
@@ -159,6 +184,31 @@ def show_published(chosen: list[Cell]) -> None:
             ours = forecast.max if criterion == "max" else forecast.rms
             print(f"{cell.name}: {criterion} {ours:.2f} ({forecast.strategy}), {where}: {error:.2f}, ", end="")
             print(f"{error / ours:.2f}x ours")
+
+
+def show_together(counted: Counted, repeats: int) -> None:
+    """Print rolling windows of several lengths measured together: the error of each over its own least error.
+
+    Below stands the root mean square of these ratios, beside that of windows measured apart with equal shares.
+    """
+    print("\nrolling windows together, event, approximate: measured, forecast, forecast over own limit")
+    for lengths in TOGETHER:
+        plan = together_plan(lengths)
+        answers = counted(plan.wanted)
+        errors = np.array([entry.rms for entry in plan.forecast()])
+        drawn = np.array([draw_estimates(plan, answers) for _ in range(repeats)])
+        exact = np.array([answers.rolling(1, length) for length in lengths])
+        measured = np.sqrt(((drawn - exact) ** 2).mean(axis=(0, 2)))
+        limits = np.array([entry.limit for entry in plan.forecast()])
+        for length, found, forecast, least in zip(lengths, measured, errors, limits, strict=True):
+            print(f"  rolling:{length:<4} {found:7.2f} {forecast:7.2f} {forecast / least:7.3f}")
+        mean = float(np.sqrt(((errors / limits) ** 2).mean()))
+        print(f"  {len(lengths)} windows ({plan.forecast()[0].strategy}): {mean:.3f}; split: {len(lengths) ** 0.5:.3f}")
+
+
+def together_plan(lengths: Sequence[int]) -> dw.Plan:
+    """The plan of these rolling windows under one budget."""
+    return dw.Plan([dw.Rolling(length) for length in lengths], timeline=YEAR, unit=EVENT, budget=APPROXIMATE)
 
 
 def draw(rows: list[Row], path: Path) -> None:
@@ -187,6 +237,11 @@ def draw(rows: list[Row], path: Path) -> None:
     chart.save(str(path))
 
 
+def count_in(log: Path, wanted: Wanted) -> ExactAnswers:
+    """The exact answers of the flights."""
+    return count_events(CountRequest(log, EventColumns("tailnum", "time"), YEAR, wanted))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
     parser.add_argument("--repeats", type=int, default=40, help="releases to measure the error on")
@@ -198,13 +253,15 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as scratch:
         log = Path(scratch) / "flights.parquet"
         write_flights(log)
-        answers = count_events(CountRequest(log, EventColumns("tailnum", "time"), YEAR, Wanted((1, 2, 3, 10))))
-    rows = []
-    for cell in chosen:
-        began = time.perf_counter()
-        rows.append(row_of(cell, answers, arguments.repeats))
-        print(f"{cell.name}: {time.perf_counter() - began:.1f} s", file=sys.stderr)
-    show(rows)
+        counted = partial(count_in, log)
+        rows = []
+        for cell in chosen:
+            began = time.perf_counter()
+            rows.append(row_of(cell, counted, arguments.repeats))
+            print(f"{cell.name}: {time.perf_counter() - began:.1f} s", file=sys.stderr)
+        show(rows)
+        if not arguments.cells or "together" in arguments.cells:
+            show_together(counted, arguments.repeats)
     show_published(chosen)
     if arguments.json:
         arguments.json.write_text(json.dumps([row.__dict__ for row in rows], indent=2), encoding="utf-8")

@@ -2,7 +2,6 @@
 
 *Runs* (k > 1, event level): patterns are proposed by the tables of `run_patterns` and improved by local search on
 their true cost `g'Gg` under the best noise so far; weights by multiplicative updates.
-*Renewals* (item level): an item that is counted and out by turns, for times of random length.
 """
 
 from __future__ import annotations
@@ -126,25 +125,3 @@ def _climbed_together(patterns: FloatArray, gram: FloatArray, runs: int) -> Floa
         twice = first != second
         patterns[rising[twice], second[twice]] = 1 - patterns[rising[twice], second[twice]]
     return patterns
-
-
-def renewal_pairs(length: int, staying: float, returning: float, distances: int) -> FloatArray:
-    """Probabilities that an item is counted at a step and d steps later, d = 0..distances-1, in the long run.
-
-    It is counted for `length` steps and then for each further one with probability `staying`; it is out for one step
-    and then for each further one with probability `returning`: a Markov chain on the steps counted so far and "out".
-    """
-    counted, out = length + staying / (1 - staying), 1 + returning / (1 - returning)
-    ages = np.full(length + 1, 1.0)
-    ages[length - 1], ages[length] = 1 / (1 - staying), 0.0
-    state = ages / (counted + out)
-    pairs = np.zeros(distances)
-    for d in range(distances):
-        pairs[d] = state[:length].sum()
-        moved = np.zeros_like(state)
-        moved[1:length] = state[: length - 1]
-        moved[length - 1] += state[length - 1] * staying
-        moved[length] = state[length - 1] * (1 - staying) + state[length] * returning
-        moved[0] += state[length] * (1 - returning)
-        state = moved
-    return pairs

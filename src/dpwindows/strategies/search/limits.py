@@ -33,17 +33,18 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Rolling, WindowFamily
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.strategies.search.limit_patterns import pair_counts, renewal_pairs, run_weights
+from dpwindows.strategies.search.item_limits import Averages, histories
+from dpwindows.strategies.search.limit_patterns import pair_counts, run_weights
 from dpwindows.strategies.search.spectrum import circle_mean, grid_size, interval_weights, power_of
 
 # Horizons up to which T x T matrices are used, and how often their weights are improved.
 _DENSE = 400
 _ROUNDS = 5
+_AVERAGED = 12
 # Horizons up to which all changes of any windows are enumerated.
 _SQUARE_EVENT, _SQUARE_ITEM = 16, 10
 _POWER = 1.8
@@ -73,7 +74,7 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
             return _suffix_limit(steps)
         single = _interval_limit(steps, reach)
         return single if k == 1 or reach == steps else max(single, _runs_limit(steps, reach, k))
-    return _item_limit(steps, reach)
+    return _item_limit(steps, reach, changed=isinstance(unit, ItemLevel))
 
 
 # --- The dual, for given weights ------------------------------------------------------------------------------------
@@ -296,43 +297,29 @@ def _suffix_limit(steps: int) -> float:
     return float(np.sqrt(squared / steps))
 
 
-@dataclass(frozen=True)
-class Stationary:
-    """Sums, or averages, of changes whose products `g_s g_t` depend on the distance only: a row for each.
-
-    Weights are on the rows: sums over all shifts of a pattern, or averages over random stationary changes.
-    """
-
-    pairs: FloatArray
-
-    def moment(self, weights: FloatArray) -> FloatArray:
-        """`sum w g g'` over all shifts, a Toeplitz matrix."""
-        return np.asarray(linalg.toeplitz((weights[:, None] * self.pairs).sum(axis=0)))
-
-    def costs(self, inverse_root: FloatArray) -> FloatArray:
-        """By the sums of K along its diagonals."""
-        index = np.arange(len(inverse_root))
-        distances = np.abs(index[:, None] - index[None, :])
-        sums = np.bincount(distances.ravel(), inverse_root.ravel(), minlength=len(index))
-        return np.asarray((self.pairs * sums).sum(axis=1))
-
-
 @lru_cache(maxsize=64)
-def _item_limit(steps: int, length: int) -> float:
-    """One item added or removed (or changed, which includes that), for k = 1; with k-fold occurrences for every k.
+def _item_limit(steps: int, length: int, *, changed: bool) -> float:
+    """One item added or removed, or changed: from random histories of it (`item_limits`).
 
-    Counted for `n >= W` steps, out for g >= 1, and so on, occurs from step W+1 on in any phase: with an occurrence at
-    the first step of each run, at every W-th step of it, or less, and the last one W-1 steps before its last. The
-    steps from there on are cut into blocks, each a mechanism of its own; the first W are a cumulative count of theirs.
+    The steps are cut into blocks, each a mechanism of its own. Where windows are too long for histories to begin within
+    one, the first W steps are a cumulative count of theirs.
     """
-    blocks, rest = divmod(steps - length, _DENSE)
-    chances = [0.0, *(length * share / (1 + length * share) for share in (0.03, 0.1, 0.3, 0.6, 1.0, 2.0))]
-    squared = length * _suffix_limit(length) ** 2
+    whole = length <= _DENSE // 2
+    first = min(steps, _DENSE) if whole else length
+    drawn = histories(length, changed=changed)
+    blocks, rest = divmod(steps - first, _DENSE)
+    if whole:
+        squared = first * _average_bound([one.from_the_start(first) for one in drawn]) ** 2
+    else:
+        squared = first * (_interval_limit(first, first) if changed else _suffix_limit(first)) ** 2
     for count, size in ((blocks, _DENSE), (1, rest)):
         if count * size:
-            renewals = Stationary(np.array([renewal_pairs(length, a, b, size) for a, b in product(chances, repeat=2)]))
-            squared += count * size * dual_bound(renewals, np.full(len(chances) ** 2, 1.0), rounds=5) ** 2
+            squared += count * size * _average_bound([one.later_on(size) for one in drawn]) ** 2
     return float(np.sqrt(squared / steps))
+
+
+def _average_bound(squares: list[FloatArray]) -> float:
+    return dual_bound(Averages(np.array(squares)), np.full(len(squares), 1.0 / len(squares)), rounds=_AVERAGED)
 
 
 def _square_limit(window: AnyWindow, unit: Unit, steps: int) -> float | None:

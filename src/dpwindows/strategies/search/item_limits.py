@@ -1,0 +1,121 @@
+"""The least error of rolling counts where whole items are protected: from random histories of one item.
+
+`limits` bounds the error by the mean products `E[g g']` of any random change g that one neighbour can make. Here
+
+- *an item added or removed*: g = f, with f the counts of the item: it is counted for at least W steps, out for at
+  least one, and so on, for times of random length;
+- *an item changed*: g is 1 or -1 at every step, and keeps its sign for at least W steps; the next sign is the same or
+  the other with some probability. Where g is 1 only the item of one log is counted, where it is -1 only that of the
+  other: each is counted in runs of at least W steps (signs that stay the same make longer ones), and so both occur.
+
+*They occur.* An item is counted in given runs, each of at least W steps and with a step between any two, where it
+occurs at the first step of each run, then at every W-th step of it or earlier, the last time W - 1 steps before its
+end. A run that the end of the range cuts may be shorter. One that begins at step 1 may not: the range begins with
+nothing. So the first run begins with the range and is longer by what is left of one that began before.
+
+Times are those of Markov chains: W steps, and each further one with the same probability. Mixtures of chains are
+weighed like changes. For k > 1 the same histories occur with k occurrences at each of these steps.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from dpwindows.kernel.maps.integer_maps import FloatArray
+
+# Mean times beyond W steps, and of being out, over W; and how a sign says what the next one is.
+_SHARES = (0.03, 0.1, 0.3, 1.0)
+_SIGNS = (-1.0, -0.6, -0.3, 0.0, 0.3)
+
+
+@dataclass(frozen=True)
+class History:
+    """A random history: W steps and then each further one with probability `staying`, and what comes then.
+
+    With `sign` another run follows at once, of the same or the other sign, in the mean `sign` times this one: an item
+    that changes. Without, the item is out for a step and for each further one with probability `away`.
+    """
+
+    length: int
+    staying: float
+    away: float = 0.0
+    sign: float | None = None
+
+    @property
+    def stationary(self) -> FloatArray:
+        """How often the history is in each of its W steps (further ones count as the last), and how often it is out."""
+        ages = np.ones(self.length + 1)
+        ages[-2], ages[-1] = 1 / (1 - self.staying), 0.0 if self.sign is not None else 1 / (1 - self.away)
+        return np.asarray(ages / ages.sum())
+
+    def moved(self, state: FloatArray, *, glued: bool = False) -> FloatArray:
+        """Chances one step on; a run that is `glued` to the next one goes over into it, which is none of this state."""
+        found = np.zeros_like(state)
+        found[1:-1] = state[:-2]
+        found[-2] += state[-2] * self.staying
+        if not glued:
+            ends = state[-2] * (1 - self.staying)
+            found[-1] = 0.0 if self.sign is not None else ends + state[-1] * self.away
+            found[0] += ends if self.sign is not None else state[-1] * (1 - self.away)
+        return found
+
+    def ahead(self, steps: int) -> tuple[FloatArray, FloatArray]:
+        """The mean of g so many steps on, over g now: for every state, and for those of a first run; by step."""
+        now = np.array([1.0] * self.length + [0.0])
+        first = now.copy()
+        found = np.zeros((2, steps, len(now)))
+        for step in range(steps):
+            found[:, step] = now, first
+            begun = now[0] if self.sign is None else self.sign * now[0]
+            then = now[-1] if self.sign is None else begun
+            last = self.staying * now[-2] + (1 - self.staying) * then
+            out = 0.0 if self.sign is not None else self.away * now[-1] + (1 - self.away) * now[0]
+            stays = self.staying * first[-2] + (1 - self.staying) * now[0]
+            now, first = np.array([*now[1:-1], last, out]), np.array([*first[1:-1], stays, 0.0])
+        return found[0], found[1]
+
+    def from_the_start(self, steps: int) -> FloatArray:
+        """`E[g_s g_t]` over the first steps of a range."""
+        later, early = self.ahead(steps)
+        first, state = self.stationary, np.zeros(self.length + 1)
+        first, state[-1] = first * (np.arange(self.length + 1) < self.length), first[-1]
+        products = np.zeros((steps, steps))
+        for step in range(steps):
+            further = steps - step
+            products[step, step:] = early[:further, :-1] @ first[:-1] + later[:further, :-1] @ state[:-1]
+            ending = first[-2] * (1 - self.staying)
+            first, state = self.moved(first, glued=True), self.moved(state)
+            state[0] += ending
+        return np.asarray(products + np.triu(products, 1).T)
+
+    def later_on(self, steps: int) -> FloatArray:
+        """`E[g_s g_t]` over steps far from the start, where runs may be in any phase."""
+        ahead = self.ahead(steps)[0][:, :-1] @ self.stationary[:-1]
+        index = np.arange(steps)
+        return np.asarray(ahead[np.abs(index[:, None] - index[None, :])])
+
+
+def histories(length: int, *, changed: bool) -> list[History]:
+    """The histories that are weighed, of an item changed or of one added or removed."""
+    chances = [0.0, *(length * share / (1 + length * share) for share in _SHARES)]
+    if changed:
+        return [History(length, staying, sign=sign) for staying, sign in product(chances, _SIGNS)]
+    return [History(length, staying, away) for staying, away in product(chances, repeat=2)]
+
+
+@dataclass(frozen=True)
+class Averages:
+    """Mean products of random changes, one square for each; weights are on the squares."""
+
+    squares: FloatArray
+
+    def moment(self, weights: FloatArray) -> FloatArray:
+        """`sum w E[g g']`."""
+        return np.asarray(np.tensordot(weights, self.squares, 1))
+
+    def costs(self, inverse_root: FloatArray) -> FloatArray:
+        """`E[g' K g]` for every random change."""
+        return np.asarray(self.squares.reshape(len(self.squares), -1) @ inverse_root.ravel())

@@ -77,19 +77,21 @@ class History:
             now, first = np.array([*now[1:-1], last, out]), np.array([*first[1:-1], stays, 0.0])
         return found[0], found[1]
 
-    def from_the_start(self, steps: int) -> FloatArray:
-        """`E[g_s g_t]` over the first steps of a range."""
+    def from_the_start(self, steps: int, *, centred: bool = False) -> FloatArray:
+        """`E[g_s g_t]` over the first steps of a range; with `centred` less `E[g_s] E[g_t]`, of a g without signs."""
         later, early = self.ahead(steps)
         first, state = self.stationary, np.zeros(self.length + 1)
         first, state[-1] = first * (np.arange(self.length + 1) < self.length), first[-1]
-        products = np.zeros((steps, steps))
+        products, means = np.zeros((steps, steps)), np.zeros(steps)
         for step in range(steps):
             further = steps - step
             products[step, step:] = early[:further, :-1] @ first[:-1] + later[:further, :-1] @ state[:-1]
+            means[step] = first[:-1].sum() + state[:-1].sum()
             ending = first[-2] * (1 - self.staying)
             first, state = self.moved(first, glued=True), self.moved(state)
             state[0] += ending
-        return np.asarray(products + np.triu(products, 1).T)
+        products += np.triu(products, 1).T
+        return np.asarray(products - np.outer(means, means) if centred else products)
 
     def later_on(self, steps: int) -> FloatArray:
         """`E[g_s g_t]` over steps far from the start, where runs may be in any phase."""

@@ -37,7 +37,7 @@ from numpy.typing import NDArray
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Rolling, WindowFamily
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.strategies.search.item_limits import Averages, histories
+from dpwindows.strategies.search.item_limits import Averages, History, histories
 from dpwindows.strategies.search.limit_patterns import pair_counts, run_weights
 from dpwindows.strategies.search.spectrum import circle_mean, grid_size, interval_weights, power_of
 
@@ -45,6 +45,8 @@ from dpwindows.strategies.search.spectrum import circle_mean, grid_size, interva
 _DENSE = 400
 _ROUNDS = 5
 _AVERAGED = 12
+# Rolling windows from so many steps on are few in what is worked out at once.
+_LONG = 100
 # Horizons up to which all changes of any windows are enumerated.
 _SQUARE_EVENT, _SQUARE_ITEM = 16, 10
 _POWER = 1.8
@@ -299,19 +301,29 @@ def _suffix_limit(steps: int) -> float:
 
 @lru_cache(maxsize=64)
 def _item_limit(steps: int, length: int, *, changed: bool) -> float:
-    """One item added or removed, or changed: from random histories of it (`item_limits`).
+    """One item added or removed, or changed, for k = 1 and so for every k: from random histories of it (`item_limits`).
 
-    The steps are cut into blocks, each a mechanism of its own. Where windows are too long for histories to begin within
-    one, the first W steps are a cumulative count of theirs.
+    A long range is cut into stretches of one size with W steps between them that are left out, where runs of one
+    stretch end. Let the item do in each what it does in the others, drawn anew, and, if it changes, with a sign drawn
+    anew. Then `E[g g']` is at least the matrix that has E[f f'] of a stretch less the product of the means (0 with such
+    signs) on its diagonal, once for each: their roots add up before they are squared.
     """
-    whole = length <= _DENSE // 2
-    first = min(steps, _DENSE) if whole else length
     drawn = histories(length, changed=changed)
-    blocks, rest = divmod(steps - first, _DENSE)
-    if whole:
-        squared = first * _average_bound([one.from_the_start(first) for one in drawn]) ** 2
-    else:
-        squared = first * (_interval_limit(first, first) if changed else _suffix_limit(first)) ** 2
+    if length > _LONG:
+        return _long_limit(steps, length, drawn, changed=changed)
+    count = -(-(steps + length) // (_DENSE + length))
+    size = (steps + length) // count - length
+    squares = [one.from_the_start(size, centred=count > 1 and not changed) for one in drawn]
+    return count * _average_bound(squares) * float(np.sqrt(size / steps))
+
+
+def _long_limit(steps: int, length: int, drawn: list[History], *, changed: bool) -> float:
+    """The same where windows are so long that few histories begin within a stretch.
+
+    The first W steps are a mechanism of their own, for a cumulative count, and so are blocks of the others.
+    """
+    blocks, rest = divmod(steps - length, _DENSE)
+    squared = length * (_interval_limit(length, length) if changed else _suffix_limit(length)) ** 2
     for count, size in ((blocks, _DENSE), (1, rest)):
         if count * size:
             squared += count * size * _average_bound([one.later_on(size) for one in drawn]) ** 2

@@ -88,6 +88,11 @@ def _no_undo() -> None:
     _replace(undo, "keep", keep)
 
 
+def _unread_headers() -> None:
+    """A header that was cut short is taken for a new one."""
+    _replace(undo, "_is_whole", lambda header: True)
+
+
 def _ungated_show() -> None:
     """Stored rows leave whatever the mark and the ledger say."""
 
@@ -134,6 +139,7 @@ PLANTED: dict[str, Callable[[], None]] = {
     "ledger-before-state": _ledger_before_state,
     "no-mark": _no_mark,
     "no-undo": _no_undo,
+    "unread-headers": _unread_headers,
     "ungated-show": _ungated_show,
     "unstored-release": _unstored_release,
     "lazy-ledger": _lazy_ledger,
@@ -147,6 +153,7 @@ FOUND_BY: dict[str, tuple[str, int, str]] = {
     "ledger-before-state": ("stream", 7, "after everything works again"),
     "no-mark": ("backup", 6, "two noises"),
     "no-undo": ("checkpoint", 1, "is damaged or cut short"),
+    "unread-headers": ("stream", 300005005, "is damaged or cut short"),
     "ungated-show": ("copies", 1, "a step that the ledger does not know of"),
     "unstored-release": ("release", 2, "that is not in the ledger"),
     "lazy-ledger": ("release", 3, "that is not in the ledger"),

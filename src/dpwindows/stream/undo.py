@@ -13,10 +13,12 @@ the state, if the checkpoint did not get as far as its header.
 
 *Why this is sound.* It is an undo log: under the same headers, the bytes of before are right wherever they are put. If
 the headers are those that were kept, then no header was written since, the state is what it was before the checkpoint,
-and the log, which is removed after the header is synced, is still there. If they are others, a new header was
-written; all that it leads to was synced before, and what was kept is of no use. Either way it does not matter how
-often, or how far, blocks are put back: what was kept stays until that is on disk. A file that is not whole was never
-relied upon, since it gets its name after its content is on disk, and nothing is overwritten before.
+and the log, which is removed after the header is synced, is still there. If they are others, a header was written. If
+it is whole, all that it leads to was synced before, and what was kept is of no use. If it was cut short itself, as its
+checksum tells, the checkpoint did not get as far as its sync, the log is still there, and headers and blocks are put
+back. Either way it does not matter how often, or how far, that is done: what was kept stays until all of it is on disk.
+A file of kept blocks that is not whole was never relied upon, since it gets its name after its content is on disk, and
+nothing is overwritten before.
 
 *What it costs.* The blocks of metadata, and not the file: one for a new state, and about one more for each 100 MB.
 """
@@ -29,6 +31,8 @@ import os
 import struct
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import reduce
+from operator import xor
 from pathlib import Path
 from typing import BinaryIO
 
@@ -41,7 +45,10 @@ except ImportError:  # pragma: no cover - not a POSIX system
     fcntl = None  # type: ignore[assignment]
 
 # The engine's file: a header of the file, two of the database (one counts), and blocks from there on.
-_HEADERS = 3 * 4096
+_HEADER = 4096
+_HEADERS = 3 * _HEADER
+# The engine's checksum of a header: its first word tells what the others add up to.
+_SEED, _FACTOR, _WORDS = 5381, 0xBF58476D1CE4E5B9, struct.Struct(f"<{_HEADER // 8}Q")
 _MAGIC = b"dpwindows undo 1\n"
 _PLACE = struct.Struct("<QQ")
 _UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
@@ -117,9 +124,28 @@ def _is_needed(path: Path) -> bool:
 
 
 def _to_put_back(file: BinaryIO, beside: Path) -> list[tuple[int, bytes]]:
-    """The blocks that were kept, if no header was written since."""
+    """The blocks that were kept, if no header was written since; the headers too, if one that was written is torn."""
     kept = _unpacked(beside.read_bytes())
-    return kept[1:] if kept and _holds(file, 0, _HEADERS) == kept[0][1] else []
+    if not kept:
+        return []
+    (_, before), now = kept[0], _holds(file, 0, _HEADERS)
+    if now == before:
+        return kept[1:]
+    # An engine whose checksums are others may have written what looks torn from here: then the old ones look so too.
+    known = all(map(_is_whole, _headers_of(before)))
+    return [*kept[1:], kept[0]] if known and not all(map(_is_whole, _headers_of(now))) else []
+
+
+def _headers_of(content: bytes) -> list[bytes]:
+    return [content[at : at + _HEADER] for at in range(0, _HEADERS, _HEADER)]
+
+
+def _is_whole(header: bytes) -> bool:
+    """Whether a header agrees with the checksum that it begins with."""
+    if len(header) < _HEADER:
+        return False
+    stated, *words = _WORDS.unpack(header)
+    return bool(stated == reduce(xor, (word * _FACTOR % (1 << 64) for word in words), _SEED))
 
 
 def _holds(file: BinaryIO, at: int, length: int) -> bytes:

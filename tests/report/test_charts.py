@@ -188,3 +188,17 @@ def test_a_notebook_shows_every_shape_small_and_loads_nothing(name: str) -> None
 
 def test_a_notebook_of_a_long_release_stays_small() -> None:
     assert len(release_html(a_release("cumulative", steps=90_000, error=1e4), about()).encode()) < 300_000
+
+
+def test_the_preview_tells_the_groups() -> None:
+    table = SHAPES["rolling"]
+    in_groups = [
+        table.add_column(table.column_names.index("first_step"), "country", pa.array([value] * len(table), pa.string()))
+        for value in ("DE", "FR", None)
+    ]
+    shown = Console(width=160, color_system=None)
+    with shown.capture() as text:
+        shown.print(preview(pa.concat_tables(in_groups), about()))
+    lines = text.get().splitlines()
+    assert lines[0].split()[:2] == ["window", "country"]
+    assert [line.split()[1] for line in lines[1:]] == ["DE", "FR", "all"]

@@ -126,20 +126,34 @@ UNITS: list[tuple[Unit, int | None]] = [
 ]
 
 
-@pytest.mark.parametrize(("unit", "limit"), UNITS, ids=str)
+FAMILIES = [dw.Tumbling(2).at_least(1, 2), dw.AnyWindow(), dw.Rolling(1), dw.Rolling(4)]
+# Unit, limit on groups, budget without noise to speak of, queries, and whether steps are counted in place of events.
+CASES: list[tuple[Unit, int | None, Any, list[Any], bool]] = [
+    *((unit, limit, ZCDP(1e9), QUERIES, False) for unit, limit in UNITS),
+    (EventLevel(), None, PureDP(1e6), QUERIES, True),
+    (EventLevel(), None, PureDP(1e6), FAMILIES, False),
+    (EventLevel(), None, ZCDP(1e9), FAMILIES, False),
+    (ItemLevel(), 6, PureDP(1e6), FAMILIES, False),
+]
+
+
+def _said(value: object) -> str:
+    return "; ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+@pytest.mark.parametrize(("unit", "limit", "budget", "queries", "distinct"), CASES, ids=_said)
 def test_where_noise_vanishes_a_stream_releases_what_a_batch_does(
-    unit: Unit, limit: int | None, tmp_path: Path
+    unit: Unit, limit: int | None, budget: Any, queries: list[Any], distinct: bool, tmp_path: Path
 ) -> None:
-    rows, budget = random_rows(3), ZCDP(1e9)
-    plan = plan_of(unit, budget, max_groups=limit)
-    with new(tmp_path / "state", plan) as stream:
+    rows = random_rows(3)
+    asked: dict[str, Any] = {"unit": unit, "budget": budget, "by": BY, "totals": 0.4, "max_groups": limit}
+    asked["distinct_steps"] = distinct
+    with new(tmp_path / "state", dw.StreamPlan(queries, horizon=STEPS, **asked)) as stream:
         for high in (1, 4, STEPS):
             stream.advance(table_of(between(rows, 0, high * STEP)), through=high * STEP)
         streamed = stream.show()
-    timeline = dw.Timeline(0, STEPS * STEP, STEP)
-    batch = dw.Plan(QUERIES, timeline=timeline, unit=unit, budget=budget, by=BY, totals=0.4, max_groups=limit).run(
-        table_of(rows), item="who", time="at", count="n"
-    )
+    plan = dw.Plan(queries, timeline=dw.Timeline(0, STEPS * STEP, STEP), **asked)
+    batch = plan.run(table_of(rows), item="who", time="at", count="n", consistent=False)
 
     def numbers(release: dw.Release) -> Counter[tuple[Any, ...]]:
         table = release.table

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dpwindows.report.clock import Clock
-from dpwindows.report.series import families, records
+from dpwindows.report.series import families, group_columns, records
 from dpwindows.report.words import confidence_of, number
 
 _BARS = "▁▂▃▄▅▆▇█"
@@ -22,12 +22,16 @@ _WIDTH = 15  # the table fits a terminal of 80 columns
 def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
     """A table to print with rich: for each series the course of its estimates, the last one and its interval.
 
+    Groups are told by their values, `all` where they are not told apart.
+
     For `any` windows the course is over window length, among those that end last.
     """
     confidence = f"{100 * confidence_of(metadata):g}%"
     clock = Clock.of(table, metadata)
     shown = Table(box=None, pad_edge=False, header_style="bold")
     shown.add_column("window", no_wrap=True)
+    for name in group_columns(table):
+        shown.add_column(Text(name), overflow="fold")
     shown.add_column("seen", no_wrap=True)
     shown.add_column("course", no_wrap=True)
     shown.add_column(clock.until, no_wrap=True)
@@ -39,6 +43,7 @@ def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
             last = next(records(course.thinned(1), clock))
             shown.add_row(
                 Text(family.window),
+                *(Text(value) for _, value in series.groups),
                 Text(f"{series.kind.replace('_', ' ')} {series.k}"),
                 Text(sparkline(course.numbers("estimate"), _WIDTH), style="cyan"),
                 Text(str(last["b"])),

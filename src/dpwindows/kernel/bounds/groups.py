@@ -1,10 +1,12 @@
 r"""What one neighbour moves where the same measurement is made in every group of a log, each with noise of its own.
 
 The groups of one level are numbered, and counting gives each group the answers of a log of its own (`count.groups`):
-the rows that are counted in it. So what is measured in all groups together is one vector with a block for each group,
-and a block is a function of that group's own log. A neighbour moves the whole by the sum over blocks: of L1 norms under
-Laplace noise, and of squared L2 norms under Gaussian noise, since the blocks share no coordinate. The numbers that it
-can change add up as well. What has to be proved is which groups' logs may change, and how.
+the rows that are counted in it. A stream counts each row in the group of its own values and keeps every item apart in
+each group (`stream.items`), so that this is true at every step of it, late rows included. So what is measured in all
+groups together is one vector with a block for each group, and a block is a function of that group's own log. A
+neighbour moves the whole by the sum over blocks: of L1 norms under Laplace noise, and of squared L2 norms under
+Gaussian noise, since the blocks share no coordinate. The numbers that it can change add up as well. What has to be
+proved is which groups' logs may change, and how.
 
 A value decides about its own row only (`count.engines.groups`): whether a row is counted, and in which group, does not
 depend on other rows, but where a rule for each *item* says so, and then it depends on the rows of that item alone.

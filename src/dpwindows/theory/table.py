@@ -220,10 +220,14 @@ def _gaussian(family: Family, level: Level, at: Setting) -> Lower:
     """Per unit of the noise scale."""
     window: WindowFamily = Rolling(at.length) if family == "rolling" else Cumulative()
     known = limit(AnyWindow() if family == "any" else window, at.k, _UNITS[level], at.steps)
-    if known is not None:
+    assert known is not None
+    if family != "any":
         return Lower(known, "rms", "every Gaussian noise")
     # Any windows hold every cumulative count, rolling ones of half the horizon, and at item level single steps.
     answers = at.steps if level == "item" else max(1, min(2 * at.k - 3, at.steps // 2 - 1))
     prefixes = limit(Cumulative(), at.k, _UNITS[level], at.steps)
     assert prefixes is not None
-    return Lower(max(prefixes, sharper.cube_limit(answers)), "largest", "every Gaussian noise")
+    held = max(prefixes, sharper.cube_limit(answers))
+    return (
+        Lower(known, "rms", "every Gaussian noise") if known >= held else Lower(held, "largest", "every Gaussian noise")
+    )

@@ -11,11 +11,13 @@ from numpy.typing import NDArray
 from dpwindows.ask.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.windows import count_windows
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.plan.plan import Plan
 from dpwindows.strategies.search import limits
+from dpwindows.strategies.search.any_limits import any_limit, thinned
 from dpwindows.strategies.search.item_limits import Averages, History, histories
 from dpwindows.strategies.search.limit_patterns import run_weights
 from dpwindows.strategies.search.limits import Intervals, Listed, Shifts, Suffixes, limit
@@ -126,7 +128,6 @@ def test_limits_grow_with_what_is_asked() -> None:
         known = [value for value in found if value is not None]
         assert len(known) == len(found)
         assert known == sorted(known)
-    assert limit(AnyWindow(), 1, EVENT, 365) is None
     assert limit(Cumulative(), 1, Unit(), 30) is None
 
 
@@ -247,6 +248,47 @@ def test_limits_of_whole_items_are_what_random_histories_make_them() -> None:
     assert 0.97 < long / year / (2000 / 365) ** 0.5 < 1.03
     by_presence = limit(Rolling(7), 1, ADD_REMOVE, 2000) or 0.0
     assert long / 2 < by_presence < long
+
+
+@pytest.mark.parametrize(("steps", "longest"), [(6, 6), (5, 5), (6, 3), (4, 1)])
+@pytest.mark.parametrize("unit", [EVENT, ADD_REMOVE, ITEM], ids=lambda unit: unit.name)
+def test_no_circle_claims_more_than_the_best_mechanism_has(steps: int, longest: int, unit: Unit) -> None:
+    """Every change of the short range is enumerated; the range of the circle knows only some of them."""
+    if unit == ITEM and steps == 6:
+        steps, longest = 4, min(longest, 4)
+    window = AnyWindow(longest)
+    kept = [b - a < longest for a in range(steps) for b in range(a, steps)]
+    rows = changes(window, 1, unit, steps)[:, kept]
+    _, upper = least_error(np.unique(rows[rows.any(axis=1)], axis=0))
+    found = any_limit(steps, longest, event=unit == EVENT, changed=unit == ITEM)
+    assert 0.7 * upper < found <= upper * (1 + 1e-9)
+
+
+def test_thinned_windows_are_those_of_fewer_steps() -> None:
+    for steps, longest, every in product((7, 12, 13), (3, 5, 12), (2, 3)):
+        fewest, within = thinned(steps, min(longest, steps), every)
+        for r, s in product(range(every), repeat=2):
+            starts = [a for a in range(1, steps + 1) if a % every == r]
+            pairs = [(a, b) for a in starts for b in range(a, steps + 1) if b % every == s and b - a < longest]
+            # The i-th start is in the same windows as the i-th step of a range of so many.
+            first = starts[:fewest]
+            each = [{(a, b) for a, b in pairs if a <= t <= b and a in first} for t in first]
+            ends = {t: min((b for a, b in pairs if a == t), default=0) for t in first}
+            known = [(i, j) for i in range(fewest) for j in range(i, min(fewest, i + within))]
+            assert all((first[i], ends[first[j]]) in pairs for i, j in known)
+            for t in range(fewest):
+                met = {(i, j) for i, j in known if (first[i], ends[first[j]]) in each[t]}
+                assert met == {(i, j) for i, j in known if i <= t <= j}
+            assert len(known) == count_windows(AnyWindow(within), fewest)
+
+
+def test_limits_of_any_windows_grow_with_the_range() -> None:
+    for unit in (EVENT, ADD_REMOVE, ITEM):
+        found = [limit(AnyWindow(), 1, unit, steps) or 0.0 for steps in (8, 16, 40, 100)]
+        assert found == sorted(found)
+    # As far as other ways to find them give: 4.2247 times this is 15.3 and 18.9 at 32 steps.
+    assert (limit(AnyWindow(), 1, EVENT, 32) or 9) * 4.2247 < 15.33
+    assert 15.5 < (limit(AnyWindow(), 1, ADD_REMOVE, 32) or 0) * 4.2247 < 18.9
 
 
 @pytest.mark.parametrize("budget", [ApproxDP(1.0, 1e-6), ZCDP(0.1)])

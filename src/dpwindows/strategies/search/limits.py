@@ -36,7 +36,9 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Rolling, WindowFamily
+from dpwindows.ask.windows import count_windows, longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.strategies.search.any_limits import any_limit, thinned
 from dpwindows.strategies.search.item_limits import Averages, History, histories
 from dpwindows.strategies.search.limit_patterns import pair_counts, run_weights
 from dpwindows.strategies.search.spectrum import circle_mean, grid_size, interval_weights, power_of
@@ -334,13 +336,28 @@ def _average_bound(squares: list[FloatArray]) -> float:
     return dual_bound(Averages(np.array(squares)), np.full(len(squares), 1.0 / len(squares)), rounds=_AVERAGED)
 
 
-def _square_limit(window: AnyWindow, unit: Unit, steps: int) -> float | None:
-    """Any windows on short horizons, from all changes with k = 1 (they occur for every k, with k-fold occurrences)."""
-    event = isinstance(unit, EventLevel)
-    if steps > (_SQUARE_EVENT if event else _SQUARE_ITEM):
-        return None
+@lru_cache(maxsize=64)
+def _square_limit(window: AnyWindow, unit: Unit, steps: int) -> float:
+    """Any windows, from changes with k = 1 (they occur for every k, with k-fold occurrences).
+
+    On short ranges these are all changes. On longer ones they are random ones, or all changes of fewer windows
+    (`any_limits`), whichever are known to cost more.
+    """
+    event, longest = isinstance(unit, EventLevel), longest_window(window, steps)
+    most, every = _SQUARE_EVENT if event else _SQUARE_ITEM, 1
+    while thinned(steps, longest, every)[0] > most:
+        every += 1
+    fewer, within = thinned(steps, longest, every)
+    found = 0.0 if every == 1 else any_limit(steps, longest, event=event, changed=isinstance(unit, ItemLevel))
+    if within:
+        share = every**2 * count_windows(AnyWindow(within), fewer) / count_windows(window, steps)
+        found = max(found, share**0.5 * _enumerated(fewer, within, event=event))
+    return found
+
+
+def _enumerated(steps: int, longest: int, *, event: bool) -> float:
     first, last = np.triu_indices(steps)
-    released = last - first < (window.max_length or steps)
+    released = last - first < longest
     changes = _event_squares(steps) if event else _item_squares(steps)
     rows = np.unique(np.array([change[first, last][released] for change in changes]), axis=0)
     return dual_bound(Listed(rows), np.full(len(rows), 1.0 / len(rows)), rounds=150)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.demo import write_flights
+from tests.forked_commands import serving, shown_as
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpwindows"
@@ -104,18 +104,21 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def server() -> Iterator[Path]:
+    with serving() as path:
+        yield path
+
+
 @pytest.fixture
-def folder(tmp_path: Path, flights: Path) -> Path:
+def folder(tmp_path: Path, flights: Path, server: Path) -> Path:
     """What the pages take for granted: a year of flights, a day of events, a folder for releases, the command."""
     shutil.copy(flights, tmp_path)
     (tmp_path / "events").mkdir()
     (tmp_path / "releases").mkdir()
     day = {"user": ["ann", "bob", "ann"], "time": [f"2026-01-01T{hour}:00:00" for hour in ("10", "11", "12")]}
     pq.write_table(pa.table(day), tmp_path / "events" / "2026-01-01.parquet")
-    command = tmp_path / "bin" / "dpwindows"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m dpwindows "$@"\n')
-    command.chmod(0o755)
+    shown_as(tmp_path / "bin" / "dpwindows", server)
     return tmp_path
 
 

@@ -1,0 +1,120 @@
+"""`dpwindows` for shells that run it many times, in processes forked from one that has loaded it.
+
+Most of the time of a short command goes into loading libraries. `python -m tests.forked_commands SOCKET` loads them
+once; `shown_as` writes a command that hands its arguments, folder, environment and open files to that process, which
+forks one for each and answers with its exit code. What else a process of its own shows, such as signals and how it
+starts, is tested by real ones (`tests/end_to_end`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+# What commands load when they need it. None starts threads before it is used.
+LIBRARIES = (
+    *("duckdb", "opendp.measurements", "pandas", "pyarrow.compute", "pyarrow.parquet", "scipy.signal"),
+    *("dpwindows.cli", "dpwindows.count.engines.duckdb", "dpwindows.demo", "dpwindows.release.run"),
+    *("dpwindows.report", "dpwindows.stream.stream"),
+)
+
+_COMMAND = """#!{python} -IS
+import json, os, socket, sys
+with socket.socket(socket.AF_UNIX) as server:
+    server.connect({path!r})
+    told = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    socket.send_fds(server, [len(told).to_bytes(8)], [0, 1, 2])
+    server.sendall(told)
+    code = server.recv(1)
+sys.exit(code[0] if code else 70)
+"""
+
+
+@contextlib.contextmanager
+def serving() -> Iterator[Path]:
+    """Start the process; gives the path of its socket."""
+    with tempfile.TemporaryDirectory(prefix="dpw-") as folder:
+        path = Path(folder) / "socket"
+        command = [sys.executable, "-m", "tests.forked_commands", str(path)]
+        with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"ready\n"
+            # The end of its input is its own.
+            yield path
+
+
+def shown_as(command: Path, server: Path) -> None:
+    """Write the command that a shell finds."""
+    command.parent.mkdir(exist_ok=True)
+    command.write_text(_COMMAND.format(python=sys.executable, path=str(server)))
+    command.chmod(0o755)
+
+
+def _answer(client: socket.socket) -> None:
+    """Run one command in this process, which ends with it."""
+    size, files, _, _ = socket.recv_fds(client, 8, 3)
+    told = b""
+    while len(told) < int.from_bytes(size):
+        told += client.recv(1 << 16)
+    arguments, folder, environment = json.loads(told)
+    for wanted, given in enumerate(files):
+        os.dup2(given, wanted)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    sys.argv = ["dpwindows", *arguments]
+    from dpwindows.__main__ import run
+
+    code: object = 0
+    try:
+        run()
+    except SystemExit as ended:
+        code = ended.code
+    sys.stdout.flush()
+    sys.stderr.flush()
+    client.sendall(bytes([code if isinstance(code, int) else int(code is not None)]))
+
+
+def _serve(path: str) -> None:
+    for name in LIBRARIES:
+        importlib.import_module(name)
+    gc.collect()
+    # Out of the reach of the children's garbage collectors, which would copy all of it.
+    gc.freeze()
+    # Nobody waits for children: commands of one pipeline run side by side.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(socket.AF_UNIX) as listening:
+        listening.bind(path)
+        listening.listen()
+        os.write(1, b"ready\n")
+        while sys.stdin not in select.select([listening, sys.stdin], [], [])[0]:
+            client, _ = listening.accept()
+            with client:
+                if os.fork():
+                    continue
+                try:
+                    listening.close()
+                    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                    _answer(client)
+                except BaseException:
+                    # Without an answer the command exits with 70.
+                    traceback.print_exc()
+                finally:
+                    os._exit(0)
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

@@ -68,7 +68,7 @@ CELLS = [
 
 @pytest.fixture
 def drawn_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise of the same sampler, drawn by thousands and each used once: a call of OpenDP takes longer than its noise."""
+    """Noise of the same sampler, drawn by thousands and used once: calling OpenDP takes longer than what it draws."""
     sampler_of = kernel._sampler
     ahead: dict[tuple[Law, float], list[int]] = {}
 

@@ -6,6 +6,7 @@ either, a cell must not lose its proof, and what the table does not list must be
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,7 @@ from dpwindows.ask.periods import sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.certify import NotCertifiedError, counters, start_counters
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
@@ -335,3 +336,14 @@ def test_a_matrix_serves_rolling_counts_of_as_many_steps_as_it_has_rows() -> Non
     for horizon in (None, STEPS + 1):
         with pytest.raises(NotCertifiedError):
             _ = StepDesign(problem, shape, "", horizon).certificate
+
+
+@pytest.mark.parametrize("window", [Cumulative(), Rolling(2), Tumbling(3)], ids=lambda window: window.text)
+def test_a_map_for_every_start_is_for_any_windows_only(window: WindowFamily) -> None:
+    """Its bound would be that of one map, and there is one for every start."""
+    for unit, law in itertools.product(UNITS, (GAUSSIAN, LAPLACE)):
+        problem = Problem(window, STEPS, (1,), unit, law, 1.0)
+        with pytest.raises(NotCertifiedError):
+            counters(problem, Identity(STEPS), STEPS, causal=True)
+        with pytest.raises(NotCertifiedError):
+            start_counters(problem, CausalIdentity(), STEPS, STEPS)

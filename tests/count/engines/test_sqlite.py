@@ -335,10 +335,12 @@ def test_a_file_in_another_mode_is_locked_while_it_is_read(tmp_path: Path) -> No
             assert immutable is expected
 
 
-def test_a_damaged_file(tmp_path: Path) -> None:
+# A whole page of it, and one byte of the header: the number of the format of what it declares.
+@pytest.mark.parametrize("damage", [slice(100, 8192), slice(47, 48)], ids=["page", "format"])
+def test_a_damaged_file(tmp_path: Path, damage: slice) -> None:
     path = written(tmp_path / "l.db", [(f"item-{i}", i % 2, 1) for i in range(5000)])
     content = bytearray(path.read_bytes())
-    content[100:8192] = b"\xff" * 8092
+    content[damage] = b"\xff" * (damage.stop - damage.start)
     path.write_bytes(bytes(content))
     with pytest.raises(InputError, match="damaged"):
         counted(path)

@@ -207,7 +207,9 @@ def _explain(error: BaseException | None, said: list[str], columns: EventColumns
     text = str(error)
     if "locked" in text:
         return EngineError("the SQLite file is locked by a process that writes to it; try again later")
-    if isinstance(error, sqlite3.DatabaseError) and not isinstance(error, sqlite3.OperationalError):
+    # A number in the header that no version writes has no code of its own.
+    unknown = "unsupported file format" in text
+    if isinstance(error, sqlite3.DatabaseError) and (unknown or not isinstance(error, sqlite3.OperationalError)):
         return InputError("the SQLite file cannot be read: it is damaged, or it is no SQLite file")
     known = ("disk is full", "disk I/O error", "unable to open database file", "out of memory")
     found = [hint for hint in known if hint in text]

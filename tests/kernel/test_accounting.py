@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import dp_accounting
@@ -227,6 +228,29 @@ def test_laplace_is_exact(epsilon: float, delta: float | None) -> None:
 
 
 # --- Several measurements ---------------------------------------------------------------------------------------------
+
+
+def test_many_laplace_measurements_cost_what_they_do_as_concentrated_noise() -> None:
+    """400 numbers of which one neighbour changes each by 1: rho = 400 / (2 b^2), at any order alpha."""
+    epsilon, delta = 1.0, 1e-6
+
+    def log_delta(scale: float) -> float:
+        rho, orders = 200 / scale**2, 1 + np.geomspace(1e-2, 1e4, 200_001)
+        values = (orders - 1) * (orders * rho - epsilon) + orders * np.log1p(-1 / orders) - np.log(orders - 1)
+        return float(values.min())
+
+    low, high = 20.0, 400.0
+    while high - low > 1e-7:
+        middle = (low + high) / 2
+        low, high = (low, middle) if log_delta(middle) <= math.log(delta) else (middle, high)
+    enough, little = (Cost(LAPLACE, 400, high * factor, 400, squared=400) for factor in (1 + 1e-6, 1 - 1e-6))
+    budget = ApproxDP(epsilon, delta)
+    assert enough.sensitivity / enough.scale > 3 * epsilon, "far more than they cost one by one"
+    assert is_certified(budget, enough)
+    assert not is_certified(budget, little)
+    # Squares of every measurement, or none; and no pure guarantee.
+    assert not is_certified(budget, enough, replace(enough, scale=1e9, squared=None))
+    assert not is_certified(PureDP(epsilon), enough)
 
 
 @pytest.mark.parametrize("budget", [PureDP(0.7), ApproxDP(0.7, 1e-6), ZCDP(0.2)], ids=str)

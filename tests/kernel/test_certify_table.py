@@ -14,11 +14,21 @@ from functools import partial
 import numpy as np
 import pytest
 
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.periods import sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.queries import (
+    AnyWindow,
+    Cumulative,
+    LostItems,
+    PeriodFamily,
+    Rolling,
+    ToDate,
+    Tumbling,
+    WindowFamily,
+)
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.certify import NotCertifiedError, counters, start_counters
+from dpwindows.kernel.certify import NotCertifiedError, counters, direct, start_counters
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
@@ -347,3 +357,10 @@ def test_a_map_for_every_start_is_for_any_windows_only(window: WindowFamily) -> 
             counters(problem, Identity(STEPS), STEPS, causal=True)
         with pytest.raises(NotCertifiedError):
             start_counters(problem, CausalIdentity(), STEPS, STEPS)
+
+
+def test_the_one_number_of_lost_items_is_measured_by_a_series_only() -> None:
+    rule = CountingRule(max_occurrences=2)
+    problem = Problem(LostItems(), STEPS, (1,), ItemLevel(), GAUSSIAN, 1.0, rule=rule)
+    with pytest.raises(NotCertifiedError):
+        direct(problem, 1, STEPS)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 import dpwindows.kernel.measure  # noqa: F401  (imports every bound)
-from dpwindows.kernel.proofs import PROOFS
+from dpwindows.kernel.proofs import PROOFS, proves
 
 PAGE = Path(__file__).parents[2] / "docs" / "proofs.md"
 
@@ -24,3 +26,10 @@ def test_the_page_lists_every_proof_where_it_stands() -> None:
     expected = {(name, bound.__name__, bound.__module__.replace(".", "/")) for name, bound in PROOFS.items()}
     assert set(listed) == expected
     assert len(listed) == len(expected)
+
+
+def test_no_two_bounds_share_a_name() -> None:
+    name, bound = next(iter(PROOFS.items()))
+    with pytest.raises(ValueError, match=f"two bounds were given the name {name!r}"):
+        proves(name)(lambda: 0)
+    assert PROOFS[name] is bound

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,15 @@ def test_groups_of_numbers_are_numbers() -> None:
     assert round(found.count(0, 2, group={"gate": 2, "origin": "JFK"}).estimate) == 1
     with pytest.raises(InputError, match="no totals over origin: name a group of each, such as origin=JFK"):
         found.count(0, 2, group={"gate": 2})
+
+
+@pytest.mark.parametrize("group", [None, {"origin": "JFK"}], ids=str)
+def test_of_a_release_without_rows_no_window_was_released(group: dict[str, Any] | None, release: dw.Release) -> None:
+    """A file may hold that, and be in order otherwise."""
+    made = release if group else plan(by=None, totals=None).run(LOG, item="item", time="time")
+    empty = replace(made, table=made.table.slice(0, 0))
+    with pytest.raises(InputError, match=r"the window 0 to 2 .* was not released"):
+        empty.count(0, 2, group=group)
 
 
 @pytest.mark.parametrize(

@@ -66,8 +66,9 @@ def rows_of_group(table: pa.Table, metadata: dict[str, Any], group: Mapping[str,
             shown = ", ".join(map(str, values[:20])) + (", ..." if len(values) > 20 else "")
             raise InputError(f"there is no group {name}={asked[name]}; the values of {name!r} are {shown}")
         table = table.filter(pc.equal(table[name], pa.scalar(found, table.schema.field(name).type)))
-    if not table.num_rows:
-        missing = [name for name in columns if name not in asked]
+    missing = [name for name in columns if name not in asked]
+    # Where every column is named, what holds no such window says so itself.
+    if missing and not table.num_rows:
         raise InputError(
             f"this release has no totals over {' and '.join(missing)}: name a group of each, such as "
             f"{missing[0]}={columns[missing[0]][0]}, or plan with --totals SHARE"

@@ -18,6 +18,7 @@ from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.plan.allotment import served_by
 from dpwindows.release.consistency import remarks
 from dpwindows.release.consistency.band import whole_distinct
+from dpwindows.release.consistency.series import Series, raise_parts
 from dpwindows.release.consistency.smoothing import series_smoothers, smooth, traces
 from dpwindows.release.consistency.table import consistent_counts
 
@@ -254,3 +255,13 @@ def test_runs_bounded_for_each_window_by_itself_need_not_agree() -> None:
     )
     log = pa.table({"item": ["a", "a", "b"], "time": [1, 5, 2]})
     assert plan.run(log, item="item", time="time").table["consistent"].null_count == 3 * 6
+
+
+def test_counts_without_error_are_raised_by_finite_numbers() -> None:
+    """A regression: at a huge budget errors are 0 in floating point, and shares were not numbers."""
+    daily = Series(1, np.arange(1, 5), np.arange(1, 5), np.array([1.0, 1.0, 1.0, 1.0]))
+    whole = Series(1, np.ones(4, dtype=np.int64), np.arange(1, 5), np.array([1.0, 2.0, 3.0, 9.0]))
+    raise_parts([(daily, 0.0), (whole, 0.0)])
+    assert np.isfinite(daily.values).all()
+    assert np.isfinite(whole.values).all()
+    assert whole.values[3] <= daily.values.sum() + 0.5

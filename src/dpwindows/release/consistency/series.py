@@ -21,6 +21,8 @@ UNKNOWN = np.iinfo(np.int64).max // 4
 # How often parts are raised, for what is owed beyond this; numbers held at a time while sums over parts are worked out,
 # and sums beyond which that is not done.
 _ROUNDS, _HARDLY, _HELD, _MOST_SUMS = 20, 0.25, 1 << 22, 20_000_000_000
+# A squared error below this is as good as none.
+_EXACT = 1e-9
 
 
 @dataclass
@@ -81,7 +83,8 @@ def raise_parts(distinct: Sequence[tuple[Series, float]]) -> None:
     Args:
         distinct: distinct counts, each with its mean squared error.
     """
-    parts, errors = [one for one, _ in distinct], np.array([error for _, error in distinct])
+    # Errors of a huge budget are 0 in floating point; what is owed is then shared out alike.
+    parts, errors = [one for one, _ in distinct], np.array([max(error, _EXACT) for _, error in distinct])
     for _ in range(_ROUNDS):
         owes = False
         for at, whole in enumerate(parts):

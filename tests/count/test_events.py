@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from dpwindows.ask.groups import grouping
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
@@ -527,6 +528,15 @@ def test_decimal_counts_of_any_width() -> None:
     small = duckdb.sql("SELECT 1 AS id, 0 AS at, '0.00000000000000000000000000000000000001'::DECIMAL(38, 38) AS n")
     with pytest.raises(InputError, match="the count column 'n' holds decimals, and not all of them are whole numbers"):
         daily(small, columns, Timeline.of_steps(1))
+
+
+def test_the_count_is_no_other_column() -> None:
+    """One event more in a row would make its other events of another item, at another time or in another group."""
+    groups = grouping({"n": [1, 2]})
+    for roles, grouped in ((("n", "when"), None), (("id", "n"), None), (("id", "when"), groups)):
+        with pytest.raises(InputError, match=r"the column 'n' is given for the (item|time|group) and for the count"):
+            EventColumns(*roles, "n", grouping=grouped)
+    assert EventColumns("id", "when", grouping=groups).count is None
 
 
 # --- rows that do not count ------------------------------------------------------------------------------------------

@@ -72,8 +72,11 @@ class EventColumns:
     values stand for, 13085.0 for 13085, and rows whose item stands for none are no events. With a `grouping` events
     are counted by groups, and rows whose values make no group are no events.
 
+    The count is no other column as well: one occurrence more would change the item, the time or the group of all
+    others of its row, and neighbouring logs would be no neighbours once they are read.
+
     Raises:
-        InputError: a name, the time format or the item type is not legal.
+        InputError: a name, the time format or the item type is not legal, or a column is the count and something else.
     """
 
     item: str
@@ -91,6 +94,12 @@ class EventColumns:
         for role, name in self.roles:
             if not isinstance(name, str) or not name:
                 raise InputError(f"the {role} column must be given by its name, got {name!r}")
+            if name == self.count and role != "count":
+                raise InputError(
+                    f"the column {name!r} is given for the {said_role(role)} and for the count: one event more would "
+                    f"move all others of its row to another {said_role(role)}, which no guarantee covers; leave "
+                    "--count out, or name another column"
+                )
 
     @property
     def roles(self) -> list[tuple[str, str]]:

@@ -22,7 +22,8 @@ def group_of_an_event(bound: int) -> int:
     """One occurrence added or removed, each row in the group of its own values: what is moved in all groups together.
 
     *Proof.* The occurrence belongs to a row, the row has one value in each group column, and the groups of a level are
-    disjoint sets of values: the row is counted in one group or in none. No other row's group depends on it. So the logs
+    disjoint sets of values: the row is counted in one group or in none. How many occurrences it stands for does not
+    matter, since the column of counts makes no groups (`count.events`). No other row's group depends on it. So the logs
     of all other groups are the same on both sides, and their blocks do not move; the log of its own group gains or
     loses one occurrence of one item, which moves that block by at most `bound`. QED.
 

@@ -186,6 +186,8 @@ def test_a_table_of_a_query_has_keys_of_its_own() -> None:
     values = {name: value for name, value in LEGAL.items() if name != "window"}
     with pytest.raises(dw.InputError, match=r"a \[\[query\]\] of the plan has the unknown key 'at-leest'"):
         dw.Plan.from_dict({**values, "query": [{"window": "any", "at-leest": 1}]})
+    with pytest.raises(dw.InputError, match=r"a \[\[query\]\] of the plan names no window"):
+        dw.Plan.from_dict({**values, "query": [{"window": "any"}, {"at-least": [2]}]})
 
 
 @pytest.mark.parametrize("content", [b"window = ", b"\xff", b"a = 1\na = 2", b"x = 1e" + b"9" * 5000, b"#" * (1 << 21)])

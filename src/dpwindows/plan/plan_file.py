@@ -180,13 +180,19 @@ def checked(values: Mapping[str, Any], keys: Kinds, what: str) -> Values:
 
 
 def queries_of(values: Mapping[str, Any]) -> list[Query]:
-    """The queries that checked values ask for."""
+    """The queries that checked values ask for.
+
+    Raises:
+        InputError: a table names no window.
+    """
     tables = values.get("query")
     if tables is None:
         tables = [{**values, "window": window} for window in _listed(values.get("window", []))]
     queries = []
     for table in tables:
-        for window in _listed(table.get("window", [])):
+        if "window" not in table:
+            raise InputError('a [[query]] of the plan names no window: give it one, such as window = "cumulative"')
+        for window in _listed(table["window"]):
             query = Query(parse_window(window))
             query = query.at_least(*_listed(table["at-least"])) if table.get("at-least") else query
             query = query.exactly(*_listed(table["exactly"])) if table.get("exactly") else query

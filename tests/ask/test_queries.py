@@ -84,6 +84,8 @@ def test_unknown_windows_are_refused(text: str) -> None:
 def test_the_nearest_family_is_named() -> None:
     with pytest.raises(InputError, match=r"unknown window 'roling:7' \(did you mean 'rolling'\?\): use"):
         parse_window("roling:7")
+    with pytest.raises(InputError, match=r"unknown window 'rolling': use"):
+        parse_window("rolling")
     with pytest.raises(InputError, match=r"unknown window 'todate:month' \(did you mean 'to-date'\?\): use"):
         parse_window("todate:month")
 

@@ -139,3 +139,24 @@ def test_shells_complete_commands_and_options(shell: str) -> None:
         ):
             shown = completed(_DPWINDOWS_COMPLETE="bash_complete", COMP_WORDS=words, COMP_CWORD=cword)
             assert f"plain,{wanted}" in shown.splitlines(), words
+
+
+def test_the_promise_names_the_whole_unit_and_the_stream_that_keeps_it() -> None:
+    made = run("stream", "create", "a.state", *DATA, "--start", "2013-01-01", "--step", "1d", "--window", "rolling:2",
+               "--unit", "item-per:3", "--epsilon", "1", "--horizon", "8")  # fmt: skip
+    assert made.code == 0, made.err
+    assert "level of the unit 'item-per:3'; what" in made.err
+    assert "dpwindows stream show a.state." in made.err
+
+
+def test_a_ledger_says_what_the_groups_were_and_epsilon_first() -> None:
+    budget = ("--epsilon", "1", "--delta", "1e-6")
+    assert run("ledger", "create", "l.db", "--dataset", "d", "--unit", "event", *budget).code == 0
+    release = run("release", "log.csv", *DATA, *RANGE, "--window", "rolling:2", "--unit", "event", *budget,
+                  "--by", "who", "--values", "a,b", "--ledger", "l.db", "--dataset", "d", "-o", "r.csv")  # fmt: skip
+    assert release.code == 0, release.err
+    (entry,) = json.loads(run("ledger", "show", "l.db", "--json").out)["datasets"][0]["entries"]
+    assert entry["asked"] == "rolling:2 at least 1, by who"
+    shown = run("ledger", "show", "l.db").out
+    assert "epsilon = 1, delta = 1e-06 epsilon = 0, delta = 0" in shown
+    assert "delta = 1e-06, epsilon" not in shown

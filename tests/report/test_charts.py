@@ -202,3 +202,14 @@ def test_the_preview_tells_the_groups() -> None:
     lines = text.get().splitlines()
     assert lines[0].split()[:2] == ["window", "country"]
     assert [line.split()[1] for line in lines[1:]] == ["DE", "FR", "all"]
+
+
+def test_the_preview_of_groups_leaves_names_whole_in_80_columns() -> None:
+    table = SHAPES["rolling"]
+    place = table.column_names.index("k") + 1
+    grouped = table.add_column(place, "country", pa.array(["DE"] * table.num_rows))
+    shown = Console(width=80, color_system=None)
+    with shown.capture() as text:
+        shown.print(preview(grouped, about()))
+    header = text.get().splitlines()[0].split()
+    assert header[:3] == ["window", "country", "seen"]

@@ -286,8 +286,9 @@ def parse_window(text: str) -> WindowFamily:
             return Tumbling(_parse_period(text, size))
         case "to-date", True:
             return ToDate(_parse_period(text, size))
+    meant = "" if name in _FAMILIES else near(name, _FAMILIES)
     raise InputError(
-        f"unknown window {text!r}{near(name, _FAMILIES)}: use cumulative, rolling:STEPS, any, any:MAX_STEPS, "
+        f"unknown window {text!r}{meant}: use cumulative, rolling:STEPS, any, any:MAX_STEPS, "
         f"tumbling:PERIOD or to-date:PERIOD (PERIOD: a number of steps, or {', '.join(PERIODS)})"
     )
 

@@ -38,4 +38,5 @@ def show_json(values: dict[str, Any]) -> None:
 
 def short_promise(guarantee: str, where: str) -> str:
     """The claim itself, which is the guarantee up to its first colon, and where all of it stands."""
-    return f"{guarantee.partition(':')[0]}; what that does and does not promise: {where}."
+    # A colon without a space after it is within a name, as in item-per:30.
+    return f"{guarantee.partition(': ')[0]}; what that does and does not promise: {where}."

@@ -107,7 +107,7 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
     show_forecast(planned, console)
     if planned.rule.promise:
         tell(f"Note: {planned.rule.promise}")
-    console.print(f"\n{short_promise(promise, 'dpwindows stream show')}", style="dim", soft_wrap=True)
+    console.print(f"\n{short_promise(promise, f'dpwindows stream show {state}')}", style="dim", soft_wrap=True)
     if ledger is None:
         console.print(_WITHOUT_LEDGER, soft_wrap=True)
 

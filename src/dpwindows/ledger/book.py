@@ -227,7 +227,8 @@ def _across(pick: Any, amounts: list[dict[str, float]]) -> dict[str, float]:
 
 def amount_text(amount: dict[str, Any]) -> str:
     """What was spent, or is left, as text."""
-    shown = {name: f"{name} = {value:.10g}" for name, value in amount.items() if name != "kind"}
+    order = [*(name for name in ("epsilon", "delta") if name in amount), *amount]
+    shown = {name: f"{name} = {amount[name]:.10g}" for name in order if name != "kind"}
     if {"epsilon", "rho"} <= set(shown):
         return f"{shown['rho']}, or {shown['epsilon']} alone"
     return ", ".join(shown.values())
@@ -235,10 +236,12 @@ def amount_text(amount: dict[str, Any]) -> str:
 
 def asked_text(asked: dict[str, Any]) -> str:
     """What was asked, in a line."""
-    return "; ".join(
+    queries = "; ".join(
         f"{query['window']} " + ", ".join(f"{kind.replace('_', ' ')} {k}" for kind, k in query["measures"])
         for query in asked.get("queries", ())
     )
+    by = " x ".join(column["name"] for column in asked.get("groups", {}).get("columns", ()))
+    return f"{queries}, by {by}" if by else queries
 
 
 def new_facts(request: Request) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING
 
 import click
@@ -35,6 +36,12 @@ def _window(entry: Forecast) -> str:
     return entry.window if entry.by is None else f"{entry.window}, {said_groups(entry.by)}"
 
 
+def _window_and_groups(entry: Forecast) -> str:
+    """The same on several lines, each of whole words."""
+    groups = [] if entry.by is None else wrap(said_groups(entry.by), 12, break_long_words=False)
+    return "\n".join([entry.window, *groups])
+
+
 def show_bars(planned: Planned, console: Console) -> None:
     """Standard errors side by side, to scale: which of several queries costs the most."""
     entries = planned.forecast()
@@ -53,31 +60,10 @@ def show_bars(planned: Planned, console: Console) -> None:
 def show_forecast(planned: Planned, console: Console, expect: float | None = None) -> None:
     """The forecast as a table, with relative errors at a typical count; narrow terminals have runners-up below it."""
     wide = console.width >= 112
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("window", "counted", "strategy"):
-        table.add_column(name, overflow="fold")
-    relative = [] if expect is None else [f"of {expect:,.10g}"]
-    numbers = ["std error", *relative, f"{planned.confidence:.0%} interval", "x limit"]
-    for name in [*numbers, *(["largest"] if wide else [])]:
-        table.add_column(name, justify="right")
-    if wide:
-        table.add_column("runner-up", overflow="fold")
-    runners_up: dict[str, None] = {}
-    for entry in planned.forecast():
-        limit = "-" if entry.ratio_to_limit is None else f"{entry.ratio_to_limit:.2f}"
-        row = [_window(entry), f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
-        row += [
-            f"{entry.rms:,.4g}",
-            *([] if expect is None else [f"{entry.rms / expect:.2%}"]),
-            f"±{entry.half_width:,.4g}",
-            limit,
-        ]
-        other = "" if entry.runner_up_ratio is None else f"{entry.runner_up}, error x {entry.runner_up_ratio:.2f}"
-        if other:
-            runners_up[f"  {_window(entry)}: {other}"] = None
-        table.add_row(*row, *([f"{entry.max:,.4g}", other] if wide else []))
+    table = _forecasts(planned, wide, expect)
     # A name broken in two is harder to read than columns that stand close.
-    table.collapse_padding = Measurement.get(console, console.options.update_width(1000), table).maximum > console.width
+    if Measurement.get(console, console.options.update_width(1000), table).maximum > console.width:
+        table = _forecasts(planned, wide, expect, close=True)
     console.print(table)
     if any(entry.limit is not None for entry in planned.forecast()):
         console.print("x limit: over the least error of any Gaussian noise; Laplace may be below 1", style="dim")
@@ -85,5 +71,38 @@ def show_forecast(planned: Planned, console: Console, expect: float | None = Non
         said = loss_forecast(planned, loss)
         share = f"{loss.share:.3g} of the budget"
         console.print(f"{said['of']}: std error {said['std_error']:,.4g}, ±{said['half_width']:,.4g} ({share})")
+    runners_up = dict.fromkeys(
+        f"  {_window(entry)}: {_runner_up(entry)}" for entry in planned.forecast() if entry.runner_up_ratio is not None
+    )
     if runners_up and not wide:
         console.print("Next best:\n" + "\n".join(runners_up), highlight=False)
+
+
+def _runner_up(entry: Forecast) -> str:
+    return "" if entry.runner_up_ratio is None else f"{entry.runner_up}, error x {entry.runner_up_ratio:.2f}"
+
+
+def _forecasts(planned: Planned, wide: bool, expect: float | None, *, close: bool = False) -> Table:
+    """One row for each forecast; in a `close` table the groups stand on lines of their own below the window."""
+    table = Table(box=None, pad_edge=False, collapse_padding=close, header_style="bold")
+    table.add_column("window", overflow="fold", no_wrap=close)
+    table.add_column("counted")
+    table.add_column("strategy", no_wrap=close)
+    relative = [] if expect is None else [f"of {expect:,.10g}"]
+    numbers = ["std error", *relative, f"{planned.confidence:.0%} interval", "x limit"]
+    for name in [*numbers, *(["largest"] if wide else [])]:
+        table.add_column(name, justify="right")
+    if wide:
+        table.add_column("runner-up", overflow="fold")
+    for entry in planned.forecast():
+        limit = "-" if entry.ratio_to_limit is None else f"{entry.ratio_to_limit:.2f}"
+        window = _window_and_groups(entry) if close else _window(entry)
+        row = [window, f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
+        row += [
+            f"{entry.rms:,.4g}",
+            *([] if expect is None else [f"{entry.rms / expect:.2%}"]),
+            f"±{entry.half_width:,.4g}",
+            limit,
+        ]
+        table.add_row(*row, *([f"{entry.max:,.4g}", _runner_up(entry)] if wide else []))
+    return table

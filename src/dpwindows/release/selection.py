@@ -181,7 +181,7 @@ def advice_on(wanted: Measure, released: Iterable[Sequence[object]]) -> str:
     """What to ask for where a count was not released, by the kinds and ks that were."""
     if [wanted.kind, wanted.k] not in [list(one) for one in released]:
         return f"ask for --{wanted.kind.replace('_', '-')} {wanted.k} too when releasing"
-    return "ask for any windows when planning to have every pair of dates"
+    return "release with --window any (in Python AnyWindow()) to have every pair of dates"
 
 
 def _held(keys: pa.Table) -> Iterator[tuple[str, str, int]]:

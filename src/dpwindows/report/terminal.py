@@ -17,6 +17,8 @@ from dpwindows.report.words import confidence_of, number
 
 _BARS = "▁▂▃▄▅▆▇█"
 _WIDTH = 15  # the table fits a terminal of 80 columns
+_BESIDE_GROUPS = 8
+_GROUP = 12  # a longer name of a group's column may be broken
 
 
 def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
@@ -28,10 +30,12 @@ def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
     """
     confidence = f"{100 * confidence_of(metadata):g}%"
     clock = Clock.of(table, metadata)
-    shown = Table(box=None, pad_edge=False, header_style="bold")
+    names = group_columns(table)
+    wide = _BESIDE_GROUPS if names else _WIDTH
+    shown = Table(box=None, pad_edge=False, collapse_padding=bool(names), header_style="bold")
     shown.add_column("window", no_wrap=True)
-    for name in group_columns(table):
-        shown.add_column(Text(name), overflow="fold")
+    for name in names:
+        shown.add_column(Text(name), overflow="fold", min_width=min(len(name), _GROUP))
     shown.add_column("seen", no_wrap=True)
     shown.add_column("course", no_wrap=True)
     shown.add_column(clock.until, no_wrap=True)
@@ -45,7 +49,7 @@ def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
                 Text(family.window),
                 *(Text(value) for _, value in series.groups),
                 Text(f"{series.kind.replace('_', ' ')} {series.k}"),
-                Text(sparkline(course.numbers("estimate"), _WIDTH), style="cyan"),
+                Text(sparkline(course.numbers("estimate"), wide), style="cyan"),
                 Text(str(last["b"])),
                 Text(number(last["y"], last["e"]), style="bold"),
                 Text(f"{number(last['lo'], last['e'])} to {number(last['hi'], last['e'])}"),

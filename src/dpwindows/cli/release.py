@@ -106,7 +106,8 @@ def release(
     if as_json:
         show_json(_summary(released, output, stored=outcome.stored, ledger=ledger))
         return
-    what = f"{released.table.num_rows:,} numbers to {output} (release {released.metadata['release_id']})"
+    rows = released.table.num_rows
+    what = f"{rows:,} number{'' if rows == 1 else 's'} to {output} (release {released.metadata['release_id']})"
     if ledger is None:
         said = f"Released {what}. Running this again draws fresh noise and spends the budget again."
     elif outcome.stored:

@@ -36,8 +36,8 @@ def first_runs_sql(
     """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
 
     Those of `series` stand under their numbers (`series_number`) and are of the first `max_runs` runs of each item;
-    those of `thresholds` are of all occurrences. With `loss` those of `LOST` are of the items of which a run of some
-    series is left out, each from the step on where the first such run begins. Rows of the same item and step add up.
+    those of `thresholds` are of all occurrences. With `loss` those of `LOST` are of the items that lose a run of
+    some series, each from the step on where the first such run begins. Rows of the same item and step add up.
     `grouping_sets` and `before` as in `recency.recency_sql`.
     """
     every = sorted({k for k, _ in series} | set(thresholds))

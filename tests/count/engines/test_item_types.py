@@ -90,7 +90,7 @@ def test_files_of_several_types_go_together(tmp_path: Path) -> None:
 
 def test_other_types_and_engines_refuse(tmp_path: Path) -> None:
     for values in ([True], [b"1"], pa.array([0], pa.date32())):
-        with pytest.raises(InputError, match=r"of which the engine duckdb makes no whole numbers"):
+        with pytest.raises(InputError, match=r"and the engine duckdb makes no whole numbers: leave"):
             items(log(values))
     with pytest.raises(InputError, match="item_type must be 'integer'"):
         EventColumns("item", "time", item_type="text")

@@ -140,7 +140,7 @@ class EventQueries:
         whole = self._dialect.whole_items(column, _EXACT_BELOW.get(column.type_name, 2**53))
         if whole is None:
             raise InputError(
-                f"the item column {self._columns.item!r} is of type {column.type_name}, of which the engine "
+                f"the item column {self._columns.item!r} is of type {column.type_name}, and the engine "
                 f"{self._dialect.name} makes no whole numbers: leave --item-type out, or write it as integers"
             )
         others = ", time" if self._columns.count is None else ", time, count"

@@ -23,7 +23,7 @@ from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, Triangular
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.measure import Measurement, measure
@@ -245,6 +245,13 @@ def asked(window: WindowFamily, law: Law, unit: Unit = EventLevel(), steps: int 
     return Problem(window, steps, (1,), unit, law, 1.0)
 
 
+class Heavier(LogarithmicRows):
+    """Rows of somebody else, which weigh more than those whose bound they have."""
+
+    def row(self, position: int) -> IntArray:
+        return 10 * super().row(position)
+
+
 def understated() -> dict[str, Design]:
     """Designs whose bound was smaller than what a neighbour moves: by name."""
     four, three = asked(AnyWindow(), GAUSSIAN), asked(Cumulative(), LAPLACE)
@@ -280,6 +287,22 @@ def understated() -> dict[str, Design]:
             "",
             4,
         ),
+        "one tap for all steps of a stream": StepDesign(
+            presence,
+            SeriesShape(Cumulative(), CausalCounter(WeightedRows(np.array([1]), np.array([1, 1, 1, 1])))),
+            "",
+            4,
+        ),
+        "entries above the diagonal": StepDesign(
+            replace(presence, window=Rolling(1)),
+            SeriesShape(
+                Rolling(1),
+                CausalCounter(ListedRows(4 * np.eye(4, dtype=np.int64) + 2 * np.eye(4, k=1, dtype=np.int64))),
+            ),
+            "",
+            4,
+        ),
+        "rows of somebody else": StepDesign(presence, SeriesShape(Cumulative(), CausalCounter(Heavier(4))), "", 4),
     }
 
 

@@ -33,6 +33,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
+import numpy as np
+
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling
 from dpwindows.ask.windows import count_windows, longest_window
@@ -45,6 +47,7 @@ from dpwindows.kernel.bounds import (
     stream_starts,
 )
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
@@ -57,6 +60,8 @@ from dpwindows.kernel.proofs import name_of
 
 # Where the kernel's maps are.
 _MAPS = "dpwindows.kernel.maps."
+# What they are made of beside one another.
+_PLAIN = (int, bool, np.int64, type(None), tuple, np.ndarray)
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ class NotCertifiedError(ValueError):
 
 
 def require_own(problem: Problem, *maps: IntegerMap | CausalMap | MatrixFilter) -> None:
-    """Refuse maps that no bound is for: of classes that are not the kernel's, or with weights that are not positive.
+    """Refuse maps that no bound is for: of classes that are not the kernel's, or with weights that it does not cover.
 
     A bound is derived from a map's integers and holds for what its class encodes: a class derived from it might encode
     anything. Bounds that add weights up would take one that is negative off another. Taps of filters and rows of
@@ -111,6 +116,9 @@ def require_own(problem: Problem, *maps: IntegerMap | CausalMap | MatrixFilter) 
                 sizes = (branching - 1, *weights)
             case Tree(branching=branching):
                 sizes = (branching - 1,)
+            case CausalCounter(rows=ListedRows(matrix=matrix)):
+                # Entries above the diagonal are not applied, and might take off what a bound adds up.
+                sizes = (0 if np.triu(matrix, 1).any() else 1,)
             case _:
                 continue
         if min(sizes) < 1:
@@ -118,11 +126,11 @@ def require_own(problem: Problem, *maps: IntegerMap | CausalMap | MatrixFilter) 
 
 
 def _is_own(part: Any) -> bool:
-    """Whether a map, and the maps and rows that it is made of, are of the kernel's own classes."""
-    if not (is_dataclass(part) and type(part).__module__.startswith(_MAPS)):
-        return False
-    held = [getattr(part, place.name) for place in fields(part)]
-    return all(_is_own(one) for one in held if is_dataclass(one))
+    """Whether a map, and all that it is made of, is of the kernel's own classes, or plain numbers and lists of them."""
+    if type(part) in _PLAIN:
+        return True
+    held = [getattr(part, place.name) for place in fields(part)] if is_dataclass(part) else []
+    return type(part).__module__.startswith(_MAPS) and all(map(_is_own, held))
 
 
 # --- Every answer by itself -------------------------------------------------------------------------------------------

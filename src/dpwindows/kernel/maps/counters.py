@@ -95,7 +95,7 @@ class ListedRows:
 
 @dataclass(frozen=True, eq=False)
 class WeightedRows:
-    """Row t has the entries `taps_{t-j} weights_j`, for as many rows as there are weights."""
+    """Row t has the entries `taps_{t-j} weights_j`, for as many rows as there are taps and weights."""
 
     taps: IntArray
     weights: IntArray
@@ -103,7 +103,7 @@ class WeightedRows:
 
     @property
     def longest(self) -> int:
-        return len(self.weights)
+        return min(len(self.taps), len(self.weights))
 
     def row(self, position: int) -> IntArray:
         return np.asarray(self.taps[:position][::-1] * self.weights[:position])

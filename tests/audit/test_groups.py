@@ -262,7 +262,7 @@ def test_noise_that_groups_share_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
-def test_releases_of_groups_show_part_of_the_claim_and_a_third_of_the_noise_is_flagged(
+def test_releases_of_groups_show_part_of_the_claim_and_a_sixth_of_the_noise_is_flagged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     plan = plan_of(Cumulative(), unit=ItemAddRemove(), budget=PureDP(1.0), steps=2, max_groups=2, totals=0.2)
@@ -271,7 +271,8 @@ def test_releases_of_groups_show_part_of_the_claim_and_a_third_of_the_noise_is_f
     assert found.verdict == "not contradicted"
     assert found.to_dict()["groups"].keys() == {"g=a", "g=b"}
     draw = kernel.draw_noise
-    monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 3, *more))
+    monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 6, *more))
+    # The bound is then 2.7 on the mean, with a standard deviation below 0.2, for a claim of 1.
     assert audit_black_box(plan, worst, runs=1000).verdict == "beyond the claim"
 
 

@@ -186,8 +186,8 @@ def test_every_command_that_plans_takes_a_file() -> None:
     assert main.commands.keys() >= {"plan", "release", "audit", "stream"}
 
 
-@pytest.mark.parametrize("refused", [("--report", "p.html"), ("--export", "p.npz")])
-def test_what_is_refused_leaves_no_file(folder: Path, refused: tuple[str, str]) -> None:
+@pytest.mark.parametrize("refused", [("--report", "p.html"), ("--stream", "--export", "p.npz")])
+def test_what_is_refused_leaves_no_file(folder: Path, refused: tuple[str, ...]) -> None:
     before = sorted(folder.iterdir())
     groups = ("--by", "kind", "--values", "a,b")
     outcome = run("plan", *QUERY, *PRIVACY, *groups, "--steps", "5", "--save", "p.toml", *refused)

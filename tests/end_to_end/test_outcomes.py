@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import _thread
 import json
 import os
 import signal
 import sqlite3
 import subprocess
 import sys
-import threading
 import time
-from collections.abc import Callable
-from importlib.machinery import ExtensionFileLoader
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 
 import dpwindows as dw
-from dpwindows.cli import outcome as outcomes
 from tests.end_to_end.command_line import run
 
 BASE = ("--item", "who", "--time", "at", "--start", "2013-01-01", "--end", "2013-02-01", "--unit", "event")
@@ -167,21 +161,6 @@ def _wait_until_imported(process: subprocess.Popen[str], library: str) -> None:
         if process.poll() is not None or library in maps.read_text():
             return
         time.sleep(0.02)
-
-
-def test_ctrl_c_waits_until_a_compiled_library_is_set_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A regression: DuckDB's ends the process with a signal of its own where something is raised meanwhile."""
-    again: list[Callable[[], None]] = []
-    monkeypatch.setattr(threading, "Timer", lambda _, what: SimpleNamespace(start=lambda: again.append(what)))
-
-    class Loading(ExtensionFileLoader):
-        def exec_module(self, module: ModuleType) -> None:
-            outcomes._interrupts(signal.SIGINT, sys._getframe())
-
-    Loading("library", "library.so").exec_module(ModuleType("library"))
-    assert again == [_thread.interrupt_main]
-    with pytest.raises(KeyboardInterrupt):
-        outcomes._interrupts(signal.SIGINT, sys._getframe())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")

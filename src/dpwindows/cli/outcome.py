@@ -15,7 +15,6 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.machinery import ExtensionFileLoader
 from types import FrameType
 from typing import NoReturn, TextIO
 
@@ -184,10 +183,6 @@ class _Interrupts:
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         self.came = True
-        if _loads_compiled(frame):
-            # Some end the process at once where something is raised while they are set up.
-            threading.Timer(_AGAIN, _thread.interrupt_main).start()
-            return
         raise KeyboardInterrupt
 
     def lost(self, unraisable: sys.UnraisableHookArgs) -> None:
@@ -196,15 +191,6 @@ class _Interrupts:
             threading.Timer(_AGAIN, _thread.interrupt_main).start()
         else:
             sys.__unraisablehook__(unraisable)
-
-
-def _loads_compiled(frame: FrameType | None) -> bool:
-    """Whether a compiled library is being set up."""
-    while frame is not None:
-        if isinstance(frame.f_locals.get("self"), ExtensionFileLoader):
-            return True
-        frame = frame.f_back
-    return False
 
 
 _interrupts = _Interrupts()

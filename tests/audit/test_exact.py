@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 import numpy as np
@@ -42,6 +42,7 @@ from dpwindows.audit.search import search
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.measure import Measurement
@@ -252,7 +253,7 @@ class _FirstOrRest:
 
     problem: Problem
     strategy: str = "test"
-    sensitivity: int = 10
+    certificate: Certificate = field(default_factory=lambda: Certificate(10, "none", moved=11))
     proof: str = "none"
     rows: int = 11
 

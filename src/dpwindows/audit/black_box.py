@@ -32,7 +32,6 @@ from dpwindows.ask.privacy import ApproxDP, PureDP, exact
 from dpwindows.audit import large_logs
 from dpwindows.audit.losses import analytic_delta, epsilon_at
 from dpwindows.audit.neighbours import History, Pair
-from dpwindows.audit.probe import certified
 from dpwindows.audit.statistic import Floats, Statistic, discriminant, log_ratio
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN
@@ -161,12 +160,12 @@ def claims(plan: Plan) -> list[Claim]:
     measurements = plan.measurements
     found = []
     if isinstance(plan.budget, ApproxDP):
-        pure = _sum(Fraction(certified(one)) / Fraction(one.scale) for one in measurements)
+        pure = _sum(Fraction(one.certificate.bound) / Fraction(one.scale) for one in measurements)
         if measurements[0].law != GAUSSIAN and pure <= exact(plan.budget.epsilon):
             return [Claim(float(plan.budget.epsilon), 0.0)]
         found.append(Claim(float(plan.budget.epsilon), float(plan.budget.delta)))
     if measurements[0].law == GAUSSIAN:
-        squared = _sum(Fraction(certified(one)) / Fraction(one.scale) ** 2 for one in measurements)
+        squared = _sum(Fraction(one.certificate.bound) / Fraction(one.scale) ** 2 for one in measurements)
         eta = _sum(Fraction(one.cost.rows, 24) / Fraction(one.scale) ** 2 for one in measurements)
         curve = [Claim(epsilon_at(delta, lambda at: analytic_delta(squared, eta, at)), delta) for delta in _DELTAS]
         found += [claim for claim in curve if claim.epsilon >= _LEAST_CLAIM] or curve[:1]

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from dpwindows.audit import large_logs
 from dpwindows.audit.neighbours import Ints, changes
-from dpwindows.audit.probe import Counted, Mechanism, certified, encoded, probe
+from dpwindows.audit.probe import Counted, Mechanism, encoded, probe
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.measure import Measurement
 
@@ -152,10 +152,10 @@ def _is_near(
     for measurement in measurements:
         moved = _encode(measurement, high) - _encode(measurement, low)
         norm = sum(abs(moved)) if measurement.law == LAPLACE else sum(moved * moved)
-        if norm > certified(measurement):
+        if norm > measurement.certificate.bound:
             yield (
                 f"{_named(measurement)}: neighbours on top of {log.name} are {norm:,} apart, beyond the certified "
-                f"{certified(measurement):,}"
+                f"{measurement.certificate.bound:,}"
             )
 
 

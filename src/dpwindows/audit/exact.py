@@ -29,7 +29,7 @@ from dpwindows.audit.losses import (
     pure_epsilon,
 )
 from dpwindows.audit.neighbours import Histories, Ints, Pair
-from dpwindows.audit.probe import Mechanism, certified, probe
+from dpwindows.audit.probe import Mechanism, probe
 from dpwindows.audit.search import search
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import LAPLACE, Law
@@ -283,9 +283,9 @@ def _exactly(value: Fraction) -> Bounds:
 
 def _of_certified(measurements: Sequence[Measurement], moved: Sequence[Moved]) -> float:
     if measurements[0].law == LAPLACE:
-        allowed = sum(Fraction(certified(one)) / Fraction(one.scale) for one in measurements)
+        allowed = sum(Fraction(one.certificate.bound) / Fraction(one.scale) for one in measurements)
         return float(pure_epsilon(moved) / allowed)
-    allowed = sum(Fraction(certified(one)) / Fraction(one.scale) ** 2 for one in measurements)
+    allowed = sum(Fraction(one.certificate.bound) / Fraction(one.scale) ** 2 for one in measurements)
     return math.sqrt(mu_squared(moved) / allowed)
 
 

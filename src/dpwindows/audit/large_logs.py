@@ -17,7 +17,7 @@ import pyarrow as pa
 from dpwindows.ask.groups import Grouping
 from dpwindows.audit.neighbours import Ints
 from dpwindows.audit.probe import Counted, Mechanism, Table, tables_of
-from dpwindows.release.groups import group_type
+from dpwindows.release.groups import group_columns
 
 if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers
@@ -127,7 +127,7 @@ def event_columns(grouping: Grouping | None) -> EventColumns:
 
 def events_table(boundaries: pa.Array, histories: Mapping[str, Ints], grouping: Grouping | None = None) -> pa.Table:
     """A log with these histories by item: `event_columns`, with the start of the step as the time."""
-    columns, values = event_columns(grouping), [] if grouping is None else grouping.values_of(grouping.levels[0])
+    columns, groups = event_columns(grouping), 1 if grouping is None else grouping.levels[0].count
     names: list[str] = []
     steps: list[Ints] = [np.zeros(0, dtype=np.int64)]
     counts: list[Ints] = [np.zeros(0, dtype=np.int64)]
@@ -137,15 +137,14 @@ def events_table(boundaries: pa.Array, histories: Mapping[str, Ints], grouping: 
         steps.append(held)
         counts.append(np.asarray(history, dtype=np.int64)[held])
     slots = np.concatenate(steps)
-    codes = slots % max(1, len(values))
-    listed = () if grouping is None else grouping.columns
-    groups = [
-        pa.array([one[place] for one in values], group_type(list(column.values))) for place, column in enumerate(listed)
-    ]
-    names_of = [columns.item, columns.time, str(columns.count), *(column.name for column in listed)]
-    made = [pa.array(names, pa.string()), boundaries.take(pa.array(slots // max(1, len(values))))]
-    made += [pa.array(np.concatenate(counts)), *(group.take(pa.array(codes)) for group in groups)]
-    return pa.table(made, names=names_of)
+    return pa.table(
+        {
+            columns.item: pa.array(names, pa.string()),
+            columns.time: boundaries.take(pa.array(slots // groups)),
+            str(columns.count): pa.array(np.concatenate(counts)),
+            **({} if grouping is None else group_columns(grouping, pa.array(slots % groups))),
+        }
+    )
 
 
 def counted(plan: Planned, log: pa.Table) -> ExactAnswers | GroupedAnswers:

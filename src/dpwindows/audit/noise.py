@@ -185,8 +185,7 @@ def draws_needed(plan: Planned, draws: int) -> int:
 
 def rows_measured(plan: Planned) -> list[int]:
     """How many numbers one release draws noise for, by measurement."""
-    sizes = [(1 if one.groups is None else one.groups.level.count, one.design) for one in plan.measurements]
-    return [groups * design.rows * len(design.problem.thresholds) for groups, design in sizes]
+    return [len(one.cells) * one.design.rows * len(one.design.problem.thresholds) for one in plan.measurements]
 
 
 # --- Drawing through the kernel --------------------------------------------------------------------------------------

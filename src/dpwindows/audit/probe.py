@@ -21,6 +21,7 @@ from dpwindows.audit.neighbours import Ints, Pair
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.measure import Measurement
+from dpwindows.plan.parts import cells_of
 
 # Largest matrix, in entries, that is read off.
 _LARGEST = 1 << 24
@@ -213,7 +214,7 @@ class Mechanism:
     @property
     def cells(self) -> int:
         """How many groups there are with all totals; 1 without groups."""
-        return 1 if self.grouping is None else sum(level.count for level in self.grouping.levels)
+        return cells_of(self.grouping)
 
     def _by_cell(self, counts: Ints) -> Ints:
         return counts.reshape(self.cells, len(self.sources))
@@ -262,7 +263,7 @@ def require_readable(measurements: Sequence[Measurement]) -> tuple[Source, ...]:
             "(--at-least, --exactly)"
         )
     sources = _read(measurements, steps)
-    rows = sum(one.design.rows * len(one.design.problem.thresholds) * _cells_of(one).stop for one in measurements)
+    rows = sum(one.design.rows * len(one.design.problem.thresholds) * one.cells.stop for one in measurements)
     if rows * len(sources) > _LARGEST:
         fewer = "" if grouping_of(measurements) is None else ", or name fewer groups (--values)"
         raise InputError(
@@ -284,11 +285,6 @@ def grouping_of(measurements: Sequence[Measurement]) -> Grouping | None:
     return next(iter(found), None)
 
 
-def certified(measurement: Measurement) -> int:
-    """How far the certificate lets a neighbour move the measurement, in all groups together."""
-    return measurement.design.sensitivity if measurement.groups is None else measurement.certificate.bound
-
-
 def encoded(measurement: Measurement, answers: Any, k: int) -> NDArray[Any]:
     """The exact integers that noise is added to, for one threshold: of one group after another."""
     if measurement.groups is None:
@@ -304,14 +300,10 @@ def _read(measurements: Sequence[Measurement], steps: int) -> tuple[Source, ...]
     return tuple(sorted(recorder.read))
 
 
-def _cells_of(measurement: Measurement) -> range:
-    return range(1) if measurement.groups is None else measurement.groups.cells
-
-
 def _part(measurement: Measurement, sources: Sequence[Source], steps: int) -> Part:
     thresholds = len(measurement.design.problem.thresholds)
     matrix = _matrix(measurement, sources, steps)
-    return Part(matrix, measurement.law, measurement.scale, thresholds, _cells_of(measurement))
+    return Part(matrix, measurement.law, measurement.scale, thresholds, measurement.cells)
 
 
 def _matrix(measurement: Measurement, sources: Sequence[Source], steps: int) -> NDArray[Any]:

@@ -27,7 +27,6 @@ import pyarrow as pa
 
 from dpwindows.audit import large_logs
 from dpwindows.audit.neighbours import Ints, Pair, changes
-from dpwindows.audit.probe import certified
 from dpwindows.audit.tape import DivergedError, Tape, taped
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import LAPLACE
@@ -201,7 +200,7 @@ def _moved(measurements: Sequence[Measurement], one: Tape, other: Tape) -> tuple
             norms[index[id(owner)]] += int(sum(abs(change)) if owner.law == LAPLACE else sum(change * change))
     reached, far = 0.0, []
     for place, norm in norms.items():
-        allowed = certified(measurements[place])
+        allowed = measurements[place].certificate.bound
         reached = max(reached, norm / allowed if allowed else float(norm > 0))
         if norm > allowed:
             design = measurements[place].design

@@ -85,6 +85,11 @@ class Measurement:
         return self.design.certificate if self.groups is None else certify_groups(self.design, self.groups)
 
     @property
+    def cells(self) -> range:
+        """The codes of the groups that it is made in; without groups that of the only log, 0."""
+        return range(1) if self.groups is None else self.groups.cells
+
+    @property
     def cost(self) -> Cost:
         """What the measurement is charged."""
         found = self.certificate

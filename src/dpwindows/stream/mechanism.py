@@ -232,7 +232,7 @@ class Mechanism:
             f"{index}.{k}.{name}": value
             for index, (design, measurement) in enumerate(zip(self._designs, self.measurements, strict=True))
             for k in design.problem.thresholds
-            for name, value in _joined([design.shape.fresh()] * len(_codes(measurement)), measurement).items()
+            for name, value in _joined([design.shape.fresh()] * len(measurement.cells), measurement).items()
         }
 
     def release_step(self, answers: StepAnswers | CellAnswers, memory: Memory) -> tuple[pa.Table, Memory]:
@@ -277,7 +277,7 @@ class Mechanism:
         ):
             estimates = {}
             for k, values in noisy[index].items():
-                parts = np.split(values.astype(np.float64), len(_codes(measurement)))
+                parts = np.split(values.astype(np.float64), len(measurement.cells))
                 read = [
                     design.shape.decode(read, k, part, kept)
                     for part, (read, kept) in zip(parts, self._given(index, by_cell, k, memory), strict=True)
@@ -298,7 +298,7 @@ class Mechanism:
         own = _part(memory, f"{index}.{k}.")
         return [
             (self._of(design, by_cell[cell]), own if measurement.groups is None else _at(own, place))
-            for place, cell in enumerate(_codes(measurement))
+            for place, cell in enumerate(measurement.cells)
         ]
 
     def _require_sane(self, answers: StepAnswers) -> None:
@@ -311,7 +311,7 @@ class Mechanism:
     def _require_charged(self, exact: list[dict[int, IntArray]], step: int) -> None:
         for measurement, design, encoded in zip(self.measurements, self._designs, exact, strict=True):
             for values in encoded.values():
-                if values.shape != (design.shape.rows_at(step) * len(_codes(measurement)),):
+                if values.shape != (design.shape.rows_at(step) * len(measurement.cells),):
                     raise ValueError(f"encoded {values.shape} numbers where the design measures another count")
 
     def _rows(
@@ -329,7 +329,7 @@ class Mechanism:
             estimate = estimate - estimates[measure.k + 1]
         design = measurement.design
         assert isinstance(design, StepDesign)
-        codes = np.array(_codes(measurement))
+        codes = np.array(measurement.cells)
         estimate, squares = estimate.reshape(len(codes), -1)[:, own].ravel(), design.variance_at(step)[own]
 
         def fourths() -> FloatArray | None:
@@ -355,11 +355,6 @@ class Mechanism:
                 **({} if measurement.groups is None else {"cell": np.repeat(codes, len(squares))}),
             }
         )
-
-
-def _codes(measurement: Measurement) -> range:
-    """The codes of the groups that a measurement is made in; without groups that of the only log."""
-    return range(1) if measurement.groups is None else measurement.groups.cells
 
 
 def _joined(memories: Sequence[Memory], measurement: Measurement) -> Memory:

@@ -28,7 +28,8 @@ case: once a rho is spent under an (epsilon, delta) total, every release counts 
 release when a difference first lies in what it reads: a batch release when it is made, a stream at the first such
 step, from which on it is as private as from its beginning, its noise being independent. Until then its loss is 0.
 Whether and when a release is charged depends on the past alone, and those charged on one path all meet one span, the
-final one, and so count at its u: on every path the sum of the charges is within the total. The proofs in `composition`
+final one, and so count at its u: on every path the sum of the charges is within the total. (All of them read times by
+one clock, as `request.require_fit` sees to: the same span by another clock may be no span.) The proofs in `composition`
 for pure and rho totals, and for (epsilon, delta) without rho, use nothing else. The conversion of rho does: its order
 depends on what was spent at u before, and u may still be open when the first rho is charged.
 

@@ -130,7 +130,8 @@ def implies(protected: Unit, wanted: Unit) -> bool:
     *Proof.* Neighbours of `wanted` are neighbours of `protected` in each case. One occurrence added or removed is a
     change of one item, in one step. An item added or removed is a change of one item, and so is a change of one within
     some steps; changes within L steps are changes within any more. The rest do not hold: an item that gains one
-    occurrence is, for add/remove, two changes. Spans are of steps of one and the same grid, see `require_fit`.
+    occurrence is, for add/remove, two changes. All of it speaks of one reading of the log: of events counted alike, and
+    of spans of one clock and grid (`require_fit`).
     """
     match protected, wanted:
         case ItemLevel(), _:
@@ -176,24 +177,58 @@ def require_fit(request: Request, unit: Unit, *, singleton: bool, first: dict[st
             "the release rests on the public promise of at most one event a step, and the dataset was created without "
             "it: leave --singleton out, or create the dataset with it"
         )
-    if first is None:
-        return
-    by_item = not isinstance(unit, EventLevel)
-    if by_item and request.item != first["columns"]["item"]:
+    if first is not None:
+        _require_alike(request, unit, first)
+
+
+def _require_alike(request: Request, unit: Unit, first: dict[str, Any]) -> None:
+    """Check that what is protected is the same in the log as this request and as the first one reads it.
+
+    - *Items* are those of one column, read alike.
+    - *Events* are counted alike where one is protected: a row that is one event to one release is fifty to another, of
+      which it protects one.
+    - *Spans* of steps are of one grid and one clock: what lies within some days by one column of times may be spread
+      over years by another.
+    - *One event a step* is promised of the steps and the events of the first request.
+    """
+    columns = first["columns"]
+    by_item, by_step = not isinstance(unit, EventLevel), isinstance(unit, ItemPerPeriod) or request.singleton
+    by_event = isinstance(request.unit, EventLevel) or request.singleton
+    if by_item and request.item != columns["item"]:
         raise InputError(
-            f"the items of this dataset are those of the column {first['columns']['item']!r}, and a release that "
+            f"the items of this dataset are those of the column {columns['item']!r}, and a release that "
             f"protects those of {request.item!r} does not protect them: keep another dataset for other items"
         )
-    if by_item and request.item_type != first["columns"].get("item_type"):
+    if by_item and request.item_type != columns.get("item_type"):
         raise InputError(
             f"the items of this dataset are those of the column {request.item!r} as its first release read them, with "
             f"or without --item-type integer, and one of them may be several of the others: read them alike"
         )
-    if (isinstance(unit, ItemPerPeriod) or request.singleton) and request.place["grid"] != first["grid"]:
+    if by_event and request.count != columns["count"]:
+        raise InputError(
+            f"{_events_text(columns['count'])} of this dataset, as its first release counted them, and "
+            f"{_events_text(request.count)} of this one: count them alike, or keep another dataset for other events"
+        )
+    place = request.place
+    if by_step and place["grid"] != first["grid"]:
         raise InputError(
             f"this dataset speaks of steps of {_grid_text(first['grid'])}, as its first release had them, and got "
-            f"steps of {_grid_text(request.place['grid'])}: keep to one step, time zone and alignment"
+            f"steps of {_grid_text(place['grid'])}: keep to one step, time zone and alignment"
         )
+    if by_step and place["clock"] != first["clock"]:
+        raise InputError(
+            f"the steps of this dataset are those of the times in {_clock_text(first['clock'])}, as its first release "
+            f"read them, and got those in {_clock_text(place['clock'])}: keep to one column of times, read alike"
+        )
+
+
+def _events_text(count: str | None) -> str:
+    return "rows are the events" if count is None else f"units of the column {count!r} are the events"
+
+
+def _clock_text(clock: list[str]) -> str:
+    _, column, *time_format = clock
+    return f"the column {column!r}" + "".join(f" (--time-format {text!r})" for text in time_format)
 
 
 def _grid_text(grid: list[str]) -> str:

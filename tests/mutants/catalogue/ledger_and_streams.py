@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 LEDGER = "tests/ledger/test_ledger.py::"
+SHARED = "tests/ledger/test_shared_facts.py::"
 PARALLEL = "tests/ledger/test_parallel.py::"
 STREAM = "tests/stream/test_stream.py::"
 FAULTS = "tests/stream/test_faults.py::"
@@ -44,6 +45,22 @@ MUTANTS = [
         '        return span.widened(steps * place["longest"] + slack)\n    return Span()',
         '        return span.widened(steps * place["longest"] + slack)\n    return span',
         f"{PARALLEL}test_items_count_everywhere_and_streams_for_ever",
+    ),
+    Mutant(
+        "rows and units in one sum",
+        "Of two releases one takes a row of fifty for one event, and the other protects one of its fifty.",
+        "ledger/request.py",
+        'if by_event and request.count != columns["count"]:',
+        "if False:",
+        f"{SHARED}test_events_are_of_one_kind",
+    ),
+    Mutant(
+        "spans of two clocks in one sum",
+        "What an item did within L steps by one column of times is spread over years by that of another release.",
+        "ledger/request.py",
+        'if by_step and place["clock"] != first["clock"]:',
+        "if False:",
+        f"{SHARED}test_spans_of_steps_are_of_one_clock",
     ),
     Mutant(
         "a closed step with other events",

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from pathlib import Path
 
 import pytest
 
-from dpwindows.ask.privacy import EventLevel, PureDP
+from dpwindows.ask.privacy import ZCDP, ApproxDP, EventLevel, PureDP
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError, OverBudgetError
+from dpwindows.ledger.book import Book, Entry
 from dpwindows.ledger.ledger import Ledger
 from tests.ledger.requests import request
 
@@ -43,3 +46,27 @@ def test_a_refusal_says_where_the_total_is_spent_if_that_has_no_beginning(ledger
     ledger.spend(request(PureDP(0.6), time="seen"))
     with pytest.raises(OverBudgetError, match=r"epsilon = 0\.6 is spent between the beginning and 0\."):
         ledger.require_room(request(PureDP(0.5), time="seen"))
+
+
+def test_of_what_has_no_place_under_a_total_no_release_fits(ledger: Ledger) -> None:
+    ledger.spend(request(PureDP(0.25)))
+    book = ledger.book()
+    assert book.room(PureDP(0.25)) == 3
+    assert book.room(ZCDP(1e-9)) == book.room(ApproxDP(1e-9, 1e-9)) == 0
+
+
+def test_a_page_that_holds_more_than_its_total_shows_it_and_has_no_room() -> None:
+    """Made by hand: no ledger records such a thing."""
+    most = PureDP(sys.float_info.max)
+    facts = request(most).facts | request(most).place | {"at": "2026-01-01T00:00:00+00:00"}
+    book = Book("d", EventLevel(), most, False, facts["at"], (Entry(1, facts), Entry(2, facts)))
+    shown = book.to_dict()
+    assert (shown["spent"]["epsilon"], shown["left"]["epsilon"]) == (math.inf, -most.epsilon)
+    assert book.room(PureDP(1e-300)) == shown["room"]["releases"] == 0
+
+
+def test_a_notebook_shows_what_is_spent_and_left(ledger: Ledger) -> None:
+    ledger.spend(request(PureDP(0.125)))
+    page = ledger._repr_html_()
+    assert "0.125" in page
+    assert "0.875" in page

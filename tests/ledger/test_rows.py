@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from dpwindows.ask.privacy import EventLevel, PureDP
-from dpwindows.errors import InputError
+from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger, datasets
 from tests.ledger.requests import request
 
@@ -43,3 +44,46 @@ def test_a_book_lists_the_stored_release_or_the_step_of_each_entry(path: Path) -
     ]
     shown = ledger.book().to_dict()["entries"]
     assert [one.get("release_id", one.get("last_step")) for one in shown] == [None, "a-release", 3]
+
+
+def edit(path: Path, statement: str) -> None:
+    connection = sqlite3.connect(path)
+    connection.execute(statement)
+    connection.commit()
+    connection.close()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE entries SET seal = CAST(seal AS BLOB)", "UPDATE entries SET number = 9e999"],
+    ids=["seal", "number"],
+)
+def test_a_value_of_another_type_is_damage(path: Path, statement: str) -> None:
+    ledger = make(path, "d")
+    ledger.spend(request(PureDP(0.1)))
+    edit(path, statement)
+    with pytest.raises(EngineError, match="is damaged: a record does not carry its seal"):
+        ledger.book()
+
+
+def test_a_name_that_is_no_text_is_damage_and_no_missing_dataset(path: Path) -> None:
+    make(path, "flights")
+    edit(path, "UPDATE datasets SET name = CAST(name AS BLOB)")
+    with pytest.raises(EngineError, match="is damaged"):
+        datasets(path)
+    with pytest.raises(EngineError, match="is damaged"):
+        Ledger.open(path, "flights")
+
+
+def test_a_dataset_that_a_damaged_index_does_not_find_is_damage(path: Path) -> None:
+    """Nobody is told that it is not there, and makes it anew with a total of its own."""
+    make(path, "flights-of-2013")
+    whole = path.read_bytes()
+    said = set()
+    for at in [at for at in range(len(whole)) if whole.startswith(b"flights-of-2013", at)]:
+        path.write_bytes(whole[:at] + b"g" + whole[at + 1 :])
+        try:
+            Ledger.open(path, "flights-of-2013")
+        except EngineError as error:
+            said.add(str(error).partition("is damaged")[1])
+    assert said == {"is damaged"}

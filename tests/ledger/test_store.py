@@ -56,3 +56,37 @@ def test_a_ledger_with_another_mark_or_version_is_damaged(ledger: Ledger, edit: 
     connection.close()
     with pytest.raises(EngineError, match="is damaged"):
         ledger.book()
+
+
+def test_a_schema_that_is_no_text_is_damage(ledger: Ledger) -> None:
+    """What SQLite says of it quotes it, and cannot be read either."""
+    whole = ledger.path.read_bytes()
+    ledger.path.write_bytes(whole.replace(b"entries_by_request", b"entries_by_\xffequest", 1))
+    with pytest.raises(EngineError, match="is damaged"):
+        ledger.book()
+
+
+def test_a_ledger_that_is_gone_is_missed_and_not_made_anew(ledger: Ledger) -> None:
+    ledger.path.unlink()
+    for act in (Ledger.book, *ACTS.values()):
+        with pytest.raises(InputError, match="there is no ledger"):
+            act(ledger)
+    assert not ledger.path.exists()
+
+
+def test_a_lock_that_cannot_be_had_at_all_is_not_waited_for(ledger: Ledger) -> None:
+    ledger.path.with_name("ledger.db.lock-journal").mkdir()
+    with pytest.raises(EngineError, match="cannot be used: unable to open"), ledger.turn():
+        pass
+
+
+def test_a_process_with_no_file_left_to_open_cannot_use_a_ledger(ledger: Ledger) -> None:
+    resource = pytest.importorskip("resource")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(EngineError, match="cannot be used: unable to open"):
+            ledger.book()
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert len(ledger.book().entries) == 1

@@ -181,7 +181,7 @@ class PageMachine(RuleBasedStateMachine):
         """The ledger, with less left than a stream costs."""
         assert self.ledger is not None
         if (left := TOTAL - self.spent) >= SPENT_BY_STREAM:
-            self.ledger.spend(request(dw.PureDP(float(left))))
+            self.ledger.spend(request(dw.PureDP(float(left)), count="times"))
             self.spent = TOTAL
         return self.ledger
 
@@ -479,7 +479,7 @@ class PageMachine(RuleBasedStateMachine):
         """Others spend from the same total; a stream that was paid for does not mind, and a new one may be refused."""
         assert self.ledger is not None
         cost = Fraction(thousandths, 1000)
-        asked = request(dw.PureDP(thousandths / 1000))
+        asked = request(dw.PureDP(thousandths / 1000), count="times")
         before = self.ledger.book().to_dict()
         if self.spent + cost <= TOTAL:
             self.ledger.spend(asked)

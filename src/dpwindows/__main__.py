@@ -5,8 +5,21 @@ from __future__ import annotations
 import sys
 
 
+class _WithoutPandas:
+    """Finds no pandas.
+
+    Commands read files and databases, never pandas' objects. Arrow and DuckDB would load pandas, where it is installed,
+    only to ask whether they were given any, which takes longer than most commands.
+    """
+
+    def find_spec(self, name: str, *_: object) -> None:
+        if name == "pandas":
+            raise ModuleNotFoundError("the command line does without pandas", name=name)
+
+
 def run() -> None:
     """Run the command line."""
+    sys.meta_path.insert(0, _WithoutPandas())
     try:
         from dpwindows.cli import main
 

@@ -33,7 +33,7 @@ def run(*arguments: str | Path) -> Outcome:
 
 def run_process(*arguments: str | Path, cwd: Path | None = None) -> Outcome:
     """Run `dpwindows ARGUMENTS` in a process of its own, with its own interpreter and exit code."""
-    command = [sys.executable, "-c", "from dpwindows.cli import main; main()", *map(str, arguments)]
+    command = [sys.executable, "-m", "dpwindows", *map(str, arguments)]
     result = subprocess.run(command, capture_output=True, text=True, cwd=cwd, check=False)
     return Outcome(result.returncode, result.stdout, result.stderr)
 

@@ -202,7 +202,7 @@ def test_of_processes_that_write_one_output_one_wins_and_the_others_spend_nothin
 ) -> None:
     output = tmp_path / f"out.{ending}"
     budgets = ("0.11", "0.12", "0.13")
-    command = [sys.executable, "-c", "from dpwindows.cli import main; main()", "release", log, *ASKED]
+    command = [sys.executable, "-m", "dpwindows", "release", log, *ASKED]
     processes = [
         subprocess.Popen(
             [*map(str, command), "--epsilon", budget, "--ledger", ledger, "--dataset", "d", "-o", output],

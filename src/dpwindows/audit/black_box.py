@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pyarrow as pa
-from scipy import special
+import scipy
 
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import ApproxDP, PureDP, exact
@@ -264,6 +264,6 @@ def epsilon_bound(seen: tuple[int, int], tested: int, delta: float, error: float
     By Clopper and Pearson's exact limits for the two probabilities, each failing with probability at most error / 2.
     """
     likelier, other = seen
-    low = 0.0 if likelier == 0 else float(special.betaincinv(likelier, tested - likelier + 1, error / 2))
-    high = 1.0 if other == tested else float(special.betaincinv(other + 1, tested - other, 1 - error / 2))
+    low = 0.0 if likelier == 0 else float(scipy.special.betaincinv(likelier, tested - likelier + 1, error / 2))
+    high = 1.0 if other == tested else float(scipy.special.betaincinv(other + 1, tested - other, 1 - error / 2))
     return max(0.0, math.log((low - delta) / high)) if low > delta else 0.0

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special
 
 from dpwindows.kernel.accounting import LAPLACE, Law
 
@@ -59,7 +59,7 @@ class NoiseLaw:
             return np.asarray(np.cumsum(masses)[np.clip(points + most, 0, 2 * most)] * (points >= -most))
         x = (points + 0.5) / self.scale
         density = np.exp(-(x**2) / 2) / math.sqrt(2 * math.pi)
-        return np.asarray(special.ndtr(x) + x * density / (24 * self.scale**2))
+        return np.asarray(scipy.special.ndtr(x) + x * density / (24 * self.scale**2))
 
     def beyond(self, point: int) -> float:
         """P(|z| > m) for an integer m >= 0."""
@@ -71,7 +71,7 @@ class NoiseLaw:
         """An integer m with P(z <= m) near `share`: where to cut, never used as a probability."""
         if self._laplace:
             return round(math.copysign(self.scale, share - 0.5) * -math.log(max(2 * min(share, 1 - share), 1e-300)))
-        return round(self.scale * float(special.ndtri(share)))
+        return round(self.scale * float(scipy.special.ndtri(share)))
 
     @cached_property
     def none(self) -> float:
@@ -166,4 +166,4 @@ def _gaussian_scale(mean: float) -> float:
         return 2 * math.fsum(square * weight for square, weight in weights) / total - mean
 
     low = math.log(0.03)
-    return math.exp(float(optimize.brentq(off, low, math.log(4.0)))) if off(low) < 0 else math.exp(low)
+    return math.exp(float(scipy.optimize.brentq(off, low, math.log(4.0)))) if off(low) < 0 else math.exp(low)

@@ -30,7 +30,7 @@ from fractions import Fraction
 from itertools import pairwise
 
 import flint
-from scipy import optimize
+import scipy
 
 from dpwindows.kernel.accounting import Law
 
@@ -120,7 +120,9 @@ def concentrated_delta(rho: Fraction, epsilon: Fraction) -> float:
         return excess * (order * float(rho) - float(epsilon)) - order * math.log1p(1 / excess) - log_excess
 
     start = min(range(-20, 40), key=rough)
-    found = optimize.minimize_scalar(rough, bounds=(start - 1, start + 1), method="bounded", options={"xatol": 1e-10})
+    found = scipy.optimize.minimize_scalar(
+        rough, bounds=(start - 1, start + 1), method="bounded", options={"xatol": 1e-10}
+    )
     with flint.ctx.workprec(_PRECISION):
         value = exponent(ball(Fraction(math.exp(float(found.x)))), ball(rho), ball(epsilon))
         return upper(value.exp())

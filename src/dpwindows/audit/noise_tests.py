@@ -24,8 +24,8 @@ import math
 from functools import cache
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
 
 from dpwindows.audit.discrete_laws import NoiseLaw
 from dpwindows.kernel.accounting import LAPLACE, Law
@@ -137,7 +137,7 @@ def found_surely(law: Law, draws: int, least_chance: float) -> tuple[float, floa
     """
     parts = 1.0 if law == LAPLACE else 0.5
     limit = math.log(2 / least_chance) / draws / parts
-    spread = float(special.ndtri(_SURE)) / math.sqrt(draws * parts)
+    spread = float(scipy.special.ndtri(_SURE)) / math.sqrt(draws * parts)
     low = _root(limit, 1e-12, 1.0) / (1 + spread)
     high = _root(limit, 1.0, 1e12) / (1 - spread) if spread < 1 else math.inf
     power = 1.0 if law == LAPLACE else 0.5
@@ -147,15 +147,15 @@ def found_surely(law: Law, draws: int, least_chance: float) -> tuple[float, floa
 @cache
 def _root(limit: float, low: float, high: float) -> float:
     """Where `r - 1 - ln r` is the limit."""
-    return float(optimize.brentq(lambda ratio: ratio - 1 - math.log(ratio) - limit, low, high))
+    return float(scipy.optimize.brentq(lambda ratio: ratio - 1 - math.log(ratio) - limit, low, high))
 
 
 def _two_sided(seen: int, of: int, probability: float) -> float:
     if of == 0:
         return 1.0
-    below = float(stats.binom.cdf(seen, of, probability))
+    below = float(scipy.stats.binom.cdf(seen, of, probability))
     return min(1.0, 2 * min(below, _at_least(seen, of, probability)))
 
 
 def _at_least(seen: int, of: int, probability: float) -> float:
-    return float(stats.binom.sf(seen - 1, of, probability)) if of else 1.0
+    return float(scipy.stats.binom.sf(seen - 1, of, probability)) if of else 1.0

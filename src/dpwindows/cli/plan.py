@@ -21,7 +21,6 @@ from dpwindows.cli.plan_files import PlannedCommand, plan_option, save_plan
 from dpwindows.cli.screen import screen, tell
 from dpwindows.cli.values import asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
-from dpwindows.plan.description import LOSS, loss_forecast
 from dpwindows.plan.forecast_table import said_groups, say_notes, show_bars, show_forecast
 from dpwindows.plan.warnings import require_expected
 from dpwindows.progress import painted, working
@@ -137,6 +136,8 @@ def plan(
         queries = [entry.to_dict() for entry in planned.forecast()]
         answer: dict[str, Any] = {"queries": queries, "budget": planned.budget.to_dict()}
         if planned.loss is not None:
+            from dpwindows.plan.description import LOSS, loss_forecast
+
             answer[LOSS] = loss_forecast(planned, planned.loss)
         if expect is not None:
             answer["expect"] = expect

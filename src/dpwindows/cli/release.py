@@ -26,7 +26,6 @@ from dpwindows.cli.options import (
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.cli.values import build_plan, csv_layout_of, engine_settings_of, open_ledger
-from dpwindows.plan.description import LOSS
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
@@ -128,6 +127,8 @@ def release(
 
 def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | None) -> dict[str, Any]:
     """What was done, as plain values: nothing that is not in the release."""
+    from dpwindows.plan.description import LOSS
+
     known = ("release_id", "released_at", "guarantee", "budget", "timeline")
     return {
         "output": str(output),

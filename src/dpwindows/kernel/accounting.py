@@ -42,7 +42,7 @@ from fractions import Fraction
 from typing import Literal
 
 import flint
-from scipy import optimize
+import scipy
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, exact
 
@@ -145,7 +145,7 @@ def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
 
     # Any order alpha proves something; the best one found on a grid, then nearby, is tried.
     coarse = min(_LOG_ORDERS, key=log_delta)
-    found = optimize.minimize_scalar(log_delta, bounds=(coarse - 1, coarse + 1), method="bounded")
+    found = scipy.optimize.minimize_scalar(log_delta, bounds=(coarse - 1, coarse + 1), method="bounded")
     with flint.ctx.workprec(_PRECISION):
         alpha = _ball(1 + Fraction(math.exp(float(found.x))))
         exponent = (alpha - 1) * (alpha * _ball(squared) / 2 - _ball(exact(budget.epsilon)))

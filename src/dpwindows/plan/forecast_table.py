@@ -10,7 +10,6 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
-from dpwindows.plan.description import loss_forecast
 from dpwindows.plan.warnings import budget_warnings
 from dpwindows.progress import QUIET
 
@@ -68,6 +67,8 @@ def show_forecast(planned: Planned, console: Console, expect: float | None = Non
     if any(entry.limit is not None for entry in planned.forecast()):
         console.print("x limit: over the least error of any Gaussian noise; Laplace may be below 1", style="dim")
     if (loss := planned.loss) is not None:
+        from dpwindows.plan.description import loss_forecast
+
         said = loss_forecast(planned, loss)
         share = f"{loss.share:.3g} of the budget"
         console.print(f"{said['of']}: std error {said['std_error']:,.4g}, ±{said['half_width']:,.4g} ({share})")

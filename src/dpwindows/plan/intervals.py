@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, lru_cache
+from statistics import NormalDist
 
 import numpy as np
-from scipy import optimize, special
+import scipy
 
 from dpwindows.ask.queries import Measure
 from dpwindows.kernel.accounting import GAUSSIAN
@@ -81,23 +82,29 @@ def half_widths(
 @lru_cache(maxsize=256)
 def _factor(kurtosis: float, confidence: float) -> float:
     if kurtosis == 0.0:
-        return float(special.ndtri((1 + confidence) / 2))
+        return _two_sided(confidence)
     if kurtosis == 3.0:
         return float(-np.log1p(-confidence) / np.sqrt(2))
     # A sum of m Laplace variables is a Gaussian whose variance is drawn from a gamma law of shape m and mean 1.
     shape = 3.0 / kurtosis
     nodes, weights = _quadrature()
-    variances = special.gammaincinv(shape, nodes) / shape
+    variances = scipy.special.gammaincinv(shape, nodes) / shape
 
     def excess(x: float) -> float:
-        return float(weights @ special.erf(x / np.sqrt(2 * variances))) - confidence
+        return float(weights @ scipy.special.erf(x / np.sqrt(2 * variances))) - confidence
 
-    upper = -np.log1p(-confidence) / np.sqrt(2) + special.ndtri((1 + confidence) / 2) + 1
-    return float(optimize.brentq(excess, 0.0, upper, xtol=1e-7))
+    upper = -np.log1p(-confidence) / np.sqrt(2) + _two_sided(confidence) + 1
+    return float(scipy.optimize.brentq(excess, 0.0, upper, xtol=1e-7))
+
+
+def _two_sided(confidence: float) -> float:
+    """The half width of an interval under the standard normal law."""
+    # scipy.special would take longer to load than most commands.
+    return -NormalDist().inv_cdf((1 - confidence) / 2)
 
 
 @cache
 def _quadrature() -> tuple[FloatArray, FloatArray]:
     """Gauss-Legendre nodes and weights on (0, 1)."""
-    nodes, weights = special.roots_legendre(128)
+    nodes, weights = scipy.special.roots_legendre(128)
     return (nodes + 1) / 2, weights / 2

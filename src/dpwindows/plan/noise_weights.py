@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Mapping
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from dpwindows.ask.periods import place_of
 from dpwindows.ask.queries import Tumbling
@@ -32,6 +32,7 @@ from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedS
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.kernel.shapes.together import TogetherShape
+from dpwindows.kernel.untrusted.decoding.crossed import filter_matrix
 from dpwindows.kernel.untrusted.decoding.filters import invert_filter
 from dpwindows.kernel.untrusted.decoding.nested import nested_weights
 
@@ -186,9 +187,6 @@ def _of_crossed(design: CrossedDesign, coefficients: Coefficients) -> Weights:
 
 def _transposed_crossed(found: CrossedFilters, square: FloatArray) -> FloatArray:
     """The decoder of crossed counters backwards: pins, least squares (which is symmetric), filters and weights."""
-    # Imported here: loading it takes a second, which releases that ask for no such noise need not wait for.
-    from scipy import signal
-
     by_start, by_end, inverse, root = found.decoder()
 
     def solve(right: FloatArray) -> FloatArray:
@@ -197,12 +195,12 @@ def _transposed_crossed(found: CrossedFilters, square: FloatArray) -> FloatArray
     if pins := len(root):
         pinned = np.arange(pins)
         square = square.copy()
-        square[pinned + 1, pinned] -= linalg.cho_solve((root, True), solve(square)[pinned + 1, pinned])
+        square[pinned + 1, pinned] -= scipy.linalg.cho_solve((root, True), solve(square)[pinned + 1, pinned])
     solved = solve(square)
-    taps = np.array(found.taps, dtype=np.float64)
-    along_ends = np.array(found.start_weights)[:, None] * signal.lfilter(taps, [1.0], solved, axis=1)
+    starts, ends = solved.shape
+    along_ends = np.array(found.start_weights)[:, None] * (solved @ filter_matrix(found.taps, ends).T)
     weighed = (solved * np.array(found.end_weights))[::-1]
-    return np.concatenate([along_ends.ravel(), signal.lfilter(taps, [1.0], weighed, axis=0).ravel()])
+    return np.concatenate([along_ends.ravel(), (filter_matrix(found.taps, starts) @ weighed).ravel()])
 
 
 def _transposed(measured: IntegerMap, wanted: FloatArray) -> FloatArray:

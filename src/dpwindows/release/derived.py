@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN
@@ -283,5 +283,5 @@ def fieller(
             step *= 2
         # At the middle the left-hand side is 0 but for rounding.
         inside = beyond(middle) < 0
-        ends.append(optimize.brentq(beyond, middle, middle + side * step, xtol=1e-15) if inside else middle)
+        ends.append(scipy.optimize.brentq(beyond, middle, middle + side * step, xtol=1e-15) if inside else middle)
     return min(ends), max(ends)

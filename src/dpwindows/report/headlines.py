@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy import optimize, special
+import scipy
 
 from dpwindows.report.clock import Clock
 from dpwindows.report.series import Family, Series
@@ -64,13 +64,13 @@ def headlines(families: Sequence[Family], clock: Clock, metadata: Mapping[str, A
 def factor(alpha: float, *, gaussian: bool) -> float:
     """Standard errors beyond which an error lies, in either direction, with probability at most `alpha`."""
     if gaussian:
-        return float(-special.ndtri(alpha / 2))
+        return float(-scipy.special.ndtri(alpha / 2))
 
     def log_tail(x: float) -> float:
         s = (math.sqrt(1 + x * x) - 1) / x
         return -s * x - math.log1p(-s * s) - math.log(alpha / 2)
 
-    return float(optimize.brentq(log_tail, 1e-6, 4 - 4 * math.log(alpha / 2))) / math.sqrt(2)
+    return float(scipy.optimize.brentq(log_tail, 1e-6, 4 - 4 * math.log(alpha / 2))) / math.sqrt(2)
 
 
 def gaussian_windows(metadata: Mapping[str, Any]) -> set[str]:

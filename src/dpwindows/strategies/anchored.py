@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import LAPLACE
@@ -49,7 +49,7 @@ def _best_weight(problem: Problem, horizon: int, every: int) -> tuple[float, int
         worst = variance.max() if problem.criterion == "max" else variance.mean()
         return float(np.sqrt(worst)) * differences(problem, candidate, horizon)[0]
 
-    found = optimize.minimize_scalar(error, bounds=(-5.0, 3.0), method="bounded", options={"maxiter": 14})
+    found = scipy.optimize.minimize_scalar(error, bounds=(-5.0, 3.0), method="bounded", options={"maxiter": 14})
     return float(found.fun), every, float(found.x)
 
 
@@ -86,5 +86,5 @@ def _best_in_stream(problem: Problem, horizon: int | None, every: int) -> tuple[
         worst = variance.max() if problem.criterion == "max" else variance.mean()
         return float(np.sqrt(worst)) * differences(problem, found, horizon)[0]
 
-    found = optimize.minimize_scalar(error, bounds=(-5.0, 3.0), method="bounded", options={"maxiter": 14})
+    found = scipy.optimize.minimize_scalar(error, bounds=(-5.0, 3.0), method="bounded", options={"maxiter": 14})
     return float(found.fun), made(float(found.x))

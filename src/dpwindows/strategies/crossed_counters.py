@@ -17,7 +17,7 @@ import math
 from functools import lru_cache
 
 import numpy as np
-from scipy import linalg, optimize
+import scipy
 
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow
@@ -148,8 +148,8 @@ def _search_on(
         alpha, memory, power = parameters(point)
         taps = real_taps(alpha, 1 - 1 / memory, horizon)
         weights = (lengths / horizon) ** power
-        filtering = linalg.toeplitz(taps, np.zeros(horizon)) / weights
-        values, vectors = linalg.eigh(filtering.T @ filtering)
+        filtering = scipy.linalg.toeplitz(taps, np.zeros(horizon)) / weights
+        values, vectors = scipy.linalg.eigh(filtering.T @ filtering)
         vectors, spread = vectors / weights[:, None], 1 / (values[:, None] + values[None, :])
         variance = ((vectors**2)[::-1] @ spread @ (vectors**2).T)[asked]
         if pinned:
@@ -159,7 +159,7 @@ def _search_on(
 
     starts = ((0.0, 2.0 + math.log(horizon), 0.5), (0.6, 3.0, 0.2))
     options = {"maxfev": 80, "xatol": 2e-3, "fatol": 1e-5}
-    found = [optimize.minimize(error, np.array(start), method="Nelder-Mead", options=options) for start in starts]
+    found = [scipy.optimize.minimize(error, np.array(start), method="Nelder-Mead", options=options) for start in starts]
     return parameters(min(found, key=lambda outcome: float(outcome.fun)).x)
 
 
@@ -167,8 +167,8 @@ def _explained(vectors: FloatArray, spread: FloatArray) -> FloatArray:
     """How much pinning lowers the variances of a block that reads the same backwards (`kernel.maps.crossed`)."""
     starts, pins = vectors[::-1], np.arange(len(vectors) - 1)
     covariance = (starts * starts[1:, None]) @ spread @ (vectors * vectors[:-1, None]).transpose(0, 2, 1)
-    root = linalg.cholesky(covariance[:, pins + 1, pins], lower=True)
-    explained = linalg.solve_triangular(root, covariance.reshape(len(pins), -1), lower=True)
+    root = scipy.linalg.cholesky(covariance[:, pins + 1, pins], lower=True)
+    explained = scipy.linalg.solve_triangular(root, covariance.reshape(len(pins), -1), lower=True)
     return np.asarray((explained**2).sum(axis=0).reshape(spread.shape))
 
 

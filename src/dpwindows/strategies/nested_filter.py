@@ -18,7 +18,7 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow
@@ -115,7 +115,7 @@ def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Leng
         return float(np.sqrt(typical(taps) * event_cost(norms, places, places, problem.thresholds)))
 
     def best(tried: Lengths) -> tuple[float, float, Lengths]:
-        found = optimize.minimize_scalar(
+        found = scipy.optimize.minimize_scalar(
             lambda alpha: error(alpha, tried), bounds=_POWERS, method="bounded", options={"xatol": _FINE}
         )
         return float(found.fun), round(float(found.x), 3), tried

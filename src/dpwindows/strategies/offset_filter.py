@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import ItemAddRemove
@@ -66,8 +66,8 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
 def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
     """M, lower-triangular, of `M'M = G - c 11'` with `1 - c 1'G^-1 1 = share`."""
     lags = _autocorrelation(alpha, decay, steps)
-    alike = linalg.toeplitz(lags)
-    mean = float(linalg.solve_toeplitz(lags, np.ones(steps)).sum())
+    alike = scipy.linalg.toeplitz(lags)
+    mean = float(scipy.linalg.solve_toeplitz(lags, np.ones(steps)).sum())
     precision = alike - (1 - share) / mean
     # Cholesky's factor of the matrix with rows and columns reversed.
     return np.asarray(np.linalg.cholesky(precision[::-1, ::-1]).T[::-1, ::-1])

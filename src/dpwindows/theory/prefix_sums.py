@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove
 from dpwindows.ask.queries import Cumulative
@@ -93,7 +93,7 @@ def mean_singular_value(steps: int) -> float:
 
 
 def _triangle(first_column: FloatArray) -> FloatArray:
-    return np.asarray(linalg.toeplitz(first_column, np.zeros(len(first_column))))
+    return np.asarray(scipy.linalg.toeplitz(first_column, np.zeros(len(first_column))))
 
 
 def _sensitivity(right: FloatArray, ends: Ends) -> float:

@@ -405,7 +405,7 @@ def test_a_release_of_files_by_a_spark_of_its_own(tmp_path: Path, monkeypatch: p
 
 def test_without_java_it_says_so(tmp_path: Path) -> None:
     pq.write_table(LOG, tmp_path / "log.parquet")
-    command = [sys.executable, "-c", "from dpwindows.cli import main; main()", "release", "log.parquet"]
+    command = [sys.executable, "-m", "dpwindows", "release", "log.parquet"]
     done = subprocess.run(
         [*command, "--engine", "spark", *ASKED, *BUDGET, "-o", "out.json"],
         env={**os.environ, "JAVA_HOME": str(tmp_path / "no-java")},

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from dpwindows.kernel.maps.integer_maps import IntArray, widen
 from dpwindows.kernel.untrusted.decoding.tent_tree import TentDecoding
@@ -77,8 +77,12 @@ class TentTree(TentDecoding):
             weight = np.concatenate([falling, rising])
             kept = (tent >= 0) & (tent < count) & (weight > 0)
             where = (tent[kept], np.concatenate([position, position])[kept])
-            levels.append(sparse.coo_array((weight[kept], where), shape=(count, self.length)))
-        return sparse.csr_array(sparse.vstack(levels)) if levels else sparse.csr_array((0, self.length), dtype=np.int64)
+            levels.append(scipy.sparse.coo_array((weight[kept], where), shape=(count, self.length)))
+        return (
+            scipy.sparse.csr_array(scipy.sparse.vstack(levels))
+            if levels
+            else scipy.sparse.csr_array((0, self.length), dtype=np.int64)
+        )
 
     @cached_property
     def _leaves(self) -> NDArray[np.int64]:

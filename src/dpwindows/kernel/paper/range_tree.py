@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy import sparse
+import scipy
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, widen
 from dpwindows.kernel.maps.trees import Tree
@@ -59,7 +59,7 @@ class RangeTree:
         sizes = self._tree.level_sizes
         offsets = np.cumsum((0, *sizes))
         ends = np.arange(1, self.length + 1)
-        chosen = sparse.lil_array((self.length, self.rows))
+        chosen = scipy.sparse.lil_array((self.length, self.rows))
         for level in range(self.levels - 1):
             odd = (ends >> level) & 1 == 1
             chosen[ends[odd] - 1, offsets[level] + (ends[odd] >> level) - 1] = 1.0

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.release.consistency.series import UNKNOWN, Series, largest_within
@@ -142,7 +142,7 @@ def _rising(rows: FloatArray, weights: FloatArray, lengths: IntArray) -> FloatAr
     inside = np.arange(1, rows.shape[1]) < lengths[:, None]
     for row in np.flatnonzero(((np.diff(rows, axis=1) < 0) & inside).any(axis=1)):
         n = lengths[row]
-        found[row, :n] = optimize.isotonic_regression(rows[row, :n], weights=weights[row, :n]).x
+        found[row, :n] = scipy.optimize.isotonic_regression(rows[row, :n], weights=weights[row, :n]).x
     return found
 
 
@@ -166,7 +166,7 @@ def whole_distinct(by_end: FloatArray, weights: FloatArray) -> IntArray:
             before = before[1:]
         held = np.append(before, 0)
         wanted = by_end[b, : len(held)][::-1] - held
-        new = optimize.isotonic_regression(wanted, weights=weights[b, : len(held)][::-1]).x
+        new = scipy.optimize.isotonic_regression(wanted, weights=weights[b, : len(held)][::-1]).x
         new = _within(np.rint(np.maximum(new, 0)).astype(np.int64), held[:-1] - held[1:])
         before = held + new
         found[b, : len(before)] = before[::-1]

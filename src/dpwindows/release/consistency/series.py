@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 
@@ -43,7 +43,7 @@ class Series:
         starts = np.flatnonzero(np.diff(self.first, prepend=0))
         for begin, end in zip(starts, [*starts[1:], len(self.first)], strict=True):
             if end - begin > 1 and self.exact_of is None:
-                self.values[begin:end] = optimize.isotonic_regression(self.values[begin:end]).x
+                self.values[begin:end] = scipy.optimize.isotonic_regression(self.values[begin:end]).x
 
 
 def largest_within(series: Series, first: IntArray, last: IntArray) -> FloatArray:

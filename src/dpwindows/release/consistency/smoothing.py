@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 
@@ -106,12 +106,12 @@ def _least(gram: FloatArray, gain: FloatArray) -> FloatArray:
         return np.zeros(len(gain))
     lower = np.linalg.cholesky(gram + 1e-6 * size * np.eye(len(gain)))
     target = np.linalg.solve(lower, gain)
-    weights = np.asarray(optimize.nnls(lower.T, target)[0])
+    weights = np.asarray(scipy.optimize.nnls(lower.T, target)[0])
     if weights.sum() > 1:
         # A large price for weights that do not sum to 1.
         price = 1e3 * size**0.5
         weights = np.asarray(
-            optimize.nnls(np.vstack([lower.T, np.full(len(gain), price)]), np.append(target, price))[0]
+            scipy.optimize.nnls(np.vstack([lower.T, np.full(len(gain), price)]), np.append(target, price))[0]
         )
     return weights
 

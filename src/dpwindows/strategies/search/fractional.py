@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpwindows.kernel.maps.integer_maps import FloatArray
 
@@ -78,7 +78,7 @@ def search(error: Callable[[float, float], float], scale: int) -> tuple[float, f
 
     best: tuple[float, FloatArray] | None = None
     for start in ((0.0, -math.log(2 + scale)), (0.6, -2.0 - math.log(2 + scale))):
-        found = optimize.minimize(
+        found = scipy.optimize.minimize(
             lambda point: error(*parameters(point)),
             np.array(start),
             method="Nelder-Mead",

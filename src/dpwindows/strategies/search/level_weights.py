@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import optimize
+import scipy
 
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.maps.integer_maps import FloatArray
@@ -51,12 +51,14 @@ def best_tree(criterion: str, branching: int, horizon: int | None) -> tuple[floa
 
     if horizon is None:
         ladder = np.log(np.arange(1, levels) + 1.0)
-        found = optimize.minimize_scalar(lambda power: error(-power * ladder), bounds=(0.0, 3.0), method="bounded")
+        found = scipy.optimize.minimize_scalar(
+            lambda power: error(-power * ladder), bounds=(0.0, 3.0), method="bounded"
+        )
         logs = -float(found.x) * ladder
     elif levels == 1:
         logs = np.zeros(0)
     else:
-        logs = optimize.minimize(error, np.zeros(levels - 1), method="Nelder-Mead", options={"xatol": 1e-3}).x
+        logs = scipy.optimize.minimize(error, np.zeros(levels - 1), method="Nelder-Mead", options={"xatol": 1e-3}).x
     weights = np.exp(np.concatenate([[0.0], logs]))
     whole = tuple(max(1, round(float(weight))) for weight in weights / weights.max() * _WEIGHT)
     return error(np.log(np.array(whole[1:]) / whole[0])), CausalTree(branching, whole)

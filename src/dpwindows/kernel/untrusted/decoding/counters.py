@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory, Rows
 from dpwindows.kernel.untrusted.decoding.filters import inverse_taps, invert_filter
@@ -58,7 +58,7 @@ class TriangularDecoding:
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """Increments by substitution, then their running sum."""
-        increments = linalg.solve_triangular(self.weights.astype(np.float64), measured, lower=True)
+        increments = scipy.linalg.solve_triangular(self.weights.astype(np.float64), measured, lower=True)
         return np.asarray(np.cumsum(increments, axis=0))
 
     @cached_property
@@ -93,7 +93,7 @@ class CausalCounterDecoding(KnownMoments):
         matrix = np.zeros((count, count))
         for position in range(1, count + 1):
             matrix[position - 1, :position] = self.rows.row(position)
-        increments = linalg.solve_triangular(matrix, np.eye(count), lower=True)
+        increments = scipy.linalg.solve_triangular(matrix, np.eye(count), lower=True)
         return np.asarray((np.cumsum(increments, axis=0) ** power).sum(axis=1))
 
 
@@ -103,10 +103,8 @@ def _inverse(taps: IntArray) -> FloatArray:
     impulse[0] = 1.0
     inverse = invert_filter([int(tap) for tap in taps[: len(impulse)]], impulse)
     while len(inverse) < len(taps):
-        from scipy import signal
-
         longer = min(2 * len(inverse), len(taps))
-        residual = -signal.fftconvolve(taps[:longer].astype(np.float64), inverse)[:longer]
+        residual = -scipy.signal.fftconvolve(taps[:longer].astype(np.float64), inverse)[:longer]
         residual[0] += 2.0
-        inverse = signal.fftconvolve(inverse, residual)[:longer]
+        inverse = scipy.signal.fftconvolve(inverse, residual)[:longer]
     return np.asarray(inverse)

@@ -21,12 +21,13 @@ Pinning keeps the estimates unbiased whatever S is taken to be. It is done where
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpwindows.kernel.maps.integer_maps import FloatArray
 
@@ -40,6 +41,14 @@ _LONG = 768
 _CHUNK = 16
 # Singular values of W are kept down to this part of the largest.
 _KEPT = 1e-10
+
+
+def filter_matrix(taps: Sequence[int], size: int) -> FloatArray:
+    """The filter of an axis as a matrix, shape (size, size)."""
+    column = np.zeros(size)
+    kept = taps[:size]
+    column[: len(kept)] = kept
+    return np.asarray(scipy.linalg.toeplitz(column, np.zeros(size)))
 
 
 class CrossedDecoding:
@@ -62,13 +71,13 @@ class CrossedDecoding:
         """Least squares, the pinned windows known to be 0: shape (rows,) to (starts, ends)."""
         along_ends, along_starts = measured.reshape(2, *self.shape)
         starts, ends = self.shape
-        right = (self._start_weights[:, None] * along_ends) @ self._filter(ends)
-        right += (self._filter(starts).T @ along_starts)[::-1] * self._end_weights
+        right = (self._start_weights[:, None] * along_ends) @ filter_matrix(self.taps, ends)
+        right += (filter_matrix(self.taps, starts).T @ along_starts)[::-1] * self._end_weights
         estimate = self._solve(right)
         if self._pins:
             pinned = np.arange(self._pins)
             excess = np.zeros(self.shape)
-            excess[pinned + 1, pinned] = linalg.cho_solve((self._pinning[2], True), estimate[pinned + 1, pinned])
+            excess[pinned + 1, pinned] = scipy.linalg.cho_solve((self._pinning[2], True), estimate[pinned + 1, pinned])
             estimate -= self._solve(excess)
         return estimate
 
@@ -91,7 +100,9 @@ class CrossedDecoding:
             last = min(first + _CHUNK, starts)
             until = min(last + self._reach - 1, ends - first if half else ends)
             covariance = along_starts[:, first:last] @ along_ends[:, :, first:until]
-            explained = linalg.solve_triangular(root, covariance.reshape(self._pins, -1), lower=True, overwrite_b=True)
+            explained = scipy.linalg.solve_triangular(
+                root, covariance.reshape(self._pins, -1), lower=True, overwrite_b=True
+            )
             less = np.einsum("cw,cw->w", explained, explained).reshape(last - first, -1)
             variance[first:last, first:until] -= less * self._asked[first:last, first:until]
         if not half:
@@ -120,12 +131,6 @@ class CrossedDecoding:
     def _end_weights(self) -> FloatArray:
         return np.array(self.end_weights, dtype=np.float64)
 
-    def _filter(self, size: int) -> FloatArray:
-        column = np.zeros(size)
-        kept = self.taps[:size]
-        column[: len(kept)] = kept
-        return np.asarray(linalg.toeplitz(column, np.zeros(size)))
-
     @property
     def _symmetric(self) -> bool:
         """Whether the block looks the same read backwards, ends for starts."""
@@ -152,18 +157,18 @@ class CrossedDecoding:
     @cached_property
     def _factors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """U, V, and the array of all `mu_i + nu_j`."""
-        nu, by_end = _modes(self._filter(len(self.end_weights)), self._end_weights)
+        nu, by_end = _modes(filter_matrix(self.taps, len(self.end_weights)), self._end_weights)
         if self._symmetric:
             # The same eigenproblem, its axis reversed.
             return by_end[::-1], by_end, nu[:, None] + nu[None, :]
-        mu, reversed_start = _modes(self._filter(len(self.start_weights)), self._start_weights[::-1])
+        mu, reversed_start = _modes(filter_matrix(self.taps, len(self.start_weights)), self._start_weights[::-1])
         return reversed_start[::-1], by_end, mu[:, None] + nu[None, :]
 
     @cached_property
     def _pinning(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The two factors of all covariances with each pinned window, and the Cholesky factor of S."""
         by_start, by_end, eigenvalues = self._factors
-        left, values, right = linalg.svd(1 / eigenvalues, full_matrices=False)
+        left, values, right = scipy.linalg.svd(1 / eigenvalues, full_matrices=False)
         kept = values > _KEPT * values[0]
         pins = np.arange(self._pins)
         # With pins first, covariances with all windows are products of small matrices, one for each pin.
@@ -171,7 +176,7 @@ class CrossedDecoding:
         along_starts = np.einsum("ci,ir,ai->car", by_start[pins + 1], left, by_start, optimize=True)
         along_ends = np.einsum("cj,rj,bj->crb", by_end[pins], right[kept], by_end, optimize=True)
         covariance = np.einsum("cdr,crd->cd", along_starts[:, pins + 1], along_ends[:, :, pins])
-        root = linalg.cholesky((covariance + covariance.T) / 2, lower=True)
+        root = scipy.linalg.cholesky((covariance + covariance.T) / 2, lower=True)
         return along_starts, along_ends, root
 
 
@@ -183,7 +188,7 @@ def _modes(filtering: FloatArray, weights: FloatArray) -> tuple[FloatArray, Floa
     """
     scaled = filtering / weights
     if len(weights) > _LONG:
-        eigenvalues, vectors = linalg.eigh(scaled.T @ scaled)
+        eigenvalues, vectors = scipy.linalg.eigh(scaled.T @ scaled)
         return eigenvalues, vectors / weights[:, None]
-    _, singular, rows = linalg.svd(scaled)
+    _, singular, rows = scipy.linalg.svd(scaled)
     return singular**2, rows.T / weights[:, None]

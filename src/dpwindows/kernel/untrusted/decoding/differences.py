@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import linalg
+import scipy
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, Memory
 from dpwindows.kernel.untrusted.decoding.moments import KnownMoments, dense_fourth_moment
@@ -45,15 +45,15 @@ class AnchoredDecoding:
         right[self._anchors] += self.anchor_weight * measured[self.length :]
         if self.length == 1:  # has no superdiagonal, which scipy's solver insists on
             return np.asarray(right / self._normal_matrix[1, 0])
-        return np.asarray(linalg.solveh_banded(self._normal_matrix, right))
+        return np.asarray(scipy.linalg.solveh_banded(self._normal_matrix, right))
 
     def variance(self) -> FloatArray:
         """The diagonal of `(M'M)^-1`, by the two-sided elimination of a tridiagonal matrix."""
         diagonal, beside = self._normal_matrix[1], self._normal_matrix[0, 1:]
         if self.length == 1:  # has no neighbour, which LAPACK insists on
             return np.asarray(1.0 / diagonal)
-        forward, _, _ = linalg.lapack.dpttrf(diagonal, beside)
-        backward = linalg.lapack.dpttrf(diagonal[::-1], beside)[0][::-1]
+        forward, _, _ = scipy.linalg.lapack.dpttrf(diagonal, beside)
+        backward = scipy.linalg.lapack.dpttrf(diagonal[::-1], beside)[0][::-1]
         return np.asarray(1.0 / (forward + backward - diagonal), dtype=np.float64)
 
     def fourth_moment(self) -> FloatArray | None:

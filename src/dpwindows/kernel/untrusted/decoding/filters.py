@@ -16,23 +16,22 @@ _SETTLED = 1 << 15
 
 def invert_filter(taps: Sequence[int], filtered: FloatArray) -> FloatArray:
     """The series whose filtered version is `filtered`, along the first axis, in floating point (shape kept)."""
-    # Imported here: loading it takes a second, which planning and refusals of bad requests need not wait for.
-    from scipy import signal
-
-    return np.asarray(signal.lfilter([1.0], np.array(taps, dtype=np.float64), filtered, axis=0))
+    # scipy.signal has a function for this, and takes longer to load than most series to be found.
+    first, *rest = (float(tap) for tap in taps)
+    # Backwards, so that each step is one product of two stretches.
+    later = -np.array(rest[::-1]) / first
+    series = filtered.reshape(len(filtered), -1) / first
+    for t in range(1, len(series) if rest else 1):
+        seen = min(t, len(later))
+        series[t] += later[len(later) - seen :] @ series[t - seen : t]
+    return series.reshape(filtered.shape)
 
 
 def inverse_taps(taps: Sequence[int], count: int) -> FloatArray:
     """The first `count` taps of the inverse filter, in floating point."""
-    first, *rest = (float(tap) for tap in taps)
-    # Backwards, so that each step is one product of two stretches.
-    later = -np.array(rest[::-1]) / first
-    inverse = np.zeros(count)
-    inverse[0] = 1 / first
-    for t in range(1, count if rest else 1):
-        seen = min(t, len(later))
-        inverse[t] = later[len(later) - seen :] @ inverse[t - seen : t]
-    return inverse
+    impulse = np.zeros(count)
+    impulse[0] = 1.0
+    return invert_filter(taps, impulse)
 
 
 class FilterDecoding:

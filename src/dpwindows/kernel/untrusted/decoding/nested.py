@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
 
 from dpwindows.kernel.maps.integer_maps import FloatArray
@@ -57,15 +58,13 @@ class ExtendedLeastSquares:
     @cached_property
     def _triangle(self) -> tuple[FloatArray, FloatArray]:
         """`C^-1`, and `C'^-1 A'`."""
-        from scipy import linalg
-
         column = np.zeros(self.steps + self.beyond)
         known = self.taps[: len(column)]
         column[: len(known)] = np.array(known, dtype=np.float64)
-        axis = linalg.toeplitz(column, np.zeros(self.steps))
+        axis = scipy.linalg.toeplitz(column, np.zeros(self.steps))
         # Cholesky's factor of the matrix with rows and columns reversed, reversed: lower-triangular, C'C = A'A.
         lower = np.linalg.cholesky((axis.T @ axis)[::-1, ::-1]).T[::-1, ::-1]
-        inverse = linalg.solve_triangular(lower, np.eye(self.steps), lower=True)
+        inverse = scipy.linalg.solve_triangular(lower, np.eye(self.steps), lower=True)
         return inverse, inverse.T @ axis.T
 
     def exist(self, beyond: int = 0) -> NDArray[np.bool_]:

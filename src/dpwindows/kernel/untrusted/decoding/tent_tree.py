@@ -7,8 +7,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import linalg
 
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.untrusted.decoding.moments import dense_fourth_moment
@@ -41,7 +41,9 @@ class TentDecoding:
         """`(1 + H D^-1 H')^-1`: all that tents tell of each other, shape (tents, tents)."""
         unit = np.eye(sum(self.tents))
         # By Cholesky's factors: elimination loses all digits where many fine tents meet few coarse ones.
-        return np.asarray(linalg.cho_solve(linalg.cho_factor((self._spread @ self._tents.T).toarray() + unit), unit))
+        return np.asarray(
+            scipy.linalg.cho_solve(scipy.linalg.cho_factor((self._spread @ self._tents.T).toarray() + unit), unit)
+        )
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """Least squares, then a running sum.

@@ -1,0 +1,43 @@
+"""Commands begin at once: libraries that take long to load are loaded by what needs them alone."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from tests.end_to_end.command_line import run
+
+ASKED = ("--window", "cumulative", "--unit", "event", "--epsilon", "1", "--start", "0", "--step", "1")
+COLUMNS = ("--item", "who", "--time", "at")
+
+
+def loaded(*arguments: str | Path) -> set[str]:
+    """The modules that a command loads in a process of its own, where all are installed."""
+    command = [sys.executable, "-X", "importtime", "-m", "dpwindows", *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+
+
+def test_help_loads_no_library_of_numbers_or_data() -> None:
+    modules = loaded("--help")
+    assert {"click", "dpwindows.cli.stream"} <= modules
+    assert not modules & {"numpy", "scipy", "flint", "pyarrow", "duckdb", "pandas", "opendp"}
+
+
+def test_releases_and_steps_are_made_and_read_without_pandas_and_most_of_scipy(tmp_path: Path) -> None:
+    log, out, state = tmp_path / "log.csv", tmp_path / "out.csv", tmp_path / "users.state"
+    log.write_text("who,at\nann,1\nbob,2\n")
+    release = loaded("release", log, *COLUMNS, *ASKED, "--end", "4", "-o", out)
+    assert {"duckdb", "pyarrow.csv", "opendp.measurements"} <= release
+    assert not release & {"pandas.core", "scipy.signal", "scipy.stats"}
+
+    assert run("stream", "create", state, *COLUMNS, *ASKED, "--horizon", "4").code == 0
+    advance = loaded("stream", "advance", state, log, "--through", "4", "-o", tmp_path / "steps.parquet")
+    assert {"duckdb", "pyarrow.parquet", "opendp.measurements"} <= advance
+    shown = loaded("stream", "show", state, "-o", tmp_path / "all.parquet")
+    count = loaded("count", out, "0", "2")
+    assert "pyarrow.csv" in count
+    slow = {"pandas.core", "scipy.linalg", "scipy.optimize", "scipy.signal", "scipy.special", "scipy.stats"}
+    assert not (advance | shown | count) & slow

@@ -23,8 +23,6 @@ where windows are taken by their middles. A window of l steps is met m - l + 1 t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from dpwindows.ask.queries import AnyWindow
@@ -59,47 +57,64 @@ def any_limit(steps: int, longest: int, *, event: bool, changed: bool) -> float:
             break
         every += 1
     found = _events(fewer, within) if event else _items(fewer, within, changed=changed)
-    root = sum(times * _root_of_range(square, fewer) for times, square in found) / fewer
+    times, _ = _frequencies(fewer)
+    root = float(times @ _roots_of_range(found, fewer)) / fewer
     squared = root**2 / (fewer if event else 1)
     return float(every * np.sqrt(squared / count_windows(AnyWindow(longest), steps))) * _KEPT
 
 
-def _root_of_range(square: FloatArray, steps: int) -> float:
-    """What one frequency adds to the trace of the root over the windows of the range, times the steps of the circle."""
-    values, vectors = np.linalg.eigh(square)
-    roots = np.sqrt(np.maximum(values - _ROUNDING * len(values) * values[-1], 0.0))
-    met = steps - np.arange(len(values), dtype=np.float64)
-    return float(met @ (vectors**2 @ roots))
+def _roots_of_range(squares: FloatArray, steps: int) -> FloatArray:
+    """What each frequency adds to the trace of the root over the windows of the range, times the steps of the circle.
+
+    All frequencies are made from the same sums, so what is rounded in them is in proportion to the largest of all.
+    """
+    values, vectors = np.linalg.eigh(squares)
+    roots = np.sqrt(np.maximum(values - _ROUNDING * values.shape[1] * values.max(), 0.0))
+    met = steps - np.arange(values.shape[1], dtype=np.float64)
+    return np.asarray((met @ vectors**2 * roots).sum(axis=1))
 
 
-def _frequencies(steps: int) -> Iterator[tuple[int, float]]:
+def _frequencies(steps: int) -> tuple[FloatArray, FloatArray]:
     """How often each frequency of half a circle comes, and its angle."""
-    for place in range(steps // 2 + 1):
-        yield (1 if place in (0, steps / 2) else 2), 2 * np.pi * place / steps
+    place = np.arange(steps // 2 + 1)
+    return np.where((place == 0) | (2 * place == steps), 1.0, 2.0), 2 * np.pi * place / steps
 
 
-def _events(steps: int, longest: int) -> Iterator[tuple[int, FloatArray]]:
-    """For each frequency how often it comes, and the sum of `g g'` over one event at each step of the circle."""
+def _events(steps: int, longest: int) -> FloatArray:
+    """For each frequency the sum of `g g'` over one event at each step of the circle.
+
+    The event is the x-th step of a window of l steps, from 0 on, where x is below P and `l - 1 - x` below Q. So with
+    A(x) the weight of all P above x, and of all Q, it is the x-th of l and the y-th of m steps with the weight
+    `A(max(x, y)) A(max(l - 1 - x, m - 1 - y))`. Where `x - y` is d >= 0 these add up to `E(d, min(l, m + d))`, the sum
+    of `A(x) A(max(l, m + d) - 1 - x)` over x from the one to the other. The middles are `d - (l - m) / 2` apart, and
+    as often that much in the other direction, so turns add up to cosines.
+    """
     values = np.unique(np.round(np.geomspace(1, longest, min(longest, _VALUES))).astype(np.int64))
     each = np.gradient(values.astype(np.float64)) if len(values) > 1 else np.ones(1)
     each = each * values**-_FALL
-    before, after = (axis.ravel() for axis in np.meshgrid(values, values, indexing="ij"))
-    weights = np.outer(each, each).ravel() / each.sum() ** 2
-    lengths = np.arange(1, longest + 1)[:, None]
-    # The event is the x-th step of a window, from 0 on: x is below P, and length - 1 - x below Q.
-    low, high = np.maximum(0, lengths - after), np.minimum(before, lengths)
-    for times, angle in _frequencies(steps):
-        if angle:
-            sums = (np.exp(1j * angle * high) - np.exp(1j * angle * low)) / (np.exp(1j * angle) - 1)
-            met = np.where(high > low, sums * np.exp(-0.5j * angle * (lengths - 1)), 0)
-        else:
-            met = np.maximum(0, high - low).astype(np.complex128)
-        # P and Q in turn have conjugate parts, of equal weights.
-        yield times, np.asarray((met.real * weights) @ met.real.T + (met.imag * weights) @ met.imag.T)
+    above = np.zeros(2 * longest)
+    above[:longest] = [each[values > x].sum() / each.sum() for x in range(longest)]
+    sums = np.zeros((2 * longest, longest + 1))
+    for n in range(1, 2 * longest):
+        until = min(n, longest)
+        sums[n, 1 : until + 1] = np.cumsum(above[:until] * above[n - until : n][::-1])
+    first, second = np.indices((longest, longest))
+    # By twice the distance of the middles, and by the two lengths less 1.
+    apart = np.zeros((2 * longest - 1, longest, longest))
+    for distance in range(longest):
+        one, other = first[distance:], second[distance:]
+        low, high = np.sort([one + 1, other + 1 + distance], axis=0)
+        found = sums[high, low] - sums[high, distance]
+        twice = np.abs(2 * distance - one + other)
+        apart[twice, one, other] += found
+        if distance:
+            apart[twice, other, one] += found
+    turns = np.cos(np.outer(_frequencies(steps)[1] / 2, np.arange(len(apart))))
+    return np.asarray((turns @ apart.reshape(len(apart), -1)).reshape(-1, longest, longest))
 
 
-def _items(steps: int, longest: int, *, changed: bool) -> Iterator[tuple[int, FloatArray]]:
-    """For each frequency how often it comes, and the mean products of a random item on the circle."""
+def _items(steps: int, longest: int, *, changed: bool) -> FloatArray:
+    """For each frequency the mean products of a random item on the circle."""
     quiet = max(0.5, 1 - _ACTIVE / longest)
     lengths = np.arange(1, longest + 1)
     missed = quiet**lengths
@@ -110,7 +125,5 @@ def _items(steps: int, longest: int, *, changed: bool) -> Iterator[tuple[int, Fl
         overlap += np.minimum(np.maximum(0, reach - steps), lengths[:, None])
         products[distance] = quiet ** (lengths[:, None] + lengths[None, :] - overlap) - np.outer(missed, missed)
     products = 2 * products if changed else products + np.outer(1 - missed, 1 - missed)
-    spectrum = np.fft.rfft(products, axis=0)
-    for place, (times, angle) in enumerate(_frequencies(steps)):
-        turned = np.exp(0.5j * angle * (lengths - 1))
-        yield times, np.asarray((spectrum[place] * turned[:, None] * turned[None, :].conj()).real)
+    turned = np.exp(0.5j * np.outer(_frequencies(steps)[1], lengths - 1))
+    return np.asarray((np.fft.rfft(products, axis=0) * turned[:, :, None] * turned[:, None, :].conj()).real)

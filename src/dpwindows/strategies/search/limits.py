@@ -36,9 +36,9 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Rolling, WindowFamily
-from dpwindows.ask.windows import count_windows, longest_window
+from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.strategies.search.any_limits import any_limit, thinned
+from dpwindows.strategies.search.any_limits import any_limit
 from dpwindows.strategies.search.item_limits import Averages, History, histories
 from dpwindows.strategies.search.limit_patterns import pair_counts, run_weights
 from dpwindows.strategies.search.spectrum import circle_mean, grid_size, interval_weights, power_of
@@ -340,19 +340,12 @@ def _average_bound(squares: list[FloatArray]) -> float:
 def _square_limit(window: AnyWindow, unit: Unit, steps: int) -> float:
     """Any windows, from changes with k = 1 (they occur for every k, with k-fold occurrences).
 
-    On short ranges these are all changes. On longer ones they are random ones, or all changes of fewer windows
-    (`any_limits`), whichever are known to cost more.
+    On short ranges these are all changes, on longer ones random ones (`any_limits`).
     """
     event, longest = isinstance(unit, EventLevel), longest_window(window, steps)
-    most, every = _SQUARE_EVENT if event else _SQUARE_ITEM, 1
-    while thinned(steps, longest, every)[0] > most:
-        every += 1
-    fewer, within = thinned(steps, longest, every)
-    found = 0.0 if every == 1 else any_limit(steps, longest, event=event, changed=isinstance(unit, ItemLevel))
-    if within:
-        share = every**2 * count_windows(AnyWindow(within), fewer) / count_windows(window, steps)
-        found = max(found, share**0.5 * _enumerated(fewer, within, event=event))
-    return found
+    if steps <= (_SQUARE_EVENT if event else _SQUARE_ITEM):
+        return _enumerated(steps, longest, event=event)
+    return any_limit(steps, longest, event=event, changed=isinstance(unit, ItemLevel))
 
 
 def _enumerated(steps: int, longest: int, *, event: bool) -> float:

@@ -148,39 +148,41 @@ def recent_bounds(lags: Lags, runs: Sequence[int], memory: int, price: int = 0) 
 def recent_tables(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tuple[Table, Table]]:
     """The tables after 0, 1, ..., N places.
 
-    `recent[c, b]`: the best with c runs so far, where bit j of b is the place j+1 back. `long[c, i]`: the best with c
-    runs so far, the current one of m+1+i places. Neither has more rows and columns than so many places can reach.
+    `recent[c, b]`: the best with c runs so far, where bit j of b is the place j+1 back (0 before the first place).
+    `long[c, i]`: the best with c runs so far, the current one of m+1+i places. Neither has more rows and columns than
+    so many places can reach, but for one column of `long`.
     """
     runs = min(runs, (lags.length + 1) // 2)
-    half = 1 << (memory - 1)
+    size, gain = 1 << memory, gains(lags, memory, price)
+    rises = np.array(lags.rises(price), dtype=np.int64)
+    recent, long = np.zeros((1, 1), dtype=np.int64), _unreached(1, 1)
+    yield recent, long
+    for places in range(1, lags.length + 1):
+        # So many places hold no more runs than this, and none that are longer.
+        counts, reached, lengths = len(recent), min(runs, (places + 1) // 2) + 1, max(1, places - memory)
+        zero, one = recent, recent + gain[: recent.shape[1]]
+        longer = _unreached(reached, lengths)
+        if places > memory:
+            longer[:counts, 0] = one[:, -1]
+            longer[:counts, 1:] = long[:, : lengths - 1] + rises[memory + 1 : memory + lengths]
+            one[:, -1] = _NEVER
+            # The earliest of the last m places is not kept in mind.
+            zero, one = (np.maximum(table[:, : size // 2], table[:, size // 2 :]) for table in (recent, one))
+            # After a run longer than m a zero leaves m-1 ones behind it.
+            zero[:, -1] = np.maximum(zero[:, -1], long.max(axis=1))
+        recent, long = np.empty((reached, 2 * zero.shape[1]), dtype=np.int64), longer
+        recent[:counts, 0::2], recent[counts:] = zero, _NEVER
+        # A one after a zero begins a run.
+        recent[:counts, 3::4], recent[1:, 1::4], recent[0, 1::4] = one[:, 1::2], one[: reached - 1, 0::2], _NEVER
+        yield recent, long
+
+
+def gains(lags: Lags, memory: int, price: int = 0) -> Table:
+    """What a one adds after every m recent places: bit j of a number is the place j+1 back, shape (2^m,)."""
     gain = np.array([lags.values[0] - price], dtype=np.int64)
     for distance in range(1, memory + 1):
         gain = np.concatenate([gain, gain + 2 * lags.values[distance]])
-    rises = np.array(lags.rises(price), dtype=np.int64)
-    recent, long = _unreached(1, 2 * half), _unreached(1, 1)
-    recent[0, 0] = 0
-    yield recent, long
-    for places in range(1, lags.length + 1):
-        counts = len(recent)
-        zero = recent.reshape(counts, 2, half).max(axis=1)
-        # After a run longer than m a zero leaves m-1 ones behind it.
-        zero[:, -1] = np.maximum(zero[:, -1], long.max(axis=1))
-        one = recent + gain
-        # So many places hold no more runs than this, and none that are longer.
-        reached, lengths = min(runs, (places + 1) // 2) + 1, max(1, places - memory)
-        longer = _unreached(reached, lengths)
-        longer[:counts, 0] = one[:, -1]
-        longer[:counts, 1:] = long[:, : lengths - 1] + rises[memory + 1 : memory + lengths]
-        one[:, -1] = _NEVER
-        # A one after a zero begins a run.
-        placed = _unreached(reached, 2 * half)
-        placed[:counts, 1::2] = one[:, 1::2]
-        placed[1:, 0::2] = one[: reached - 1, 0::2]
-        recent, long = np.empty_like(placed), longer
-        recent[:, 0::2] = _NEVER
-        recent[:counts, 0::2] = zero
-        recent[:, 1::2] = placed.reshape(reached, 2, half).max(axis=1)
-        yield recent, long
+    return gain
 
 
 def _unreached(counts: int, states: int) -> Table:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.kernel.bounds.held_patterns import Held
 from dpwindows.kernel.bounds.potentials import NEVER, Automaton, Check, Table
-from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes, best_chain, recent_bound, recent_tables
+from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes, best_chain, gains, recent_bound, recent_tables
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
 
 # Periods after which what places add is taken for settled, and over which it is taken to be the same again.
@@ -292,12 +292,12 @@ def recent_patterns(lags: Lags, runs: Sequence[int], memory: int, price: int = 0
     memory = min(memory, lags.length - 1)
     if memory < 1:
         return [[1] for _ in runs]
-    tables = list(recent_tables(lags, max(runs), memory, price))
-    return [_read_back(lags, tables, count, memory) for count in runs]
+    tables, gain = list(recent_tables(lags, max(runs), memory, price)), gains(lags, memory, price)
+    return [_read_back(tables, gain, count) for count in runs]
 
 
-def _read_back(lags: Lags, tables: Sequence[tuple[Table, Table]], runs: int, memory: int) -> list[int]:
-    size, half = 1 << memory, 1 << (memory - 1)
+def _read_back(tables: Sequence[tuple[Table, Table]], gain: Table, runs: int) -> list[int]:
+    size, half = len(gain), len(gain) // 2
     recent, long = (table[: runs + 1] for table in tables[-1])
     in_long = int(long.max()) > int(recent.max())
     count, state = (
@@ -309,22 +309,19 @@ def _read_back(lags: Lags, tables: Sequence[tuple[Table, Table]], runs: int, mem
         if in_long:
             in_long, state = (False, size - 1) if state == 0 else (True, state - 1)
             continue
-        low, high = state >> 1, (state >> 1) | half
-        if state & 1:
-            count -= 1 - (low & 1)
-            # All ones followed by a one is a long run, never a predecessor here.
-            options = [low] if high == size - 1 else [low, high]
-            gains = {b: int(recent[count, b]) + _gain(lags, b) for b in options}
-            state = max(options, key=lambda b: gains[b])
-            continue
-        state = max((low, high), key=lambda b: int(recent[count, b]))
-        if (low | half) == size - 1 and int(long[count].max()) > int(recent[count, state]):
+        one, low, high = state & 1, state >> 1, (state >> 1) | half
+        count -= one & ~low
+        values = recent[count]
+        # All ones followed by a one is a long run, never a predecessor here; before the m-th place nothing is one.
+        if high >= len(values) or (one and high == size - 1):
+            state = low
+        elif one:
+            state = high if values[high] + gain[high] > values[low] + gain[low] else low
+        else:
+            state = high if values[high] > values[low] else low
+        if not one and high == size - 1 and long[count].max() > values[state]:
             in_long, state = True, int(long[count].argmax())
     return pattern[::-1]
-
-
-def _gain(lags: Lags, places: int) -> int:
-    return sum(2 * lags.values[j + 1] for j in range(places.bit_length()) if places >> j & 1)
 
 
 # --- Columns: what a bound counts, as a linear function of the autocorrelation --------------------------------------

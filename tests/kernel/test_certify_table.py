@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -28,6 +28,7 @@ from dpwindows.ask.queries import (
     WindowFamily,
 )
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.bounds import pattern_sensitivity, sensitivity
 from dpwindows.kernel.certify import NotCertifiedError, counters, direct, start_counters
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
@@ -38,6 +39,7 @@ from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.proofs import name_of
 from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, Shape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
@@ -364,3 +366,18 @@ def test_the_one_number_of_lost_items_is_measured_by_a_series_only() -> None:
     problem = Problem(LostItems(), STEPS, (1,), ItemLevel(), GAUSSIAN, 1.0, rule=rule)
     with pytest.raises(NotCertifiedError):
         direct(problem, 1, STEPS)
+
+
+def test_runs_are_charged_one_by_one_where_places_are_too_many_for_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pattern_sensitivity, "LONGEST_CHAIN", 20)
+    apart, chained = sensitivity.rolling_filter_add_remove_l2, pattern_sensitivity.rolling_patterns_add_remove_l2
+    taps = (12, -5, -3, -1)
+    for steps in (20, 21):
+        problem = Problem(Rolling(4), steps, (2,), ItemAddRemove(), GAUSSIAN, 1.0)
+        design = SeriesDesign(problem, "listed", map=Filter(steps, taps))
+        charged = (design.certificate.bound, design.certificate.proof)
+        bounds = [(bound(taps, 4, steps, (2,)), name_of(bound)) for bound in (apart, chained)]
+        assert charged == (min(bounds) if steps == 20 else bounds[0])
+        # Taps that do not contract have no other bound.
+        other = replace(design, map=Filter(steps, (12, 5, -3)))
+        assert other.certificate.proof == name_of(chained)

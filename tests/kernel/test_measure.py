@@ -17,6 +17,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.groups import Grouping, grouping
 from dpwindows.ask.privacy import (
     ZCDP,
@@ -405,6 +406,30 @@ def test_one_measurement_of_another_horizon_is_enough_to_refuse() -> None:
     for answers in (zeros(8), zeros(9)):
         with pytest.raises(ValueError, match="another horizon"):
             measure(both, ZCDP(1.0), answers)
+
+
+@dataclass(frozen=True)
+class Ruled(Silence):
+    """They are of an item's first occurrences only, by a rule."""
+
+    rule: CountingRule
+
+
+def test_answers_by_another_rule_are_refused() -> None:
+    """An item that is counted for all it does moves more than one that is counted for its first occurrences."""
+    rules = [CountingRule(), CountingRule(max_occurrences=1), CountingRule(max_occurrences=2)]
+    design = direct(8, (1,), GAUSSIAN, ItemLevel())
+    for rule in rules:
+        bounded = replace(design, problem=replace(design.problem, rule=rule))
+        measured = [Measurement(bounded, GAUSSIAN, 1e6)]
+        measure(measured, ZCDP(1.0), Ruled(8, rule))
+        for other in rules:
+            if other != rule:
+                with pytest.raises(ValueError, match="count other occurrences of an item"):
+                    measure(measured, ZCDP(1.0), Ruled(8, other))
+    # Answers that name no rule count every occurrence.
+    with pytest.raises(ValueError, match="count other occurrences of an item"):
+        measure(measured, ZCDP(1.0), zeros(8))
 
 
 def test_a_step_is_measured_within_the_budget_of_the_stream_and_whole() -> None:

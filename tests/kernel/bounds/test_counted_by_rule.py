@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -127,6 +128,15 @@ def test_no_problem_bounds_items_where_less_than_an_item_is_protected(unit: Unit
     for law in (GAUSSIAN, LAPLACE):
         with pytest.raises(ValueError, match="for whole items"):
             Problem(Rolling(2), 12, (1,), unit, law, 1.0, rule=rule)
+
+
+@pytest.mark.parametrize("bound", [rolling_patterns_period_l2, rolling_filter_period_l2])
+@pytest.mark.parametrize("steps", [13, None])
+def test_no_bound_counts_on_a_rule_where_an_item_changes_in_part(bound: Callable[..., int], steps: int | None) -> None:
+    rule = CountingRule(max_runs=1)
+    assert 0 < bound(FILTER, 3, 12, 12, (1,), rule) <= bound(FILTER, 3, 12, 12, (1,))
+    with pytest.raises(ValueError, match="changes within all steps"):
+        bound(FILTER, 3, 12, steps, (1,), rule)
 
 
 def test_one_event_more_would_change_many_runs() -> None:

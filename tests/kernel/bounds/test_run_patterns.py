@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpwindows.kernel.bounds import pattern_sensitivity
 from dpwindows.kernel.bounds.pattern_sensitivity import (
     rolling_patterns_add_remove_l2,
     rolling_patterns_event_l2,
@@ -121,7 +122,9 @@ def measured(taps: tuple[int, ...], steps: int) -> NDArray[np.int64]:
 
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (1, 2), (2, 3)])
 @pytest.mark.parametrize("seed", range(3))
-def test_event_level_bounds_every_added_occurrence(thresholds: tuple[int, ...], seed: int) -> None:
+def test_event_level_bounds_every_added_occurrence(
+    thresholds: tuple[int, ...], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps, length = 6, 3 + seed % 2
     rng = np.random.default_rng(seed)
     taps = (contracting_taps if seed else arbitrary_taps)(rng, 8)
@@ -131,13 +134,17 @@ def test_event_level_bounds_every_added_occurrence(thresholds: tuple[int, ...], 
             more = (*log[:step], log[step] + 1, *log[step + 1 :])
             changes = [answers(more, length, k) - answers(log, length, k) for k in thresholds]
             worst = max(worst, sum(int(((matrix @ g) ** 2).sum()) for g in changes))
-    assert rolling_patterns_event_l2(taps, length, steps, thresholds) >= worst
+    for longest in (pattern_sensitivity.LONGEST_CHAIN, 0):
+        monkeypatch.setattr(pattern_sensitivity, "LONGEST_CHAIN", longest)
+        assert rolling_patterns_event_l2.__wrapped__(taps, length, steps, thresholds) >= worst
 
 
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)])
 @pytest.mark.parametrize("length", [1, 2, 3])
 @pytest.mark.parametrize("seed", range(2))
-def test_item_bounds_every_item(thresholds: tuple[int, ...], length: int, seed: int) -> None:
+def test_item_bounds_every_item(
+    thresholds: tuple[int, ...], length: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     steps = 7
     taps = (contracting_taps if seed else arbitrary_taps)(np.random.default_rng(seed), 8)
     matrix = measured(taps, steps)
@@ -147,6 +154,9 @@ def test_item_bounds_every_item(thresholds: tuple[int, ...], length: int, seed: 
     ]
     bound = rolling_patterns_add_remove_l2(taps, length, steps, thresholds)
     assert bound >= max(costs)
+    with monkeypatch.context() as patch:
+        patch.setattr(pattern_sensitivity, "LONGEST_CHAIN", 0)
+        assert rolling_patterns_add_remove_l2.__wrapped__(taps, length, steps, thresholds) >= bound
     changed = rolling_patterns_period_l2(taps, length, steps, steps, thresholds)
     assert max(costs) <= changed <= 4 * bound * (1 + 1e-9)
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpwindows.kernel.maps.counters import WeightedCounter
+from dpwindows.kernel.maps.counters import TriangularCounter, WeightedCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter, Identity, convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntegerMap, widen
@@ -230,3 +230,10 @@ def test_anchored_differences_of_one_position() -> None:
 def test_zeros_are_widened_too() -> None:
     """A failure would tell an empty log from others."""
     assert convolve_exactly(np.array([1 << 63], dtype=object), np.zeros(2, dtype=np.int64)).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("weights", [[[1, 1], [0, 1]], [[1, 0], [3, 0]], [[1, 0], [3, -1]]])
+def test_rows_that_look_ahead_or_cannot_be_solved_are_no_triangular_counter(weights: list[list[int]]) -> None:
+    TriangularCounter(np.array([[1, 0], [3, 1]]))
+    with pytest.raises(ValueError, match="lower-triangular with a positive diagonal"):
+        TriangularCounter(np.array(weights))

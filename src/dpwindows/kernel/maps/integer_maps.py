@@ -125,8 +125,6 @@ def widen(exact: IntArray, growth: int) -> IntArray:
 
 def weighted_sum(weights: IntArray, values: IntArray) -> IntArray:
     """`sum_j weights_j values_j` along the first axis, in exact integers."""
-    if not len(weights):
-        return np.zeros(values.shape[1:], dtype=np.int64)
     wide = widen(values, int(sum(abs(int(weight)) for weight in weights)))
     return np.asarray(np.tensordot(weights.astype(wide.dtype), wide, axes=1))
 

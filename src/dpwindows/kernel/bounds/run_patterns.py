@@ -139,27 +139,33 @@ def recent_bounds(lags: Lags, runs: Sequence[int], memory: int, price: int = 0) 
     memory = min(memory, lags.length - 1)
     if memory < 1:
         return [max(0, lags.values[0] - price) for _ in runs]
-    for last in recent_tables(lags, max(runs), memory, price):
+    for last in recent_tables(lags, limited(lags, runs), memory, price):
         tables = last
     most = (max(int(table[: count + 1].max()) for table in tables) for count in runs)
     return [max(0, value) + lags.positive_pairs(memory) for value in most]
 
 
-def recent_tables(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tuple[Table, Table]]:
-    """The tables after 0, 1, ..., N places.
+def limited(lags: Lags, runs: Sequence[int]) -> int | None:
+    """The largest of some numbers of runs; None where N places have no more than the least of them."""
+    return max(runs) if 2 * min(runs) < lags.length else None
+
+
+def recent_tables(lags: Lags, runs: int | None, memory: int, price: int) -> Iterator[tuple[Table, Table]]:
+    """The tables after 0, 1, ..., N places, for patterns of at most so many runs, or of any number of them (None).
 
     `recent[c, b]`: the best with c runs so far, where bit j of b is the place j+1 back (0 before the first place).
     `long[c, i]`: the best with c runs so far, the current one of m+1+i places. Neither has more rows and columns than
-    so many places can reach, but for one column of `long`.
+    so many places can reach, but for one column of `long`. Runs of any number are not counted: c is 0.
     """
-    runs = min(runs, (lags.length + 1) // 2)
+    counted = 0 if runs is None else 1
     size, gain = 1 << memory, gains(lags, memory, price)
     rises = np.array(lags.rises(price), dtype=np.int64)
     recent, long = np.zeros((1, 1), dtype=np.int64), _unreached(1, 1)
     yield recent, long
     for places in range(1, lags.length + 1):
         # So many places hold no more runs than this, and none that are longer.
-        counts, reached, lengths = len(recent), min(runs, (places + 1) // 2) + 1, max(1, places - memory)
+        counts, reached = len(recent), 1 + (0 if runs is None else min(runs, (places + 1) // 2))
+        lengths = max(1, places - memory)
         zero, one = recent, recent + gain[: recent.shape[1]]
         longer = _unreached(reached, lengths)
         if places > memory:
@@ -173,7 +179,8 @@ def recent_tables(lags: Lags, runs: int, memory: int, price: int) -> Iterator[tu
         recent, long = np.empty((reached, 2 * zero.shape[1]), dtype=np.int64), longer
         recent[:counts, 0::2], recent[counts:] = zero, _NEVER
         # A one after a zero begins a run.
-        recent[:counts, 3::4], recent[1:, 1::4], recent[0, 1::4] = one[:, 1::2], one[: reached - 1, 0::2], _NEVER
+        recent[:counts, 3::4], recent[:counted, 1::4] = one[:, 1::2], _NEVER
+        recent[counted:, 1::4] = one[: reached - counted, 0::2]
         yield recent, long
 
 
@@ -241,26 +248,23 @@ def best_chain(
     alone = norms[sizes] - (place_price + price) * sizes
     last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
     near = None if widest is None else max(widest, last_positive)
-    links, gaps = _links_of(lags, tuple(sizes.tolist()), tuple(widths.tolist())).priced(
-        place_price, last_positive, near
-    )
+    priced = _links_of(lags, tuple(sizes.tolist()), tuple(widths.tolist()))
+    links = priced.priced(place_price, last_positive, near)
     inner = np.where(sizes >= shortest, 0, _NEVER)
     chain, history = alone, []
     best = (int(alone.max()), 0, int(alone.argmax()))
     for count in range(1, min(runs, (lags.length + shortest) // (shortest + 1))):
-        joined = np.maximum(chain + inner, _NEVER)[:, None] + links
-        history.append(joined.argmax(axis=0))
-        before, chain = chain, np.maximum(joined.max(axis=0), _NEVER) + alone
+        history.append(np.maximum(chain + inner, _NEVER))
+        before, chain = chain, np.maximum((links + history[-1]).max(axis=1), _NEVER) + alone
         if (chain <= before).all():
             break  # one run more gains nowhere, so two gain no more than one: what is added only grows with the chain
         if int(chain.max()) > best[0]:
             best = (int(chain.max()), count, int(chain.argmax()))
     value, count, last = best
     found = [int(sizes[last])]
-    for step in range(count - 1, -1, -1):
-        earlier = int(history[step][last])
-        found += [int(gaps[earlier, last]), int(sizes[earlier])]
-        last = earlier
+    for earlier in history[:count][::-1]:
+        following, last = last, int((links[last] + earlier).argmax())
+        found += [priced.gap(last, following, place_price, near), int(sizes[last])]
     return value, found[::-1]
 
 
@@ -296,26 +300,32 @@ class _Links:
             self._kept[gap] = link
         return link
 
-    def priced(self, place_price: int, last_positive: int, near: int | None) -> tuple[Table, NDArray[np.int64]]:
-        """The links of every two lengths, and their gaps: two matrices; `_NEVER` where no gap fits.
+    def priced(self, place_price: int, last_positive: int, near: int | None) -> Table:
+        """The links of every two lengths, a matrix; `_NEVER` where no gap fits.
 
         No gap is wider than `near + 1`, and that one stands for all that are wider, with 0 for their pairs.
         """
-        best, gaps = np.full(len(self._spans), _NEVER, dtype=np.int64), np.zeros(len(self._spans), dtype=np.int64)
+        best = np.full(len(self._spans), _NEVER, dtype=np.int64)
         if near is not None:
-            far = self._with_room(near + 1)
-            best[:far], gaps[:far] = -place_price * (near + 1), near + 1
+            best[: self._with_room(near + 1)] = -place_price * (near + 1)
         widest = self._length - int(self._spans[0])
         for gap in self._widths[self._widths <= (widest if near is None else min(widest, near))].tolist():
             fit = self._with_room(gap)
             # From here on 2 c <= 0 if no lag beyond the gap is positive, so no wider gap is better than -place_price g.
             if gap > last_positive and int(best[:fit].min()) >= -place_price * gap:
                 break
-            link = self._at(gap) - place_price * gap
-            better = link > best[:fit]
-            np.copyto(best[:fit], link, where=better)
-            np.copyto(gaps[:fit], gap, where=better)
-        return self._square(best), self._square(gaps)
+            np.maximum(best[:fit], self._at(gap) - place_price * gap, out=best[:fit])
+        return self._square(best)
+
+    def gap(self, one: int, other: int, place_price: int, near: int | None) -> int:
+        """The gap that makes the link of two lengths, by their places among the sizes; the least of several."""
+        n, m = int(self._sizes[one]), int(self._sizes[other])
+        gaps = self._widths[self._widths <= min(self._length - n - m, self._length if near is None else near)]
+        worth = self._norms[n + gaps + m] - self._norms[n + gaps] - self._norms[gaps + m] + self._norms[gaps]
+        worth = worth - place_price * gaps
+        if near is not None and n + near + 1 + m <= self._length and int(worth.max(initial=_NEVER)) <= -place_price * (near + 1):
+            return near + 1
+        return int(gaps[worth.argmax()])
 
     def _square(self, by_pair: Table) -> Table:
         square = np.empty((len(self._sizes), len(self._sizes)), dtype=np.int64)

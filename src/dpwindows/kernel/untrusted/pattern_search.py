@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.kernel.bounds.held_patterns import Held
 from dpwindows.kernel.bounds.potentials import NEVER, Automaton, Check, Table
-from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes, best_chain, gains, recent_bound, recent_tables
+from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes, best_chain, gains, limited, recent_bound, recent_tables
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
 
 # Periods after which what places add is taken for settled, and over which it is taken to be the same again.
@@ -292,7 +292,7 @@ def recent_patterns(lags: Lags, runs: Sequence[int], memory: int, price: int = 0
     memory = min(memory, lags.length - 1)
     if memory < 1:
         return [[1] for _ in runs]
-    tables, gain = list(recent_tables(lags, max(runs), memory, price)), gains(lags, memory, price)
+    tables, gain = list(recent_tables(lags, limited(lags, runs), memory, price)), gains(lags, memory, price)
     return [_read_back(tables, gain, count) for count in runs]
 
 
@@ -310,7 +310,7 @@ def _read_back(tables: Sequence[tuple[Table, Table]], gain: Table, runs: int) ->
             in_long, state = (False, size - 1) if state == 0 else (True, state - 1)
             continue
         one, low, high = state & 1, state >> 1, (state >> 1) | half
-        count -= one & ~low
+        count = max(0, count - (one & ~low))  # it stays 0 where runs are not counted
         values = recent[count]
         # All ones followed by a one is a long run, never a predecessor here; before the m-th place nothing is one.
         if high >= len(values) or (one and high == size - 1):

@@ -20,9 +20,11 @@ weighed like changes. For k > 1 the same histories occur with k occurrences at e
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import product
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwindows.kernel.maps.integer_maps import FloatArray
 
@@ -51,46 +53,45 @@ class History:
         ages[-2], ages[-1] = 1 / (1 - self.staying), 0.0 if self.sign is not None else 1 / (1 - self.away)
         return np.asarray(ages / ages.sum())
 
-    def moved(self, state: FloatArray, *, glued: bool = False) -> FloatArray:
-        """Chances one step on; a run that is `glued` to the next one goes over into it, which is none of this state."""
-        found = np.zeros_like(state)
-        found[1:-1] = state[:-2]
-        found[-2] += state[-2] * self.staying
-        if not glued:
-            ends = state[-2] * (1 - self.staying)
-            found[-1] = 0.0 if self.sign is not None else ends + state[-1] * self.away
-            found[0] += ends if self.sign is not None else state[-1] * (1 - self.away)
+    def _moves(self, begun: float) -> FloatArray:
+        """Chances of every state one step on, from every state, what comes after a run counted `begun` times.
+
+        Shape (states, states). Where a run is glued to the next one, which is none of these states, that is 0 times.
+        """
+        found = np.zeros((self.length + 1, self.length + 1))
+        last, out = self.length - 1, self.length
+        found[np.arange(last), np.arange(1, out)] = 1.0
+        found[last, last] = self.staying
+        found[last, out if self.sign is None else 0] += begun * (1 - self.staying)
+        if self.sign is None:
+            found[out, out], found[out, 0] = self.away, 1 - self.away
+        return found
+
+    @property
+    def _ending(self) -> FloatArray:
+        """Chances of a run that is glued to the next one to go over into it."""
+        found = np.zeros((self.length + 1, self.length + 1))
+        found[self.length - 1, 0] = 1 - self.staying
         return found
 
     def ahead(self, steps: int) -> tuple[FloatArray, FloatArray]:
         """The mean of g so many steps on, over g now: for every state, and for those of a first run; by step."""
-        now = np.array([1.0] * self.length + [0.0])
-        first = now.copy()
-        found = np.zeros((2, steps, len(now)))
-        for step in range(steps):
-            found[:, step] = now, first
-            begun = now[0] if self.sign is None else self.sign * now[0]
-            then = now[-1] if self.sign is None else begun
-            last = self.staying * now[-2] + (1 - self.staying) * then
-            out = 0.0 if self.sign is not None else self.away * now[-1] + (1 - self.away) * now[0]
-            stays = self.staying * first[-2] + (1 - self.staying) * now[0]
-            now, first = np.array([*now[1:-1], last, out]), np.array([*first[1:-1], stays, 0.0])
-        return found[0], found[1]
+        now = np.append(np.ones(self.length), 0.0)
+        on, glued = self._moves(1.0 if self.sign is None else self.sign), self._moves(0.0)
+        both = _walked(np.append(now, now), np.block([[on.T, self._ending.T], [np.zeros_like(on), glued.T]]), steps)
+        return both[:, : self.length + 1], both[:, self.length + 1 :]
 
     def from_the_start(self, steps: int, *, centred: bool = False) -> FloatArray:
         """`E[g_s g_t]` over the first steps of a range; with `centred` less `E[g_s] E[g_t]`, of a g without signs."""
         later, early = self.ahead(steps)
         first, state = self.stationary, np.zeros(self.length + 1)
         first, state[-1] = first * (np.arange(self.length + 1) < self.length), first[-1]
-        products, means = np.zeros((steps, steps)), np.zeros(steps)
-        for step in range(steps):
-            further = steps - step
-            products[step, step:] = early[:further, :-1] @ first[:-1] + later[:further, :-1] @ state[:-1]
-            means[step] = first[:-1].sum() + state[:-1].sum()
-            ending = first[-2] * (1 - self.staying)
-            first, state = self.moved(first, glued=True), self.moved(state)
-            state[0] += ending
-        products += np.triu(products, 1).T
+        both = np.block([[self._moves(0.0), self._ending], [np.zeros_like(self._ending), self._moves(1.0)]])
+        walked = _walked(np.append(first, state), both, steps)
+        running = np.delete(walked, [self.length, 2 * self.length + 1], axis=1)
+        means = running.sum(axis=1)
+        by_distance = running @ np.hstack([early[:, :-1], later[:, :-1]]).T
+        products = by_distance.ravel()[_earlier_and_distance(steps)]
         return np.asarray(products - np.outer(means, means) if centred else products)
 
     def later_on(self, steps: int) -> FloatArray:
@@ -106,6 +107,22 @@ def histories(length: int, *, changed: bool) -> list[History]:
     if changed:
         return [History(length, staying, sign=sign) for staying, sign in product(chances, _SIGNS)]
     return [History(length, staying, away) for staying, away in product(chances, repeat=2)]
+
+
+@lru_cache(maxsize=4)
+def _earlier_and_distance(steps: int) -> NDArray[np.int64]:
+    """For two steps, where the earlier one and their distance stand in an array of shape (steps, steps) made flat."""
+    index = np.arange(steps)
+    one, other = index[:, None], index[None, :]
+    return np.asarray(np.minimum(one, other) * steps + np.abs(one - other))
+
+
+def _walked(start: FloatArray, moves: FloatArray, steps: int) -> FloatArray:
+    """`start`, and what it becomes step by step, as rows: shape (steps, states). Each pass doubles the rows."""
+    rows = start[None, :]
+    while len(rows) < steps:
+        rows, moves = np.concatenate([rows, rows @ moves]), moves @ moves
+    return rows[:steps]
 
 
 @dataclass(frozen=True)

@@ -244,12 +244,10 @@ def best_chain(
     """
     lags.require_price(place_price)
     lags.require_price(price)
-    norms = np.array(lags.norms(), dtype=np.int64)
-    alone = norms[sizes] - (place_price + price) * sizes
-    last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
-    near = None if widest is None else max(widest, last_positive)
-    priced = _links_of(lags, tuple(sizes.tolist()), tuple(widths.tolist()))
-    links = priced.priced(place_price, last_positive, near)
+    known = _links_of(lags, tuple(sizes.tolist()), tuple(widths.tolist()))
+    alone = known.norms[sizes] - (place_price + price) * sizes
+    near = None if widest is None else min(max(widest, known.last_positive), lags.length)
+    links = known.priced(place_price, near)
     inner = np.where(sizes >= shortest, 0, _NEVER)
     chain, history = alone, []
     best = (int(alone.max()), 0, int(alone.argmax()))
@@ -264,7 +262,7 @@ def best_chain(
     found = [int(sizes[last])]
     for earlier in history[:count][::-1]:
         following, last = last, int((links[last] + earlier).argmax())
-        found += [priced.gap(last, following, place_price, near), int(sizes[last])]
+        found += [known.gap(last, following, place_price, near), int(sizes[last])]
     return value, found[::-1]
 
 
@@ -276,43 +274,42 @@ class _Links:
     """
 
     def __init__(self, lags: Lags, sizes: NDArray[np.int64], widths: NDArray[np.int64]) -> None:
-        self._norms = np.array(lags.norms(), dtype=np.int64)
+        self.norms = np.array(lags.norms(), dtype=np.int64)
+        self.last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
         self._length, self._sizes, self._widths = lags.length, sizes, widths
         one, other = np.triu_indices(len(sizes))
         order = np.argsort(sizes[one] + sizes[other], kind="stable")
         self._one, self._other = one[order], other[order]
         self._spans = sizes[self._one] + sizes[self._other]
         self._kept: dict[int, Table] | None = {} if len(order) * len(widths) <= _KEPT else None
-
-    def _with_room(self, gap: int) -> int:
-        return int(np.searchsorted(self._spans, self._length - gap, side="right"))
+        self._room = np.searchsorted(self._spans, self._length - np.arange(self._length + 2), side="right").tolist()
 
     def _at(self, gap: int) -> Table:
         """`2 c(n, g, n')` of the pairs that have room for this gap."""
         if self._kept is not None and gap in self._kept:
             return self._kept[gap]
-        fit = self._with_room(gap)
+        fit = self._room[gap]
         # A length that does not fit with the gap is in no pair that does.
-        beside = self._norms[np.minimum(self._sizes + gap, self._length)]
-        link: Table = self._norms[self._spans[:fit] + gap] - beside[self._one[:fit]] - beside[self._other[:fit]]
-        link += int(self._norms[gap])
+        beside = self.norms[np.minimum(self._sizes + gap, self._length)]
+        link: Table = self.norms[self._spans[:fit] + gap] - beside[self._one[:fit]] - beside[self._other[:fit]]
+        link += int(self.norms[gap])
         if self._kept is not None:
             self._kept[gap] = link
         return link
 
-    def priced(self, place_price: int, last_positive: int, near: int | None) -> Table:
+    def priced(self, place_price: int, near: int | None) -> Table:
         """The links of every two lengths, a matrix; `_NEVER` where no gap fits.
 
         No gap is wider than `near + 1`, and that one stands for all that are wider, with 0 for their pairs.
         """
         best = np.full(len(self._spans), _NEVER, dtype=np.int64)
         if near is not None:
-            best[: self._with_room(near + 1)] = -place_price * (near + 1)
+            best[: self._room[near + 1]] = -place_price * (near + 1)
         widest = self._length - int(self._spans[0])
         for gap in self._widths[self._widths <= (widest if near is None else min(widest, near))].tolist():
-            fit = self._with_room(gap)
+            fit = self._room[gap]
             # From here on 2 c <= 0 if no lag beyond the gap is positive, so no wider gap is better than -place_price g.
-            if gap > last_positive and int(best[:fit].min()) >= -place_price * gap:
+            if gap > self.last_positive and int(best[:fit].min()) >= -place_price * gap:
                 break
             np.maximum(best[:fit], self._at(gap) - place_price * gap, out=best[:fit])
         return self._square(best)
@@ -321,9 +318,10 @@ class _Links:
         """The gap that makes the link of two lengths, by their places among the sizes; the least of several."""
         n, m = int(self._sizes[one]), int(self._sizes[other])
         gaps = self._widths[self._widths <= min(self._length - n - m, self._length if near is None else near)]
-        worth = self._norms[n + gaps + m] - self._norms[n + gaps] - self._norms[gaps + m] + self._norms[gaps]
+        worth = self.norms[n + gaps + m] - self.norms[n + gaps] - self.norms[gaps + m] + self.norms[gaps]
         worth = worth - place_price * gaps
-        if near is not None and n + near + 1 + m <= self._length and int(worth.max(initial=_NEVER)) <= -place_price * (near + 1):
+        far = near is not None and n + near + 1 + m <= self._length
+        if near is not None and far and int(worth.max(initial=_NEVER)) <= -place_price * (near + 1):
             return near + 1
         return int(gaps[worth.argmax()])
 

@@ -7,7 +7,7 @@ bound is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.kernel.bounds.held_patterns import Held
-from dpwindows.kernel.bounds.potentials import NEVER, Automaton, Check, Table
+from dpwindows.kernel.bounds.potentials import NEVER, Automaton, Check, Moves, Table
 from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes, best_chain, gains, limited, recent_bound, recent_tables
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
 
@@ -58,7 +58,8 @@ def walk(automaton: Automaton, *, period: int, tick: int = 1, check: Check | Non
     whole = period * -(-_SHORT // period)
     settling, cycle = (rounded * whole // tick * tick for rounded in (SETTLING, CYCLE))
     place, values, marked = automaton.places, automaton.ends(automaton.places), None
-    alike = _alike(automaton, tick)
+    kinds = [automaton.kind(place) for place in range(1, automaton.places + 1)]
+    alike, known = _alike(kinds, tick), dict[Hashable, list[Moves]]()
     mark_at = 0
     while place:
         if not mark_at and alike[place] >= settling + 2 * cycle:
@@ -75,28 +76,39 @@ def walk(automaton: Automaton, *, period: int, tick: int = 1, check: Check | Non
             if check:
                 check.repeated(times, rise)
             continue
-        values = _earlier(automaton, values, place)
+        if (kind := kinds[place - 1]) not in known:
+            known[kind] = _joined(list(automaton.moves(place)))
         place -= 1
+        values = _earlier(known[kind], values, automaton.ends(place))
         if check:
             check.earlier(values)
     return max(0, int(values[automaton.entries].max()))
 
 
-def _alike(automaton: Automaton, tick: int) -> list[int]:
+def _alike(kinds: Sequence[Hashable], tick: int) -> list[int]:
     """For each place, how many places from it towards the first are like those a tick later."""
-    found = [0] * (automaton.places + 1)
-    kinds = [automaton.kind(place) for place in range(1, automaton.places + 1)]
-    for place in range(1, automaton.places + 1 - tick):
+    found = [0] * (len(kinds) + 1)
+    for place in range(1, len(kinds) + 1 - tick):
         found[place] = found[place - 1] + 1 if kinds[place - 1] == kinds[place - 1 + tick] else 0
     return found
 
 
-def _earlier(automaton: Automaton, values: Table, place: int) -> Table:
-    """The least values before a place, from those after it."""
-    found = automaton.ends(place - 1).copy()
-    for moves in automaton.moves(place):
-        best = np.maximum.reduce(values[moves.targets] + moves.charges, axis=0)
-        np.maximum(found[moves.states], best, out=found[moves.states])
+def _joined(moves: list[Moves]) -> list[Moves]:
+    """The same moves, those out of all states as one where there are as many out of each."""
+    follow = all(one.states.stop == other.states.start for one, other in pairwise(moves))
+    if not follow or len({len(some.targets) for some in moves}) > 1:
+        return moves
+    targets, charges = (np.concatenate(parts, axis=1) for parts in zip(*((m.targets, m.charges) for m in moves)))
+    return [Moves(slice(moves[0].states.start, moves[-1].states.stop), targets, charges)]
+
+
+def _earlier(moves: list[Moves], values: Table, ends: Table) -> Table:
+    """The least values before a place, from those after it and what ending before it is charged."""
+    found = ends.copy()
+    for some in moves:
+        reached = values.take(some.targets)
+        reached += some.charges
+        np.maximum(found[some.states], np.maximum.reduce(reached, axis=0), out=found[some.states])
     return found
 
 

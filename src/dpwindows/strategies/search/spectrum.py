@@ -147,7 +147,8 @@ def _descend(start: FloatArray, costs: FloatArray, silent: FloatArray, sharpness
     def objective(log_spectrum: FloatArray) -> tuple[float, FloatArray]:
         spectrum = np.exp(log_spectrum)
         lags = np.fft.irfft(spectrum, size)[:reach]
-        variance = float((share / spectrum).sum())
+        inverse = share / spectrum
+        variance = float(inverse.sum())
         root = np.sqrt(lags**2 + softness**2)
         values = np.maximum((costs * lags).sum(axis=1) + (silent * (lags + root)).sum() / 2, 1e-300)
         scaled = np.log(values)
@@ -155,7 +156,7 @@ def _descend(start: FloatArray, costs: FloatArray, silent: FloatArray, sharpness
         total = float(weights.sum())
         per_value = weights / total / values
         by_lag = (per_value[:, None] * costs).sum(axis=0) + per_value.sum() * silent * (1 + lags / root) / 2
-        gradient = share * np.fft.rfft(by_lag, size).real * spectrum - share / spectrum / variance
+        gradient = share * np.fft.rfft(by_lag, size).real * spectrum - inverse / variance
         return float(np.log(variance) + scaled.max() + np.log(total) / sharpness), gradient
 
     return minimise(objective, start)

@@ -28,10 +28,9 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
-from dpwindows.kernel.untrusted.decoding.nested import nested_moments
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
-from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms
+from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms, real_inverse
 from dpwindows.strategies.square import event_cost
 
 NAME = "nested-filter"
@@ -134,7 +133,8 @@ def _alone(problem: Problem) -> Typical:
     windows = problem.steps - np.arange(longest)
 
     def typical(taps: tuple[int, ...]) -> float:
-        by_length = nested_moments(taps, longest, 2)
+        powers = real_inverse(np.array(taps, dtype=np.float64), longest) ** 2
+        by_length = np.cumsum(np.convolve(powers, powers)[:longest])
         return float(by_length[-1] if problem.criterion == "max" else by_length @ windows / windows.sum())
 
     return typical

@@ -17,7 +17,15 @@ from numpy.typing import NDArray
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.kernel.bounds.held_patterns import Held
 from dpwindows.kernel.bounds.potentials import NEVER, Automaton, Check, Moves, Table
-from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes, best_chain, gains, limited, recent_bound, recent_tables
+from dpwindows.kernel.bounds.run_patterns import (
+    Lags,
+    PriceOfOnes,
+    best_chain,
+    gains,
+    limited,
+    recent_bound,
+    recent_tables,
+)
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
 
 # Periods after which what places add is taken for settled, and over which it is taken to be the same again.

@@ -47,7 +47,7 @@ def held_taps(alpha: float, decay: float, count: int, bits: int) -> tuple[int, .
     magnitudes = -real_taps(alpha, decay, count)[1:] * 2.0**bits
     taps, last, behind = [1 << bits], 1 << bits, 0.0
     left = min(round(float(magnitudes.sum())), taps[0] - 1)
-    for magnitude in magnitudes:
+    for magnitude in magnitudes.tolist():
         behind += magnitude
         last = min(last, max(1, math.ceil(behind - 0.5)), left)
         if not last:
@@ -64,6 +64,20 @@ def real_interval_norms(taps: FloatArray, longest: int) -> FloatArray:
     rises = np.cumsum(np.concatenate([lags[:1], 2 * lags[1:]]))
     rises = np.concatenate([rises, np.full(longest - len(rises), rises[-1])])
     return np.concatenate([[0.0], np.cumsum(rises)])
+
+
+def real_inverse(taps: FloatArray, count: int) -> FloatArray:
+    """The first `count` taps of the inverse filter, shape (count,), for searches: `decoding.filters` has them exactly.
+
+    By Newton's iteration: where x is the inverse of a up to so many taps, `x (2 - a x)` is to twice as many.
+    """
+    inverse = 1 / taps[:1]
+    while len(inverse) < count:
+        size = min(2 * len(inverse), count)
+        width = 1 << (4 * size - 1).bit_length()
+        product = np.fft.rfft(inverse, width) ** 2 * np.fft.rfft(taps[:size], width)
+        inverse = 2 * np.pad(inverse, (0, size - len(inverse))) - np.fft.irfft(product, width)[:size]
+    return inverse[:count]
 
 
 def search(error: Callable[[float, float], float], scale: int) -> tuple[float, float]:

@@ -56,16 +56,29 @@ class ExtendedLeastSquares:
     beyond: int
 
     @cached_property
-    def _triangle(self) -> tuple[FloatArray, FloatArray]:
-        """`C^-1`, and `C'^-1 A'`."""
+    def _axis(self) -> FloatArray:
+        """A."""
+        from scipy import linalg
+
         column = np.zeros(self.steps + self.beyond)
         known = self.taps[: len(column)]
         column[: len(known)] = np.array(known, dtype=np.float64)
-        axis = scipy.linalg.toeplitz(column, np.zeros(self.steps))
+        return np.asarray(linalg.toeplitz(column, np.zeros(self.steps)))
+
+    @cached_property
+    def _inverse(self) -> FloatArray:
+        """`C^-1`."""
+        from scipy.linalg import lapack
+
         # Cholesky's factor of the matrix with rows and columns reversed, reversed: lower-triangular, C'C = A'A.
-        lower = np.linalg.cholesky((axis.T @ axis)[::-1, ::-1]).T[::-1, ::-1]
-        inverse = scipy.linalg.solve_triangular(lower, np.eye(self.steps), lower=True)
-        return inverse, inverse.T @ axis.T
+        upper = np.linalg.cholesky((self._axis.T @ self._axis)[::-1, ::-1])[::-1, ::-1]
+        inverse, _ = lapack.dtrtri(upper, lower=0)
+        return np.asarray(inverse).T
+
+    @cached_property
+    def _turned(self) -> FloatArray:
+        """`C'^-1 A'`."""
+        return np.asarray(self._inverse.T @ self._axis.T)
 
     def exist(self, beyond: int = 0) -> NDArray[np.bool_]:
         """Which cells of the square, with so many places beyond it, stand for windows."""
@@ -74,7 +87,7 @@ class ExtendedLeastSquares:
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """Estimates in the square, from what was measured row by row."""
-        inverse, turned = self._triangle
+        inverse, turned = self._inverse, self._turned
         found = np.zeros((turned.shape[1], turned.shape[1]))
         found[self.exist(self.beyond)] = measured
         fitted = np.where(self.exist(), turned @ found @ turned.T, 0.0)
@@ -82,12 +95,12 @@ class ExtendedLeastSquares:
 
     def weights(self, combination: FloatArray) -> FloatArray:
         """What a combination, in the square, puts on each number measured: `decode`, transposed."""
-        inverse, turned = self._triangle
+        inverse, turned = self._inverse, self._turned
         fitted = np.where(self.exist(), inverse.T @ combination @ inverse, 0.0)
         return np.asarray((turned.T @ fitted @ turned)[self.exist(self.beyond)])
 
     def variance(self) -> FloatArray:
         """Sums of squares over the windows that exist, in the square."""
-        squares = self._triangle[0] ** 2
+        squares = self._inverse**2
         # For each start and end: the sum over all starts with which that end makes a window.
         return np.asarray(np.cumsum(squares[:, ::-1], axis=1) @ squares.T)

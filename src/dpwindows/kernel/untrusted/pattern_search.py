@@ -106,7 +106,7 @@ def _joined(moves: list[Moves]) -> list[Moves]:
     follow = all(one.states.stop == other.states.start for one, other in pairwise(moves))
     if not follow or len({len(some.targets) for some in moves}) > 1:
         return moves
-    targets, charges = (np.concatenate(parts, axis=1) for parts in zip(*((m.targets, m.charges) for m in moves)))
+    targets, charges = (np.hstack([getattr(some, part) for some in moves]) for part in ("targets", "charges"))
     return [Moves(slice(moves[0].states.start, moves[-1].states.stop), targets, charges)]
 
 

@@ -58,21 +58,17 @@ class ExtendedLeastSquares:
     @cached_property
     def _axis(self) -> FloatArray:
         """A."""
-        from scipy import linalg
-
         column = np.zeros(self.steps + self.beyond)
         known = self.taps[: len(column)]
         column[: len(known)] = np.array(known, dtype=np.float64)
-        return np.asarray(linalg.toeplitz(column, np.zeros(self.steps)))
+        return np.asarray(scipy.linalg.toeplitz(column, np.zeros(self.steps)))
 
     @cached_property
     def _inverse(self) -> FloatArray:
         """`C^-1`."""
-        from scipy.linalg import lapack
-
         # Cholesky's factor of the matrix with rows and columns reversed, reversed: lower-triangular, C'C = A'A.
         upper = np.linalg.cholesky((self._axis.T @ self._axis)[::-1, ::-1])[::-1, ::-1]
-        inverse, _ = lapack.dtrtri(upper, lower=0)
+        inverse, _ = scipy.linalg.lapack.dtrtri(upper, lower=0)
         return np.asarray(inverse).T
 
     @cached_property

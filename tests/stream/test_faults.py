@@ -243,13 +243,16 @@ def test_an_older_state_is_upgraded_and_goes_on(tmp_path: Path, monkeypatch: pyt
     path = tmp_path / "state"
     first = started(path)
     connection = duckdb.connect(str(path))
-    connection.execute("CREATE TABLE kinds AS FROM item_kind; DROP TABLE item_kind; DROP TABLE state_schema")
-    connection.execute("CREATE TABLE state_schema AS SELECT -1 AS version")
+    connection.execute("ALTER TABLE item_kind RENAME TO kinds")
+    connection.execute("UPDATE state_schema SET version = -1")
     connection.execute("ALTER TABLE calls DROP COLUMN moved")
     connection.close()
     monkeypatch.setattr(schema, "UPGRADES", {
-        -1: ("CREATE TABLE item_kind AS FROM kinds", "DROP TABLE kinds"),
-        0: (f"ALTER TABLE calls ADD COLUMN moved VARCHAR DEFAULT '{'0' * 32}'",),
+        -1: ("ALTER TABLE kinds RENAME TO item_kind",),
+        0: (
+            f"ALTER TABLE calls ADD COLUMN moved VARCHAR DEFAULT '{'0' * 32}'",
+            "ALTER TABLE calls ALTER COLUMN moved SET NOT NULL",
+        ),
     })  # fmt: skip
     with pytest.raises(dw.InputError, match="can only be read here"):
         Stream.open(path, read_only=True)

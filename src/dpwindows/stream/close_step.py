@@ -12,9 +12,9 @@ import numpy as np
 
 from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.plan.description import library_versions
-from dpwindows.stream import records
+from dpwindows.stream import records, schema
 from dpwindows.stream.given_events import NOTHING, Handed, item_type_of
-from dpwindows.stream.items import Bound, make_items, occur, prune
+from dpwindows.stream.items import Bound, item_columns, make_items, occur, prune
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.records import Call, ClosedStep
 from dpwindows.stream.state_file import StateFile
@@ -34,6 +34,21 @@ class Progress:
         """As named arrays; `read_progress` reads them back."""
         counts = {_COUNTS + name: values for name, values in self.counts.to_arrays().items()}
         return counts | {_MEMORY + name: values for name, values in self.memory.items()}
+
+
+def require_items(state: StateFile, mechanism: Mechanism) -> None:
+    """See that the table of the items is as it was made for their kind; without items there is none.
+
+    Raises:
+        EngineError: the state is damaged.
+    """
+    kind, columns = records.read_kind(state), []
+    if kind is not None:
+        made = item_columns(
+            item_type_of(kind, grouped=mechanism.grouping is not None), mechanism.depth, _bound(mechanism)
+        )
+        columns = [schema.Column(*column, True) for column in made.items()]
+    schema.require_table(state, schema.tables_of(state), "items", columns)
 
 
 def read_progress(state: StateFile, mechanism: Mechanism) -> Progress:

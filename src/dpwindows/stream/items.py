@@ -54,10 +54,16 @@ NO_BOUND = Bound()
 _RARELY = 64
 
 
+def item_columns(sql_type: str, depth: int, bound: Bound = NO_BOUND) -> dict[str, str]:
+    """The columns of the table and their types, for items of one type."""
+    steps = {f"r{j}": "INTEGER" for j in range(1, depth + 1)}
+    return {"item": sql_type} | steps | dict.fromkeys(bound.columns, "BIGINT")
+
+
 def make_items(connection: duckdb.DuckDBPyConnection, sql_type: str, depth: int, bound: Bound = NO_BOUND) -> None:
     """Make the table, for items of one type."""
-    steps = ", ".join([*(f"r{j} INTEGER" for j in range(1, depth + 1)), *(f"{name} BIGINT" for name in bound.columns)])
-    connection.execute(f"CREATE TABLE items (item {sql_type}, {steps})")
+    listed = ", ".join(f"{name} {kind}" for name, kind in item_columns(sql_type, depth, bound).items())
+    connection.execute(f"CREATE TABLE items ({listed})")
 
 
 def occur(

@@ -163,9 +163,15 @@ def read_working(state: StateFile) -> tuple[int, dict[str, np.ndarray]]:
 
 
 def read_kind(state: StateFile) -> ItemKind | None:
-    """The kind of the items, None as long as there were none."""
+    """The kind of the items, None as long as there were none.
+
+    Raises:
+        EngineError: the state is damaged.
+    """
     with state.guarded() as connection:
         rows = connection.execute("SELECT kind FROM item_kind").fetchall()
+    if len(rows) > 1:
+        raise damaged(state, "its table item_kind is not as it was made")
     return ItemKind.named(rows[0][0]) if rows else None
 
 
@@ -267,7 +273,7 @@ def read_released(state: StateFile, first: int, last: int) -> pa.Table:
         EngineError: the state is damaged.
     """
     with state.guarded() as connection:
-        stored = connection.table("released").columns
+        stored = connection.table("released").columns  # as `schema` has seen to when the state was opened
         names = ", ".join(f'"{name}"' for name in (*GIVEN, CELL) if name in stored)
         table = connection.sql(
             f"SELECT step, {names} FROM released WHERE step BETWEEN {int(first)} AND {int(last)} ORDER BY step, place"
@@ -275,6 +281,8 @@ def read_released(state: StateFile, first: int, last: int) -> pa.Table:
         digests = connection.execute(
             "SELECT step, rows_digest FROM steps WHERE step BETWEEN ? AND ? ORDER BY step", [first, last]
         ).fetchall()
+    if any(column.null_count for column in table.columns):  # cells may be null in the state's table
+        raise damaged(state)
     of_step = _numbers(table["step"])
     given = _given(table)
     for step, expected in digests:
@@ -307,9 +315,9 @@ def _numbers(column: pa.ChunkedArray, kind: str = "int64") -> np.ndarray:
     return np.from_dlpack(column.cast(kind).combine_chunks())
 
 
-def damaged(state: StateFile) -> DamagedError:
-    """The error for a state whose records do not agree with their digests."""
+def damaged(state: StateFile, found: str = "what it holds does not agree with its checksums") -> DamagedError:
+    """The error for a state whose tables or records are not as they were written."""
     return DamagedError(
-        f"the state {state.path} is damaged: what it holds does not agree with its checksums. A backup may go on where "
-        "it is the last step that the ledger has on record; otherwise create a new stream"
+        f"the state {state.path} is damaged: {found}. A backup may go on where it is the last step that the ledger has "
+        "on record; otherwise create a new stream"
     )

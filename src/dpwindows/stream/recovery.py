@@ -15,7 +15,7 @@ from pathlib import Path
 from dpwindows.count.events import EngineSettings
 from dpwindows.durable import same_file, sync_folder
 from dpwindows.errors import EngineError
-from dpwindows.stream import records
+from dpwindows.stream import records, schema
 from dpwindows.stream.creating import draft_path
 from dpwindows.stream.gate import covers
 from dpwindows.stream.mark import read_mark
@@ -86,8 +86,9 @@ def _give_up_log(path: Path, torn: TornLogError, settings: EngineSettings | None
             with set_aside(path):
                 shutil.copyfile(path, alone)
                 alone.chmod(0o600)
-            state = StateFile(alone, read_only=True, settings=settings)
+            state = StateFile(alone, settings=settings)
             try:
+                schema.require_version(state)
                 creation, _ = records.read_creation(state)
                 whole = marked.state_id == creation.state_id and covers(state, creation, marked)
             finally:

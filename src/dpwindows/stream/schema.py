@@ -16,41 +16,55 @@ A stream with groups has tables of a version of its own, so that no older librar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 
 from dpwindows.errors import InputError
+from dpwindows.stream.records import damaged
 from dpwindows.stream.state_file import StateFile
 
+
+class Column(NamedTuple):
+    """A column of a table: its name, its SQL type, and whether it may be null."""
+
+    name: str
+    kind: str
+    nullable: bool
+
+
 VERSION, GROUPED = 1, 2
-TABLES = (
-    "CREATE TABLE state_schema (version INTEGER NOT NULL)",
-    f"INSERT INTO state_schema VALUES ({VERSION})",
-    "CREATE TABLE creation (facts VARCHAR NOT NULL, arrays BLOB NOT NULL, digest VARCHAR NOT NULL)",
-    "CREATE TABLE item_kind (kind VARCHAR NOT NULL)",
-    "CREATE TABLE working (step INTEGER NOT NULL, content BLOB NOT NULL, digest VARCHAR NOT NULL)",
-    """CREATE TABLE steps (
-        step INTEGER NOT NULL, ends BIGINT NOT NULL, fingerprint VARCHAR NOT NULL, token VARCHAR NOT NULL,
-        released_at VARCHAR NOT NULL, versions VARCHAR NOT NULL, rows_digest VARCHAR NOT NULL)""",
-    "CREATE TABLE calls (first INTEGER NOT NULL, last INTEGER NOT NULL, moved VARCHAR NOT NULL)",
-    """CREATE TABLE released (
-        step INTEGER NOT NULL, place INTEGER NOT NULL, "window" VARCHAR NOT NULL, measure VARCHAR NOT NULL,
-        k BIGINT NOT NULL, first_step BIGINT NOT NULL, last_step BIGINT NOT NULL, complete BOOLEAN NOT NULL,
-        estimate DOUBLE NOT NULL, std_error DOUBLE NOT NULL, bias_bound DOUBLE NOT NULL,
-        "lower" DOUBLE NOT NULL, "upper" DOUBLE NOT NULL)""",
-)
+# The columns of each table by their types, in their order; none may be null.
+COLUMNS: dict[str, dict[str, str]] = {
+    "state_schema": {"version": "INTEGER"},
+    "creation": {"facts": "VARCHAR", "arrays": "BLOB", "digest": "VARCHAR"},
+    "item_kind": {"kind": "VARCHAR"},
+    "working": {"step": "INTEGER", "content": "BLOB", "digest": "VARCHAR"},
+    "steps": {
+        "step": "INTEGER", "ends": "BIGINT", "fingerprint": "VARCHAR", "token": "VARCHAR",
+        "released_at": "VARCHAR", "versions": "VARCHAR", "rows_digest": "VARCHAR",
+    },
+    "calls": {"first": "INTEGER", "last": "INTEGER", "moved": "VARCHAR"},
+    "released": {
+        "step": "INTEGER", "place": "INTEGER", "window": "VARCHAR", "measure": "VARCHAR", "k": "BIGINT",
+        "first_step": "BIGINT", "last_step": "BIGINT", "complete": "BOOLEAN", "estimate": "DOUBLE",
+        "std_error": "DOUBLE", "bias_bound": "DOUBLE", "lower": "DOUBLE", "upper": "DOUBLE",
+    },
+}  # fmt: skip
 # From each older version, the statements that make the next one of it.
 UPGRADES: dict[int, tuple[str, ...]] = {}
 
 
 def make_tables(connection: duckdb.DuckDBPyConnection, *, grouped: bool) -> None:
     """Make all tables of a new state, inside the caller's transaction."""
-    for statement in TABLES:
-        connection.execute(statement)
+    for table, columns in COLUMNS.items():
+        listed = ", ".join(f'"{name}" {kind} NOT NULL' for name, kind in columns.items())
+        connection.execute(f"CREATE TABLE {table} ({listed})")
+    connection.execute("INSERT INTO state_schema VALUES (?)", [GROUPED if grouped else VERSION])
     if grouped:
         connection.execute("ALTER TABLE released ADD COLUMN cell INTEGER")
-        connection.execute("UPDATE state_schema SET version = ?", [GROUPED])
 
 
 def require_version(state: StateFile) -> None:
@@ -60,14 +74,52 @@ def require_version(state: StateFile) -> None:
         InputError: the file is no state of a stream, is newer than this version, or is older and open for reading only.
         EngineError: the file is damaged or cannot be written.
     """
-    found = _version(state)
-    if found > max(VERSION, GROUPED):
+    tables = tables_of(state)
+    version = _version(state, tables)
+    if version > max(VERSION, GROUPED):
         raise InputError(
-            f"the state {state.path} is of version {found}, and this dpwindows knows versions up to "
+            f"the state {state.path} is of version {version}, and this dpwindows knows versions up to "
             f"{max(VERSION, GROUPED)}: use a newer dpwindows"
         )
-    if found in (VERSION, GROUPED):
-        return
+    if version < VERSION:
+        _upgrade(state, version)
+        tables, version = tables_of(state), VERSION
+    expected = {table: [Column(*column, False) for column in columns.items()] for table, columns in COLUMNS.items()}
+    if version == GROUPED:
+        expected["released"].append(Column("cell", "INTEGER", True))
+    for table, columns in expected.items():
+        require_table(state, tables, table, columns)
+
+
+def tables_of(state: StateFile) -> dict[str, list[Column]]:
+    """The tables of a state, and their columns in order."""
+    tables: dict[str, list[Column]] = {}
+    with state.guarded() as connection:
+        rows = connection.execute(
+            "SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
+            "WHERE database_name = current_database() AND schema_name = current_schema() "
+            "ORDER BY table_name, column_index"
+        ).fetchall()
+    for table, *column in rows:
+        tables.setdefault(table, []).append(Column(*column))
+    return tables
+
+
+def require_table(state: StateFile, tables: Mapping[str, list[Column]], table: str, columns: list[Column]) -> None:
+    """See that a table has these columns and no others, in this order; without columns, that there is no such table.
+
+    Whatever reads a table, or adds a row to it, relies on that.
+
+    Raises:
+        EngineError: the state is damaged.
+    """
+    if tables.get(table, []) != columns:
+        raise damaged(state, f"its table {table} is not as it was made")
+
+
+def _upgrade(state: StateFile, found: int) -> None:
+    if any(version not in UPGRADES for version in range(found, VERSION)):
+        raise damaged(state, f"there never was a version {found} of its tables")
     if state.read_only:
         raise InputError(
             f"the state {state.path} is of version {found}, older than {VERSION}, and can only be read here: run "
@@ -80,11 +132,13 @@ def require_version(state: StateFile) -> None:
         connection.execute("UPDATE state_schema SET version = ?", [VERSION])
 
 
-def _version(state: StateFile) -> int:
+def _version(state: StateFile, tables: Mapping[str, list[Column]]) -> int:
+    if not {"state_schema", "creation"} <= tables.keys():
+        raise _foreign(state.path)
+    require_table(state, tables, "state_schema", [Column("version", "INTEGER", False)])
     with state.guarded() as connection:
-        tables = {name for (name,) in connection.execute("SHOW TABLES").fetchall()}
-        rows = connection.execute("SELECT version FROM state_schema").fetchall() if "state_schema" in tables else []
-    if len(rows) != 1 or "creation" not in tables:
+        rows = connection.execute("SELECT version FROM state_schema").fetchall()
+    if len(rows) != 1:
         raise _foreign(state.path)
     return int(rows[0][0])
 

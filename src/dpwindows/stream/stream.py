@@ -44,7 +44,7 @@ from dpwindows.stream.calls import (
     require_later_policy,
     require_policy,
 )
-from dpwindows.stream.close_step import close_step, read_progress
+from dpwindows.stream.close_step import close_step, read_progress, require_items
 from dpwindows.stream.gate import Gate
 from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, forget, hand_over, require_kind
 from dpwindows.stream.limits import MOST_STEPS, require_few
@@ -176,6 +176,7 @@ class Stream:
             schema.require_version(state)
             creation, arrays = records.read_creation(state)
             mechanism = _restored(state, creation, arrays)
+            require_items(state, mechanism)
             found = stream_ledger.ledger_of(creation, ledger)
             stream = cls(state, creation, mechanism, found, settings)
             stream._gate.clear()

@@ -133,6 +133,29 @@ def test_each_window_may_be_asked_its_own() -> None:
     assert len(planned("--plan", "own.toml", "--window", "any:2", "--at-least", "2")["queries"]) == 1
 
 
+def test_one_value_needs_no_brackets_and_weights_may_name_their_windows() -> None:
+    rest = 'unit = "event"\nepsilon = 1\nsteps = 9\n'
+    Path("one.toml").write_text('window = "rolling:3"\nat-least = 2\nexactly = 1\nhistogram = 4\n' + rest)
+    asked = ("--window", "rolling:3", "--at-least", "2", "--exactly", "1", "--histogram", "4")
+    assert planned("--plan", "one.toml") == planned(*asked, "--unit", "event", "--epsilon", "1", "--steps", "9")
+    Path("two.toml").write_text('window = ["rolling:3", "any:2", "fixed:4"]\n' + rest + '[weights]\n"rolling:4" = 2\n')
+    asked = ("--window", "rolling:3", "--window", "any:2", "--window", "rolling:4", "--weights", "1,1,2")
+    assert planned("--plan", "two.toml") == planned(*asked, "--unit", "event", "--epsilon", "1", "--steps", "9")
+    for wrong, said in (('"any:3" = 1', "not asked for: any:3"), (f'"any:2" = {"9" * 400}', "must be finite")):
+        Path("wrong.toml").write_text(Path("two.toml").read_text() + wrong + "\n")
+        outcome = run("plan", "--plan", "wrong.toml")
+        assert outcome.code == 2
+        assert said in outcome.err
+
+
+def test_an_editor_may_mark_a_file_as_utf_8() -> None:
+    """A byte order mark, as some editors write it, is no part of the plan."""
+    text = 'window = "rolling:3"\nunit = "event"\nepsilon = 1\nsteps = 9\n'
+    Path("plain.toml").write_text(text)
+    Path("marked.toml").write_text(text, encoding="utf-8-sig")
+    assert planned("--plan", "marked.toml") == planned("--plan", "plain.toml")
+
+
 def test_an_audit_and_a_stream_take_their_length_from_the_range() -> None:
     planned("--window", "rolling:3", "--unit", "event", "--epsilon", "1", *RANGE, "--save", "plan.toml")
     outcome = run("audit", "--plan", "plan.toml", "--check", "encoding")

@@ -16,14 +16,13 @@ from typing import Any, Literal
 import duckdb
 import pyarrow as pa
 import pyarrow.parquet
-from click.testing import CliRunner
 from hypothesis import strategies as st
 
-from dpwindows.cli import main
 from dpwindows.release import files as release_files
 from tests.fuzz.case import Case
 from tests.fuzz.changes import NAMES, ODD_TEXTS, as_json, byte_changes, table_changes, tree_changes
 from tests.fuzz.plan_inputs import plan_files
+from tests.fuzz.state_inputs import STREAM, run, states
 
 PLAN = ("--window", "cumulative", "--unit", "event", "--epsilon", "1")
 RANGE = ("--start", "2013-01-01", "--end", "2013-01-08")
@@ -195,18 +194,13 @@ def frames(draw: st.DrawFn) -> Case:
 # --- Releases -------------------------------------------------------------------------------------------------------
 
 
-def _run(*arguments: str) -> None:
-    result = CliRunner().invoke(main, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.stderr
-
-
 @cache
 def _valid_release() -> tuple[pa.Table, dict[str, Any]]:
     with tempfile.TemporaryDirectory() as folder:
         log, out = Path(folder) / "log.csv", Path(folder) / "out.parquet"
         log.write_text("who,at\nann,2013-01-02\nbob,2013-01-03\n")
         asked = ("--window", "rolling:3", "--window", "any:2", "--at-least", "1", "--exactly", "2")
-        _run("release", str(log), *COLUMNS, *RANGE, *asked, "--unit", "event", "--rho", "1", "-o", str(out))
+        run("release", str(log), *COLUMNS, *RANGE, *asked, "--unit", "event", "--rho", "1", "-o", str(out))
         read = release_files.read(out, 1)
         return read.table, read.metadata
 
@@ -266,78 +260,7 @@ def json_releases(draw: st.DrawFn) -> Case:
     return Case(("@load", "given.json"), {"given.json": as_json(tree)}, (0, 2), None, tuple(changed))
 
 
-# --- States and ledgers ---------------------------------------------------------------------------------------------
-
-_STREAM = ("--item", "who", "--time", "at", "--start", "2013-01-01", "--window", "rolling:3", "--unit", "event")
-
-
-@cache
-def _valid_state() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        state, log = str(Path(folder) / "state"), Path(folder) / "log.csv"
-        log.write_text("who,at\nann,2013-01-02\nbob,2013-01-03\n")
-        _run("stream", "create", state, *_STREAM, "--rho", "1")
-        _run("stream", "advance", state, str(log), "--through", "2013-01-04", "-o", str(Path(folder) / "o.json"))
-        return Path(state).read_bytes()
-
-
-@st.composite
-def states(draw: st.DrawFn) -> Case:
-    """Stream states with damaged bytes, or with values of their own tables changed."""
-    content, changed = _valid_state(), []
-    how = draw(st.sampled_from(("none",) * 7 + ("bytes", "rows", "rows", "rows")))
-    if how == "bytes":
-        content = draw(byte_changes(content, most=40))
-    elif how == "rows":
-        content, what = draw(_duckdb_changes(content))
-        changed.append(what)
-    # The state is closed up to the fourth of January.
-    through = draw(st.integers(5, 20))
-    rows = draw(st.lists(st.tuples(st.sampled_from(("ann", "bob", "[/b]", "日本")), st.integers(4, through - 1))))
-    log = "who,at\n" + "".join(f"{who},2013-01-{day:02}\n" for who, day in rows)
-    commands = (
-        ("stream", "show", "state"),
-        ("stream", "show", "state", "-o", "out.json"),
-        ("stream", "advance", "state", "--empty", "--through", f"2013-01-{through:02}"),
-        *[("stream", "advance", "state", "log.csv", "--through", f"2013-01-{through:02}")] * 4,
-        ("stream", "advance", "state", "--through", "2013-01-04"),
-    )
-    files = {"state": content, "log.csv": log.encode()}
-    return Case(draw(st.sampled_from(commands)), files, (0, 1, 2), None, (how, *changed))
-
-
-@st.composite
-def _duckdb_changes(draw: st.DrawFn, content: bytes) -> tuple[bytes, str]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "state"
-        path.write_bytes(content)
-        connection = duckdb.connect(str(path))
-        places = connection.execute(
-            "SELECT schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY ALL"
-        ).fetchall()
-        schema, table, column = draw(st.sampled_from(places))
-        where = f'"{schema}"."{table}"'
-        value = draw(
-            st.sampled_from(("NULL", "0", "-1", "9223372036854775807", "''", "'x'", "'[]'", "'{}'", "'\\xFF'"))
-        )
-        sql = draw(
-            st.sampled_from(
-                (
-                    f'UPDATE {where} SET "{column}" = {value}',
-                    f'UPDATE {where} SET "{column}" = {value}',
-                    f"DELETE FROM {where}",
-                    f"DROP TABLE {where}",
-                    f'ALTER TABLE {where} DROP COLUMN "{column}"',
-                    f"INSERT INTO {where} SELECT * FROM {where}",
-                )
-            )
-        )
-        try:
-            connection.execute(sql)
-        except duckdb.Error:
-            sql = f"refused: {sql}"
-        connection.close()
-        return path.read_bytes(), sql
+# --- Ledgers ----------------------------------------------------------------------------------------------------------
 
 
 @cache
@@ -345,9 +268,9 @@ def _valid_ledger() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         ledger, log = str(Path(folder) / "ledger"), Path(folder) / "log.csv"
         log.write_text("who,at\nann,2013-01-02\nbob,2013-01-03\n")
-        _run("ledger", "create", ledger, "--dataset", "log", "--unit", "event", "--epsilon", "5")
+        run("ledger", "create", ledger, "--dataset", "log", "--unit", "event", "--epsilon", "5")
         spend = (*COLUMNS, *RANGE, *PLAN, "--ledger", ledger, "--dataset", "log")
-        _run("release", str(log), *spend, "-o", str(Path(folder) / "out.json"))
+        run("release", str(log), *spend, "-o", str(Path(folder) / "out.json"))
         return Path(ledger).read_bytes()
 
 
@@ -365,7 +288,7 @@ def ledgers(draw: st.DrawFn) -> Case:
         ("ledger", "show", "ledger"),
         ("ledger", "show", "ledger", "--json"),
         _release("log.csv", *spend),
-        ("stream", "create", "state", *_STREAM, "--epsilon", "1", *spend),
+        ("stream", "create", "state", *STREAM, "--epsilon", "1", *spend),
         ("ledger", "create", "ledger", "--dataset", draw(st.sampled_from(NAMES)), "--unit", "item", "--rho", "1"),
     )
     log = b"who,at\nann,2013-01-02\nbob,2013-01-03\n"
@@ -446,7 +369,7 @@ _LINES: tuple[tuple[str, ...], ...] = (
     ("plan", "--window", "rolling:3", "--unit", "event", "--target-std", "5", "--steps", "9"),
     ("plan", *_PLANNED, "--stream"),
     (*_release("log.csv"), "--memory-limit", "1GB"),
-    ("stream", "create", "state", *_STREAM, "--rho", "1"),
+    ("stream", "create", "state", *STREAM, "--rho", "1"),
     ("ledger", "create", "ledger", "--dataset", "log", "--unit", "event", "--epsilon", "1"),
     ("theory", "table", "--steps", "6", "--window", "3", "--epsilon", "1"),
     (*_release("log.csv"), "--count", "times", "--confidence", "0.9"),

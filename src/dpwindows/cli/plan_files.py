@@ -55,6 +55,7 @@ class PlannedCommand(click.Command):
         """The values of options that the file has and the line has not, by the names of their parameters."""
         from dpwindows.plan.plan import Plan
         from dpwindows.plan.plan_file import checked, keys_of, queries_of, read_plan
+        from dpwindows.plan.sharing import weights_of
         from dpwindows.plan.stream_plan import StreamPlan
 
         path = given["plan_file"]
@@ -67,6 +68,8 @@ class PlannedCommand(click.Command):
                 values.pop(other, None)
         if values.get("stream") and "stream" not in options and "horizon" not in options:
             raise InputError(f"the plan {path} is of a stream: 'dpwindows stream create' takes it")
+        if isinstance(values.get("weights"), dict):
+            values["weights"] = weights_of(queries_of(values), values["weights"])
         if "query" in values:
             if own := said & {"at-least", "exactly", "histogram"}:
                 raise InputError(f"the plan {path} asks of each window by itself: give --window with --{min(own)}")
@@ -78,7 +81,7 @@ class PlannedCommand(click.Command):
             ctx.meta[_GROUPS] = values.pop("by")
         values |= _range_for(values, options)
         defaults = {name: value for name, value in values.items() if name in options}
-        return {str(options[name].name): _as_on_the_line(name, value) for name, value in defaults.items()}
+        return {str(options[name].name): _as_on_the_line(options[name], value) for name, value in defaults.items()}
 
 
 def queries_in_file() -> list[Query] | None:
@@ -119,8 +122,8 @@ def _range_for(values: dict[str, Any], options: dict[str, Any]) -> dict[str, Any
     return {"steps": length} if "end" not in options or "end" not in values else {}
 
 
-def _as_on_the_line(name: str, value: Any) -> Any:
-    """A value of a file as the option of its name takes it."""
-    if name == "weights":
+def _as_on_the_line(option: click.Parameter, value: Any) -> Any:
+    """A value of a file as its option takes it."""
+    if option.name == "weights":
         return ",".join(map(str, value))
-    return value
+    return [value] if option.multiple and not isinstance(value, list) else value

@@ -135,7 +135,7 @@ def read_plan(path: str | Path) -> Values:
             content = stream.read(_LONGEST + 1)
         if len(content) > _LONGEST:
             raise InputError(f"{path} is longer than any plan: a plan file holds what --save writes")
-        return tomllib.loads(content.decode("utf-8"))
+        return tomllib.loads(content.decode("utf-8-sig"))
     except OSError as error:
         raise InputError(f"the plan {path} cannot be read: {error.strerror or error}") from None
     except (UnicodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:

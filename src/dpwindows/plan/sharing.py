@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -106,6 +107,17 @@ def shares_of(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[
     Raises:
         InputError: weights do not fit the window families asked for, or one is not finite and above 0.
     """
+    listed = weights_of(queries, weights)
+    # Floating shares may sum to a hair over 1, which the head-room of the scales covers.
+    return [weight / sum(listed) for weight in listed]
+
+
+def weights_of(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[float] | None) -> list[float]:
+    """The weight of each query, 1 where none is given.
+
+    Raises:
+        InputError: weights do not fit the window families asked for, or one is not finite and above 0.
+    """
     texts = [query.window.text for query in queries]
     if isinstance(weights, Mapping):
         if unknown := set(weights) - set(texts):
@@ -114,10 +126,10 @@ def shares_of(queries: Sequence[Query], weights: Mapping[str, float] | Sequence[
     weights = list(weights) if weights is not None else [1.0] * len(texts)
     if len(weights) != len(texts):
         raise InputError(f"{len(weights)} weights were given for {len(texts)} window families: {', '.join(texts)}")
-    if not all(isinstance(weight, (int, float)) and math.isfinite(weight) and weight > 0 for weight in weights):
+    # Compared and not converted: a whole number may be too large for a floating one.
+    if not all(isinstance(weight, (int, float)) and 0 < weight <= sys.float_info.max for weight in weights):
         raise InputError(f"weights must be finite and greater than 0, got {weights}")
-    # Floating shares may sum to a hair over 1, which the head-room of the scales covers.
-    return [weight / sum(weights) for weight in weights]
+    return [float(weight) for weight in weights]
 
 
 def part_of(budget: Budget, share: float) -> Budget | None:

@@ -135,7 +135,8 @@ def _change(draw: st.DrawFn, values: Values) -> str:
 
 
 def _text(draw: st.DrawFn, text: str) -> str:
-    return draw(st.sampled_from((json.dumps(text),) * 3 + (f"'{text}'", f'"""{text}"""', f"'''\n{text}'''")))
+    basic = json.dumps(text)
+    return draw(st.sampled_from((basic, basic, basic, f"'{text}'", f'"""{text}"""', f"'''\n{text}'''")))
 
 
 def _number(draw: st.DrawFn, number: float) -> str:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +40,20 @@ CREATION = Creation(
 ARRAYS = {"weights": np.array([[1, 2], [3, 4]], dtype=np.int64), "none": np.zeros((0, 3))}
 
 
+@cache
+def empty(grouped: bool) -> bytes:
+    """The file of a state in which nothing is written yet."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "state"
+        connection = duckdb.connect(str(path))
+        make_tables(connection, grouped=grouped)
+        connection.close()
+        return path.read_bytes()
+
+
 def opened(folder: Path, *, grouped: bool) -> StateFile:
     path = folder / "state"
-    connection = duckdb.connect(str(path))
-    make_tables(connection, grouped=grouped)
-    connection.close()
+    path.write_bytes(empty(grouped))
     path.chmod(0o600)
     return StateFile(path)
 

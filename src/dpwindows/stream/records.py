@@ -302,7 +302,7 @@ def _given(rows: pa.Table) -> pa.Table:
 def rows_digest(step: int, rows: pa.Table) -> str:
     """A digest of released rows, to the last bit."""
     texts = ["\n".join(rows[name].to_pylist()) for name in _TEXTS]
-    numbers = [_numbers(rows[name], "int64").tobytes() for name in (*_WHOLE, "complete")]
+    numbers = [_numbers(rows[name]).tobytes() for name in (*_WHOLE, "complete")]
     numbers += [_numbers(rows[name], "float64").tobytes() for name in _REAL]
     numbers += [_numbers(rows[name]).tobytes() for name in rows.column_names if name == CELL]
     return digest(step, rows.num_rows, *texts, *numbers)
@@ -310,8 +310,6 @@ def rows_digest(step: int, rows: pa.Table) -> str:
 
 def _numbers(column: pa.ChunkedArray, kind: str = "int64") -> np.ndarray:
     # By DLPack: to_numpy would import pandas.
-    if pa.types.is_boolean(column.type):
-        column = column.cast("int8")
     return np.from_dlpack(column.cast(kind).combine_chunks())
 
 

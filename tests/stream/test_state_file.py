@@ -15,7 +15,7 @@ import pytest
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import state_file, undo
 from dpwindows.stream.records import last_step, read_creation, token_of
-from dpwindows.stream.state_file import DamagedError, StateFile, TornLogError, state_error, usable_path
+from dpwindows.stream.state_file import DamagedError, StateFile, TornLogError, log_of, state_error, usable_path
 
 # A stream of an earlier version, with some steps.
 PUBLISHED = Path(__file__).parents[1] / "data" / "stream-1.state.gz"
@@ -53,6 +53,24 @@ def open_files(more: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
+def with_two(path: Path) -> StateFile:
+    """The state with a second number committed, in the log only."""
+    state = StateFile(path)
+    with state.transaction() as connection:
+        connection.execute("INSERT INTO kept VALUES (2)")
+    return state
+
+
+def in_use_elsewhere(path: Path) -> Path:
+    """A copy of the state and its log, as a process leaves them that is killed."""
+    state, copy = with_two(path), path.with_name("copy")
+    for name, other in ((path, copy), (log_of(path), log_of(copy))):
+        other.write_bytes(name.read_bytes())
+        other.chmod(0o600)
+    state.close()
+    return copy
+
+
 def failing(code: int) -> object:
     def fail(*_: object) -> None:
         raise OSError(code, os.strerror(code))
@@ -78,6 +96,32 @@ def test_a_path_that_cannot_be_looked_at_is_no_missing_stream(tmp_path: Path) ->
 def test_a_path_that_is_no_text_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="must be UTF-8 text"):
         usable_path(f"{tmp_path}/\udcff")
+
+
+def test_a_state_that_was_refused_can_be_opened_once_it_is_private(path: Path) -> None:
+    path.chmod(0o666)
+    with pytest.raises(InputError, match="others may write the state of a stream"):
+        StateFile(path)
+    path.chmod(0o600)
+    assert numbers(path) == [1]
+
+
+def test_a_log_that_others_may_write_is_refused(path: Path) -> None:
+    """Whoever can write it can have published steps forgotten, and drawn again."""
+    copy = in_use_elsewhere(path)
+    log_of(copy).chmod(0o666)
+    with pytest.raises(InputError, match="others may write the log of a stream"):
+        StateFile(copy)
+    log_of(copy).chmod(0o600)
+    assert numbers(copy) == [1, 2]
+
+
+def test_a_log_that_is_folded_in_meanwhile_is_not_missed(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(state_file, "logs_left", lambda state: [log_of(state)])
+        state = StateFile(path)
+    state.close()
+    assert numbers(path) == [1]
 
 
 def test_a_file_that_cannot_be_synced_is_not_relied_upon(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,9 +151,7 @@ def test_nothing_is_committed_where_the_log_cannot_be_made(path: Path) -> None:
 
 def test_a_long_log_is_folded_in_at_once(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_file, "_LONGEST_LOG", 0)
-    state = StateFile(path)
-    with state.transaction() as connection:
-        connection.execute("INSERT INTO kept VALUES (2)")
+    state = with_two(path)
     assert not state_file.logs_left(path)
     state.close()
     assert numbers(path) == [1, 2]
@@ -118,9 +160,9 @@ def test_a_long_log_is_folded_in_at_once(path: Path, monkeypatch: pytest.MonkeyP
 def test_nothing_is_folded_in_that_could_not_be_had_back(path: Path) -> None:
     """What a checkpoint overwrites has no place beside the state: the log stays, and holds what was committed."""
     undo.undo_path(path).mkdir()
+    with_two(path).close()
+    assert state_file.logs_left(path)
     state = StateFile(path)
-    with state.transaction() as connection:
-        connection.execute("INSERT INTO kept VALUES (2)")
     with pytest.raises(EngineError, match="cannot be written"):
         state.settle()
     with pytest.raises(EngineError, match="closed after a failure"), state.guarded():
@@ -128,6 +170,42 @@ def test_nothing_is_folded_in_that_could_not_be_had_back(path: Path) -> None:
     state.close()
     assert state_file.logs_left(path)
     undo.undo_path(path).rmdir()
+    assert numbers(path) == [1, 2]
+
+
+def test_what_is_settled_is_not_settled_again_before_something_is_committed(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = with_two(path)
+    state.settle()
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", failing(errno.EIO))
+        state.settle()
+    with state.transaction() as connection:
+        connection.execute("INSERT INTO kept VALUES (3)")
+    state.settle()
+    assert not state_file.logs_left(path)
+    state.close()
+    assert numbers(path) == [1, 2, 3]
+
+
+def test_what_cannot_be_settled_is_not_gone_on_with(path: Path) -> None:
+    copy = in_use_elsewhere(path)
+    state = StateFile(copy, read_only=True)
+    with pytest.raises(TornLogError, match="could not be folded into it"):
+        state.settle()
+    with pytest.raises(EngineError, match="open it again"), state.guarded():
+        pass
+    state.close()
+    assert numbers(copy) == [1, 2]
+
+
+def test_closing_never_fails_and_is_for_good(path: Path) -> None:
+    state = with_two(path)
+    state.connection.close()  # the engine's own failure
+    state.close()
+    with pytest.raises(EngineError, match="open it again"), state.guarded():
+        pass
     assert numbers(path) == [1, 2]
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -64,23 +63,6 @@ CELLS = [
     # Of other strategies for any windows the released numbers show less than the measured ones: not all are released.
     Cell(AnyWindow(), EventLevel(), ZCDP(1.0), 3, 15_000, "direct"),
 ]
-
-
-@pytest.fixture
-def drawn_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise of the same sampler, drawn by thousands and used once: calling OpenDP takes longer than what it draws."""
-    sampler_of = kernel._sampler
-    ahead: dict[tuple[Law, float], list[int]] = {}
-
-    def taken(law: Law, scale: float, zeros: list[int]) -> list[int]:
-        left = ahead.setdefault((law, scale), [])
-        if len(left) < len(zeros):
-            left += sampler_of(law, scale)([0] * 4096)
-        noise = left[-len(zeros) :]
-        del left[-len(zeros) :]
-        return noise
-
-    monkeypatch.setattr(kernel, "_sampler", lambda law, scale: partial(taken, law, scale))
 
 
 @pytest.mark.slow

@@ -12,8 +12,11 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.counting_rule import LOST
+from dpwindows.count import counting
 from dpwindows.count.events import EventColumns
+from dpwindows.count.request import CountRequest
 from dpwindows.plan.description import asked_of
+from dpwindows.release.run import draw_estimates
 from tests.brute_force import losers
 from tests.counting import count_events
 
@@ -92,9 +95,14 @@ def test_it_costs_its_share_and_no_more(budget: dw.Budget, bound: dict[str, Any]
 
 def test_its_noise_is_drawn_anew_and_has_the_error_that_is_stated() -> None:
     plan, log = asked(dw.ZCDP(0.5), max_runs=1), table_of(made())
-    found = [plan.run(log, item="who", time="at", consistent=False).loss for _ in range(200)]
-    estimates = np.array([one.estimate for one in found if one is not None])
-    stated = found[0].std_error if found[0] is not None else 0.0
+    first, second = (plan.run(log, item="who", time="at", consistent=False).loss for _ in range(2))
+    assert first is not None
+    assert second is not None
+    assert first.estimate != second.estimate
+    # More of them, as a release draws them after counting.
+    request = CountRequest(log, EventColumns("who", "at"), plan.timeline, plan.wanted)
+    answers, stated = counting.count_events(request), first.std_error
+    estimates = np.array([float(draw_estimates(plan, answers)[-1][0]) for _ in range(200)])
     # Mean and deviation of 200 draws: five standard deviations of either.
     assert abs(estimates.mean() - meant({"max_runs": 1})) < 5 * stated / 200**0.5
     assert abs(estimates.std() / stated - 1) < 5 / 400**0.5

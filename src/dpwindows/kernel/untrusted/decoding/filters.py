@@ -17,11 +17,11 @@ _SETTLED = 1 << 15
 def invert_filter(taps: Sequence[int], filtered: FloatArray) -> FloatArray:
     """The series whose filtered version is `filtered`, along the first axis, in floating point (shape kept)."""
     # scipy.signal has a function for this, and takes longer to load than most series to be found.
-    first, *rest = (float(tap) for tap in taps)
+    known = np.array(taps[: len(filtered)], dtype=np.float64)
     # Backwards, so that each step is one product of two stretches.
-    later = -np.array(rest[::-1]) / first
-    series = filtered.reshape(len(filtered), -1) / first
-    for t in range(1, len(series) if rest else 1):
+    later = -known[:0:-1] / known[0]
+    series = filtered.reshape(len(filtered), -1) / known[0]
+    for t in range(1, len(series) if len(later) else 1):
         seen = min(t, len(later))
         series[t] += later[len(later) - seen :] @ series[t - seen : t]
     return series.reshape(filtered.shape)

@@ -24,7 +24,7 @@ def invert_filter(taps: Sequence[int], filtered: FloatArray) -> FloatArray:
     for t in range(1, len(series) if len(later) else 1):
         seen = min(t, len(later))
         series[t] += later[len(later) - seen :] @ series[t - seen : t]
-    return series.reshape(filtered.shape)
+    return np.asarray(series.reshape(filtered.shape))
 
 
 def inverse_taps(taps: Sequence[int], count: int) -> FloatArray:

@@ -22,16 +22,8 @@ from dpwindows.release import files as release_files
 from tests.fuzz.case import Case
 from tests.fuzz.changes import NAMES, ODD_TEXTS, as_json, byte_changes, table_changes, tree_changes
 from tests.fuzz.plan_inputs import plan_files
-from tests.fuzz.state_inputs import STREAM, run, states
-
-PLAN = ("--window", "cumulative", "--unit", "event", "--epsilon", "1")
-RANGE = ("--start", "2013-01-01", "--end", "2013-01-08")
-COLUMNS = ("--item", "who", "--time", "at")
-
-
-def _release(events: str, *more: str) -> tuple[str, ...]:
-    return ("release", events, *COLUMNS, *RANGE, *PLAN, *more, "-o", "out.json")
-
+from tests.fuzz.state_inputs import ledgers, states
+from tests.fuzz.words import COLUMNS, RANGE, STREAM, release_words, run
 
 # --- Events ---------------------------------------------------------------------------------------------------------
 
@@ -99,7 +91,7 @@ def csv_events(draw: st.DrawFn) -> Case:
     if draw(st.integers(0, 9)) == 5:
         content = draw(byte_changes(content))
         changed.append("bytes")
-    return Case(_release("log.csv", *_counted(draw)), {"log.csv": content}, (0, 2), "out.json", tuple(changed))
+    return Case(release_words("log.csv", *_counted(draw)), {"log.csv": content}, (0, 2), "out.json", tuple(changed))
 
 
 @st.composite
@@ -119,7 +111,7 @@ def parquet_events(draw: st.DrawFn) -> Case:
         other = pa.BufferOutputStream()
         pa.parquet.write_table(pa.table({"who": ["ann"], "at": [datetime.date(2013, 1, 2)], "times": [1]}), other)
         files["log/b.parquet"] = bytes(other.getvalue().to_pybytes())
-    return Case(_release("log", *_counted(draw)), files, (0, 2), "out.json", changed)
+    return Case(release_words("log", *_counted(draw)), files, (0, 2), "out.json", changed)
 
 
 def _made(suffix: str, make: Callable[[Path], None]) -> bytes:
@@ -152,7 +144,7 @@ def sqlite_events(draw: st.DrawFn) -> Case:
     if bytes_too:
         content = draw(byte_changes(content, most=20))
     more = ("--table", draw(st.sampled_from((*(table,) * 20, *NAMES)))) if draw(st.integers(0, 2)) == 1 else ()
-    arguments = _release("log.sqlite", *more, *_counted(draw))
+    arguments = release_words("log.sqlite", *more, *_counted(draw))
     return Case(arguments, {"log.sqlite": content}, (0, 2), "out.json", (f"{changed} values", f"bytes: {bytes_too}"))
 
 
@@ -177,7 +169,9 @@ def duckdb_events(draw: st.DrawFn) -> Case:
     if draw(st.integers(0, 9)) == 5:
         content, changed = draw(byte_changes(content, most=20)), (*changed, "bytes")
     more = ("--table", "seen" if view else "log")
-    return Case(_release("log.duckdb", *more, *_counted(draw)), {"log.duckdb": content}, (0, 1, 2), "out.json", changed)
+    return Case(
+        release_words("log.duckdb", *more, *_counted(draw)), {"log.duckdb": content}, (0, 1, 2), "out.json", changed
+    )
 
 
 @st.composite
@@ -260,66 +254,6 @@ def json_releases(draw: st.DrawFn) -> Case:
     return Case(("@load", "given.json"), {"given.json": as_json(tree)}, (0, 2), None, tuple(changed))
 
 
-# --- Ledgers ----------------------------------------------------------------------------------------------------------
-
-
-@cache
-def _valid_ledger() -> bytes:
-    with tempfile.TemporaryDirectory() as folder:
-        ledger, log = str(Path(folder) / "ledger"), Path(folder) / "log.csv"
-        log.write_text("who,at\nann,2013-01-02\nbob,2013-01-03\n")
-        run("ledger", "create", ledger, "--dataset", "log", "--unit", "event", "--epsilon", "5")
-        spend = (*COLUMNS, *RANGE, *PLAN, "--ledger", ledger, "--dataset", "log")
-        run("release", str(log), *spend, "-o", str(Path(folder) / "out.json"))
-        return Path(ledger).read_bytes()
-
-
-@st.composite
-def ledgers(draw: st.DrawFn) -> Case:
-    """Ledgers with damaged bytes, or with values of their own tables changed."""
-    content, changed = _valid_ledger(), ""
-    how = draw(st.sampled_from(("none",) * 4 + ("bytes", "rows", "rows", "rows")))
-    if how == "bytes":
-        content = draw(byte_changes(content, most=10))
-    elif how == "rows":
-        content, changed = draw(_sqlite_changes(content))
-    spend = ("--ledger", "ledger", "--dataset", "log")
-    commands = (
-        ("ledger", "show", "ledger"),
-        ("ledger", "show", "ledger", "--json"),
-        _release("log.csv", *spend),
-        ("stream", "create", "state", *STREAM, "--epsilon", "1", *spend),
-        ("ledger", "create", "ledger", "--dataset", draw(st.sampled_from(NAMES)), "--unit", "item", "--rho", "1"),
-    )
-    log = b"who,at\nann,2013-01-02\nbob,2013-01-03\n"
-    files = {"ledger": content, "log.csv": log}
-    return Case(draw(st.sampled_from(commands)), files, (0, 1, 2), "out.json", (how, changed))
-
-
-@st.composite
-def _sqlite_changes(draw: st.DrawFn, content: bytes) -> tuple[bytes, str]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "ledger"
-        path.write_bytes(content)
-        connection = sqlite3.connect(path)
-        tables = sorted(name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"))
-        table = draw(st.sampled_from(tables))
-        columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
-        column = draw(st.sampled_from(columns))
-        value = draw(st.sampled_from((None, 0, -1, 2**62, 1.5, "", "x", "[]", "{}", "[/b]", b"\xff", "nan", "1/0")))
-        how = draw(st.sampled_from(("update", "update", "update", "delete", "drop")))
-        try:
-            if how == "update":
-                connection.execute(f'UPDATE "{table}" SET "{column}" = ?', (value,))
-            else:
-                connection.execute(f'DELETE FROM "{table}"' if how == "delete" else f'DROP TABLE "{table}"')
-            connection.commit()
-        except sqlite3.Error:
-            how = f"refused: {how}"
-        connection.close()
-        return path.read_bytes(), f"{how} {table}.{column} = {value!r}"
-
-
 # --- Command lines --------------------------------------------------------------------------------------------------
 
 _NUMBERS = (
@@ -368,11 +302,11 @@ _LINES: tuple[tuple[str, ...], ...] = (
     ("plan", "--window", "any:3", "--unit", "item", "--rho", "1", "--steps", "9"),
     ("plan", "--window", "rolling:3", "--unit", "event", "--target-std", "5", "--steps", "9"),
     ("plan", *_PLANNED, "--stream"),
-    (*_release("log.csv"), "--memory-limit", "1GB"),
+    (*release_words("log.csv"), "--memory-limit", "1GB"),
     ("stream", "create", "state", *STREAM, "--rho", "1"),
     ("ledger", "create", "ledger", "--dataset", "log", "--unit", "event", "--epsilon", "1"),
     ("theory", "table", "--steps", "6", "--window", "3", "--epsilon", "1"),
-    (*_release("log.csv"), "--count", "times", "--confidence", "0.9"),
+    (*release_words("log.csv"), "--count", "times", "--confidence", "0.9"),
 )
 
 

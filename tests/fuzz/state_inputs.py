@@ -1,28 +1,20 @@
-"""Cases for the states of streams: with other values, rows, columns and tables, or damaged bytes."""
+"""Cases for states of streams and for ledgers: other values, rows, columns and tables in them, or damaged bytes."""
 
 from __future__ import annotations
 
+import sqlite3
 import tempfile
 from functools import cache
 from pathlib import Path
 
 import duckdb
-from click.testing import CliRunner
 from hypothesis import strategies as st
 
-from dpwindows.cli import main
 from tests.fuzz.case import Case
-from tests.fuzz.changes import byte_changes
+from tests.fuzz.changes import NAMES, byte_changes
+from tests.fuzz.words import COLUMNS, PLAN, RANGE, STREAM, release_words, run
 
-
-def run(*arguments: str) -> None:
-    """Run a command that must succeed."""
-    result = CliRunner().invoke(main, list(arguments), catch_exceptions=False)
-    assert result.exit_code == 0, result.stderr
-
-
-STREAM = ("--item", "who", "--time", "at", "--start", "2013-01-01", "--window", "rolling:3", "--unit", "event")
-
+# --- States -----------------------------------------------------------------------------------------------------------
 
 _BY = ("--by", "origin", "--values", "EWR,JFK")
 
@@ -107,3 +99,63 @@ def _duckdb_changes(draw: st.DrawFn, content: bytes) -> tuple[bytes, str]:
             sql = f"refused: {sql}"
         connection.close()
         return path.read_bytes(), sql
+
+
+# --- Ledgers ----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _valid_ledger() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        ledger, log = str(Path(folder) / "ledger"), Path(folder) / "log.csv"
+        log.write_text("who,at\nann,2013-01-02\nbob,2013-01-03\n")
+        run("ledger", "create", ledger, "--dataset", "log", "--unit", "event", "--epsilon", "5")
+        spend = (*COLUMNS, *RANGE, *PLAN, "--ledger", ledger, "--dataset", "log")
+        run("release", str(log), *spend, "-o", str(Path(folder) / "out.json"))
+        return Path(ledger).read_bytes()
+
+
+@st.composite
+def ledgers(draw: st.DrawFn) -> Case:
+    """Ledgers with damaged bytes, or with values of their own tables changed."""
+    content, changed = _valid_ledger(), ""
+    how = draw(st.sampled_from(("none",) * 4 + ("bytes", "rows", "rows", "rows")))
+    if how == "bytes":
+        content = draw(byte_changes(content, most=10))
+    elif how == "rows":
+        content, changed = draw(_sqlite_changes(content))
+    spend = ("--ledger", "ledger", "--dataset", "log")
+    commands = (
+        ("ledger", "show", "ledger"),
+        ("ledger", "show", "ledger", "--json"),
+        release_words("log.csv", *spend),
+        ("stream", "create", "state", *STREAM, "--epsilon", "1", *spend),
+        ("ledger", "create", "ledger", "--dataset", draw(st.sampled_from(NAMES)), "--unit", "item", "--rho", "1"),
+    )
+    log = b"who,at\nann,2013-01-02\nbob,2013-01-03\n"
+    files = {"ledger": content, "log.csv": log}
+    return Case(draw(st.sampled_from(commands)), files, (0, 1, 2), "out.json", (how, changed))
+
+
+@st.composite
+def _sqlite_changes(draw: st.DrawFn, content: bytes) -> tuple[bytes, str]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ledger"
+        path.write_bytes(content)
+        connection = sqlite3.connect(path)
+        tables = sorted(name for (name,) in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'"))
+        table = draw(st.sampled_from(tables))
+        columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
+        column = draw(st.sampled_from(columns))
+        value = draw(st.sampled_from((None, 0, -1, 2**62, 1.5, "", "x", "[]", "{}", "[/b]", b"\xff", "nan", "1/0")))
+        how = draw(st.sampled_from(("update", "update", "update", "delete", "drop")))
+        try:
+            if how == "update":
+                connection.execute(f'UPDATE "{table}" SET "{column}" = ?', (value,))
+            else:
+                connection.execute(f'DELETE FROM "{table}"' if how == "delete" else f'DROP TABLE "{table}"')
+            connection.commit()
+        except sqlite3.Error:
+            how = f"refused: {how}"
+        connection.close()
+        return path.read_bytes(), f"{how} {table}.{column} = {value!r}"

@@ -79,6 +79,13 @@ def test_a_changed_table_is_refused_before_it_is_read(made: Path, tmp_path: Path
         assert path.read_bytes() == content, edit
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_version_that_never_was_is_refused(made: Path, tmp_path: Path, read_only: bool) -> None:
+    path = edited(made, tmp_path / "state", "UPDATE state_schema SET version = 0")
+    with pytest.raises(dw.EngineError, match="is damaged: there never was a version 0 of its tables"):
+        Stream.open(path, read_only=read_only)
+
+
 def test_two_columns_that_changed_places_are_noticed(made: Path, tmp_path: Path) -> None:
     names = [*schema.COLUMNS["calls"]]
     path = edited(made, tmp_path / "state", *(

@@ -143,6 +143,29 @@ def test_the_items_of_groups_are_looked_at_too(grouped: Path, tmp_path: Path) ->
         open_and_show(edited(grouped, tmp_path / "state", "ALTER TABLE items ALTER COLUMN item TYPE VARCHAR"))
 
 
+@pytest.mark.parametrize("edit", [
+    "UPDATE steps SET ends = ends + 1",
+    "UPDATE steps SET ends = 9223372036854775807",
+    "UPDATE steps SET ends = -9223372036854775808",
+    "INSERT INTO steps SELECT * FROM steps",
+])  # fmt: skip
+def test_a_step_that_ended_at_no_such_time_is_noticed(made: Path, tmp_path: Path, edit: str) -> None:
+    with pytest.raises(dw.EngineError, match="does not agree with its checksums"):
+        open_and_show(edited(made, tmp_path / "state", edit))
+
+
+@pytest.mark.parametrize("moved", ["ends + 3600000000", "ends - 3 * 86400000000", "9223372036854775807"])
+def test_days_may_end_as_the_rules_of_the_zone_then_were_and_no_other_time(tmp_path: Path, moved: str) -> None:
+    """What was released names the times that were right then; rules of zones that change move them by hours."""
+    path = tmp_path / "state"
+    asked = ("--start", "2013-01-01", "--window", "rolling:2", "--unit", "event", "--epsilon", "1")
+    assert run("stream", "create", path, "--item", "who", "--time", "at", *asked).code == 0
+    assert run("stream", "advance", path, "--empty", "--through", "2013-01-03").code == 0
+    outcome = run("stream", "show", edited(path, tmp_path / "other", f"UPDATE steps SET ends = {moved} WHERE step = 1"))
+    assert outcome.code == (0 if "3600" in moved else 1), outcome.err
+    assert ("is damaged" in outcome.err.replace("\n", " ")) == (outcome.code == 1)
+
+
 def test_a_torn_log_is_not_given_up_for_a_damaged_file(made: Path, tmp_path: Path) -> None:
     """What is beside the log is read to see if it is whole; `arrays` as text would have been a TypeError."""
     path = edited(made, tmp_path / "state", "ALTER TABLE creation ALTER COLUMN arrays TYPE VARCHAR USING 'x'")

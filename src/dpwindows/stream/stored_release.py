@@ -8,6 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.zones import Int64Array
 from dpwindows.plan.description import FORMAT
 from dpwindows.release.checks import columns_of
 from dpwindows.release.groups import group_columns
@@ -15,6 +17,9 @@ from dpwindows.release.release import Release
 from dpwindows.stream import records
 from dpwindows.stream.records import Creation
 from dpwindows.stream.state_file import StateFile
+
+# Rules of time zones that change move the end of a step by less, in microseconds: even a day left out is one day.
+_RULES_MOVE = 2 * 86_400_000_000
 
 
 def release_of(state: StateFile, creation: Creation, rows: pa.Table, first: int, last: int) -> Release:
@@ -32,6 +37,8 @@ def release_of(state: StateFile, creation: Creation, rows: pa.Table, first: int,
     """
     closed = records.read_step(state, last)
     assert closed is not None, "the steps are closed"
+    timeline = Timeline.of_length(creation.start, last, creation.step, creation.time_zone)
+    dated = _dated(creation, rows, _ends(state, timeline))
     described = {name: value for name, value in creation.described.items() if name != "versions"}
     try:
         versions = json.loads(closed.versions)
@@ -44,7 +51,7 @@ def release_of(state: StateFile, creation: Creation, rows: pa.Table, first: int,
         **described,
         "timeline": {
             "start": creation.start,
-            "end": creation.end_of(last),
+            "end": timeline.to_dict()["end"],
             "step": creation.step,
             "time_zone": creation.time_zone,
             "steps": last,
@@ -52,12 +59,21 @@ def release_of(state: StateFile, creation: Creation, rows: pa.Table, first: int,
         "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
         "versions": versions,
     }
-    return Release(_dated(state, creation, rows, last).select(columns_of(metadata)), metadata)
+    return Release(dated.select(columns_of(metadata)), metadata)
 
 
-def _dated(state: StateFile, creation: Creation, rows: pa.Table, last: int) -> pa.Table:
+def _ends(state: StateFile, timeline: Timeline) -> Int64Array:
+    """When the steps of a timeline ended by the rules of its zone when they were closed, shape (T,)."""
+    ends, expected = records.read_ends(state, timeline.steps), timeline.boundary_values[1:]
+    moved = 0 if timeline.is_integer else _RULES_MOVE
+    if len(ends) != len(expected) or ((ends < expected - moved) | (ends > expected + moved)).any():
+        raise records.damaged(state)
+    return ends
+
+
+def _dated(creation: Creation, rows: pa.Table, ends: Int64Array) -> pa.Table:
     """The rows with the times of their windows, in the columns of a release."""
-    bounds = np.concatenate([[creation.begins], records.read_ends(state, last)])
+    bounds = np.concatenate([[creation.begins], ends])
     integer = isinstance(creation.step, int)
     kind = pa.int64() if integer else pa.timestamp("us", tz=creation.time_zone)
     # Around pa.array, which would import pandas.

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod, Unit
@@ -128,8 +129,8 @@ def joint_answers(logs: Ints, window: WindowFamily, thresholds: Sequence[int]) -
     return np.stack([squares(logs, k)[:, rows, columns] for k in thresholds], axis=1)
 
 
-def _unique(rows: Ints) -> Ints:
-    return np.asarray(np.unique(rows.reshape(len(rows), -1), axis=0).reshape(-1, *rows.shape[1:]))
+def _unique(found: Ints) -> Ints:
+    return found[_distinct(_packed(found.reshape(len(found), -1)))[0]]
 
 
 def differences(logs: Ints, window: WindowFamily, thresholds: Sequence[int], unit: Unit) -> Iterator[Ints]:
@@ -208,21 +209,29 @@ class Changes:
 
 def _codes(rows: Ints) -> Ints:
     """Numbers that are the same for a row and its negative and differ otherwise, shape (rows, numbers)."""
+    codes = _packed(rows)
+    signs = np.sign(codes[np.arange(len(codes)), (codes != 0).argmax(axis=1)])
+    return np.asarray(codes * signs[:, None])
+
+
+def _packed(rows: Ints) -> Ints:
+    """Numbers that are the same for equal rows of -1, 0 and 1 and differ otherwise, shape (rows, numbers)."""
     assert abs(rows).max(initial=0) <= 1
     powers = 3.0 ** np.arange(_CELLS)
     parts = [rows[:, start : start + _CELLS].astype(np.float64) for start in range(0, rows.shape[1], _CELLS)]
-    codes = np.stack([part @ powers[: part.shape[1]] for part in parts], axis=1).astype(np.int64)
-    signs = np.sign(codes[np.arange(len(codes)), (codes != 0).argmax(axis=1)])
-    return np.asarray(codes * signs[:, None])
+    return np.stack([part @ powers[: part.shape[1]] for part in parts], axis=1).astype(np.int64)
 
 
 def _distinct(rows: Ints) -> tuple[Ints, Ints]:
     """Where each distinct row stands first, and which of these every row is."""
     found: Ints = np.zeros(len(rows), dtype=np.int64)
     for column in rows.T:
-        _, values = np.unique(column, return_inverse=True)
-        _, first, found = np.unique(found * len(rows) + values, return_index=True, return_inverse=True)
-    return first, found
+        # By hashing, where `np.unique` would sort.
+        values, _ = pd.factorize(column)
+        found, _ = pd.factorize(found * len(rows) + values)
+    # Numbered as they appear: a row with a number above all before it is the first of its kind.
+    so_far = np.maximum.accumulate(found)
+    return np.flatnonzero(np.diff(so_far, prepend=-1)), found
 
 
 def runs(row: Sequence[int] | Ints) -> list[tuple[int, int]]:

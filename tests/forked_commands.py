@@ -1,4 +1,4 @@
-"""`dpwindows` for shells that run it many times, in processes forked from one that has loaded it.
+"""`dpwindows` and `python -c` for shells that run them many times, in processes forked from one that has loaded it.
 
 Most of the time of a short command goes into loading libraries. `python -m tests.forked_commands SOCKET` loads them
 once; `shown_as` writes a command that hands its arguments, folder, environment and open files to that process, which
@@ -26,7 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 # What commands load when they need it. None starts threads before it is used.
 LIBRARIES = (
-    *("duckdb", "opendp.measurements", "pandas", "pyarrow.compute", "pyarrow.parquet", "scipy.signal"),
+    *("duckdb", "opendp.measurements", "pandas", "pyarrow.compute", "pyarrow.parquet", "scipy.optimize"),
     *("dpwindows.cli", "dpwindows.count.engines.duckdb", "dpwindows.demo", "dpwindows.release.run"),
     *("dpwindows.report", "dpwindows.stream.stream"),
 )
@@ -35,7 +35,7 @@ _COMMAND = """#!{python} -IS
 import json, os, socket, sys
 with socket.socket(socket.AF_UNIX) as server:
     server.connect({path!r})
-    told = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+    told = json.dumps([sys.argv, os.getcwd(), dict(os.environ)]).encode()
     socket.send_fds(server, [len(told).to_bytes(8)], [0, 1, 2])
     server.sendall(told)
     code = server.recv(1)
@@ -57,7 +57,7 @@ def serving() -> Iterator[Path]:
 
 
 def shown_as(command: Path, server: Path) -> None:
-    """Write the command that a shell finds."""
+    """Write the command that a shell finds, named `dpwindows` or `python`."""
     command.parent.mkdir(exist_ok=True)
     command.write_text(_COMMAND.format(python=sys.executable, path=str(server)))
     command.chmod(0o755)
@@ -69,23 +69,33 @@ def _answer(client: socket.socket) -> None:
     told = b""
     while len(told) < int.from_bytes(size):
         told += client.recv(1 << 16)
-    arguments, folder, environment = json.loads(told)
+    (command, *arguments), folder, environment = json.loads(told)
     for wanted, given in enumerate(files):
         os.dup2(given, wanted)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    sys.argv = ["dpwindows", *arguments]
-    from dpwindows.__main__ import run
-
     code: object = 0
     try:
-        run()
+        _run(Path(command).name, arguments)
     except SystemExit as ended:
         code = ended.code
     sys.stdout.flush()
     sys.stderr.flush()
     client.sendall(bytes([code if isinstance(code, int) else int(code is not None)]))
+
+
+def _run(command: str, arguments: list[str]) -> None:
+    if command == "python":
+        option, text = arguments
+        assert option == "-c"
+        sys.argv = ["-c"]
+        exec(text, {"__name__": "__main__"})
+        return
+    sys.argv = [command, *arguments]
+    from dpwindows.__main__ import run
+
+    run()
 
 
 def _serve(path: str) -> None:

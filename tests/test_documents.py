@@ -118,7 +118,8 @@ def folder(tmp_path: Path, flights: Path, server: Path) -> Path:
     (tmp_path / "releases").mkdir()
     day = {"user": ["ann", "bob", "ann"], "time": [f"2026-01-01T{hour}:00:00" for hour in ("10", "11", "12")]}
     pq.write_table(pa.table(day), tmp_path / "events" / "2026-01-01.parquet")
-    shown_as(tmp_path / "bin" / "dpwindows", server)
+    for command in ("dpwindows", "python"):
+        shown_as(tmp_path / "bin" / command, server)
     return tmp_path
 
 
@@ -128,7 +129,7 @@ def test_what_a_page_shows_works_from_top_to_bottom(page: str, folder: Path) -> 
     for block in (block for block in ALL if block.page == page and block.reason is None):
         assert block.language in ("", "python"), block
         if block.language:
-            run(folder, [sys.executable, "-c", block.text])
+            run(folder, [str(folder / "bin" / "python"), "-c", block.text])
             continue
         prompted = re.findall(r"^\$ (.*)$", block.text, re.M)
         assert prompted or block.text.startswith(("dpwindows ", "python -c ")), f"neither run nor declared: {block}"

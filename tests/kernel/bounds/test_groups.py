@@ -24,6 +24,8 @@ from dpwindows.kernel.bounds.groups import (
 )
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.groups import Groups, certify_groups
+from dpwindows.kernel.paper.range_tree import RangeTree
+from dpwindows.kernel.paper.shapes import CumulativeTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
 from dpwindows.kernel.shapes.design import Design
@@ -165,6 +167,22 @@ def test_no_neighbour_moves_all_groups_by_more_than_is_certified(
     several = limit == 2 or limit == 3 or (isinstance(unit, ItemLevel) and law == LAPLACE)
     assert not (beyond_one and isinstance(unit, EventLevel))
     assert beyond_one or not several or unit == ItemPerPeriod(1)
+
+
+@pytest.mark.parametrize(("unit", "limit"), [(EventLevel(), None), (ItemAddRemove(), 2), (ItemLevel(), 2)], ids=str)
+def test_squares_are_bounded_in_all_groups_where_they_are_in_one(unit: Unit, limit: int | None) -> None:
+    """Under Laplace noise an (epsilon, delta) budget is proved from these."""
+    by = asked(3, "event", limit)
+    problem = Problem(Cumulative(), 2, (1,), unit, LAPLACE, 1.0)
+    design = CumulativeTree(problem, "range-tree", map=RangeTree(2, 3), scale=1.0)
+    one = design.certificate.squared
+    for level in by.levels:
+        found = certify_groups(design, Groups(by, level)).squared
+        assert one is not None
+        assert found is not None
+        assert every_truth(design, by, level, 1).squared_l2 <= found <= 2 * by.most(level) * one
+        if isinstance(unit, EventLevel):
+            assert found == one
 
 
 def test_an_item_that_changes_groups_is_charged_for_two_that_come_or_go() -> None:

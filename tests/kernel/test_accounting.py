@@ -253,6 +253,16 @@ def test_many_laplace_measurements_cost_what_they_do_as_concentrated_noise() -> 
     assert not is_certified(PureDP(epsilon), enough)
 
 
+@pytest.mark.parametrize("least", [1e-6, 1e-30, 1e-45])
+def test_many_laplace_measurements_are_concentrated_noise_under_the_least_budgets_too(least: float) -> None:
+    """The order that proves it is about `1 / epsilon` there."""
+    count, budget = 10**6, ApproxDP(least, least)
+    cost = Cost(LAPLACE, count, 1e4 / least, count, count)
+    assert is_certified(budget, cost)
+    assert not is_certified(budget, replace(cost, squared=None))
+    assert not is_certified(budget, replace(cost, scale=1e2 / least))
+
+
 @pytest.mark.parametrize("budget", [PureDP(0.7), ApproxDP(0.7, 1e-6), ZCDP(0.2)], ids=str)
 def test_shares_are_of_one_budget(budget: Budget) -> None:
     shares = [0.2, 0.3, 0.5]

@@ -127,9 +127,11 @@ def test_a_log_that_is_folded_in_meanwhile_is_not_missed(path: Path, monkeypatch
 def test_a_file_that_cannot_be_synced_is_not_relied_upon(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", failing(errno.EIO))
-        with pytest.raises(EngineError, match="cannot be written to disk: Input/output error"):
+        with pytest.raises(EngineError, match="cannot be written to disk: Input/output error") as refused:
             StateFile(path)
+    # Also while somebody still looks at the error, which knows the file.
     assert numbers(path) == [1]
+    assert "mend that, and run the same again" in str(refused.value)
 
 
 @pytest.mark.parametrize("code", [errno.EINVAL, errno.ENOTSUP])

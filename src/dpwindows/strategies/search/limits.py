@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import product
 from typing import Protocol
 
@@ -177,7 +177,8 @@ class Intervals:
 class Shifts:
     """All shifts of some patterns of one length that meet `steps` steps, cut there; weights (pattern, shift).
 
-    A 0/1 vector is `sum_b sign_b 1[t < b]` over the ends b of its runs, counted plus, and their starts, minus.
+    A pattern has ones at u and at u + d for some u: these make one series for each distance d, and what its shifts
+    have in common at t and t + d is that series convolved with their weights.
     """
 
     steps: int
@@ -190,35 +191,37 @@ class Shifts:
         inside = (first >= 0) & (first + length <= self.steps)
         return np.asarray(by_pattern[:, None] * np.where(inside, 1.0, 0.5))
 
-    def _corners(self, pattern: tuple[int, ...]) -> tuple[FloatArray, NDArray[np.int64]]:
-        """For every boundary of a pattern its sign, and its places in all shifts: shapes (b,) and (b, shifts)."""
-        turns = np.diff(pattern, prepend=0, append=0)
-        boundaries = np.flatnonzero(turns)
-        first = np.arange(1 - len(pattern), self.steps)
-        return -turns[boundaries].astype(np.float64), np.clip(boundaries[:, None] + first, 0, self.steps)
+    @cached_property
+    def _pairs(self) -> NDArray[np.complex128]:
+        """The Fourier transforms of these series, shape (patterns, distances, frequencies)."""
+        ones = np.array(self.patterns, dtype=np.float64)
+        later = np.stack([np.pad(ones[:, d:], ((0, 0), (0, d))) for d in range(ones.shape[1])], axis=1)
+        return np.asarray(np.fft.rfft(ones[:, None] * later, self._size))
+
+    @property
+    def _size(self) -> int:
+        """Of the transforms: as many as there are shifts, and none of those that are read is met twice."""
+        return 1 << (self.steps + len(self.patterns[0]) - 2).bit_length()
 
     def moment(self, weights: FloatArray) -> FloatArray:
-        """Sums over boundaries beyond s and beyond t."""
-        size = self.steps + 1
-        corners = np.zeros(size**2)
-        for pattern, row in zip(self.patterns, weights, strict=True):
-            signs, places = self._corners(pattern)
-            pairs = places[:, None] * size + places[None]
-            signed = signs[:, None, None] * signs[None, :, None] * row
-            corners += np.bincount(pairs.ravel(), signed.ravel(), minlength=size**2)
-        square = corners.reshape(size, size)
-        beyond = np.cumsum(np.cumsum(square[::-1, ::-1], axis=0), axis=1)[::-1, ::-1]
-        return np.asarray(beyond[1:, 1:])
+        """A band about the diagonal."""
+        common = np.einsum("pdf,pf->df", self._pairs, np.fft.rfft(weights, self._size))
+        length, square = len(self.patterns[0]), np.zeros((self.steps, self.steps))
+        found = np.fft.irfft(common, self._size)[:, length - 1 : length - 1 + self.steps]
+        for distance in range(min(length, self.steps)):
+            first = np.arange(self.steps - distance)
+            square[first, first + distance] = square[first + distance, first] = found[distance, first]
+        return square
 
     def costs(self, inverse_root: FloatArray) -> FloatArray:
-        """Sums of K up to boundaries."""
-        sums = np.zeros((self.steps + 1, self.steps + 1))
-        sums[1:, 1:] = np.cumsum(np.cumsum(inverse_root, axis=0), axis=1)
-        rows = []
-        for pattern in self.patterns:
-            signs, places = self._corners(pattern)
-            rows.append(np.einsum("a,b,abs->s", signs, signs, sums[places[:, None], places[None]]))
-        return np.array(rows)
+        """Sums of K at the pairs of ones, those apart twice."""
+        length = len(self.patterns[0])
+        band = np.zeros((length, self._size))
+        for distance in range(min(length, self.steps)):
+            diagonal = np.diagonal(inverse_root, distance) * (2 if distance else 1)
+            band[distance, length - 1 : length - 1 + len(diagonal)] = diagonal
+        met = np.einsum("pdf,df->pf", self._pairs.conj(), np.fft.rfft(band))
+        return np.asarray(np.fft.irfft(met, self._size)[:, : self.steps + length - 1])
 
 
 # --- Sets of changes ------------------------------------------------------------------------------------------------

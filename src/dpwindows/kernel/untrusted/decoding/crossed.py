@@ -77,7 +77,7 @@ class CrossedDecoding:
         if self._pins:
             pinned = np.arange(self._pins)
             excess = np.zeros(self.shape)
-            excess[pinned + 1, pinned] = scipy.linalg.cho_solve((self._pinning[2], True), estimate[pinned + 1, pinned])
+            excess[pinned + 1, pinned] = scipy.linalg.cho_solve((self._root, True), estimate[pinned + 1, pinned])
             estimate -= self._solve(excess)
         return estimate
 
@@ -92,18 +92,18 @@ class CrossedDecoding:
         variance = self._asked * (by_start**2 @ (1 / eigenvalues) @ (by_end**2).T)
         if not self._pins:
             return variance
-        along_starts, along_ends, root = self._pinning
+        along_starts, along_ends, _ = self._pinning
         starts, ends = self.shape
         # A block that looks the same read backwards is worked out for a + b < ends only.
         half = self._symmetric
         for first in range(0, (starts + 1) // 2 if half else starts, _CHUNK):
             last = min(first + _CHUNK, starts)
             until = min(last + self._reach - 1, ends - first if half else ends)
-            covariance = along_starts[:, first:last] @ along_ends[:, :, first:until]
-            explained = scipy.linalg.solve_triangular(
-                root, covariance.reshape(self._pins, -1), lower=True, overwrite_b=True
-            )
-            less = np.einsum("cw,cw->w", explained, explained).reshape(last - first, -1)
+            covariance = along_starts[:, :, first:last].transpose(0, 2, 1) @ along_ends[:, :, first:until]
+            by_pin = covariance.reshape(self._pins, -1)
+            parts = _even_and_odd(by_pin) if half else (by_pin,)
+            explained = sum(_squared_solution(root, part) for root, part in zip(self._roots, parts, strict=True))
+            less = np.reshape(explained, (last - first, -1))
             variance[first:last, first:until] -= less * self._asked[first:last, first:until]
         if not half:
             return variance
@@ -121,7 +121,7 @@ class CrossedDecoding:
     def decoder(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """U, V, W, and Cholesky's factor of S (empty where nothing is pinned): all that decoding needs."""
         by_start, by_end, eigenvalues = self._factors
-        return by_start, by_end, 1 / eigenvalues, self._pinning[2] if self._pins else np.zeros((0, 0))
+        return by_start, by_end, 1 / eigenvalues, self._root if self._pins else np.zeros((0, 0))
 
     @property
     def _start_weights(self) -> FloatArray:
@@ -166,18 +166,55 @@ class CrossedDecoding:
 
     @cached_property
     def _pinning(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The two factors of all covariances with each pinned window, and the Cholesky factor of S."""
+        """The two factors of all covariances with each pinned window, and S."""
         by_start, by_end, eigenvalues = self._factors
         left, values, right = scipy.linalg.svd(1 / eigenvalues, full_matrices=False)
         kept = values > _KEPT * values[0]
-        pins = np.arange(self._pins)
+        pins, size = self._pins, values[kept, None]
         # With pins first, covariances with all windows are products of small matrices, one for each pin.
-        left = left[:, kept] * values[kept]
-        along_starts = np.einsum("ci,ir,ai->car", by_start[pins + 1], left, by_start, optimize=True)
-        along_ends = np.einsum("cj,rj,bj->crb", by_end[pins], right[kept], by_end, optimize=True)
-        covariance = np.einsum("cdr,crd->cd", along_starts[:, pins + 1], along_ends[:, :, pins])
-        root = scipy.linalg.cholesky((covariance + covariance.T) / 2, lower=True)
-        return along_starts, along_ends, root
+        along_starts = _along(by_start[1 : pins + 1], left.T[kept] * size, by_start)
+        # Read backwards, a start of a block that looks the same is an end of it.
+        mirrored = along_starts[::-1, :, ::-1] / size if self._symmetric else None
+        along_ends = _along(by_end[:pins], right[kept], by_end) if mirrored is None else mirrored
+        covariance = np.einsum("crd,crd->cd", along_starts[:, :, 1 : pins + 1], along_ends[:, :, :pins])
+        return along_starts, along_ends, (covariance + covariance.T) / 2
+
+    @cached_property
+    def _root(self) -> FloatArray:
+        """Cholesky's factor of S."""
+        return np.asarray(scipy.linalg.cholesky(self._pinning[2], lower=True))
+
+    @cached_property
+    def _roots(self) -> tuple[FloatArray, ...]:
+        """The same, of its even and its odd part where the block looks the same read backwards: S has no other."""
+        if not self._symmetric:
+            return (self._root,)
+        even, odd = _even_and_odd(self._pinning[2])
+        parts = _even_and_odd(even.T)[0], _even_and_odd(odd.T)[1]
+        return tuple(np.asarray(scipy.linalg.cholesky((part + part.T) / 2, lower=True)) for part in parts)
+
+
+def _along(pinned: FloatArray, terms: FloatArray, axis: FloatArray) -> FloatArray:
+    """`sum_i pinned_ci terms_ri axis_ai`, shape (pins, terms, positions), as one product of matrices."""
+    both = (pinned[:, None, :] * terms).reshape(-1, terms.shape[1])
+    return np.asarray(both @ axis.T).reshape(len(pinned), len(terms), len(axis))
+
+
+def _even_and_odd(values: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Of values along the first axis, the part that is the same read backwards, and that which is minus the same.
+
+    Sums of squares are kept: each part is half of itself, times the root of 2.
+    """
+    half = len(values) // 2
+    one, other = values[:half] / 2**0.5, values[::-1][:half] / 2**0.5
+    return np.concatenate([one + other, values[half : len(values) - half]]), one - other
+
+
+def _squared_solution(root: FloatArray, right: FloatArray) -> FloatArray:
+    """The sums of squares of `root^-1 right` along the first axis, root being lower-triangular."""
+    # From the right, on the transposed: the array is as the library wants it, and need not be copied.
+    solved = scipy.linalg.blas.dtrsm(1.0, root, right.T, side=1, lower=1, trans_a=1, overwrite_b=1)
+    return np.asarray(np.einsum("wc,wc->w", solved, solved))
 
 
 def _modes(filtering: FloatArray, weights: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -89,15 +89,15 @@ def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:
     if isinstance(unit, (ItemPerPeriod, ItemLevel)):
         span = min(unit.steps, horizon) if isinstance(unit, ItemPerPeriod) else horizon
         reach = period_sensitivity.affected_ends(length, span, horizon)
-        norms = [float(value) for value in real_interval_norms(taps, reach)]
+        norms = real_interval_norms(taps, reach)
         return sum(_real_signed(norms, k, length, span, reach, problem.rule) for k in problem.thresholds)
     event = isinstance(unit, EventLevel)
     reach = min(length, horizon) if event else horizon
-    norms = [float(value) for value in real_interval_norms(taps, reach)]
+    norms = real_interval_norms(taps, reach)
     if event:
-        return sensitivity.runs_bound(norms, sum(problem.thresholds), reach, gaps=len(problem.thresholds) == 1)
+        return _runs_cost(norms, sum(problem.thresholds), reach, gaps=len(problem.thresholds) == 1)
     return sum(
-        sensitivity.runs_bound(
+        _runs_cost(
             norms,
             runs_by_rule(problem.rule, k, sensitivity.most_starts(k, length, horizon)),
             reach,
@@ -108,14 +108,24 @@ def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:
     )
 
 
-def _real_signed(norms: Sequence[float], k: int, length: int, span: int, reach: int, rule: CountingRule) -> float:
+def _runs_cost(norms: FloatArray, runs: int, length: int, *, gaps: bool, places: int | None = None) -> float:
+    """`sensitivity.runs_bound` for norms in floating point, of all numbers of runs at once; for the search."""
+    counts = np.arange(1, min(runs, length) + 1)
+    totals = np.minimum(length - gaps * (counts - 1), length if places is None else places)
+    counts, totals = counts[totals >= counts], totals[totals >= counts]
+    size, longer = np.divmod(totals, counts)
+    costs = longer * norms[np.minimum(size + 1, length)] + (counts - longer) * norms[size]
+    return float(costs.max(initial=float(norms[0])))
+
+
+def _real_signed(norms: FloatArray, k: int, length: int, span: int, reach: int, rule: CountingRule) -> float:
     """The cost of changes that are near the worst: runs of one sign, and runs of either sign by turns.
 
     One item can start being counted `k - 1/2` times in W steps and be out as long as it is counted: two such items, in
     turn, make runs of `W / (2k-1)`. Where the span is short there are turns in its first and last places only.
     """
     runs = min(period_sensitivity.most_signed_runs(k, length, span), 2 * runs_by_rule(rule, k, reach))
-    plain = sensitivity.runs_bound(norms, runs if 2 * span > length else k, reach, gaps=False)
+    plain = _runs_cost(norms, runs if 2 * span > length else k, reach, gaps=False)
     if span == 1:
         return plain
     if span > length:
@@ -124,12 +134,12 @@ def _real_signed(norms: Sequence[float], k: int, length: int, span: int, reach: 
     return max(plain, _turns_cost(norms, [(0, outer, runs // 2), (reach - outer, reach, runs // 2)]))
 
 
-def _turns_cost(norms: Sequence[float], stretches: Sequence[tuple[int, int, int]]) -> float:
+def _turns_cost(norms: FloatArray, stretches: Sequence[tuple[int, int, int]]) -> float:
     """The cost of runs by turns that fill each stretch: its first place, its end, and how many runs.
 
     With q(n) the cost of n places and q(0) = 0, unit changes a_i at x_i cost `-1/2 sum a_i a_j q(|x_i - x_j|)`.
     """
-    return -float(_turns(len(norms), tuple(stretches)) @ np.array(norms))
+    return -float(_turns(len(norms), tuple(stretches)) @ norms)
 
 
 @lru_cache(maxsize=16)

@@ -75,8 +75,8 @@ def _even_patterns(reach: int, runs: int) -> list[tuple[int, ...]]:
 
 def _scattered(reach: int, runs: int, draw: np.random.Generator) -> tuple[int, ...]:
     """Runs with ends anywhere: where even splits are no good place to begin a search."""
-    ends = sorted(draw.choice(reach + 1, size=2 * min(runs, reach // 2 or 1), replace=False).tolist())
-    return tuple(int(sum(end <= place for end in ends) % 2) for place in range(reach))
+    ends = np.sort(draw.choice(reach + 1, size=2 * min(runs, reach // 2 or 1), replace=False))
+    return tuple((np.searchsorted(ends, np.arange(reach), side="right") % 2).tolist())
 
 
 def pair_counts(pattern: tuple[int, ...]) -> FloatArray:

@@ -232,6 +232,12 @@ def test_exact_counts_of_another_step_are_damage(state: StateFile, statement: st
         records.read_working(state)
 
 
+def test_items_of_two_kinds_are_damage(state: StateFile) -> None:
+    edit(state, "INSERT INTO item_kind VALUES ('integer'), ('text')")
+    with pytest.raises(DamagedError, match="item_kind is not as it was made"):
+        records.read_kind(state)
+
+
 # --- What was released
 
 
@@ -252,6 +258,14 @@ def test_rows_of_groups_keep_their_group(grouped: StateFile) -> None:
     assert records.read_released(grouped, 1, 1).num_rows == 2
     with pytest.raises(DamagedError):
         records.read_released(grouped, 1, 2)
+
+
+def test_a_number_of_no_group_is_damage(grouped: StateFile) -> None:
+    """The column of groups was added to a table, and may be empty where nobody looks."""
+    write(grouped, Call(1, 1, "none"), cells=True)
+    edit(grouped, "UPDATE released SET cell = NULL WHERE place = 1")
+    with pytest.raises(DamagedError):
+        records.read_released(grouped, 1, 1)
 
 
 COLUMNS = {

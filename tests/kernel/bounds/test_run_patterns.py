@@ -173,6 +173,11 @@ def test_memory_is_bounded_by_the_work_it_takes() -> None:
     assert 1 <= memory_for(4096, 100) < memory_for(365, 10) <= memory_for(28, 3) == 16
 
 
+def test_of_one_place_there_is_one_run() -> None:
+    lags = Lags.of((7, -3), 1, 2)
+    assert [recent_bound(lags, runs, 5, price) for runs in (1, 2) for price in (0, 9, 58)] == [58, 49, 0] * 2
+
+
 def test_a_price_is_refused_outside_its_range() -> None:
     lags = Lags.of((10, -3), 5, 2)
     with pytest.raises(ValueError, match="price"):

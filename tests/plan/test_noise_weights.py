@@ -9,7 +9,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.privacy import Budget, Unit
-from dpwindows.ask.queries import WindowFamily
+from dpwindows.ask.queries import Measure, Query, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.shapes.design import Design
@@ -19,9 +19,10 @@ from dpwindows.plan.planned import Planned
 from dpwindows.strategies import BATCH, STREAM
 
 STEPS = 7
-FAMILIES: tuple[WindowFamily, ...] = (
+FAMILIES: tuple[WindowFamily | Query, ...] = (
     *(dw.Cumulative(), dw.Rolling(3), dw.AnyWindow(4), dw.AnyWindow()),
     *(dw.Tumbling(2), dw.ToDate(3)),
+    Query(dw.Rolling(3), (Measure("at_least", 1), Measure("exactly", 2))),
 )
 UNITS: tuple[Unit, ...] = (dw.EventLevel(), dw.ItemPerPeriod(2), dw.ItemLevel(), dw.ItemAddRemove())
 BUDGETS: tuple[Budget, ...] = (dw.PureDP(1.0), dw.ApproxDP(1.0, 1e-6))
@@ -40,7 +41,8 @@ def planned(name: str, *, stream: bool) -> Iterator[Design]:
                     )
                 except InputError:
                     continue
-                yield plan.allotments[0].measurement.design
+                design = plan.allotments[0].measurement.design
+                yield from {id(part): part for part in map(design.at, design.problem.thresholds)}.values()
 
 
 def product(one: Weights, other: Weights) -> float:

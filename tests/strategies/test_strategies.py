@@ -84,6 +84,11 @@ def decoder_of(design: Design) -> NDArray[np.float64]:
     return np.stack([design.decode(row) for row in np.eye(design.rows)], axis=1)
 
 
+def parts_of(design: Design) -> list[Design]:
+    """What reads back each threshold: the design itself, if they are all alike."""
+    return list({id(part): part for part in map(design.at, design.problem.thresholds)}.values())
+
+
 # --- Unbiased, with the errors they announce --------------------------------------------------------------------------
 
 
@@ -93,12 +98,14 @@ def test_estimates_are_unbiased_and_count_their_rows() -> None:
     for design in designs():
         met.add(design.strategy)
         square = random_square(rng, STEPS, 1000)
-        measured = design.encode(TableAnswers(square), 1)
-        assert measured.shape == (design.rows,)
         assert design.bias_bound() is None
         wanted = exact(design.problem.window, square)
         assert len(wanted) == count_windows(design.problem.window, STEPS)
-        assert np.allclose(design.decode(measured.astype(np.float64)), wanted, rtol=1e-9, atol=1e-6), design.strategy
+        for k in design.problem.thresholds:
+            measured = design.encode(TableAnswers(square), k)
+            assert measured.shape == (design.rows,)
+            read = design.at(k).decode(measured.astype(np.float64))
+            assert np.allclose(read, wanted, rtol=1e-9, atol=1e-6), design.strategy
     assert met == set(BATCH)
 
 
@@ -115,7 +122,7 @@ def test_estimates_are_unbiased_on_other_horizons(steps: int) -> None:
 
 
 def test_variance_and_fourth_moment_are_those_of_the_decoder() -> None:
-    for design in designs():
+    for design in (part for one in designs() for part in parts_of(one)):
         decoder = decoder_of(design)
         assert np.allclose(design.variance(), (decoder**2).sum(axis=1), rtol=1e-8), design.strategy
         fourth = design.fourth_moment()
@@ -139,7 +146,7 @@ def test_scores_are_errors_in_counts() -> None:
         gaussian = design.problem.law == GAUSSIAN
         spread = design.sensitivity**0.5 if gaussian else 2**0.5 * design.sensitivity
         assert noise_factor(design) == pytest.approx(spread)
-        errors = np.sqrt(design.variance()) * spread
+        errors = np.sqrt(np.concatenate([part.variance() for part in parts_of(design)])) * spread
         worst = errors.max() if design.problem.criterion == "max" else np.sqrt((errors**2).mean())
         assert score(design) == pytest.approx(worst)
 
@@ -252,9 +259,11 @@ def test_every_cell_has_a_plan(
 @pytest.mark.parametrize("strategy", BATCH)
 def test_every_strategy_can_be_asked_for_by_name(strategy: str) -> None:
     served = 0
-    for window, unit, budget in itertools.product((Cumulative(), Rolling(3), AnyWindow(2)), UNITS, BUDGETS):
+    twice = Query(Rolling(3), (Measure("at_least", 1), Measure("at_least", 2)))
+    asked: tuple[Query | WindowFamily, ...] = (Cumulative(), Rolling(3), AnyWindow(2), twice)
+    for one, unit, budget in itertools.product(asked, UNITS, BUDGETS):
         try:
-            plan = Plan([window], timeline=Timeline.of_steps(6), unit=unit, budget=budget, strategy=strategy)
+            plan = Plan([one], timeline=Timeline.of_steps(6), unit=unit, budget=budget, strategy=strategy)
         except InputError:
             continue
         served += 1

@@ -8,9 +8,9 @@ and exact integer answers x; estimates are `decoder y`.
 **Explicit form**, up to 24 steps, for every strategy. Entry n of `entry_*` says that the exact count of at least
 `entry_source[n]` in steps `entry_first[n]..entry_last[n]` enters number `entry_row[n]` of the vector of threshold
 `entry_measured[n]` with weight `entry_value[n]`; everything else has weight 0. `decoder` turns one vector into the
-estimates of the windows `first..last`, in their order; `bias_bound` says how far they may be off in expectation. To
-recompute a sensitivity: the answers of one item are 0 or 1; take two histories of it that are neighbours, and the
-vectors of all thresholds one after another.
+estimates of the windows `first..last`, in their order (where each threshold has its own: `decoder_{k}`); `bias_bound`
+says how far they may be off in expectation. To recompute a sensitivity: the answers of one item are 0 or 1; take two
+histories of it that are neighbours, and the vectors of all thresholds one after another.
 
 **Groups.** `groups` of the description lists the columns with their public values, `group_of`, `max_groups` and the
 share of the totals. A measurement then has `groups` too: it is made in every group by the columns `by`, in `count`
@@ -156,13 +156,18 @@ def _explicit(design: Design) -> Arrays:
     entries = list(_entries(design))
     names = ("measured", "row", "source", "first", "last", "value")
     columns: list[list[int]] = [list(column) for column in zip(*entries, strict=True)] or [[] for _ in names]
-    decoded = np.array([design.decode(column) for column in np.eye(design.rows)]).T
+    alike = design.at(design.problem.thresholds[0]) is design
+    decoders = {
+        "decoder" if alike else f"decoder_{k}": np.array([own.decode(column) for column in np.eye(design.rows)]).T
+        for k in design.problem.thresholds[: 1 if alike else None]
+        for own in [design.at(k)]
+    }
     return {
         **{
             f"entry_{name}": integers(np.array(column, dtype=object))
             for name, column in zip(names, columns, strict=True)
         },
-        "decoder": decoded,
+        **decoders,
     }
 
 

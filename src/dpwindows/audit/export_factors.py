@@ -3,6 +3,7 @@
 **Factor form**, for these shapes; weights are whole numbers, texts of decimals where 64 bits are too few.
 
 - `series`: y = matrix x, with x the answers of all windows in order; estimates are decoder_matrix y.
+- `series by threshold`: as `series`, threshold k with matrix_{k} and decoder_matrix_{k}.
 - `blocks`: each row (first, starts, ends) of `blocks` measures `A X B'`, transposed and flattened, one block after
   another: X the answers of the starts first, first + 1, ... and of the ends from first on (0 where the end is before
   the start), ends taken last to first; A = matrix_{starts}, B = matrix_{ends}. An estimate of X comes from
@@ -59,6 +60,7 @@ from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.thresholds import ThresholdsDesign
 from dpwindows.kernel.shapes.together import TogetherShape
 
 Arrays = dict[str, Any]
@@ -72,6 +74,8 @@ def shape_of(design: Design) -> str:
     match design:
         case SeriesDesign():
             return "series"
+        case ThresholdsDesign():
+            return "series by threshold"
         case BlocksDesign():
             return "blocks"
         case NestedDesign() | ExtendedDesign():
@@ -105,6 +109,9 @@ def factors(design: Design) -> Arrays:
     match design:
         case SeriesDesign(map=found):
             return _matrices(found, "")
+        case ThresholdsDesign(problem=problem, maps=maps):
+            named = [_matrices(found, f"_{k}") for k, found in zip(problem.thresholds, maps, strict=True)]
+            return {name: array for part in named for name, array in part.items()} if all(named) else {}
         case BlocksDesign():
             return _blocks(design)
         case NestedDesign(taps=taps):

@@ -99,14 +99,16 @@ def _whitened_decoder(plan: Plan) -> Floats:
 
 def _decoder(allotment: Allotment) -> Floats:
     design, scale = allotment.measurement.design, allotment.measurement.scale
-    decode = np.array([allotment.own(design.decode(column)) for column in np.eye(design.rows)]).T * scale
+    decoded = {
+        k: np.array([allotment.own(design.at(k).decode(column)) for column in np.eye(design.rows)]).T * scale
+        for k in design.problem.thresholds
+    }
     where = {k: i for i, k in enumerate(design.problem.thresholds)}
     blocks = []
     for asked in allotment.query.measures:
-        signs = np.zeros(len(where))
-        signs[where[asked.k]] = 1
-        if asked.kind == "exactly":
-            signs[where[asked.k + 1]] = -1
         # By threshold and group as measured, by group as released.
-        blocks.append(np.kron(signs, np.kron(np.eye(allotment.groups), decode)))
+        by_threshold = [np.zeros_like(np.kron(np.eye(allotment.groups), one)) for one in decoded.values()]
+        for k, sign in zip(asked.thresholds, (1, -1), strict=False):
+            by_threshold[where[k]] = sign * np.kron(np.eye(allotment.groups), decoded[k])
+        blocks.append(np.concatenate(by_threshold, axis=1))
     return np.concatenate(blocks)

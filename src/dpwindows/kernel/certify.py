@@ -13,6 +13,7 @@ smaller bound than the one proved.
 | rolling | filter | runs | signed runs | signed runs | runs |
 | | matrix of increments | - | - | - | runs less an offset |
 | | differences and anchors | runs | signed runs | runs of both | runs |
+| | several thresholds, a matrix for each | - | - | runs inside runs, twice | runs inside runs |
 | any | filters on both axes | rectangles | - | - | - |
 | | filters on both axes, of the windows inside | rectangles | - | - | - |
 | | trees on both axes | corners | - | - | - |
@@ -24,7 +25,7 @@ smaller bound than the one proved.
 Here stand the rows of any windows, and of answers measured by themselves; those of cumulative and rolling counts, and
 of the items that lost something by a rule of counting, stand in `certify_series`. Tumbling counts and counts to date
 are certified by the rows of rolling and cumulative counts, in `certify_periods`; rolling counts of several lengths that
-are measured as one in `certify_together`.
+are measured as one in `certify_together`, and those of several thresholds with a map for each in `certify_thresholds`.
 """
 
 from __future__ import annotations

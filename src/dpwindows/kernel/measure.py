@@ -50,17 +50,18 @@ from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.thresholds import StepThresholds, ThresholdsDesign, ThresholdsShape
 from dpwindows.kernel.shapes.together import TogetherShape
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
 _PIECE = 1 << 16
 # The shapes that answer for what they encode; the kernel measures no other.
 _SHAPES = (
-    *(SeriesDesign, BlocksDesign, NestedDesign, ExtendedDesign),
-    *(CountersDesign, CrossedDesign, CompressedDesign, StepDesign),
+    *(SeriesDesign, ThresholdsDesign, BlocksDesign, NestedDesign, ExtendedDesign),
+    *(CountersDesign, CrossedDesign, CompressedDesign, StepDesign, StepThresholds),
     *(CumulativeTree, TreeForEveryStart, FixedWindowTrees, TimeWindowTrees, CompressedTrees),
 )
-_STEP_SHAPES = (SeriesShape, BlocksShape, NestedShape, PeriodShape, TogetherShape)
+_STEP_SHAPES = (SeriesShape, BlocksShape, NestedShape, PeriodShape, TogetherShape, ThresholdsShape)
 # Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.
 _EXACT = 1 << 60
 _RELEASED = 1 << 61

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -54,7 +55,14 @@ class Allotment:
 
     def variance(self, measure: Measure) -> FloatArray:
         """Variance of the released estimate of each window, in squared counts."""
-        return estimate_variance(self.measurement, measure, self.own(self.measurement.design.variance()))
+        return estimate_variance(self.measurement, measure, self._squares(measure))
+
+    def _squares(self, measure: Measure) -> FloatArray:
+        """Sums of squares of the weights on unit noise, of a measure's thresholds; their mean if there are several."""
+        return self._mean([self.measurement.design.at(k).variance() for k in measure.thresholds])
+
+    def _mean(self, values: Sequence[FloatArray]) -> FloatArray:
+        return self.own(values[0] if all(one is values[0] for one in values) else np.mean(values, axis=0))
 
     def own(self, values: FloatArray) -> FloatArray:
         """Of one number for each estimate of the measurement, those of this query's windows."""
@@ -71,17 +79,19 @@ class Allotment:
         """Bound on the bias of each window's estimate, in counts (0 for unbiased designs)."""
         design = self.measurement.design
         bias = design.bias_bound()
-        return np.zeros(len(self.own(design.variance()))) if bias is None else self.own(bias)
+        first = design.at(design.problem.thresholds[0])
+        return np.zeros(len(self.own(first.variance()))) if bias is None else self.own(bias)
 
     def half_widths(self, measure: Measure, confidence: float) -> FloatArray:
         """Half width of each window's interval, in counts: a quantile of the noise, widened by the bias bound."""
-        design = self.measurement.design
-        half = half_widths(self.measurement, measure, self.own(design.variance()), self._fourth_moment, confidence)
+        fourths = partial(self._fourth_moment, measure)
+        half = half_widths(self.measurement, measure, self._squares(measure), fourths, confidence)
         return half + self.bias_bounds()
 
-    def _fourth_moment(self) -> FloatArray | None:
-        known = self.measurement.design.fourth_moment()
-        return None if known is None else self.own(known)
+    def _fourth_moment(self, measure: Measure) -> FloatArray | None:
+        known = [self.measurement.design.at(k).fourth_moment() for k in measure.thresholds]
+        found = [one for one in known if one is not None]
+        return self._mean(found) if len(found) == len(known) else None
 
 
 def measured(allotments: Sequence[Allotment]) -> list[Measurement]:

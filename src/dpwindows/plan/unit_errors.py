@@ -165,7 +165,7 @@ def _error(point: _Point, plan: Planned, law: Law) -> float | None:
         return None
     if isinstance(design, PrescribedScale):
         return None
-    return float(noise_factor(design) * np.sqrt(design.variance().mean()))
+    return float(noise_factor(design) * np.sqrt(design.at(point.k).variance().mean()))
 
 
 def _limit(point: _Point, plan: Planned) -> float | None:

@@ -168,7 +168,7 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
                 windows = by_threshold.setdefault(term.row["k"] + above, {})
                 windows[_steps(term.row)] = windows.get(_steps(term.row), 0.0) + sign * unit * term.coefficient
         for k, coefficients in by_threshold.items():
-            for part, values in noise_weights(made.design, coefficients, series).items():
+            for part, values in noise_weights(made.design.at(k), coefficients, series).items():
                 # Groups share no noise; families measured together do.
                 key = (TOGETHER if together else text, *group, k, part)
                 noise[key] = _added(noise.get(key), values.ravel())
@@ -192,9 +192,9 @@ def _steps(row: Mapping[str, Any]) -> tuple[int, int]:
 def _require_same(terms: Sequence[Term], design: Design, unit: float, series: int | None) -> None:
     """Check that what was made again errs as the release says, for some of its numbers."""
     for term in terms[:: -(-len(terms) // _CHECKED)]:
-        parts = noise_weights(design, {_steps(term.row): unit}, series).values()
-        squared = sum(float(values.ravel() @ values.ravel()) for values in parts)
-        found = math.sqrt(squared * len(_MEASURES[term.row["measure"]]))
+        thresholds = [term.row["k"] + above for above in range(len(_MEASURES[term.row["measure"]]))]
+        parts = [noise_weights(design.at(k), {_steps(term.row): unit}, series).values() for k in thresholds]
+        found = math.sqrt(sum(float(values.ravel() @ values.ravel()) for part in parts for values in part))
         if not math.isclose(found, term.row["std_error"], rel_tol=_ALIKE):
             raise InputError(
                 f"the noise of {term.row['window']} cannot be worked out again: this version of dpwindows gives a "

@@ -99,7 +99,7 @@ def draw_estimates(
     """
     noisy = measure(plan.measurements, plan.budget, answers, progress)
     decoded = [
-        {k: _decode(measurement, values) for k, values in drawn.items()}
+        {k: _decode(measurement, k, values) for k, values in drawn.items()}
         for measurement, drawn in zip(plan.measurements, noisy, strict=True)
     ]
     return [
@@ -114,9 +114,9 @@ def _loss(forecast: dict[str, Any], estimate: float) -> dict[str, Any]:
     return {**forecast, "estimate": estimate, "lower": estimate - half, "upper": estimate + half}
 
 
-def _decode(measurement: Measurement, noisy: NDArray[Any]) -> FloatArray:
-    groups = 1 if measurement.groups is None else measurement.groups.level.count
-    return np.concatenate([measurement.design.decode(part.astype(np.float64)) for part in np.split(noisy, groups)])
+def _decode(measurement: Measurement, k: int, noisy: NDArray[Any]) -> FloatArray:
+    design = measurement.design.at(k)
+    return np.concatenate([design.decode(part.astype(np.float64)) for part in np.split(noisy, len(measurement.cells))])
 
 
 def _agreed(plan: Planned, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:

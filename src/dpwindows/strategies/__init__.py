@@ -30,6 +30,7 @@ from dpwindows.strategies import (
     paper,
     series_filter,
     tensor_filter,
+    threshold_filters,
     tree,
 )
 from dpwindows.strategies.in_periods import in_each, in_each_of_stream, series_problem
@@ -40,6 +41,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(series_filter.NAME, series_filter.design, series_filter.stream),
     Strategy(optimal_filter.NAME, optimal_filter.design, optimal_filter.stream),
     Strategy(offset_filter.NAME, offset_filter.design, offset_filter.stream),
+    Strategy(threshold_filters.NAME, threshold_filters.design, threshold_filters.stream),
     Strategy(dense_counter.NAME, dense_counter.design, dense_counter.stream),
     Strategy(tensor_filter.NAME, tensor_filter.design, tensor_filter.stream),
     Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),

@@ -30,7 +30,9 @@ def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> 
         inner = replace(inner, steps=-(-problem.steps // size), unit=grouped_unit(problem.unit, size))
         if isinstance(inner.window, Rolling) and inner.window.length >= inner.steps:
             inner = replace(inner, window=Cumulative())
-        found.append(CompressedDesign(problem, size, candidates(inner)[0]))
+        # What is read back is the same for every threshold.
+        alike = (one for one in candidates(inner) if one.at(problem.thresholds[0]) is one)
+        found.append(CompressedDesign(problem, size, next(alike)))
     return found
 
 

@@ -22,7 +22,7 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.maps.counters import TriangularCounter
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
@@ -33,7 +33,7 @@ from dpwindows.strategies.twins import twins
 
 NAME = "offset-filter"
 # The certificate and the factor take O(steps^3); one step has no mean of its own.
-_SHORTEST, _LONGEST = 2, 512
+SHORTEST, LONGEST = 2, 512
 # The share of the precision of the mean that is left: what is tried.
 _SHARES = np.geomspace(0.01, 0.9, 48)
 # How many lengths of runs, widths of gaps and numbers of runs the search charges for.
@@ -45,16 +45,12 @@ def design(problem: Problem) -> Design | None:
     window = problem.window
     if problem.law != GAUSSIAN or not isinstance(window, Rolling) or not isinstance(problem.unit, ItemAddRemove):
         return None
-    if not _SHORTEST <= problem.steps <= _LONGEST:
+    if not SHORTEST <= problem.steps <= LONGEST:
         return None
-    alpha, decay, share = _parameters(window.length, problem.steps, problem.thresholds, problem.rule)
-    weights = np.rint(_factor(alpha, decay, share, problem.steps) * 2.0**problem.bits).astype(np.int64)
-    if not (np.diagonal(weights) > 0).all():
-        return None
-    # On increments: E = M D^-1, whose columns are sums of M's from x on, in exact integers.
-    summed = np.cumsum(weights[:, ::-1], axis=1)[:, ::-1]
-    parameters = {"alpha": alpha, "decay": decay, "share": share, "bits": problem.bits}
-    return SeriesDesign(problem, NAME, parameters, map=TriangularCounter(summed))
+    alpha, decay, share = parameters(window.length, problem.steps, problem.thresholds, problem.rule)
+    weights = on_increments(alpha, decay, share, problem.steps, 2.0**problem.bits)
+    chosen = {"alpha": alpha, "decay": decay, "share": share, "bits": problem.bits}
+    return None if weights is None else SeriesDesign(problem, NAME, chosen, map=TriangularCounter(weights))
 
 
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
@@ -62,10 +58,27 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     return twins(design, problem, horizon)
 
 
+def on_increments(alpha: float, decay: float, share: float, steps: int, size: float) -> IntArray | None:
+    """The filter times `size`, in integers: its weights on increments; None where an entry that matters is rounded off.
+
+    Args:
+        alpha: the order of the filter.
+        decay: its decay.
+        share: the part of the precision of the mean that is left.
+        steps: T.
+        size: lattice units to one count.
+
+    Returns:
+        `E = M D^-1`, whose columns are sums of M's from x on; shape (T, T).
+    """
+    weights = np.rint(_factor(alpha, decay, share, steps) * size).astype(np.int64)
+    return np.cumsum(weights[:, ::-1], axis=1)[:, ::-1] if (np.diagonal(weights) > 0).all() else None
+
+
 @lru_cache(maxsize=16)
 def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
     """M, lower-triangular, of `M'M = G - c 11'` with `1 - c 1'G^-1 1 = share`."""
-    lags = _autocorrelation(alpha, decay, steps)
+    lags = autocorrelation(alpha, decay, steps)
     alike = scipy.linalg.toeplitz(lags)
     mean = float(scipy.linalg.solve_toeplitz(lags, np.ones(steps)).sum())
     precision = alike - (1 - share) / mean
@@ -74,7 +87,7 @@ def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
 
 
 @lru_cache(maxsize=64)
-def _parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: CountingRule) -> tuple[float, float, float]:
+def parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: CountingRule) -> tuple[float, float, float]:
     """Order and decay of the filter and the share of the precision of the mean that is left, of least error."""
     charged = [
         _even_patterns(min(length, steps) if k == 1 else 1, runs, steps, places_by_rule(rule, k, length, steps))
@@ -85,7 +98,7 @@ def _parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: Coun
 
     def errors(alpha: float, decay: float) -> FloatArray:
         """The squared error for each of the shares, as on an unbounded horizon."""
-        lags = _autocorrelation(alpha, decay, steps)
+        lags = autocorrelation(alpha, decay, steps)
         alone, mean = (real_taps(-alpha, decay, steps) ** 2).sum(), steps * (1 - decay) ** (-2 * alpha)
         variance = alone + (1 - _SHARES) / _SHARES * mean / steps**2
         cost = np.zeros(len(_SHARES))
@@ -97,7 +110,7 @@ def _parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: Coun
     return alpha, decay, float(_SHARES[errors(alpha, decay).argmin()])
 
 
-def _autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:
+def autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:
     """Of the fractional filter, at distances 0..count-1."""
     size = 1 << (4 * count - 1).bit_length()
     taps = real_taps(alpha, decay, 2 * count)

@@ -13,9 +13,13 @@ from dpwindows.kernel.shapes.design import Design, PrescribedScale
 def score(design: Design) -> float:
     """The error of a design in counts, by its problem's criterion: the smaller the better.
 
-    The root of the mean (or the largest) over windows of variance plus squared bias bound.
+    The root of the mean (or the largest) over windows and thresholds of variance plus squared bias bound.
     """
-    return score_of(noise_factor(design) ** 2 * design.variance(), design.bias_bound(), design.problem.criterion)
+    alike = design.at(design.problem.thresholds[0]) is design
+    variances = [design.at(k).variance() for k in design.problem.thresholds[: 1 if alike else None]]
+    return score_of(
+        noise_factor(design) ** 2 * np.concatenate(variances), design.bias_bound(), design.problem.criterion
+    )
 
 
 def score_of(variance: FloatArray, bias: FloatArray | None, criterion: Criterion) -> float:

@@ -11,6 +11,7 @@ from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.thresholds import StepThresholds, ThresholdsDesign, ThresholdsShape
 from dpwindows.strategies.strategy import Batch
 
 
@@ -29,6 +30,10 @@ def twins(batch: Batch, problem: Problem, horizon: int | None) -> Iterator[StepD
     if isinstance(design, SeriesDesign) and (found := _twin(design.map)) is not None:
         shape = SeriesShape(problem.window, found)
         yield StepDesign(problem, shape, design.strategy, horizon, dict(design.parameters))
+    if isinstance(design, ThresholdsDesign) and isinstance(problem.window, Rolling):
+        maps = tuple(found for one in design.maps if (found := _twin(one)) is not None)
+        by_threshold = ThresholdsShape(problem.window, problem.thresholds, maps)
+        yield StepThresholds(problem, by_threshold, design.strategy, horizon, dict(design.parameters))
 
 
 def _twin(of: IntegerMap) -> CausalMap | None:

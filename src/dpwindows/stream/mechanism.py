@@ -39,6 +39,7 @@ from dpwindows.kernel.measure import Measurement, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepAnswers, StepDesign, horizon_of
 from dpwindows.kernel.shapes.periods import PeriodShape
+from dpwindows.kernel.shapes.thresholds import step_design
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.parts import cells_of
@@ -213,7 +214,7 @@ class Mechanism:
             shape = restored(entry["shape"], arrays)
             if isinstance(shape, PeriodShape) and isinstance(window, (Tumbling, ToDate)):
                 shape = replace(shape, window=window)  # with its calendar
-            design = StepDesign(problem, shape, entry["strategy"], horizon_of(window, unit, values["horizon"]))
+            design = step_design(problem, shape, entry["strategy"], horizon_of(window, unit, values["horizon"]))
             groups = None
             if grouping is not None:
                 groups = Groups(grouping, next(one for one in grouping.levels if list(one.kept) == entry["level"]))
@@ -327,14 +328,14 @@ class Mechanism:
         estimate = estimates[measure.k]
         if measure.kind == "exactly":
             estimate = estimate - estimates[measure.k + 1]
-        design = measurement.design
-        assert isinstance(design, StepDesign)
+        designs = [design for k in measure.thresholds if isinstance(design := measurement.design.at(k), StepDesign)]
         codes = np.array(measurement.cells)
-        estimate, squares = estimate.reshape(len(codes), -1)[:, own].ravel(), design.variance_at(step)[own]
+        estimate = estimate.reshape(len(codes), -1)[:, own].ravel()
+        squares = np.mean([design.variance_at(step)[own] for design in designs], axis=0)
 
         def fourths() -> FloatArray | None:
-            known = design.fourth_moment_at(step)
-            return None if known is None else known[own]
+            known = [found[own] for design in designs if (found := design.fourth_moment_at(step)) is not None]
+            return np.mean(known, axis=0) if len(known) == len(designs) else None
 
         half = np.tile(half_widths(measurement, measure, squares, fourths, self.confidence), len(codes))
         count, first = len(estimate), np.tile(_first_steps(query, step, len(squares)), len(codes))

@@ -21,6 +21,7 @@ from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape
 from dpwindows.kernel.shapes.nested import NestedShape
 from dpwindows.kernel.shapes.periods import PeriodShape
+from dpwindows.kernel.shapes.thresholds import ThresholdsShape
 from dpwindows.kernel.shapes.together import TogetherShape
 
 Arrays = dict[str, np.ndarray]
@@ -28,7 +29,8 @@ Arrays = dict[str, np.ndarray]
 _CLASSES: dict[str, type] = {
     kind.__name__: kind
     for kind in (
-        *(BlocksShape, NestedShape, PeriodShape, SeriesShape, TogetherShape, MatrixFilter, Filter, Identity, Tree),
+        *(BlocksShape, NestedShape, PeriodShape, SeriesShape, ThresholdsShape, TogetherShape),
+        *(MatrixFilter, Filter, Identity, Tree),
         *(CausalAnchors, CausalCounter, CausalFilter, CausalIdentity, CausalTree),
         *(ListedRows, WeightedRows, LogarithmicRows),
     )
@@ -45,6 +47,8 @@ def stored(value: Any, arrays: Arrays, name: str) -> Any:
         return {"window": value.text}
     if isinstance(value, LogarithmicRows):
         return {"kind": "LogarithmicRows", "bits": value.bits}
+    if isinstance(value, tuple) and any(map(is_dataclass, value)):
+        return {"each": [stored(one, arrays, f"{name}.{place}") for place, one in enumerate(value)]}
     if isinstance(value, (tuple, np.ndarray)):
         arrays[name] = np.array(value, dtype=np.int64)
         return {"array": name, "tuple": isinstance(value, tuple)}
@@ -68,6 +72,8 @@ def restored(value: Any, arrays: Arrays) -> Any:
         return value
     if "window" in value and "kind" not in value:
         return parse_window(value["window"])
+    if "each" in value:
+        return tuple(restored(one, arrays) for one in value["each"])
     if "array" in value:
         array = arrays[value["array"]]
         return tuple(int(entry) for entry in array) if value["tuple"] else array

@@ -58,14 +58,14 @@ def _neighbours(window: WindowFamily, steps: int, thresholds: tuple[int, ...], u
     return Changes.of(differences(all_logs(steps, most), window, thresholds, unit))
 
 
-def matrix_of(design: Design) -> NDArray[Any]:
-    """The integer matrix that `encode` applies to the exact answers of one threshold, shape (rows, cells)."""
+def matrix_of(design: Design, k: int | None = None) -> NDArray[Any]:
+    """The integer matrix that `encode` applies to the exact answers of a threshold, the first, shape (rows, cells)."""
     problem = design.problem
     columns = []
     for row, column in zip(*cells(problem.window, problem.steps), strict=True):
         square = np.zeros((problem.steps, problem.steps), dtype=np.int64)
         square[row, column] = 1
-        columns.append(design.encode(TableAnswers(square), problem.thresholds[0]))
+        columns.append(design.encode(TableAnswers(square), k or problem.thresholds[0]))
     return np.stack(columns, axis=1)
 
 
@@ -89,6 +89,13 @@ def truth(design: Design) -> int:
     problem = design.problem
     matrix = matrix_of(design)
     assert len(matrix) == design.rows
+    if design.at(problem.thresholds[0]) is not design:
+        matrices = [matrix_of(design, k) for k in problem.thresholds]
+        logs = all_logs(problem.steps, max(problem.thresholds))
+        return max(
+            int(sum((changes[:, place] @ one.T) ** 2 for place, one in enumerate(matrices)).sum(axis=1).max())
+            for changes in differences(logs, problem.window, problem.thresholds, problem.unit)
+        )
     return largest_norm(
         neighbours(problem.window, problem.steps, problem.thresholds, problem.unit), matrix, problem.law
     )
@@ -205,12 +212,12 @@ def test_encode_is_the_linear_map_that_was_enumerated() -> None:
     rng = np.random.default_rng(1)
     for _, design in designs(5, (1, 2)):
         problem = design.problem
-        matrix = matrix_of(design)
         rows, columns = cells(problem.window, problem.steps)
         log = rng.integers(0, 3, size=5)
         for k in problem.thresholds:
             exact = squares(log[None], k)[0][rows, columns]
-            assert np.array_equal(design.encode(SingleItem(tuple(map(int, log))), k), matrix @ exact)
+            encoded = design.encode(SingleItem(tuple(map(int, log))), k)
+            assert np.array_equal(encoded, matrix_of(design, k) @ exact)
 
 
 def test_tables_agree_with_the_definition() -> None:

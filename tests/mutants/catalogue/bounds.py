@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 OFFSET = "tests/strategies/test_offset_filter.py::"
+ITEM_THRESHOLDS = "tests/kernel/bounds/test_item_thresholds.py::"
 RULES = "tests/kernel/bounds/test_counted_by_rule.py::"
 SENSITIVITY = "tests/kernel/bounds/test_sensitivity.py::"
 TOGETHER = "tests/kernel/bounds/test_together.py::"
@@ -168,6 +169,30 @@ MUTANTS = [
         "        return mean.of(price) + (most << lags.shift)\n",
         "        return most << lags.shift\n",
         f"{OFFSET}test_the_bound_holds_for_every_item",
+    ),
+    Mutant(
+        "two histories charged as one",
+        "Several thresholds of an item that is changed arbitrarily are charged as of one that is added.",
+        "kernel/bounds/item_thresholds.py",
+        "* (4 if formal else 1)",
+        "* (2 if formal else 1)",
+        f"{ITEM_THRESHOLDS}test_no_neighbour_moves_more_than_the_bound",
+    ),
+    Mutant(
+        "a start too few inside a run",
+        "An item that is counted all the time is taken to be counted k times less often than it can be.",
+        "kernel/bounds/runs_inside_runs.py",
+        "1 + k * cycles + min(k, (rest + 1) // 2)",
+        "1 + k * cycles",
+        f"{ITEM_THRESHOLDS}test_runs_inside_a_run_are_no_more_than_is_said",
+    ),
+    Mutant(
+        "thresholds without the price of their ones",
+        "What a common offset takes off is taken off, and what it allows is not added.",
+        "kernel/bounds/item_thresholds.py",
+        "return int(free + most)",
+        "return int(most)",
+        f"{ITEM_THRESHOLDS}test_no_neighbour_moves_more_than_the_bound",
     ),
     Mutant(
         "a run too few for what may occur",

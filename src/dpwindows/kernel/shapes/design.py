@@ -41,6 +41,10 @@ class Design(ABC):
     def rows(self) -> int:
         """Numbers measured for each threshold."""
 
+    def at(self, k: int) -> Design:
+        """What measures and reads back one threshold: the design itself, if all thresholds are measured alike."""
+        return self
+
     @abstractmethod
     def encode(self, answers: Answers, k: int) -> IntArray:
         """The exact integers of threshold k, shape (rows,)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from dpwindows.ask.queries import AnyWindow, Measure
 from dpwindows.ask.windows import longest_window, window_steps
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.intervals import estimate_variance
 from dpwindows.release.consistency.smoothing import (
     Smoothed,
@@ -38,15 +40,18 @@ _SEED = 20
 
 @dataclass(frozen=True)
 class Known:
-    """What is public of one window family, the same for each of its groups; `traces` are None where none are known."""
+    """What is public of one window family, the same for each of its groups.
+
+    `noise` holds for each threshold the variance of its estimates and their traces, which are None where none are
+    known.
+    """
 
     allotment: Allotment
     first: IntArray
     last: IntArray
-    std_error: FloatArray
     smoothers: Smoothers
     parts: list[NDArray[np.bool_]]
-    traces: FloatArray | None
+    noise: dict[int, tuple[FloatArray, FloatArray | None]]
 
     @property
     def is_any(self) -> bool:
@@ -73,8 +78,6 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
     window, steps = allotment.query.window, plan.timeline.steps
     first, last = window_steps(window, steps)
     measurement = allotment.measurement
-    design = measurement.design
-    variance = allotment.variance(Measure("at_least", 1))
     if isinstance(window, AnyWindow):
         longest = longest_window(window, steps)
         octave = np.minimum(np.ceil(np.log2(last - first + 1)), max(1, np.ceil(np.log2(longest)) - 1))
@@ -83,12 +86,19 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
         octave = np.zeros(len(first))
         smoothers = series_smoothers(_segments(first, last), _PERIODS.get(plan.timeline.step_text, ()))
     parts = [octave == value for value in np.unique(octave)]
-    known = None
-    if design.bias_bound() is None:
-        # A biased decoder is no linear map of its noise.
-        size = float(estimate_variance(measurement, Measure("at_least", 1), np.ones(1))[0]) ** 0.5
-        known = traces(lambda: _simulated(allotment, len(first), size), smoothers, parts)
-    return Known(allotment, first, last, np.sqrt(variance), smoothers, parts, known)
+    size = float(estimate_variance(measurement, Measure("at_least", 1), np.ones(1))[0]) ** 0.5
+    found: dict[int, tuple[FloatArray, FloatArray | None]] = {}
+    noise = {}
+    for k in measurement.design.problem.thresholds:
+        design = measurement.design.at(k)
+        if id(design) not in found:
+            # A biased decoder is no linear map of its noise.
+            linear = design.bias_bound() is None
+            drawn = partial(_simulated, allotment, design, len(first), size)
+            variance = allotment.variance(Measure("at_least", k))
+            found[id(design)] = variance, traces(drawn, smoothers, parts) if linear else None
+        noise[k] = found[id(design)]
+    return Known(allotment, first, last, smoothers, parts, noise)
 
 
 def _segments(first: IntArray, last: IntArray) -> list[slice]:
@@ -99,9 +109,9 @@ def _segments(first: IntArray, last: IntArray) -> list[slice]:
     return [slice(begin, end) for begin, end in pairwise([0, *anew.tolist(), len(first)])]
 
 
-def _simulated(allotment: Allotment, rows: int, size: float) -> Iterator[FloatArray]:
+def _simulated(allotment: Allotment, design: Design, rows: int, size: float) -> Iterator[FloatArray]:
     """Noise as the estimates have it, in mean and covariance: for traces only, no noise of a release."""
-    generator, design = np.random.default_rng(_SEED), allotment.measurement.design
+    generator = np.random.default_rng(_SEED)
     for _ in range(min(_MOST_OFTEN, max(_LEAST_OFTEN, _SIMULATED // rows))):
         yield allotment.own(design.decode(size * generator.standard_normal(design.rows)))
 
@@ -128,15 +138,16 @@ def family_of(known: Known, estimates: Sequence[FloatArray]) -> Family:
         elif k + 1 in at_least and k not in at_least:
             at_least[k] = at_least[k + 1] + exact[k]
 
-    def smoothed(estimate: FloatArray, parts: int) -> Smoothed:
-        std_error = known.std_error * parts**0.5
-        if known.traces is None:
-            return Smoothed(estimate, std_error**2)
-        return smooth(estimate, std_error, known.smoothers, known.traces * parts, known.parts)
+    def smoothed(estimate: FloatArray, *thresholds: int) -> Smoothed:
+        variance, found = (list(values) for values in zip(*(known.noise[k] for k in thresholds), strict=True))
+        whole, traced = np.sum(variance, axis=0), [one for one in found if one is not None]
+        if len(traced) < len(found):
+            return Smoothed(estimate, whole)
+        return smooth(estimate, np.sqrt(whole), known.smoothers, np.sum(traced, axis=0), known.parts)
 
     return Family(
         known,
-        {k: smoothed(values, 1) for k, values in at_least.items()},
+        {k: smoothed(values, k) for k, values in at_least.items()},
         # The difference of two counts, each with noise of its own.
-        {k: smoothed(values, 2) for k, values in exact.items() if k not in at_least},
+        {k: smoothed(values, k, k + 1) for k, values in exact.items() if k not in at_least},
     )

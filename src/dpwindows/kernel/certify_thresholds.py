@@ -1,0 +1,63 @@
+"""How far one neighbour can move several thresholds, each measured through a map of its own: see `certify`.
+
+| windows | maps | item added or removed | item changed arbitrarily |
+|---|---|---|---|
+| rolling | one matrix for each threshold | runs inside runs | four times that |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
+from dpwindows.ask.queries import Rolling
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds.item_thresholds import rolling_thresholds_l2
+from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.proofs import name_of
+
+
+def by_threshold(problem: Problem, maps: Sequence[IntegerMap | CausalMap], steps: int | None) -> Certificate:
+    """Rolling counts, each threshold through a matrix of its own.
+
+    Args:
+        problem: window, unit, law and thresholds; its `steps` are not read.
+        maps: the map that is applied to each threshold's counts, in their order.
+        steps: the horizon in steps, None if there is none.
+
+    Raises:
+        NotCertifiedError: no proof covers it.
+    """
+    require_own(problem, *maps)
+    window, thresholds = problem.window, problem.thresholds
+    covered = isinstance(problem.unit, ItemAddRemove | ItemLevel) and problem.law == GAUSSIAN
+    ascending = all(one < other for one, other in pairwise(thresholds))
+    matrices = [_matrix(one) for one in maps]
+    if (
+        not isinstance(window, Rolling)
+        or not covered
+        or not ascending
+        or problem.rule != EVERY_OCCURRENCE
+        or len(maps) != len(thresholds)
+        or any(matrix is None or matrix.shape != (steps, steps) for matrix in matrices)
+    ):
+        raise NotCertifiedError(problem, *maps)
+    formal = isinstance(problem.unit, ItemLevel)
+    try:
+        weights = [matrix for matrix in matrices if matrix is not None]
+        bound = rolling_thresholds_l2(weights, window.length, thresholds, formal=formal)
+    except ValueError:
+        raise NotCertifiedError(problem, *maps) from None
+    return Certificate(bound, name_of(rolling_thresholds_l2), len(weights[0]))
+
+
+def _matrix(measured: IntegerMap | CausalMap) -> IntArray | None:
+    match measured:
+        case TriangularCounter(weights=matrix) | CausalCounter(rows=ListedRows(matrix=matrix)):
+            return matrix
+    return None

@@ -1,0 +1,116 @@
+"""Prices for every one of each threshold's series, at which the bound of `item_thresholds` is nearly least.
+
+The bound is the dual of a concave maximum: over mixtures of histories, of what their runs cost less `c n^2` for the
+mean number of ones n of each threshold. The histories that prices bring forth are mixed as well as they can be
+(Frank and Wolfe's method, fully corrective); the prices of the best mixture bring forth the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.kernel.bounds.runs_inside_runs import Values, best_chain_of_runs, worth_inside
+
+# The most histories, how often their weights are gone through for each, and the gap to the limit that is left.
+_HISTORIES, _PASSES, _GAP = 40, 20, 1e-4
+
+
+def good_prices(lanes: Sequence[tuple[Values, int]], length: int, thresholds: Sequence[int]) -> list[int]:
+    """A price for each threshold.
+
+    Args:
+        lanes: for each threshold what a run of n places costs, n = 0..T, and the offset c of `item_thresholds`.
+        length: the window's length in steps.
+        thresholds: the thresholds.
+    """
+    norms = np.array([values for values, _ in lanes], dtype=np.float64)
+    offsets = np.array([float(offset) for _, offset in lanes])
+    return [int(price) for price in dearest_mixture(norms, offsets, length, thresholds).prices]
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """The mixture of histories that costs the most, nearly.
+
+    Attributes:
+        prices: of every one, by threshold.
+        bound: what no history costs more than.
+        costs: what the mixture costs, by threshold.
+    """
+
+    prices: NDArray[np.float64]
+    bound: float
+    costs: NDArray[np.float64]
+
+
+def dearest_mixture(
+    norms: NDArray[np.float64], offsets: NDArray[np.float64], length: int, thresholds: Sequence[int]
+) -> Mixture:
+    """In floating point; `norms` is of shape (thresholds, T + 1), `offsets` of shape (thresholds,)."""
+    prices = best = np.zeros(len(thresholds))
+    bound = np.inf
+    ones, costs = np.zeros((2, 0, len(thresholds)))
+    shares = np.zeros(0)
+    for _ in range(_HISTORIES):
+        of_each, worth, most = _dearest(norms, prices, length, thresholds)
+        reached = most + _allowed(prices, offsets, norms.shape[1] - 1)
+        best, bound = (prices, reached) if reached < bound else (best, bound)
+        ones, costs = np.vstack([ones, of_each]), np.vstack([costs, worth + prices * of_each])
+        shares = _mixed(ones, costs.sum(axis=1), offsets, np.append(shares, 0.0 if len(shares) else 1.0))
+        mean = shares @ ones
+        spent = shares @ costs - offsets * mean**2
+        if bound - spent.sum() <= _GAP * bound:
+            break
+        prices = 2 * offsets * mean
+    return Mixture(best, bound, spent)
+
+
+def _allowed(prices: NDArray[np.float64], offsets: NDArray[np.float64], places: int) -> float:
+    """The sum of `max (P x - c x^2)` over x in 0..places."""
+    at = np.minimum(places, prices / np.maximum(2 * offsets, np.finfo(float).tiny))
+    return float((prices * at - offsets * at**2).sum())
+
+
+def _dearest(
+    norms: NDArray[np.float64], prices: NDArray[np.float64], length: int, thresholds: Sequence[int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], float]:
+    """For a history that is worth the most at some prices: its ones and its worth by threshold, and in all."""
+    places = np.arange(norms.shape[1])
+    worth = norms - prices[:, None] * places
+    inner, last = (
+        [worth_inside(one, k, length, last=cut) for one, k in zip(worth, thresholds, strict=True)]
+        for cut in (False, True)
+    )
+    most, chain, cut_run = best_chain_of_runs(
+        np.sum([one for one, _ in inner], axis=0), np.sum([one for one, _ in last], axis=0), length
+    )
+    ones, values = (
+        np.array([held[which][chain].sum() + cut[which][cut_run] for held, cut in zip(inner, last, strict=True)])
+        for which in (1, 0)
+    )
+    return ones.astype(np.float64), values, float(most)
+
+
+def _mixed(
+    ones: NDArray[np.float64],
+    costs: NDArray[np.float64],
+    offsets: NDArray[np.float64],
+    shares: NDArray[np.float64],
+) -> NDArray[np.float64]:
+    """Shares of histories that make `costs - c n^2` nearly largest: one after another is given its best share."""
+    for _ in range(_PASSES):
+        for one in range(len(costs)):
+            mean = shares @ ones
+            step = ones[one] - mean
+            bend = 2 * offsets @ step**2
+            if bend > 0:
+                gain = costs[one] - shares @ costs - 2 * offsets @ (mean * step)
+                least = -shares[one] / (1 - shares[one]) if shares[one] < 1 else 0.0
+                part = float(np.clip(gain / bend, least, 1.0))
+                shares = (1 - part) * shares
+                shares[one] += part
+    return shares

@@ -1,0 +1,98 @@
+"""A filter for each threshold: what it buys, what is drawn and read back, and the same in streams."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dpwindows as dw
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
+from dpwindows.ask.queries import Measure, Query, Rolling
+from dpwindows.kernel.measure import measure
+from dpwindows.kernel.shapes.thresholds import StepThresholds, ThresholdsDesign
+from dpwindows.plan.plan import Plan
+from dpwindows.stream.mechanism import Mechanism
+from tests.single_item import TableAnswers, random_square
+
+BUDGET = dw.ApproxDP(1.0, 1e-6)
+
+
+def planned(
+    length: int, *measures: Measure, steps: int = 365, unit: Unit | None = None, strategy: str = "auto"
+) -> Plan:
+    query = Query(Rolling(length), measures)
+    timeline = dw.Timeline.of_steps(steps)
+    return Plan(query, timeline=timeline, unit=unit or ItemAddRemove(), budget=BUDGET, strategy=strategy)
+
+
+def at_least(*thresholds: int) -> tuple[Measure, ...]:
+    return tuple(Measure("at_least", k) for k in thresholds)
+
+
+@pytest.mark.parametrize(
+    ("unit", "other", "errors"),
+    [(ItemAddRemove(), "offset-filter", (38.5, 45.8)), (ItemLevel(), "filter", (77.0, 91.5))],
+    ids=("item-add-remove", "item"),
+)
+def test_a_month_of_at_least_1_and_3_errs_less_than_apart(unit: Unit, other: str, errors: tuple[float, float]) -> None:
+    found = planned(28, *at_least(1, 3), unit=unit)
+    assert {row.strategy for row in found.forecast()} == {"threshold-filters"}
+    alike = planned(28, *at_least(1, 3), unit=unit, strategy=other)
+    for row, most, before in zip(found.forecast(), errors, alike.forecast(), strict=True):
+        assert row.rms <= most < before.rms
+    rms = np.sqrt(np.mean([row.rms**2 for row in found.forecast()]))
+    assert rms < 0.92 * alike.forecast()[0].rms
+
+
+def test_exact_counts_err_by_both_of_their_thresholds() -> None:
+    plan = planned(7, *at_least(2, 3), Measure("exactly", 2), steps=40, strategy="threshold-filters")
+    (allotment,) = plan.allotments
+    two, three, exact = (allotment.variance(one) for one in allotment.query.measures)
+    assert not np.allclose(two, three, rtol=0.01)
+    assert exact == pytest.approx(two + three)
+    assert allotment.half_widths(Measure("exactly", 2), 0.95) == pytest.approx(1.959964 * np.sqrt(exact), rel=1e-6)
+
+
+def test_what_is_drawn_errs_as_is_forecast() -> None:
+    """Through the kernel: within 6 %, where noise off by 30 % would be far outside."""
+    plan = planned(3, *at_least(1, 2), steps=12, strategy="threshold-filters")
+    (allotment,) = plan.allotments
+    design, answers = allotment.measurement.design, TableAnswers(random_square(np.random.default_rng(3), 12, 900))
+    assert isinstance(design, ThresholdsDesign)
+    exact = answers.rolling(1, 3)
+    draws = [measure(plan.measurements, plan.budget, answers)[0] for _ in range(600)]
+    for k in (1, 2):
+        errors = np.array([design.at(k).decode(one[k].astype(np.float64)) for one in draws]) - exact
+        ratio = float((errors**2).mean() / allotment.variance(Measure("at_least", k)).mean())
+        assert 0.88 < ratio < 1.13
+        assert abs(errors.mean()) < 5 * np.sqrt(errors.mean(axis=1).var() / len(errors))
+
+
+def test_no_threshold_is_read_back_by_anothers_map() -> None:
+    (allotment,) = planned(3, *at_least(1, 2), steps=12, strategy="threshold-filters").allotments
+    design = allotment.measurement.design
+    for ask in (design.variance, design.fourth_moment, lambda: design.decode(np.zeros(12))):
+        with pytest.raises(ValueError, match="ask the design `at` one"):
+            ask()
+
+
+def test_a_stream_measures_the_same_integers_and_is_restored() -> None:
+    query = Query(Rolling(4), at_least(1, 3))
+    streamed = dw.StreamPlan(query, unit=ItemLevel(), budget=BUDGET, horizon=16, strategy="threshold-filters")
+    batch = planned(4, *at_least(1, 3), steps=16, unit=ItemLevel(), strategy="threshold-filters")
+    (design,) = streamed.designs
+    (own,) = (one.design for one in batch.measurements)
+    assert isinstance(design, StepThresholds)
+    assert design.certificate == own.certificate
+    answers = TableAnswers(random_square(np.random.default_rng(1), 16, 100))
+    for k in (1, 3):
+        assert (design.encode(answers, k) == own.encode(answers, k)).all()
+        assert design.at(k).variance() == pytest.approx(own.at(k).variance())
+    mechanism = Mechanism.of_plan(streamed)
+    values, arrays = mechanism.stored()
+    again = Mechanism.restored(values, arrays)
+    (restored,) = (one.design for one in again.measurements)
+    assert isinstance(restored, StepThresholds)
+    assert (again.stored()[0], restored.sensitivity) == (values, design.sensitivity)
+    for k in (1, 3):
+        assert (restored.over(16).encode(answers, k) == own.encode(answers, k)).all()

@@ -137,6 +137,14 @@ def test_a_changed_table_of_items_is_refused(made: Path, tmp_path: Path, edit: s
         open_and_show(edited(made, tmp_path / "state", edit))
 
 
+def test_an_item_seen_in_a_step_to_come_is_noticed(made: Path, tmp_path: Path) -> None:
+    path = edited(made, tmp_path / "state", "UPDATE items SET r1 = 2147483647")
+    with Stream.open(path) as stream:
+        with pytest.raises(dw.EngineError, match="does not agree with its checksums"):
+            stream.advance(table_of([("a", 2, 1)]), 2 * STEP)
+        assert stream.closed_steps == 1
+
+
 def test_the_items_of_groups_are_looked_at_too(grouped: Path, tmp_path: Path) -> None:
     open_and_show(grouped)
     with pytest.raises(dw.EngineError, match="is damaged: its table items is not as it was made"):

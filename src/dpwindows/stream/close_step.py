@@ -86,10 +86,16 @@ def close_step(
         ends: the end of the step, as a boundary value.
         call: the call that closes it.
         handed: the events, in the temporary table `handed`.
+
+    Raises:
+        EngineError: the state is damaged, or cannot be written.
     """
     step = progress.counts.step + 1
     with state.transaction() as connection:
-        counts = progress.counts.after(_count(connection, mechanism, step, call, handed))
+        changes = _count(connection, mechanism, step, call, handed)
+        if any(change.before >= step for change in changes):  # nothing has occurred in this step or a later one yet
+            raise records.damaged(state)
+        counts = progress.counts.after(changes)
         rows, memory = mechanism.release_step(counts.answers(), progress.memory)
         after = Progress(counts, memory)
         records.write_working(connection, step, after.to_arrays())

@@ -170,8 +170,8 @@ MUTANTS = [
         "a step in several transactions",
         "After a crash counts, noise and rows are of different steps.",
         "stream/close_step.py",
-        "with state.transaction() as connection:\n        counts",
-        "with state.guarded() as connection:\n        counts",
+        "with state.transaction() as connection:\n        changes",
+        "with state.guarded() as connection:\n        changes",
         f"{FAULTS}test_a_failed_commit_is_found_out_afterwards",
     ),
     Mutant(

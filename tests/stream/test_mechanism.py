@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import LAPLACE, BudgetExceededError
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.shapes.causal import SeriesShape
+from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
 from dpwindows.stream.mechanism import Mechanism, StepAnswers
 
@@ -107,8 +108,11 @@ def test_a_mechanism_is_restored_integer_for_integer(
             before.scale,
             before.design.sensitivity,
         )
-        for step in (1, 5, 12):
-            assert (after.design.variance_at(step) == before.design.variance_at(step)).all()  # type: ignore[attr-defined]
+        for k, step in product(before.design.problem.thresholds, (1, 5, 12)):
+            own, other = before.design.at(k), after.design.at(k)
+            assert isinstance(own, StepDesign)
+            assert isinstance(other, StepDesign)
+            assert (own.variance_at(step) == other.variance_at(step)).all()
 
 
 def test_a_stored_mechanism_that_costs_more_than_its_budget_is_refused() -> None:

@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
@@ -22,7 +21,9 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
 
 
-def by_threshold(problem: Problem, maps: Sequence[IntegerMap | CausalMap], steps: int | None) -> Certificate:
+def by_threshold(
+    problem: Problem, maps: tuple[IntegerMap, ...] | tuple[CausalMap, ...], steps: int | None
+) -> Certificate:
     """Rolling counts, each threshold through a matrix of its own.
 
     Args:
@@ -33,8 +34,11 @@ def by_threshold(problem: Problem, maps: Sequence[IntegerMap | CausalMap], steps
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    require_own(problem, *maps)
     window, thresholds = problem.window, problem.thresholds
+    # What holds the maps is the kernel's own too: another container might hand out others when they are applied.
+    if type(maps) is not tuple or type(thresholds) is not tuple or any(type(k) is not int or k < 1 for k in thresholds):
+        raise NotCertifiedError(problem, *maps)
+    require_own(problem, *maps)
     covered = isinstance(problem.unit, ItemAddRemove | ItemLevel) and problem.law == GAUSSIAN
     ascending = all(one < other for one, other in pairwise(thresholds))
     matrices = [_matrix(one) for one in maps]
@@ -51,7 +55,7 @@ def by_threshold(problem: Problem, maps: Sequence[IntegerMap | CausalMap], steps
     try:
         weights = [matrix for matrix in matrices if matrix is not None]
         bound = rolling_thresholds_l2(weights, window.length, thresholds, formal=formal)
-    except ValueError:
+    except (ValueError, OverflowError):  # numbers beyond floats have no good prices
         raise NotCertifiedError(problem, *maps) from None
     return Certificate(bound, name_of(rolling_thresholds_l2), len(weights[0]))
 

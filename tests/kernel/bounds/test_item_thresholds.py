@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from functools import cache
 from itertools import pairwise, product
@@ -16,6 +17,8 @@ from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds.item_thresholds import rolling_thresholds_l2
+from dpwindows.kernel.bounds.offset_patterns import gram, rolling_offset_add_remove_l2
+from dpwindows.kernel.bounds.pattern_sensitivity import cumulative_triangular_add_remove_l2
 from dpwindows.kernel.bounds.runs_inside_runs import best_chain_of_runs, most_runs_inside, worth_inside
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.certify_thresholds import by_threshold
@@ -53,6 +56,9 @@ def norms(matrices: list[Ints], changes: Ints) -> Ints:
         total += (moved * moved).sum(axis=1)
     return total
 
+
+MAPS = tuple(designed(2, 1, 2, steps=6).maps)
+ASKED = problem(2, 1, 2, steps=6)
 
 CELLS = [
     *(
@@ -200,13 +206,30 @@ def test_no_number_wraps_on_the_finest_lattice() -> None:
 SUMS = np.tril(np.arange(1, 7)[:, None] - np.arange(6)[None, :])
 
 
+def test_the_least_number_of_64_bits_is_not_taken_for_a_small_one() -> None:
+    """Its absolute value is none of 64 bits: NumPy's is the number itself."""
+    least = -(1 << 63)
+    weights = np.eye(6, dtype=np.int64)
+    weights[5, 0] = least
+    exact = weights.astype(object)
+    exact[:, :-1] = exact[:, :-1] - exact[:, 1:]
+    assert (gram(weights).astype(object) == exact.T @ exact).all()
+    added = np.eye(6, dtype=object)[0].cumsum()
+    true = int(((exact @ added) ** 2).sum())
+    assert true > 1 << 125
+    for causal in (False, True):
+        maps: Any = tuple(
+            CausalCounter(ListedRows(one)) if causal else TriangularCounter(one) for one in (weights, weights)
+        )
+        with suppress(NotCertifiedError):
+            assert by_threshold(ASKED, maps, 6).bound >= true
+    assert rolling_offset_add_remove_l2(weights, 3, 6, (1,)) >= true
+    assert cumulative_triangular_add_remove_l2(weights, (1,)) >= least**2
+
+
 def test_entries_that_are_positive_beside_the_diagonal_are_refused() -> None:
     with pytest.raises(ValueError, match="positive"):
         rolling_thresholds_l2([SUMS, SUMS], 2, (1, 2), formal=False)
-
-
-MAPS = tuple(designed(2, 1, 2, steps=6).maps)
-ASKED = problem(2, 1, 2, steps=6)
 
 
 @pytest.mark.parametrize(
@@ -233,8 +256,32 @@ def test_what_no_proof_covers_is_refused(asked: Problem, maps: tuple[Any, ...], 
         by_threshold(asked, maps, steps)
 
 
+class Sly(tuple):  # type: ignore[type-arg]
+    """Hands out other maps by number than in a row."""
+
+    def __getitem__(self, _: Any) -> Any:
+        return TriangularCounter(MAPS[0].weights * 1000)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("asked", "maps"),
+    [
+        (ASKED, Sly(MAPS)),
+        (ASKED, list(MAPS)),
+        (replace(ASKED, thresholds=(-1, 2)), MAPS),
+        (replace(ASKED, thresholds=(0, 1)), MAPS),
+        (replace(ASKED, thresholds=(1, 2.5)), MAPS),  # type: ignore[arg-type]
+        (replace(ASKED, thresholds=(True, 2)), MAPS),
+        (replace(ASKED, thresholds=[1, 2]), MAPS),  # type: ignore[arg-type]
+    ],
+)
+def test_containers_and_thresholds_are_what_they_seem(asked: Problem, maps: Any) -> None:
+    with pytest.raises(NotCertifiedError):
+        by_threshold(asked, maps, 6)
+
+
 def test_causal_maps_have_the_certificate_of_the_others() -> None:
-    causal = [CausalCounter(ListedRows(one.weights)) for one in MAPS if isinstance(one, TriangularCounter)]
+    causal = tuple(CausalCounter(ListedRows(one.weights)) for one in MAPS if isinstance(one, TriangularCounter))
     assert by_threshold(ASKED, causal, 6) == by_threshold(ASKED, MAPS, 6)
     formal = by_threshold(replace(ASKED, unit=ItemLevel()), causal, 6)
     assert formal.bound == 4 * by_threshold(ASKED, MAPS, 6).bound

@@ -171,6 +171,14 @@ MUTANTS = [
         f"{OFFSET}test_the_bound_holds_for_every_item",
     ),
     Mutant(
+        "the least number of 64 bits",
+        "The absolute value of the least number of 64 bits is taken in 64 bits, where it is negative.",
+        "kernel/bounds/offset_patterns.py",
+        "max(int(values.max()), -int(values.min()))",
+        "int(np.abs(values).max())",
+        f"{ITEM_THRESHOLDS}test_the_least_number_of_64_bits_is_not_taken_for_a_small_one",
+    ),
+    Mutant(
         "two histories charged as one",
         "Several thresholds of an item that is changed arbitrarily are charged as of one that is added.",
         "kernel/bounds/item_thresholds.py",

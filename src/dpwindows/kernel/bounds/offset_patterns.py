@@ -7,6 +7,8 @@ here finds such a constant in the very integers that are applied, and asks for n
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -97,12 +99,17 @@ def priced_ones_bound(exact: list[int], offset: int, runs: int, places: int, sho
     return min(bounds)
 
 
+def furthest(values: NDArray[Any]) -> int:
+    """The largest absolute value, exact; the least number of 64 bits has one that no number of 64 bits is."""
+    return max(int(values.max()), -int(values.min()))
+
+
 def gram(weights: NDArray[np.int64]) -> NDArray[np.generic]:
     """`M'M` in exact integers, shape (T, T): `M = E D`, E the weights, shape (T, T), and D the first differences."""
     steps = len(weights)
-    wide = weights.astype(object if int(np.abs(weights).max()) >= 1 << 61 else np.int64)
+    wide = weights.astype(object if furthest(weights) >= 1 << 61 else np.int64)
     matrix = wide - np.concatenate([wide[:, 1:], np.zeros_like(wide[:, :1])], axis=1)
-    bits = int(np.abs(matrix).max()).bit_length()
+    bits = furthest(matrix).bit_length()
     half = (bits + 1) // 2
     # Floats hold sums of products of halves exactly, in whatever order they are added; 64-bit integers hold the whole.
     if 2 * half + 2 + steps.bit_length() > 52 or 2 * bits + steps.bit_length() > 61:

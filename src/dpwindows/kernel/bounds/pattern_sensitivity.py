@@ -18,7 +18,7 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.held_patterns import Held, two_runs_bound
-from dpwindows.kernel.bounds.offset_patterns import priced_ones_bound
+from dpwindows.kernel.bounds.offset_patterns import furthest, priced_ones_bound
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs
 from dpwindows.kernel.bounds.potentials import Check
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
@@ -180,7 +180,7 @@ def cumulative_triangular_add_remove_l2(weights: NDArray[np.int64], thresholds: 
     column x of the matrix. The largest squared norm of a column, in exact integers, times the number of thresholds,
     bounds all. QED.
     """
-    wide = weights.astype(object) if int(np.abs(weights).max()) ** 2 * len(weights) >= 1 << 62 else weights
+    wide = weights.astype(object) if furthest(weights) ** 2 * len(weights) >= 1 << 62 else weights
     return len(thresholds) * max(int(norm) for norm in (wide * wide).sum(axis=0))
 
 

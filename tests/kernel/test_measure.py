@@ -107,9 +107,9 @@ def test_without_noise_the_integers_are_exact(window: WindowFamily, unit: Unit) 
             if (design := strategy(problem)) is not None:
                 (found,) = measure([scaled(design, budget)], budget, answers)
                 assert set(found) == {1, 2}
-                for noisy in found.values():
+                for k, noisy in found.items():
                     assert noisy.dtype == np.int64
-                    assert np.array_equal(noisy, design.encode(answers, 1))
+                    assert np.array_equal(noisy, design.encode(answers, k))
 
 
 @pytest.mark.parametrize("largest", [2**30, 2**35, 2**52, 2**62])

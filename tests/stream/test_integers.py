@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -20,13 +21,16 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.problem import Criterion, Problem
+from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.planned import Planned
 from dpwindows.plan.stream_plan import StreamPlan
-from dpwindows.strategies import candidates, stream_candidates
+from dpwindows.strategies import BATCH, STREAM, candidates, stream_candidates
+from dpwindows.strategies.scoring import score
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.saved_mechanism import Arrays, stored
 
+AnyDesign = TypeVar("AnyDesign", bound=Design)
 PINNED = Path(__file__).parents[1] / "data" / "stream-integers.json"
 STEPS = 20
 WINDOWS: tuple[WindowFamily, ...] = (Cumulative(), Rolling(7), AnyWindow(5), AnyWindow())
@@ -50,11 +54,7 @@ def _integers(arrays: Arrays) -> dict[str, list[Any]]:
 def of_stream(problem: Problem, horizon: int | None) -> list[Any]:
     """Every causal design of a problem, best first; nothing where it needs a horizon."""
     found: list[Any] = []
-    try:
-        designs = stream_candidates(problem, horizon)
-    except InputError:
-        return found
-    for design in designs:
+    for design in _by_name(STREAM, lambda name: stream_candidates(problem, horizon, name)):
         arrays: Arrays = {}
         shape = stored(design.shape, arrays, "shape")
         found.append([design.strategy, str(design.sensitivity), design.moved, shape, _integers(arrays)])
@@ -63,7 +63,17 @@ def of_stream(problem: Problem, horizon: int | None) -> list[Any]:
 
 def of_batch(problem: Problem) -> list[Any]:
     """Every batch design of a problem, best first."""
-    return [[design.strategy, str(design.sensitivity), design.moved, design.rows] for design in candidates(problem)]
+    designs = _by_name(BATCH, lambda name: candidates(problem, name))
+    return [[design.strategy, str(design.sensitivity), design.moved, design.rows] for design in designs]
+
+
+def _by_name(names: Iterable[str], asked: Callable[[str], Sequence[AnyDesign]]) -> list[AnyDesign]:
+    """What every strategy has that is asked for by name, also those that another one always outdoes."""
+    found: list[AnyDesign] = []
+    for name in names:
+        with suppress(InputError):
+            found += asked(name)
+    return sorted(found, key=score)
 
 
 def of_plans() -> Iterator[tuple[str, Any]]:

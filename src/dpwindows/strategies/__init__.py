@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import lru_cache
 
-from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
+from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.errors import InputError
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
@@ -39,7 +39,7 @@ from dpwindows.strategies.strategy import Batch, Strategy, Stream
 
 STRATEGIES: tuple[Strategy, ...] = (
     Strategy(series_filter.NAME, series_filter.design, series_filter.stream),
-    Strategy(optimal_filter.NAME, optimal_filter.design, optimal_filter.stream),
+    Strategy(optimal_filter.NAME, optimal_filter.design, optimal_filter.stream, optimal_filter.outdone),
     Strategy(offset_filter.NAME, offset_filter.design, offset_filter.stream),
     Strategy(threshold_filters.NAME, threshold_filters.design, threshold_filters.stream),
     Strategy(dense_counter.NAME, dense_counter.design, dense_counter.stream),
@@ -72,7 +72,7 @@ def candidates(problem: Problem, name: str = "auto") -> list[Design]:
 @lru_cache(maxsize=16)
 def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
     known = BATCH | REFERENCES
-    asked = _asked(name, known, problem.unit)
+    asked = _asked(name, known, problem)
     problem = replace(problem, unit=problem.unit.within(problem.steps))
     series = series_problem(problem, problem.steps)
     answers = [found for one in asked if (found := known[one](series)) is not None]
@@ -102,7 +102,7 @@ def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto")
 @lru_cache(maxsize=16)
 def _stream(problem: Problem, horizon: int | None, name: str) -> tuple[StepDesign, ...]:
     _require_bounded(problem, horizon)
-    asked = _asked(name, STREAM, problem.unit)
+    asked = _asked(name, STREAM, problem)
     best: dict[str, StepDesign] = {}
     for design in sorted((found for one in asked for found in _in_stream(one, problem, horizon)), key=score):
         best.setdefault(design.strategy, design)
@@ -127,15 +127,15 @@ def forget() -> None:
     _stream.cache_clear()
 
 
-def _asked(name: str, known: Iterable[str], unit: Unit) -> list[str]:
-    """The names of the strategies to ask: all but references, or the one named where it is among those known.
+def _asked(name: str, known: Iterable[str], problem: Problem) -> list[str]:
+    """The names of the strategies to ask: all that may be best, or the one named where it is among those known.
 
     None is asked about a unit of privacy without bounds.
     """
-    if not isinstance(unit, BOUNDED_UNITS):
+    if not isinstance(problem.unit, BOUNDED_UNITS):
         return []
     if name == "auto":
-        return [one.name for one in STRATEGIES if one.name in known]
+        return [one.name for one in STRATEGIES if one.name in known and not one.outdone(problem)]
     if name not in {one.name for one in STRATEGIES} | set(REFERENCES):
         raise InputError(f"unknown strategy {name!r}: use auto or one of {', '.join(known)}")
     return [name] if name in known else []

@@ -23,8 +23,10 @@ class Strategy:
         name: what users call it.
         batch: its design for a release; None where it has nothing for releases.
         stream: its designs for a stream; None where it needs the future.
+        outdone: whether another strategy always errs less on a problem; it is asked then by its name only.
     """
 
     name: str
     batch: Batch | None
     stream: Stream | None
+    outdone: Callable[[Problem], bool] = lambda _: False

@@ -7,6 +7,7 @@ happen to stay where the bounds are right. `pytest -s` prints what was met.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -36,6 +37,7 @@ from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.thresholds import ThresholdsDesign
 from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of, neighbours
 from tests.single_item import SingleItem
 
@@ -304,6 +306,52 @@ def understated() -> dict[str, Design]:
         ),
         "rows of somebody else": StepDesign(presence, SeriesShape(Cumulative(), CausalCounter(Heavier(4))), "", 4),
     }
+
+
+def not_whole() -> dict[str, Design]:
+    """Designs of weights that are no whole numbers of exact or 64-bit arithmetic: by name."""
+    presence, month = asked(Cumulative(), GAUSSIAN, ItemAddRemove()), asked(Rolling(2), GAUSSIAN, ItemAddRemove())
+    halves, small = np.tril(np.full((4, 4), 0.9)), np.tril(np.full((4, 4), 100)).astype(np.int8)
+    pair = replace(month, thresholds=(1, 2))
+    return {
+        "taps": SeriesDesign(asked(Cumulative(), GAUSSIAN), "", map=Filter(4, (1.9, -0.9))),  # type: ignore[arg-type]
+        "taps of NumPy": SeriesDesign(month, "", map=Filter(4, (np.float64(1.9),))),  # type: ignore[arg-type]
+        "taps that wrap": SeriesDesign(month, "", map=Filter(4, (np.int8(100), np.int8(-99)))),  # type: ignore[arg-type]
+        "weights": SeriesDesign(presence, "", map=WeightedCounter(4, (9, 5), (0.9, 0.9, 0.9, 0.9))),  # type: ignore[arg-type]
+        "levels of a tree": StepDesign(
+            asked(Cumulative(), LAPLACE),
+            SeriesShape(Cumulative(), CausalTree(2, (1.5, 1.5, 1.5))),  # type: ignore[arg-type]
+            "",
+            4,
+        ),
+        "a matrix": SeriesDesign(month, "", map=TriangularCounter(halves)),
+        "a matrix of a sum": SeriesDesign(presence, "", map=TriangularCounter(halves)),
+        "a matrix that wraps": SeriesDesign(presence, "", map=TriangularCounter(small)),
+        "a matrix of objects": SeriesDesign(month, "", map=TriangularCounter(halves.astype(object))),
+        "rows": StepDesign(month, SeriesShape(Rolling(2), CausalCounter(ListedRows(halves))), "", 4),
+        "matrices for each threshold": ThresholdsDesign(pair, "", maps=(TriangularCounter(halves),) * 2),
+    }
+
+
+@pytest.mark.parametrize("name", not_whole())
+def test_weights_that_are_not_whole_are_refused(name: str) -> None:
+    with pytest.raises(NotCertifiedError):
+        _ = not_whole()[name].certificate
+
+
+@pytest.mark.parametrize(
+    ("make", "name"),
+    [(TriangularCounter, "weights"), (ListedRows, "matrix"), (lambda one: WeightedRows(one[0], one[1]), "weights")],
+    ids=("triangle", "listed", "weighted"),
+)
+def test_a_map_stays_what_was_certified(make: Callable[[IntArray], object], name: str) -> None:
+    handed = np.tril(np.full((3, 3), 2))
+    made = make(handed)
+    before = getattr(made, name).copy()
+    handed[...] = 7
+    assert (getattr(made, name) == before).all()
+    with pytest.raises(ValueError, match="read-only"):
+        getattr(made, name)[...] = 7
 
 
 @pytest.mark.parametrize("name", understated())

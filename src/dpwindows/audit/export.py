@@ -156,10 +156,9 @@ def _explicit(design: Design) -> Arrays:
     entries = list(_entries(design))
     names = ("measured", "row", "source", "first", "last", "value")
     columns: list[list[int]] = [list(column) for column in zip(*entries, strict=True)] or [[] for _ in names]
-    alike = design.at(design.problem.thresholds[0]) is design
     decoders = {
-        "decoder" if alike else f"decoder_{k}": np.array([own.decode(column) for column in np.eye(design.rows)]).T
-        for k in design.problem.thresholds[: 1 if alike else None]
+        "decoder" if design.alike else f"decoder_{k}": np.array([own.decode(one) for one in np.eye(design.rows)]).T
+        for k in design.problem.thresholds[: 1 if design.alike else None]
         for own in [design.at(k)]
     }
     return {

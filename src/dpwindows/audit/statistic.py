@@ -99,11 +99,13 @@ def _whitened_decoder(plan: Plan) -> Floats:
 
 def _decoder(allotment: Allotment) -> Floats:
     design, scale = allotment.measurement.design, allotment.measurement.scale
-    decoded = {
-        k: np.array([allotment.own(design.at(k).decode(column)) for column in np.eye(design.rows)]).T * scale
-        for k in design.problem.thresholds
-    }
-    where = {k: i for i, k in enumerate(design.problem.thresholds)}
+    thresholds = design.problem.thresholds
+    each = [
+        np.array([allotment.own(design.at(k).decode(column)) for column in np.eye(design.rows)]).T * scale
+        for k in thresholds[: 1 if design.alike else None]
+    ]
+    decoded = dict(zip(thresholds, each * len(thresholds) if design.alike else each, strict=True))
+    where = {k: i for i, k in enumerate(thresholds)}
     blocks = []
     for asked in allotment.query.measures:
         # By threshold and group as measured, by group as released.

@@ -62,7 +62,7 @@ from dpwindows.kernel.proofs import name_of
 # Where the kernel's maps are.
 _MAPS = "dpwindows.kernel.maps."
 # What they are made of beside one another.
-_PLAIN = (int, bool, np.int64, type(None), tuple, np.ndarray)
+_PLAIN = (int, bool, type(None))
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,14 @@ def require_own(problem: Problem, *maps: IntegerMap | CausalMap | MatrixFilter) 
 
 
 def _is_own(part: Any) -> bool:
-    """Whether a map, and all that it is made of, is of the kernel's own classes, or plain numbers and lists of them."""
+    """Whether a map, and all that it is made of, is of the kernel's own classes, or whole numbers and lists of them.
+
+    Bounds cut a fraction off and add up in the type they are given: 0.9 would cost nothing, and small types wrap.
+    """
+    if type(part) is np.ndarray:
+        return part.dtype == np.int64 or (part.dtype == object and _is_own(tuple(part.flat)))
+    if type(part) is tuple:
+        return all(type(one) in _PLAIN or _is_own(one) for one in part)
     if type(part) in _PLAIN:
         return True
     held = [getattr(part, place.name) for place in fields(part)] if is_dataclass(part) else []

@@ -31,8 +31,7 @@ def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> 
         if isinstance(inner.window, Rolling) and inner.window.length >= inner.steps:
             inner = replace(inner, window=Cumulative())
         # What is read back is the same for every threshold.
-        alike = (one for one in candidates(inner) if one.at(problem.thresholds[0]) is one)
-        found.append(CompressedDesign(problem, size, next(alike)))
+        found.append(CompressedDesign(problem, size, next(one for one in candidates(inner) if one.alike)))
     return found
 
 

@@ -15,8 +15,7 @@ def score(design: Design) -> float:
 
     The root of the mean (or the largest) over windows and thresholds of variance plus squared bias bound.
     """
-    alike = design.at(design.problem.thresholds[0]) is design
-    variances = [design.at(k).variance() for k in design.problem.thresholds[: 1 if alike else None]]
+    variances = [design.at(k).variance() for k in design.problem.thresholds[: 1 if design.alike else None]]
     return score_of(
         noise_factor(design) ** 2 * np.concatenate(variances), design.bias_bound(), design.problem.criterion
     )

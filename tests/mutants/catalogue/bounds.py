@@ -42,6 +42,14 @@ MUTANTS = [
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
+        "weights of any type",
+        "Fractions and numbers of 8 bits are certified: what is cut off or wraps costs nothing.",
+        "kernel/certify.py",
+        "        return part.dtype == np.int64 or",
+        "        return part.dtype != np.object_ or",
+        "tests/kernel/test_certify.py::test_weights_that_are_not_whole_are_refused[a matrix that wraps]",
+    ),
+    Mutant(
         "windows that forget a step",
         "Rolling windows measured together: the occurrence before is taken to cover an end more than it does.",
         "kernel/bounds/together.py",

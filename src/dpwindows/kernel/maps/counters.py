@@ -12,6 +12,7 @@ from dpwindows.kernel.maps.integer_maps import (
     IntArray,
     Memory,
     Rows,
+    fixed,
     weighted_sum,
     widen,
 )
@@ -56,6 +57,7 @@ class TriangularCounter(TriangularDecoding):
     weights: IntArray
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", fixed(self.weights))
         if np.triu(self.weights, 1).any() or not (np.diagonal(self.weights) > 0).all():
             raise ValueError("the weights of a triangular counter must be lower-triangular with a positive diagonal")
 
@@ -85,6 +87,9 @@ class ListedRows:
     matrix: IntArray
     stationary = False
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "matrix", fixed(self.matrix))
+
     @property
     def longest(self) -> int:
         return len(self.matrix)
@@ -100,6 +105,10 @@ class WeightedRows:
     taps: IntArray
     weights: IntArray
     stationary = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "taps", fixed(self.taps))
+        object.__setattr__(self, "weights", fixed(self.weights))
 
     @property
     def longest(self) -> int:

@@ -114,6 +114,13 @@ class CausalMap(Protocol):
         ...
 
 
+def fixed(values: IntArray) -> IntArray:
+    """A copy that stays as it is: what was certified is what is applied, whatever becomes of the array handed in."""
+    own = np.array(values)
+    own.flags.writeable = False
+    return own
+
+
 def widen(exact: IntArray, growth: int) -> IntArray:
     """The same integers in a type wide enough: sums of them with total weight `growth` cannot wrap.
 

@@ -45,6 +45,11 @@ class Design(ABC):
         """What measures and reads back one threshold: the design itself, if all thresholds are measured alike."""
         return self
 
+    @property
+    def alike(self) -> bool:
+        """Whether all thresholds are measured alike."""
+        return self.at(self.problem.thresholds[0]) is self
+
     @abstractmethod
     def encode(self, answers: Answers, k: int) -> IntArray:
         """The exact integers of threshold k, shape (rows,)."""

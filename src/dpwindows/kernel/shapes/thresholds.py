@@ -17,7 +17,7 @@ from dpwindows.kernel.shapes.design import NamedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign, series
 
 
-def _of_which() -> NoReturn:
+def _ask_at() -> NoReturn:
     raise ValueError("every threshold has a map of its own here: ask the design `at` one")
 
 
@@ -52,13 +52,13 @@ class ThresholdsDesign(NamedDesign):
         return own.encode(series(self.problem.window, answers, k))
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        _of_which()
+        _ask_at()
 
     def variance(self) -> FloatArray:
-        _of_which()
+        _ask_at()
 
     def fourth_moment(self) -> FloatArray | None:
-        _of_which()
+        _ask_at()
 
 
 @dataclass(frozen=True)
@@ -93,10 +93,10 @@ class ThresholdsShape:
         return self.at(k).decode(answers, k, measured, memory)
 
     def moment(self, step: int, power: int) -> FloatArray:
-        _of_which()
+        _ask_at()
 
     def moments(self, steps: int, power: int) -> FloatArray:
-        _of_which()
+        _ask_at()
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
         """The certificate of all maps together.

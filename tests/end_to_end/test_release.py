@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,8 @@ import dpwindows as dw
 from dpwindows.kernel.proofs import PROOFS
 from tests.end_to_end.command_line import plain_counts, run, run_process
 
-DATA = ("--item", "tailnum", "--time", "time", "--start", "2013-01-01", "--end", "2014-01-01")
+FLIGHTS = ("--item", "tailnum", "--time", "time", "--start", "2013-01-01")
+DATA = (*FLIGHTS, "--end", "2014-01-01")
 ZONE = ("--time-zone", "America/New_York")
 EVENT = ("--unit", "event", "--epsilon", "1", "--delta", "1e-6")
 
@@ -59,24 +61,26 @@ def expected(exact: Exact, rows: list[dict[str, Any]]) -> list[int]:
 
 @exactly
 @pytest.mark.parametrize(
-    "privacy",
+    ("days", "privacy"),
     [
-        ("--unit", "event", "--epsilon", "1e9", "--delta", "1e-6"),
-        ("--unit", "event", "--epsilon", "1e9"),
-        pytest.param(("--unit", "item", "--rho", "1e9"), marks=pytest.mark.slow),
-        pytest.param(("--unit", "item-add-remove", "--epsilon", "1e12"), marks=pytest.mark.slow),
+        (365, ("--unit", "event", "--epsilon", "1e9", "--delta", "1e-6")),
+        (365, ("--unit", "event", "--epsilon", "1e9")),
+        # For items, windows of any length up to 9 days are measured by as many numbers as two days have pairs.
+        pytest.param(120, ("--unit", "item", "--rho", "1e9"), marks=pytest.mark.slow),
+        pytest.param(120, ("--unit", "item-add-remove", "--epsilon", "1e12"), marks=pytest.mark.slow),
     ],
 )
 def test_without_noise_every_number_is_the_count_distinct(
-    flights: Path, exact: Exact, tmp_path: Path, privacy: tuple[str, ...]
+    flights: Path, exact: Exact, tmp_path: Path, days: int, privacy: tuple[str, ...]
 ) -> None:
     out = tmp_path / "release.parquet"
     windows = ("--window", "cumulative", "--window", "rolling:7", "--window", "rolling:28", "--window", "any:9")
     counted = ("--at-least", "1", "--at-least", "3", "--exactly", "2")
-    outcome = run("release", flights, *DATA, *ZONE, *windows, *counted, *privacy, "-o", out)
+    end = date(2013, 1, 1) + timedelta(days)
+    outcome = run("release", flights, *FLIGHTS, "--end", str(end), *ZONE, *windows, *counted, *privacy, "-o", out)
     assert outcome.code == 0, outcome.err
     rows = rows_of(out)
-    assert len(rows) == 3 * (3 * 365 + 9 * 365 - 36)
+    assert len(rows) == 3 * (3 * days + 9 * days - 36)
     assert [round(row["estimate"]) for row in rows] == expected(exact, rows)
     assert max(abs(row["estimate"] - round(row["estimate"])) for row in rows) < 0.4
 

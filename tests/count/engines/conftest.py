@@ -32,3 +32,13 @@ def spark() -> Iterator[SparkSession]:
     """A running Spark session."""
     with servers.spark() as session:
         yield session
+
+
+@pytest.fixture
+def spark_of_users(spark: SparkSession) -> Iterator[SparkSession]:
+    """The session as users have it: queries are compiled, and replanned while they run."""
+    for name in servers.IN_A_HURRY:
+        spark.conf.unset(name)
+    yield spark
+    for name, value in servers.IN_A_HURRY.items():
+        spark.conf.set(name, value)

@@ -30,6 +30,12 @@ _UNFRIENDLY = (
     "bytea_output = 'escape'",
     "extra_float_digits = -15",
 )
+# To compile and replan what Spark runs takes longer than to run it on a few rows; `spark_of_users` does both.
+IN_A_HURRY = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.codegen.wholeStage": "false",
+}
 
 
 @dataclass(frozen=True)
@@ -148,8 +154,7 @@ def spark() -> Iterator[SparkSession]:
         "spark.log.level": "OFF",
         "spark.sql.session.timeZone": "Australia/Lord_Howe",
         "spark.sql.shuffle.partitions": "2",
-        # To compile a stage takes longer than to run it on a few rows; `test_conformance.py` has some compiled.
-        "spark.sql.codegen.wholeStage": "false",
+        **IN_A_HURRY,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }

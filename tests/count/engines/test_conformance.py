@@ -13,7 +13,6 @@ from typing import Any
 import duckdb
 import pyarrow.parquet as pq
 import pytest
-from pyspark.sql import SparkSession
 
 from dpwindows.ask.counting_rule import LOST, CountingRule
 from dpwindows.ask.timeline import Timeline
@@ -91,10 +90,8 @@ def in_postgresql(log: Log, directory: Path, request: pytest.FixtureRequest) -> 
 
 
 def in_spark(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
-    session: SparkSession = request.getfixturevalue("spark")
-    # As its users have it: stages are compiled. That takes longer than to count a few rows, so it is every fourth log.
-    session.conf.set("spark.sql.codegen.wholeStage", log in LOGS[::4])
-    request.addfinalizer(lambda: session.conf.set("spark.sql.codegen.wholeStage", False))
+    # To compile queries takes longer than to count a few rows, so it is every fourth log.
+    request.getfixturevalue("spark_of_users" if log in LOGS[::4] else "spark")
     pq.write_table(log.table, directory / "log.parquet")
     return Place(directory / "log.parquet", None, EngineSettings(engine="spark"))
 

@@ -48,7 +48,7 @@ def require_items(state: StateFile, mechanism: Mechanism) -> None:
             item_type_of(kind, grouped=mechanism.grouping is not None), mechanism.depth, _bound(mechanism)
         )
         columns = [schema.Column(*column, True) for column in made.items()]
-    schema.require_table(state, schema.tables_of(state), "items", columns)
+    schema.require_table(state, "items", columns)
 
 
 def read_progress(state: StateFile, mechanism: Mechanism) -> Progress:

@@ -16,7 +16,6 @@ A stream with groups has tables of a version of its own, so that no older librar
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -24,7 +23,7 @@ import duckdb
 
 from dpwindows.errors import InputError
 from dpwindows.stream.records import damaged
-from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.state_file import DATABASE, StateFile
 
 
 class Column(NamedTuple):
@@ -74,8 +73,7 @@ def require_version(state: StateFile) -> None:
         InputError: the file is no state of a stream, is newer than this version, or is older and open for reading only.
         EngineError: the file is damaged or cannot be written.
     """
-    tables = tables_of(state)
-    version = _version(state, tables)
+    version = _version(state)
     if version > max(VERSION, GROUPED):
         raise InputError(
             f"the state {state.path} is of version {version}, and this dpwindows knows versions up to "
@@ -83,29 +81,30 @@ def require_version(state: StateFile) -> None:
         )
     if version < VERSION:
         _upgrade(state, version)
-        tables, version = tables_of(state), VERSION
+        version = VERSION
     expected = {table: [Column(*column, False) for column in columns.items()] for table, columns in COLUMNS.items()}
     if version == GROUPED:
         expected["released"].append(Column("cell", "INTEGER", True))
     for table, columns in expected.items():
-        require_table(state, tables, table, columns)
+        require_table(state, table, columns)
 
 
-def tables_of(state: StateFile) -> dict[str, list[Column]]:
-    """The tables of a state, and their columns in order."""
-    tables: dict[str, list[Column]] = {}
+def columns_of(state: StateFile, table: str) -> list[Column]:
+    """The columns of a table in their order; none where there is no such table.
+
+    The engine is asked by name: before it lists what there is, it makes a hundred views of its own.
+    """
     with state.guarded() as connection:
-        rows = connection.execute(
-            "SELECT table_name, column_name, data_type, is_nullable FROM duckdb_columns() "
-            "WHERE database_name = current_database() AND schema_name = current_schema() "
-            "ORDER BY table_name, column_index"
-        ).fetchall()
-    for table, *column in rows:
-        tables.setdefault(table, []).append(Column(*column))
-    return tables
+        try:
+            # Refused for a view: the next question would open the files that it reads from.
+            connection.execute(f"SELECT 1 FROM pragma_storage_info('{DATABASE}.{table}') LIMIT 0")
+        except duckdb.CatalogException:
+            return []
+        rows = connection.execute(f"PRAGMA table_info('{DATABASE}.{table}')").fetchall()
+    return [Column(name, kind, not required) for _, name, kind, required, *_ in rows]
 
 
-def require_table(state: StateFile, tables: Mapping[str, list[Column]], table: str, columns: list[Column]) -> None:
+def require_table(state: StateFile, table: str, columns: list[Column]) -> None:
     """See that a table has these columns and no others, in this order; without columns, that there is no such table.
 
     Whatever reads a table, or adds a row to it, relies on that.
@@ -113,7 +112,7 @@ def require_table(state: StateFile, tables: Mapping[str, list[Column]], table: s
     Raises:
         EngineError: the state is damaged.
     """
-    if tables.get(table, []) != columns:
+    if columns_of(state, table) != columns:
         raise damaged(state, f"its table {table} is not as it was made")
 
 
@@ -132,10 +131,10 @@ def _upgrade(state: StateFile, found: int) -> None:
         connection.execute("UPDATE state_schema SET version = ?", [VERSION])
 
 
-def _version(state: StateFile, tables: Mapping[str, list[Column]]) -> int:
-    if not {"state_schema", "creation"} <= tables.keys():
+def _version(state: StateFile) -> int:
+    if not (columns_of(state, "state_schema") and columns_of(state, "creation")):
         raise _foreign(state.path)
-    require_table(state, tables, "state_schema", [Column("version", "INTEGER", False)])
+    require_table(state, "state_schema", [Column("version", "INTEGER", False)])
     with state.guarded() as connection:
         rows = connection.execute("SELECT version FROM state_schema").fetchall()
     if len(rows) != 1:

@@ -36,7 +36,7 @@ from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import undo
 
 STORAGE = "v1.4.0"
-_SCHEMA = "dpwindows_state"
+DATABASE = "dpwindows_state"
 # The engine's log is folded into the file when it has grown to this, and when the state is closed.
 _LONGEST_LOG = 64 << 20
 _DISK = {
@@ -206,9 +206,9 @@ class StateFile:
 
     def _checkpoint(self, connection: duckdb.DuckDBPyConnection) -> None:
         """Fold the log into the file, so that a file whose folding was cut short can be had back (`undo`)."""
-        found = connection.execute(f"SELECT block_id FROM pragma_metadata_info('{_SCHEMA}')").fetchall()
+        found = connection.execute(f"SELECT block_id FROM pragma_metadata_info('{DATABASE}')").fetchall()
         sizes = "SELECT block_size FROM pragma_database_size() WHERE database_name = ?"
-        (block_bytes,) = connection.execute(sizes, [_SCHEMA]).fetchall()[0]
+        (block_bytes,) = connection.execute(sizes, [DATABASE]).fetchall()[0]
         try:
             undo.keep(self.path, self._handle, [block for (block,) in found], block_bytes)
         except EngineError:
@@ -277,8 +277,8 @@ def attached(
         # Commits write to the log only; it is folded in where we say so, and never by the engine when it is let go.
         connection.execute("SET wal_autocheckpoint = '1TB'")
         connection.execute("PRAGMA disable_checkpoint_on_shutdown")
-        connection.execute(f"ATTACH {quote_text(str(path))} AS {_SCHEMA} (TYPE duckdb, {mode})")
-        connection.execute(f"USE {_SCHEMA}")
+        connection.execute(f"ATTACH {quote_text(str(path))} AS {DATABASE} (TYPE duckdb, {mode})")
+        connection.execute(f"USE {DATABASE}")
         connection.execute("SET enable_progress_bar = false")
     except duckdb.Error as error:
         scratch.cleanup()

@@ -13,7 +13,7 @@ t = 365, 1.5 times at t = 10^6.
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import lru_cache
 
 import flint
 import numpy as np
@@ -67,14 +67,10 @@ class LogarithmicRows:
                 found.append(_floor(root * ((top / flint.arb(lag + _OFFSET).log()).log() * 3 / 4).exp()))
         self._taps = found
 
-    @cached_property
+    @property
     def column(self) -> int:
         """A bound on the squared length of every column; see `cumulative_unlimited_l2`."""
-        squares = sum(int(tap) ** 2 for tap in self.taps(_SUMMED))
-        with flint.ctx.workprec(_PRECISION):
-            top, rest = flint.arb(_OFFSET).log(), flint.arb(_SUMMED - 1 + _OFFSET).log()
-            tail = (top**3).sqrt() / flint.arb.pi() * (1 + flint.arb(_OFFSET) / _SUMMED) * 2 / rest.sqrt()
-            return squares + _floor(tail * flint.arb(2) ** (2 * self.bits)) + 1
+        return _column(self.bits)
 
 
 @proves("cumulative-counter-endless")
@@ -91,6 +87,16 @@ def cumulative_unlimited_l2(rows: LogarithmicRows, moved_ends: int, thresholds: 
     `2 / sqrt(ln(N - 1 + c))`. Thresholds are measured apart; their squared norms add. QED.
     """
     return len(thresholds) * moved_ends * rows.column
+
+
+@lru_cache(maxsize=64)
+def _column(bits: int) -> int:
+    """Found once: each stream that is opened is certified anew."""
+    squares = sum(int(tap) ** 2 for tap in LogarithmicRows(bits).taps(_SUMMED))
+    with flint.ctx.workprec(_PRECISION):
+        top, rest = flint.arb(_OFFSET).log(), flint.arb(_SUMMED - 1 + _OFFSET).log()
+        tail = (top**3).sqrt() / flint.arb.pi() * (1 + flint.arb(_OFFSET) / _SUMMED) * 2 / rest.sqrt()
+        return squares + _floor(tail * flint.arb(2) ** (2 * bits)) + 1
 
 
 def _floor(ball: flint.arb) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 import scipy
 
@@ -21,6 +23,8 @@ def branchings(length: int) -> list[int]:
     return [branching for branching in _BRANCHINGS if branching < length] or [2]
 
 
+# Thresholds and units of one plan ask for the same trees.
+@lru_cache(maxsize=256)
 def best_tree(criterion: str, branching: int, horizon: int | None) -> tuple[float, CausalTree]:
     """(error per unit of noise and moved end, tree) for one branching.
 

@@ -94,9 +94,9 @@ class CausalAnchorsDecoding(KnownMoments):
 
     def _worked_out(self, count: int, power: int) -> FloatArray:
         """By the same recursion."""
-        values, value = np.empty(count), 0.0
+        values, value, added = np.empty(count), 0.0, float(self.step_weight) ** -power
         for position in range(1, count + 1):
-            value += float(self.step_weight) ** -power
+            value += added
             if self._anchored(position):
                 share = self._shares(position)
                 value = (1 - share) ** power * value + (share / self.anchor_weight) ** power

@@ -39,6 +39,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Literal
 
 import flint
@@ -89,18 +90,22 @@ def certify(budget: Budget, costs: Sequence[Cost]) -> None:
     Raises:
         BudgetExceededError: the proof fails, or the costs mix laws.
     """
+    if not _proved(budget, tuple(costs)):
+        raise BudgetExceededError(f"the measurements cannot be proved to stay within {budget}")
+
+
+@lru_cache(maxsize=64)
+def _proved(budget: Budget, costs: tuple[Cost, ...]) -> bool:
+    """Once for the same costs: a stream asks at every step, an audit for every release."""
     laws = {cost.law for cost in costs}
     if laws == {LAPLACE}:
         epsilon = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), Fraction(0))
-        proved = _laplace_within(budget, epsilon) or _laplace_concentrated(budget, costs)
-    elif laws == {GAUSSIAN}:
+        return _laplace_within(budget, epsilon) or _laplace_concentrated(budget, costs)
+    if laws == {GAUSSIAN}:
         squared = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
         eta = sum((Fraction(cost.rows, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
-        proved = gaussian_within(budget, squared, eta)
-    else:
-        proved = False
-    if not proved:
-        raise BudgetExceededError(f"the measurements cannot be proved to stay within {budget}")
+        return gaussian_within(budget, squared, eta)
+    return False
 
 
 def _laplace_within(budget: Budget, epsilon: Fraction) -> bool:

@@ -52,8 +52,8 @@ fuzz: $(READY) ## feed 5,000 changed inputs to every reader (FUZZ_INPUTS=N for m
 simulate: $(READY) servers ## crashes, power failures and old backups, at random (ARGS="--schedules 10000 --seed 7")
 	$(BIN)/python -m tests.simulator --workers $(WORKERS) $(ARGS)
 
-search: $(READY) ## streams and ledgers in random hands, four times as long as in the tests (SEARCH_TIMES=N for more)
-	SEARCH_TIMES=$${SEARCH_TIMES:-4} $(BIN)/python -m pytest -n $(WORKERS) -m slow tests/ledger/test_stateful.py \
+search: $(READY) ## streams and ledgers in random hands, eight times as long as in the tests (SEARCH_TIMES=N for more)
+	SEARCH_TIMES=$${SEARCH_TIMES:-8} $(BIN)/python -m pytest -n $(WORKERS) -m slow tests/ledger/test_stateful.py \
 		tests/stream/test_stateful.py tests/stream/test_property.py tests/stream/test_kills.py $(ARGS)
 
 lint: $(READY) ## check style, format and types

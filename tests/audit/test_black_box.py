@@ -26,6 +26,8 @@ from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.release import run as release
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 
 def plan_of(*queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: int, strategy: str = "auto") -> dw.Plan:
     timeline = dw.Timeline.of_steps(steps)

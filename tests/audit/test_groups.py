@@ -49,6 +49,8 @@ from dpwindows.kernel.measure import Measurement
 from tests.grouped_logs import grouped_events
 from tests.kernel.bounds.test_groups import CASES, asked, truth
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 LETTERS = {"g": ["a", "b"]}
 
 

@@ -24,6 +24,8 @@ from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
 from tests.stream.streams import STEP, Event, new_stream, plan_of, same, spied, table_of
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 PLAN = ("rolling:2", "cumulative")
 LOG: list[list[Event]] = [[("a", 1, 1), ("b", 1, 3)], [("a", 2, 2)], [("b", 3, 1), ("c", 3, 1)]]
 SETTINGS = dw.EngineSettings(threads=1, progress=False)

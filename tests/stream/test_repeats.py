@@ -9,6 +9,8 @@ import pytest
 
 import dpwindows as dw
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 
 def _log(*events: tuple[str, int]) -> pa.Table:
     return pa.table({"who": [item for item, _ in events], "at": [time for _, time in events]})

@@ -14,6 +14,8 @@ from dpwindows.stream.state_file import StateFile
 from dpwindows.stream.stream import Stream
 from tests.stream.streams import STEP, Event, new_stream, plan_of, same, table_of
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 LOG: list[list[Event]] = [[("a", 1, 1), ("b", 1, 3)], [("a", 2, 2)]]
 SETTINGS = dw.EngineSettings(threads=1, progress=False)
 SECTOR, HEADERS = 512, 3 * 4096

@@ -192,7 +192,7 @@ MUTANTS = [
         "kernel/bounds/item_thresholds.py",
         "* (4 if formal else 1)",
         "* (2 if formal else 1)",
-        f"{ITEM_THRESHOLDS}test_no_neighbour_moves_more_than_the_bound",
+        f"{ITEM_THRESHOLDS}test_no_neighbour_moves_more_than_the_bound[item-1-(1, 2)-3]",
     ),
     Mutant(
         "a start too few inside a run",

@@ -95,31 +95,45 @@ def _chosen(problem: Problem, alpha: float, lengths: Lengths, longest: int) -> t
     return {"alpha": alpha, "decay": _decay(lengths, longest), "taps": len(taps), "bits_per_axis": bits}, taps
 
 
+def _filter_of(lengths: Lengths, longest: int) -> tuple[int, float]:
+    """How many taps there are, and their decay, which a single one does not have."""
+    count = max(1, min(round(lengths[0] * longest), LONGEST))
+    return count, _decay(lengths, longest) if count > 1 else 1.0
+
+
 def _decay(lengths: Lengths, longest: int) -> float:
     return 1.0 if lengths[1] is None else 1 - 1 / (1 + lengths[1] * longest)
 
 
 def _taps(alpha: float, lengths: Lengths, longest: int, bits: int) -> tuple[int, ...]:
-    count = max(1, min(round(lengths[0] * longest), LONGEST))
-    return held_taps(alpha, _decay(lengths, longest), count, bits)
+    count, decay = _filter_of(lengths, longest)
+    return held_taps(alpha, decay, count, bits)
 
 
 def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Lengths]:
     """The power of least error, and the lengths that go with it."""
     places = min(problem.steps, 2 * longest - 1)
 
-    def error(alpha: float, tried: Lengths) -> float:
-        taps = _taps(alpha, tried, longest, _BITS)
+    # Few taps are the same for many powers.
+    @lru_cache(maxsize=1024)
+    def error(taps: tuple[int, ...]) -> float:
         norms = real_interval_norms(np.array(taps, dtype=np.float64), places)
         return float(np.sqrt(typical(taps) * event_cost(norms, places, places, problem.thresholds)))
 
     def best(tried: Lengths) -> tuple[float, float, Lengths]:
         found = scipy.optimize.minimize_scalar(
-            lambda alpha: error(alpha, tried), bounds=_POWERS, method="bounded", options={"xatol": _FINE}
+            lambda alpha: error(_taps(alpha, tried, longest, _BITS)),
+            bounds=_POWERS,
+            method="bounded",
+            options={"xatol": _FINE},
         )
         return float(found.fun), round(float(found.x), 3), tried
 
-    _, alpha, chosen = min((best(tried) for tried in _LENGTHS), key=lambda found: found[0])
+    # Where windows are short, many of the lengths come to the same filter; the first of them stands for all.
+    apart: dict[tuple[int, float], Lengths] = {}
+    for tried in _LENGTHS:
+        apart.setdefault(_filter_of(tried, longest), tried)
+    _, alpha, chosen = min(map(best, apart.values()), key=lambda found: found[0])
     return alpha, chosen
 
 

@@ -19,7 +19,7 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds import period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
@@ -71,16 +71,20 @@ def _real_bound(problem: Problem, taps: np.ndarray, horizon: int) -> float:
     if isinstance(problem.unit, ItemAddRemove):
         return float((response**2).sum())
     if len(problem.thresholds) == 1 and horizon <= _EXACT_SEARCH:
-        # Row n of this matrix is the response less itself n steps later: all intervals at once.
-        padded = np.concatenate([response, np.zeros(horizon)])
-        later = np.array([np.roll(padded, n)[:horizon] for n in _lengths(horizon)])
+        # A row for each interval: the response less itself so many steps later.
+        later = np.append(response, 0.0)[_places_before(horizon)]
         return float(((response - later) ** 2).sum(axis=1).max())
     return float(real_interval_norms(taps, horizon)[-1])
 
 
-def _lengths(horizon: int) -> list[int]:
-    """A few interval lengths, dense near both ends, that find the longest norm well enough for a search."""
-    return sorted({min(horizon, max(1, round(horizon * share))) for share in np.linspace(0.02, 1, 24)})
+@lru_cache(maxsize=16)
+def _places_before(horizon: int) -> IntArray:
+    """For a few interval lengths and every place the place that lies so many before, or that after all: -1.
+
+    The lengths find the longest norm well enough for a search.
+    """
+    lengths = sorted({min(horizon, max(1, round(horizon * share))) for share in np.linspace(0.02, 1, 24)})
+    return np.maximum(np.arange(horizon) - np.array(lengths)[:, None], -1)
 
 
 def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:
@@ -110,12 +114,19 @@ def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:
 
 def _runs_cost(norms: FloatArray, runs: int, length: int, *, gaps: bool, places: int | None = None) -> float:
     """`sensitivity.runs_bound` for norms in floating point, of all numbers of runs at once; for the search."""
+    shorter, size, longer, size_of_longer = _splits(runs, length, length if places is None else places, gaps=gaps)
+    costs = longer * norms[size_of_longer] + shorter * norms[size]
+    return float(costs.max(initial=float(norms[0])))
+
+
+@lru_cache(maxsize=64)
+def _splits(runs: int, length: int, places: int, *, gaps: bool) -> tuple[IntArray, IntArray, IntArray, IntArray]:
+    """The even split for every number of runs: how many shorter ones of how many places, and as much of longer ones."""
     counts = np.arange(1, min(runs, length) + 1)
-    totals = np.minimum(length - gaps * (counts - 1), length if places is None else places)
+    totals = np.minimum(length - gaps * (counts - 1), places)
     counts, totals = counts[totals >= counts], totals[totals >= counts]
     size, longer = np.divmod(totals, counts)
-    costs = longer * norms[np.minimum(size + 1, length)] + (counts - longer) * norms[size]
-    return float(costs.max(initial=float(norms[0])))
+    return counts - longer, size, longer, np.minimum(size + 1, length)
 
 
 def _real_signed(norms: FloatArray, k: int, length: int, span: int, reach: int, rule: CountingRule) -> float:

@@ -7,12 +7,13 @@ blocks are met by fewer events twice; narrow ones are smaller problems.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 
 from dpwindows.ask.windows import longest_window
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
 
 # Offsets of an event at which its cost is estimated, and lengths of short intervals as parts of the mean length.
@@ -51,21 +52,18 @@ def event_cost(norms: FloatArray, width: int, extent: int, thresholds: tuple[int
     At a few offsets of the event, for chains of one or two lengths in place of the costliest ones (`_chain_costs`), and
     for intervals shared evenly or not at all where it meets two blocks of starts.
     """
-    places = _places(width, extent)
     one_block = width == extent
     shares = {k: {k} if one_block else {1, (k + 1) // 2, k} for k in thresholds}
     others = {k + 1 - share for k, among in shares.items() for share in among if not one_block}
     counts = sorted(others.union(*shares.values()))
-    found = dict(zip(counts, _chain_costs(norms, places, tuple(counts)), strict=True))
+    found = dict(zip(counts, _chain_costs(norms, width, extent, tuple(counts)), strict=True))
     # Starts times ends, in the nearer block and in the farther one, for every offset.
     costs = {count: np.sqrt(along[0] * along[1]) for count, along in found.items()}
-    total = np.zeros(places.shape[2])
-    for k in thresholds:
-        if one_block:
-            total += costs[k][0]
-        else:
-            total += np.max([costs[share][0] + costs[k + 1 - share][1] for share in shares[k]], axis=0)
-    return float(total.max())
+    if one_block:
+        apart = [costs[k][0] for k in thresholds]
+    else:
+        apart = [np.max([costs[one][0] + costs[k + 1 - one][1] for one in shares[k]], axis=0) for k in thresholds]
+    return float(np.sum(apart, axis=0).max())
 
 
 @lru_cache(maxsize=64)
@@ -79,38 +77,64 @@ def _places(width: int, extent: int) -> FloatArray:
     return np.stack([np.minimum(met, width), np.maximum(extent - met + 1, 0)])
 
 
-def _chain_costs(norms: FloatArray, places: FloatArray, counts: tuple[int, ...]) -> FloatArray:
+def _chain_costs(norms: FloatArray, width: int, extent: int, counts: tuple[int, ...]) -> FloatArray:
     """About the largest `sum A_ij^2` over chains of so many intervals: a few long ones, the others short.
 
-    For every count of intervals, shape (counts, *places.shape).
+    For every count of intervals, in the places of `_places`: shape (counts, 2, blocks, offsets).
     """
-    intervals, long, part, first = _kinds(counts)
-    across = places.reshape(1, -1)
-    short = intervals - long
-    low = part * across / intervals
-    high = (across - short * low) / long
-    lengths = np.stack([high, low, 2 * high, 2 * low, high + low, 3 * high])
-    of_high, of_low, of_twice, of_low_twice, of_both, of_thrice = np.interp(lengths, np.arange(len(norms)), norms)
+    chains = _chains(width, extent, counts)
+    of_high, of_low, of_twice, of_low_twice, of_both, of_thrice = np.interp(
+        chains.lengths, np.arange(len(norms)), norms
+    )
     next_high, next_low, mixed = 2 * of_high - of_twice, 2 * of_low - of_low_twice, of_high + of_low - of_both
-    both = np.minimum(short, np.where(long == 1, 2, 1))
-    beyond = np.where(short == 0, 2 * of_twice - of_high - of_thrice, 0)
+    beyond = chains.all_long * (2 * of_twice - of_high - of_thrice)
+    long, short, both, next_long, next_short, third_long = chains.times
     found = long * of_high**2 + short * of_low**2
-    found += ((long - 1) * next_high**2 + np.maximum(short - both, 0) * next_low**2 + both * mixed**2) / 2
-    found += np.maximum(long - 2, 0) * beyond**2 / 2
-    return np.asarray(np.maximum.reduceat(found, first)).reshape(len(counts), *places.shape)
+    found += (next_long * next_high**2 + next_short * next_low**2 + both * mixed**2) / 2
+    found += third_long * beyond**2 / 2
+    return np.asarray(np.maximum.reduceat(found, chains.first)).reshape(len(counts), *_places(width, extent).shape)
+
+
+@dataclass(frozen=True)
+class _Chains:
+    """The chains tried for events at every place of `_places`: what does not depend on the norms of intervals.
+
+    Attributes:
+        lengths: whose norms are read: of a long interval, of a short one, of two long, of two short, of one of either
+            and of three long ones, shape (6, chains, places).
+        times: how often each of the terms of `_chain_costs` is taken, shape (6, chains, 1).
+        all_long: 1 for chains without short intervals, else 0.
+        first: where the chains of each count begin.
+    """
+
+    lengths: FloatArray
+    times: FloatArray
+    all_long: FloatArray
+    first: list[int]
 
 
 @lru_cache(maxsize=64)
-def _kinds(counts: tuple[int, ...]) -> tuple[IntArray, IntArray, FloatArray, list[int]]:
-    """The chains tried: their intervals, how many are long, what part the short ones have, and where counts begin."""
+def _chains(width: int, extent: int, counts: tuple[int, ...]) -> _Chains:
     kinds: list[tuple[int, int, float]] = []
     first = []
     for count in counts:
         first.append(len(kinds))
         few = sorted({min(count, 2**i) for i in range(count.bit_length() + 1)})
         kinds += [(count, long, part) for long in few[:-1] for part in _PARTS] + [(count, count, 1.0)]
-    intervals, of_these, parts = (np.array(column)[:, None] for column in zip(*kinds, strict=True))
-    return intervals, of_these, parts, first
+    # How many intervals, how many of these are long, and what part of the mean length the short ones have.
+    intervals, long, part = (np.array(column)[:, None] for column in zip(*kinds, strict=True))
+    across = _places(width, extent).reshape(1, -1)
+    short = intervals - long
+    low = part * across / intervals
+    high = (across - short * low) / long
+    both = np.minimum(short, np.where(long == 1, 2, 1))
+    times = [long, short, both, long - 1, np.maximum(short - both, 0), np.maximum(long - 2, 0)]
+    return _Chains(
+        lengths=np.stack([high, low, 2 * high, 2 * low, high + low, 3 * high]),
+        times=np.array(times, dtype=np.float64),
+        all_long=(short == 0).astype(np.float64),
+        first=first,
+    )
 
 
 def stream_widths(longest: int, horizon: int | None) -> list[int]:

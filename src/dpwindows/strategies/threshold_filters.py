@@ -50,7 +50,7 @@ def design(problem: Problem) -> Design | None:
         return None
     if not offset_filter.SHORTEST <= problem.steps <= offset_filter.LONGEST:
         return None
-    filters, weights = _chosen(window.length, problem.steps, thresholds)
+    filters, weights = _chosen(min(window.length, problem.steps), problem.steps, thresholds)
     maps = []
     for one, weight in zip(filters, weights, strict=True):
         found = offset_filter.on_increments(*one, problem.steps, weight**0.5 * 2.0**problem.bits)

@@ -21,6 +21,7 @@ Both take exact integers (arrays of Python's) for certificates, and floats where
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -56,7 +57,7 @@ def worth_inside(worth: Values, k: int, length: int, *, last: bool) -> tuple[Val
     lengths = np.arange(len(worth))
     if k == 1:
         return worth, lengths
-    runs = np.array([most_runs_inside(k, length, places, last=last) for places in lengths.tolist()])
+    runs = _most_runs(k, length, len(worth), last=last)
     best, held, best_length = np.zeros_like(worth), np.zeros_like(lengths), int(worth.argmax())
     for count in range(1, int(runs.max()) + 1 if best_length else 0):
         fit = lengths[runs >= count]
@@ -66,6 +67,12 @@ def worth_inside(worth: Values, k: int, length: int, *, last: bool) -> tuple[Val
         better = split > best[fit]
         best[fit[better]], held[fit[better]] = split[better], ones[better]
     return best, held
+
+
+@lru_cache(maxsize=16)
+def _most_runs(k: int, length: int, count: int, *, last: bool) -> NDArray[np.int64]:
+    """`most_runs_inside` of 0..count-1 places: prices are searched for on the same places many times."""
+    return np.array([most_runs_inside(k, length, places, last=last) for places in range(count)])
 
 
 def best_chain_of_runs(inner: Values, last: Values, length: int) -> tuple[Any, list[int], int]:

@@ -102,15 +102,17 @@ def _mixed(
     shares: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Shares of histories that make `costs - c n^2` nearly largest: one after another is given its best share."""
+    twice = 2 * offsets
     for _ in range(_PASSES):
-        for one in range(len(costs)):
+        for one, (cost, counted) in enumerate(zip(costs.tolist(), ones, strict=True)):
             mean = shares @ ones
-            step = ones[one] - mean
-            bend = 2 * offsets @ step**2
+            step = counted - mean
+            bend = twice @ step**2
             if bend > 0:
-                gain = costs[one] - shares @ costs - 2 * offsets @ (mean * step)
-                least = -shares[one] / (1 - shares[one]) if shares[one] < 1 else 0.0
-                part = float(np.clip(gain / bend, least, 1.0))
+                gain = cost - shares @ costs - twice @ (mean * step)
+                share = shares[one]
+                least = -share / (1 - share) if share < 1 else 0.0
+                part = float(min(max(gain / bend, least), 1.0))
                 shares = (1 - part) * shares
                 shares[one] += part
     return shares

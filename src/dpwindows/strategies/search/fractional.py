@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 import scipy
@@ -22,8 +23,16 @@ LONGEST = 4096
 
 def real_taps(alpha: float, decay: float, count: int) -> FloatArray:
     """The first `count` taps of `(1 - decay B)^alpha`, shape (count,)."""
-    lags = np.arange(1, count)
-    return np.concatenate([[1.0], np.cumprod((lags - 1 - alpha) / lags * decay)])
+    lags = _lags(count)
+    factors = (lags[:-1] - alpha) / lags[1:] * decay
+    taps = np.ones(count)
+    np.cumprod(factors, out=taps[1:])
+    return taps
+
+
+@lru_cache(maxsize=8)
+def _lags(count: int) -> FloatArray:
+    return np.arange(count, dtype=np.float64)
 
 
 def integer_taps(alpha: float, decay: float, count: int, bits: int) -> tuple[int, ...]:
@@ -61,9 +70,13 @@ def real_interval_norms(taps: FloatArray, longest: int) -> FloatArray:
     """`q(n)` for n = 0..longest, shape (longest + 1,), in floating point: `sensitivity.interval_norms` is exact."""
     size = 1 << (2 * len(taps) - 1).bit_length()
     lags = np.fft.irfft(np.abs(np.fft.rfft(taps, size)) ** 2, size)[: min(longest, len(taps))]
-    rises = np.cumsum(np.concatenate([lags[:1], 2 * lags[1:]]))
-    rises = np.concatenate([rises, np.full(longest - len(rises), rises[-1])])
-    return np.concatenate([[0.0], np.cumsum(rises)])
+    lags[1:] *= 2
+    rises = np.empty(longest)
+    np.cumsum(lags, out=rises[: len(lags)])
+    rises[len(lags) :] = rises[len(lags) - 1]
+    norms = np.zeros(longest + 1)
+    np.cumsum(rises, out=norms[1:])
+    return norms
 
 
 def real_inverse(taps: FloatArray, count: int) -> FloatArray:

@@ -31,7 +31,7 @@ from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import BATCH, candidates, compressed
+from dpwindows.strategies import BATCH, candidates, compressed, threshold_filters
 from dpwindows.strategies.direct import design as direct_design_or_none
 from tests.single_item import Changes, Ints, SingleItem, TableAnswers, all_logs, cells, differences, runs, squares
 
@@ -176,11 +176,15 @@ _COSTLY += [*((5, thresholds) for thresholds in THRESHOLDS[1:]), (6, (1,)), (6, 
     ("steps", "thresholds"), [*_CHEAP, *(pytest.param(*case, marks=pytest.mark.slow) for case in _COSTLY)], ids=str
 )
 def test_every_strategy_in_every_cell(steps: int, thresholds: tuple[int, ...]) -> None:
-    found = Looseness()
+    found, rng = Looseness(), np.random.default_rng(1)
     for name, design in designs(steps, thresholds):
         cell = (name, kind(design.problem.window), design.problem.unit.name)
         found.add(cell, design.sensitivity, truth(design))
+        if steps == 4:
+            check_encoding(design, rng.integers(0, 3, size=steps))
     found.show(f"T={steps}, at least {thresholds}")
+    if steps >= 4:
+        check_all_are_met(found.seen, thresholds)
     if steps >= 5:
         for (name, window, unit), ratios in found.seen.items():
             ceiling = CEILINGS.get((name, window, unit), (1.0, 1.0))[len(thresholds) > 1]
@@ -188,10 +192,20 @@ def test_every_strategy_in_every_cell(steps: int, thresholds: tuple[int, ...]) -
     _neighbours.cache_clear()
 
 
-def test_every_strategy_is_met_in_the_cells_it_is_for() -> None:
-    met = {(name, kind(found.problem.window), found.problem.unit.name) for name, found in designs(4, (1,))}
-    of_several = {name for name, _ in designs(4, (1, 2))}
-    assert {name for name, _, _ in met} | of_several == set(BATCH)
+def check_encoding(design: Design, log: Ints) -> None:
+    """On a real log, so that the matrix and the tables of answers are the ones that count."""
+    problem = design.problem
+    rows, columns = cells(problem.window, problem.steps)
+    for k in problem.thresholds:
+        exact = squares(log[None], k)[0][rows, columns]
+        encoded = design.encode(SingleItem(tuple(map(int, log))), k)
+        assert np.array_equal(encoded, matrix_of(design, k) @ exact)
+
+
+def check_all_are_met(met: Iterable[tuple[str, ...]], thresholds: tuple[int, ...]) -> None:
+    """Every strategy in some cell, and at least two strategies in every cell."""
+    of_several = set() if len(thresholds) > 1 else {threshold_filters.NAME}
+    assert {name for name, _, _ in met} == set(BATCH) - of_several
     for window, unit in itertools.product(("cumulative", "rolling", "any", "any:m"), UNITS):
         assert sum((where, whom) == (window, unit.name) for _, where, whom in met) >= 2, (window, unit)
 
@@ -209,19 +223,6 @@ def test_rolling_filter_at_event_level_is_exact_for_short_windows(length: int) -
 def test_coarse_lattices_are_bounded_by_their_own_integers(bits: int) -> None:
     for _, design in designs(3, (1, 2), bits):
         assert truth(design) <= design.sensitivity
-
-
-def test_encode_is_the_linear_map_that_was_enumerated() -> None:
-    """On real logs, so that the matrix and the tables of answers are the ones that count."""
-    rng = np.random.default_rng(1)
-    for _, design in designs(5, (1, 2)):
-        problem = design.problem
-        rows, columns = cells(problem.window, problem.steps)
-        log = rng.integers(0, 3, size=5)
-        for k in problem.thresholds:
-            exact = squares(log[None], k)[0][rows, columns]
-            encoded = design.encode(SingleItem(tuple(map(int, log))), k)
-            assert np.array_equal(encoded, matrix_of(design, k) @ exact)
 
 
 def test_tables_agree_with_the_definition() -> None:

@@ -105,6 +105,10 @@ class CrossedDesign(Design):
 
     def fourth_moment(self) -> FloatArray | None:
         """The maps', or None where one is too large for it."""
+        return self._fourth_moment
+
+    @cached_property
+    def _fourth_moment(self) -> FloatArray | None:
         known = {found: found.fourth_moment() for found in {found for _, found in self.blocks}}
         parts = [(block, moment) for block, found in self.blocks if (moment := known[found]) is not None]
         if len(parts) < len(self.blocks):

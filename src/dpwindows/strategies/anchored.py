@@ -7,6 +7,7 @@ Decoded by weighted least squares.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 
 import numpy as np
 import scipy
@@ -19,6 +20,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 
 NAME = "anchored-differences"
 # The largest of the two integer weights; the other is searched relative to it.
@@ -66,12 +68,17 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     """Anchored differences, with the spacing and weights that are best for causal decoding."""
     if problem.law != LAPLACE or not isinstance(problem.window, Rolling):
         return
-    longest = min(problem.steps, 4 * problem.window.length)
-    spacings = sorted({min(longest, max(1, round(1.25**power))) for power in range(40)})
-    best = min((_best_in_stream(problem, horizon, every) for every in spacings), key=lambda found: found[0])
-    found = best[1]
+    found = _causal_map(apart_from_noise(problem), min(problem.steps, 4 * problem.window.length), horizon)
     parameters = {"every": found.every, "step_weight": found.step_weight, "anchor_weight": found.anchor_weight}
     yield StepDesign(problem, SeriesShape(problem.window, found), NAME, horizon, parameters)
+
+
+@lru_cache(maxsize=128)
+def _causal_map(problem: Problem, longest: int, horizon: int | None) -> CausalAnchors:
+    """That of least error, with anchors at most so many steps apart."""
+    spacings = sorted({min(longest, max(1, round(1.25**power))) for power in range(40)})
+    best = min((_best_in_stream(problem, horizon, every) for every in spacings), key=lambda found: found[0])
+    return best[1]
 
 
 def _best_in_stream(problem: Problem, horizon: int | None, every: int) -> tuple[float, CausalAnchors]:

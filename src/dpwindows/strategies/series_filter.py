@@ -84,7 +84,7 @@ def _places_before(horizon: int) -> IntArray:
     The lengths find the longest norm well enough for a search.
     """
     lengths = sorted({min(horizon, max(1, round(horizon * share))) for share in np.linspace(0.02, 1, 24)})
-    return np.maximum(np.arange(horizon) - np.array(lengths)[:, None], -1)
+    return np.asarray(np.maximum(np.arange(horizon) - np.array(lengths)[:, None], -1))
 
 
 def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:

@@ -172,37 +172,32 @@ def test_every_run_pattern_used_does_occur(steps: int, length: int, k: int) -> N
     assert weights.sum() == pytest.approx(1.0)
 
 
-def drawn(history: History, steps: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """One history, step by step, from its description: a long one cut somewhere, its first run made longer."""
+def drawn(history: History, steps: int, many: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Many of one kind of history, from its description: long ones cut somewhere, their first runs made longer.
 
-    def run() -> int:
-        return history.length + int(rng.geometric(1 - history.staying)) - 1
+    Histories are runs, or runs and times out by turns; shape (many, steps).
+    """
 
-    values: list[int] = []
-    turns: list[int] = []
-    value = 1
-    start = int(rng.integers(300, 400))
-    while len(values) < start + 1:
-        turns.append(len(values))
-        values += [value] * run()
+    def pieces(first: NDArray[np.int64], until: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Lengths and values of pieces that begin with such values and fill so many steps, of every history."""
+        shape = (many, until)
+        runs = history.length + rng.geometric(1 - history.staying, shape) - 1
         if history.sign is not None:
-            value = value if rng.random() < (1 + history.sign) / 2 else -value
-        else:
-            turns.append(len(values))
-            values += [0] * int(rng.geometric(1 - history.away))
+            turns = np.where(rng.random(shape) < (1 + history.sign) / 2, 1, -1)
+            turns[:, 0] = first
+            return runs, np.cumprod(turns, axis=1)
+        values = (first[:, None] + np.arange(until)) % 2
+        return np.where(values == 1, runs, rng.geometric(1 - history.away, shape)), values
+
+    lengths, values = pieces(np.ones(many, dtype=np.int64), 400)
+    ends, start = np.cumsum(lengths, axis=1), rng.integers(300, 400, size=many)
+    met = (ends <= start[:, None]).sum(axis=1)
     # What is left of the run, or of the time out, that the first step lies in; then on from there.
-    end = next((turn for turn in turns if turn > start), len(values))
-    found = values[start:end]
-    value = found[0]
-    if value:
-        found += [value] * run()
-    while len(found) < steps:
-        if history.sign is None:
-            found += [0] * int(rng.geometric(1 - history.away)) if found[-1] else [1] * run()
-        else:
-            value = value if rng.random() < (1 + history.sign) / 2 else -value
-            found += [value] * run()
-    return np.array(found[:steps])
+    every = np.arange(many)
+    value, left = values[every, met], ends[every, met] - start
+    lengths, values = pieces(value, steps)
+    lengths[:, 0] = left + np.where(value != 0, lengths[:, 0], 0)
+    return np.array([np.repeat(*both)[:steps] for both in zip(values, lengths, strict=True)])
 
 
 def occurs(counted: NDArray[np.int64], length: int) -> bool:
@@ -215,7 +210,7 @@ def occurs(counted: NDArray[np.int64], length: int) -> bool:
 @pytest.mark.parametrize("history", [*histories(3, changed=False)[3::5], *histories(3, changed=True)[1::6]], ids=str)
 def test_histories_occur_and_have_the_mean_products_that_are_stated(history: History) -> None:
     rng, steps, many = np.random.default_rng(1), 14, 6000
-    rows = np.array([drawn(history, steps, rng) for _ in range(many)])
+    rows = drawn(history, steps, many, rng)
     for row in rows[:300]:
         assert occurs((row > 0).astype(np.int64), 3)
         assert occurs((row < 0).astype(np.int64), 3)
@@ -224,7 +219,7 @@ def test_histories_occur_and_have_the_mean_products_that_are_stated(history: His
     centred = history.from_the_start(steps, centred=True)
     if history.sign is None:
         assert np.allclose(centred, rows.T @ rows / many - np.outer(means, means), atol=0.06)
-    late = np.array([drawn(history, 60, rng)[-steps:] for _ in range(many)])
+    late = drawn(history, 60, many, rng)[:, -steps:]
     assert np.allclose(history.later_on(steps), late.T @ late / many, atol=0.06)
 
 

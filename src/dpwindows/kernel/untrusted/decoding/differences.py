@@ -80,9 +80,10 @@ class CausalAnchorsDecoding(KnownMoments):
 
     @cached_property
     def _anchor_shares(self) -> FloatArray:
-        """The weight of the first anchors in their average; it settles at once."""
-        shares, variance = [], 0.0
-        for _ in range(256):
+        """The weight of the first anchors in their average, until it settles, at once; later ones have the last."""
+        shares, variance, before = [], 0.0, -1.0
+        while variance != before and len(shares) < 256:
+            before = variance
             variance += self.every / self.step_weight**2
             shares.append(variance / (variance + 1 / self.anchor_weight**2))
             variance *= 1 - shares[-1]

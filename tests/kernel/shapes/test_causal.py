@@ -35,7 +35,8 @@ from tests.kernel.bounds.test_sensitivity import Looseness, kind, matrix_of, tru
 from tests.single_item import TableAnswers, random_square
 
 TAPS = integer_taps(0.5, 0.95, 40, 16)
-STEPS = 17
+# A tree of 16 steps and one more; of the widest blocks one and some of the next, whose rows are many.
+STEPS, WINDOW_STEPS = 17, 13
 
 
 def designed(window: WindowFamily, shape: Shape, steps: int = STEPS) -> StepDesign:
@@ -71,35 +72,36 @@ def window_shapes() -> Iterator[tuple[WindowFamily, Shape]]:
         yield AnyWindow(longest), filters
         trees = BlocksShape(longest, width, extent, Tree(width, 2), CausalTree(2, (3, 2)), backward)
         yield AnyWindow(longest), trees
-    yield AnyWindow(), BlocksShape(STEPS, STEPS, STEPS, Filter(STEPS, TAPS[:STEPS]), CausalFilter(TAPS[:STEPS]))
+    steps, taps = WINDOW_STEPS, TAPS[:WINDOW_STEPS]
+    yield AnyWindow(), BlocksShape(steps, steps, steps, Filter(steps, taps), CausalFilter(taps))
     yield AnyWindow(4), BlocksShape(4, 1, 4, Identity(1), CausalIdentity(2))
     for longest, taps in itertools.product((1, 3, 5), (TAPS, TAPS[:2], (7,))):
         yield AnyWindow(longest), NestedShape(longest, taps)
-    yield AnyWindow(), NestedShape(STEPS, TAPS)
+    yield AnyWindow(), NestedShape(steps, TAPS)
 
 
 def all_designs() -> list[StepDesign]:
     found = [
         designed(window, SeriesShape(window, made)) for window in (Rolling(4), Cumulative()) for made in series_maps()
     ]
-    return found + [designed(window, shape) for window, shape in window_shapes()]
+    return found + [designed(window, shape, WINDOW_STEPS) for window, shape in window_shapes()]
 
 
 # Trees of more rows repeat what smaller ones do, and take seconds.
 in_every_design = pytest.mark.parametrize(
     "design",
-    [pytest.param(design, marks=[pytest.mark.slow] if design.rows > 450 else []) for design in all_designs()],
+    [pytest.param(design, marks=[pytest.mark.slow] if design.rows > 340 else []) for design in all_designs()],
     ids=lambda design: f"{design.problem.window}",
 )
 
 
 @in_every_design
 def test_decoding_undoes_encoding_and_errors_are_those_of_unit_noise(design: StepDesign) -> None:
-    square = random_square(np.random.default_rng(1), STEPS, 9)
+    square = random_square(np.random.default_rng(1), design.problem.steps, 9)
     encoded = design.encode(TableAnswers(square), 1)
     assert encoded.dtype in (np.int64, object)
     assert len(encoded) == design.rows
-    first, last = window_steps(design.problem.window, STEPS)
+    first, last = window_steps(design.problem.window, design.problem.steps)
     assert design.decode(encoded.astype(np.float64)) == pytest.approx(square[first - 1, last - 1], abs=1e-6)
     weights = np.stack([design.decode(unit) for unit in np.eye(design.rows)], axis=1)
     assert (weights**2).sum(axis=1) == pytest.approx(design.variance(), rel=1e-9)
@@ -109,7 +111,7 @@ def test_decoding_undoes_encoding_and_errors_are_those_of_unit_noise(design: Ste
 @in_every_design
 def test_nothing_that_is_measured_or_estimated_needs_a_later_step(design: StepDesign) -> None:
     """The matrix is lower-triangular in time: changing the answers of later ends changes no earlier row."""
-    square = random_square(np.random.default_rng(2), STEPS, 9)
+    square = random_square(np.random.default_rng(2), design.problem.steps, 9)
     later = square.copy()
     later[:, 9:] += 1
     rows = sum(design.shape.rows_at(step) for step in range(1, 10))
@@ -118,15 +120,15 @@ def test_nothing_that_is_measured_or_estimated_needs_a_later_step(design: StepDe
     noisy = np.random.default_rng(5).normal(size=design.rows)
     other = noisy.copy()
     other[rows:] = 0.0
-    _, last = window_steps(design.problem.window, STEPS)
+    _, last = window_steps(design.problem.window, design.problem.steps)
     assert (design.decode(noisy)[last <= 9] == design.decode(other)[last <= 9]).all()
 
 
 @in_every_design
 def test_the_error_at_a_step_is_the_forecast_to_the_last_bit(design: StepDesign) -> None:
-    _, last = window_steps(design.problem.window, STEPS)
-    forecast = design.over(STEPS).variance()
-    for step in range(1, STEPS + 1):
+    _, last = window_steps(design.problem.window, design.problem.steps)
+    forecast = design.over(design.problem.steps).variance()
+    for step in range(1, design.problem.steps + 1):
         assert (design.variance_at(step) == forecast[last == step]).all()
 
 

@@ -81,7 +81,8 @@ class CausalAnchorsDecoding(KnownMoments):
     @cached_property
     def _anchor_shares(self) -> FloatArray:
         """The weight of the first anchors in their average, until it settles, at once; later ones have the last."""
-        shares, variance, before = [], 0.0, -1.0
+        shares: list[float] = []
+        variance, before = 0.0, -1.0
         while variance != before and len(shares) < 256:
             before = variance
             variance += self.every / self.step_weight**2

@@ -11,6 +11,8 @@ import pytest
 from dpwindows.kernel import measure as kernel
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 EVENT = ("--unit", "event", "--epsilon", "1")
 
 

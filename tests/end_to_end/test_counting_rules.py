@@ -9,6 +9,8 @@ import pytest
 
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 ONCE = ("--window", "rolling:2", "--at-least", "1", "--at-least", "2", "--distinct-steps")
 ALMOST_EXACT = ("--unit", "event", "--epsilon", "1e9", "--delta", "1e-6")
 LOG = "who,at\na,0\na,0\na,0\nb,0\nb,1\n"

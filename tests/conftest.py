@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -30,6 +31,15 @@ def one_engine() -> Iterator[None]:
 
     with one_engine.shared() as in_use, in_use():
         yield
+
+
+@pytest.fixture(scope="session")
+def forking() -> Iterator[Path]:
+    """The socket of a process that has loaded the libraries and forks one for each command (`forked_commands`)."""
+    from tests.forked_commands import serving
+
+    with serving() as path:
+        yield path
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.demo import write_flights
-from tests.forked_commands import serving, shown_as
+from tests.forked_commands import shown_as
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "dpwindows"
@@ -104,14 +104,8 @@ def flights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Path]:
-    with serving() as path:
-        yield path
-
-
 @pytest.fixture
-def folder(tmp_path: Path, flights: Path, server: Path) -> Path:
+def folder(tmp_path: Path, flights: Path, forking: Path) -> Path:
     """What the pages take for granted: a year of flights, a day of events, a folder for releases, the command."""
     shutil.copy(flights, tmp_path)
     (tmp_path / "events").mkdir()
@@ -119,7 +113,7 @@ def folder(tmp_path: Path, flights: Path, server: Path) -> Path:
     day = {"user": ["ann", "bob", "ann"], "time": [f"2026-01-01T{hour}:00:00" for hour in ("10", "11", "12")]}
     pq.write_table(pa.table(day), tmp_path / "events" / "2026-01-01.parquet")
     for command in ("dpwindows", "python"):
-        shown_as(tmp_path / "bin" / command, server)
+        shown_as(tmp_path / "bin" / command, forking)
     return tmp_path
 
 

@@ -6,7 +6,6 @@ import json
 import shlex
 import sqlite3
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +16,7 @@ import dpwindows as dw
 from dpwindows.durable import claimed
 from dpwindows.ledger.ledger import Ledger
 from tests.end_to_end.command_line import Outcome, run, run_process
+from tests.forked_commands import shown_as
 
 ASKED = shlex.split(
     "--item who --time at --start 2013-01-01 --end 2013-02-01 --window rolling:7 --unit event --epsilon 0.1"
@@ -198,11 +198,12 @@ def test_a_stream_never_replaces_its_state_its_ledger_or_its_log(log: Path, tmp_
     "ending", ["csv", *(pytest.param(name, marks=pytest.mark.slow) for name in ("parquet", "json"))]
 )
 def test_of_processes_that_write_one_output_one_wins_and_the_others_spend_nothing(
-    log: Path, tmp_path: Path, ledger: Path, ending: str
+    log: Path, tmp_path: Path, ledger: Path, forking: Path, ending: str
 ) -> None:
-    output = tmp_path / f"out.{ending}"
-    budgets = ("0.11", "0.12", "0.13")
-    command = [sys.executable, "-m", "dpwindows", "release", log, *ASKED]
+    """They are forked, so that all of them are at work at the same time, and not at loading libraries."""
+    output, budgets = tmp_path / f"out.{ending}", ("0.11", "0.12", "0.13")
+    shown_as(tmp_path / "bin" / "dpwindows", forking)
+    command = [tmp_path / "bin" / "dpwindows", "release", log, *ASKED]
     processes = [
         subprocess.Popen(
             [*map(str, command), "--epsilon", budget, "--ledger", ledger, "--dataset", "d", "-o", output],

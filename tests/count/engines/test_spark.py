@@ -24,6 +24,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.spark_session import _builder, _mebibytes
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
+from tests.count.engines import servers
 from tests.counting import count_events
 from tests.end_to_end.command_line import run, run_process
 
@@ -392,8 +393,10 @@ def test_a_release_of_files_by_a_spark_of_its_own(tmp_path: Path, monkeypatch: p
     configuration, work = tmp_path / "configuration", tmp_path / "work"
     configuration.mkdir()
     work.mkdir()
-    options = "spark.sql.shuffle.partitions 2\nspark.driver.extraJavaOptions -XX:TieredStopAtLevel=1\n"
-    (configuration / "spark-defaults.conf").write_text(options)
+    options = {"spark.sql.shuffle.partitions": "2", **servers.IN_A_HURRY}
+    options["spark.driver.extraJavaOptions"] = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    lines = (f"{name} {value}\n" for name, value in options.items())
+    (configuration / "spark-defaults.conf").write_text("".join(lines))
     monkeypatch.setenv("SPARK_CONF_DIR", str(configuration))
     pq.write_table(LOG, work / "log.parquet")
     spark = ("--engine", "spark", "--spark-master", "local[1]", "--memory-limit", "700MB")

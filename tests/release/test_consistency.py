@@ -205,8 +205,8 @@ def test_consistent_numbers_err_less(families: tuple[WindowFamily, ...]) -> None
     )
     generator = np.random.default_rng(6)
     ratios = []
+    truth = [log.windows(one.query.window) for one in plan.allotments]
     for _ in range(3):
-        truth = [log.windows(one.query.window) for one in plan.allotments]
         noise = [one.design.decode(one.scale * generator.standard_normal(one.design.rows)) for one in plan.measurements]
         estimates = [
             true + one.own(noise[place])

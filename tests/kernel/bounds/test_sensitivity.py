@@ -315,14 +315,19 @@ def test_compressed_designs_on_streams_of_several_items(unit: Unit) -> None:
             return any(all({a, b} <= {0, item} for a, b in changed) for item in range(1, items + 1))
         return any(item not in first and all((a, b) == (0, item) for a, b in changed) for item in range(1, items + 1))
 
+    pairs = np.array(
+        [
+            (i, j)
+            for (i, first), (j, second) in itertools.combinations(enumerate(streams[:128]), 2)
+            if neighbouring(first, second) or neighbouring(second, first)
+        ]
+    )
     for window, law in itertools.product((Cumulative(), Rolling(2), AnyWindow()), (GAUSSIAN, LAPLACE)):
         for design in compressed.designs(Problem(window, steps, (1,), unit, law, 1.0, singleton=True), candidates):
-            encoded = {stream: total(stream, design) for stream in streams}
-            worst = 0
-            for first, second in itertools.combinations(streams[:128], 2):
-                if neighbouring(first, second) or neighbouring(second, first):
-                    moved = [int(value) for value in encoded[first] - encoded[second]]
-                    worst = max(worst, sum(abs(v) if law == LAPLACE else v * v for v in moved))
+            encoded = np.array([total(stream, design) for stream in streams[:128]], dtype=np.int64)
+            moved = abs(encoded[pairs[:, 0]] - encoded[pairs[:, 1]])
+            assert design.rows * int(moved.max()) ** 2 < 1 << 63
+            worst = int((moved if law == LAPLACE else moved**2).sum(axis=1).max())
             assert 0 < worst <= design.sensitivity
 
 

@@ -26,26 +26,21 @@ def simulate(*arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
-@pytest.mark.parametrize(
-    "seed",
-    [
-        pytest.param(1, id="fixed", marks=pytest.mark.slow),
-        pytest.param(random.SystemRandom().randrange(1 << 32), id="random"),
-    ],
-)
-def test_no_schedule_is_violated(seed: int) -> None:
-    status, said = simulate("--schedules", "16", "--seed", str(seed), "--workers", "1")
+def test_no_schedule_is_violated() -> None:
+    """From a seed of its own each time; those of one seed are in the next test."""
+    seed = random.SystemRandom().randrange(1 << 32)
+    status, said = simulate("--schedules", "12", "--seed", str(seed), "--workers", "1")
     assert status == 0, said
-    assert f"16 schedules from seed {seed} on" in said
+    assert f"12 schedules from seed {seed} on" in said
 
 
 def test_a_seed_repeats_itself() -> None:
     """The same operations on the same files, one for one; DuckDB fills its blocks with bytes of its own besides."""
-    arguments = ("--schedules", "3", "--seed", "400", "--workers", "1", "--json", "--twice")
+    arguments = ("--schedules", "4", "--seed", "400", "--workers", "1", "--json", "--twice")
     status, said = simulate(*arguments)
     assert status == 0, said
     runs = [json.loads(line) for line in said.splitlines() if line.startswith("[")]
-    assert len(runs) == 6
+    assert len(runs) == 8
     for (*one, _, operations, _), (*other, _, again, _) in zip(runs[::2], runs[1::2], strict=True):
         assert (one, operations) == (other, again)
         assert operations > 0

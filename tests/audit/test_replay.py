@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +36,7 @@ from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.release import run as release
 from dpwindows.release.release import Release
+from tests.count.one_engine import shared
 
 Ints = NDArray[np.int64]
 UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
@@ -55,6 +56,20 @@ def plan_of(
 # --- Honest releases ------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
+    with shared() as in_use:
+        yield in_use
+
+
+@pytest.fixture
+def tables_by_one_engine(engine: Callable[[], AbstractContextManager[None]]) -> Iterator[None]:
+    """For tests that read tables; the module has others too."""
+    with engine():
+        yield
+
+
+@pytest.mark.usefixtures("tables_by_one_engine")
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_neighbours_in_every_cell_differ_in_nothing_but_noise(unit: Unit, budget: Budget) -> None:
@@ -67,6 +82,7 @@ def test_neighbours_in_every_cell_differ_in_nothing_but_noise(unit: Unit, budget
     assert found.draws == found.pairs * sum(design.rows * len(design.problem.thresholds) for design in designs)
 
 
+@pytest.mark.usefixtures("tables_by_one_engine")
 @pytest.mark.parametrize("strategy", ["direct", "tree", "paper"])
 def test_neighbours_under_other_strategies_differ_in_nothing_but_noise(strategy: str) -> None:
     for window in (Cumulative(), AnyWindow()):
@@ -77,6 +93,7 @@ def test_neighbours_under_other_strategies_differ_in_nothing_but_noise(strategy:
         assert audit_replay(plan, [SHARED], made_up=1).verdict == "nothing but noise"
 
 
+@pytest.mark.usefixtures("tables_by_one_engine")
 @pytest.mark.parametrize("unit", [EventLevel(), ItemLevel()], ids=lambda unit: unit.name)
 def test_streams_of_neighbours_differ_in_nothing_but_noise(unit: Unit) -> None:
     plan = dw.StreamPlan([Rolling(2).at_least(1, 2), Cumulative()], horizon=6, unit=unit, budget=ZCDP(0.5))

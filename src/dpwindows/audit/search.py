@@ -7,7 +7,7 @@ stretch shifted by a step; another place for the change. What it finds is a pair
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -124,20 +124,21 @@ class _Climb:
     def _edited(self, state: _State) -> _State:
         kind = self.rng.random()
         if kind < 0.15 and len(self.ways) > 1:
-            place = int(np.clip(state.change + self.rng.integers(-6, 7), 0, len(self.ways) - 1))
-            return replace(state, change=place)
+            place = min(max(0, state.change + int(self.rng.integers(-6, 7))), len(self.ways) - 1)
+            return _State(place, state.log, state.other)
         if self._differs_freely(state) and self.rng.random() < 0.5:
-            return replace(state, other=self._edit(state.other))
-        return replace(state, log=self._edit(state.log))
+            return _State(state.change, state.log, self._edit(state.other))
+        return _State(state.change, self._edit(state.log), state.other)
 
     def _differs_freely(self, state: _State) -> bool:
         return not self.ways[state.change].by_one
 
-    def _shifts(self, furthest: int) -> list[int]:
+    def _shift(self, furthest: int) -> int:
         """How far an occurrence is moved, in slots: by up to so many steps, or to the next group."""
         groups = self.mechanism.groups
         steps = [by * groups for by in (*range(-furthest, 0), *range(1, furthest + 1))]
-        return steps if groups == 1 else [*steps, -1, 1]
+        steps += [] if groups == 1 else [-1, 1]
+        return steps[int(self.rng.integers(0, len(steps)))]
 
     def _edit(self, history: Ints) -> Ints:
         history, slots = history.copy(), len(history)
@@ -151,9 +152,10 @@ class _Climb:
             history[nearest] -= 1
         elif kind < 0.8:
             history[nearest] -= 1
-            to = int(np.clip(nearest + self.rng.choice(self._shifts(3)), 0, slots - 1))
+            to = min(max(0, nearest + self._shift(3)), slots - 1)
             history[to] = min(history[to] + 1, self.mechanism.most)
         else:
             high = min(slots, at + int(self.rng.integers(2, max(3, slots // 2))))
-            history[at:high] = np.roll(history[at:high], int(self.rng.choice(self._shifts(1))))
+            by = self._shift(1) % (high - at)
+            history[at:high] = np.concatenate([history[high - by : high], history[at : high - by]])
         return history

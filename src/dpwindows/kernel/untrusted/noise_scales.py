@@ -87,6 +87,12 @@ def _mu_squared(budget: Budget, sensitivities: Sequence[int], shares: Sequence[f
         Fraction(count, 24) * Fraction(share) / sensitivity
         for count, share, sensitivity in zip(rows, shares, sensitivities, strict=True)
     )
+    return _approximate_mu_squared(budget, Fraction(per_unit))
+
+
+@lru_cache(maxsize=256)
+def _approximate_mu_squared(budget: ApproxDP, per_unit: Fraction) -> float:
+    """The same under an approximate budget, with so much of a lattice term for each unit of `mu^2`."""
 
     def holds(exponent: float) -> bool:
         squared = Fraction(math.exp(exponent))

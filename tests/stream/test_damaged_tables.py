@@ -79,6 +79,17 @@ def test_a_changed_table_is_refused_before_it_is_read(made: Path, tmp_path: Path
         assert path.read_bytes() == content, edit
 
 
+def test_a_view_in_place_of_a_table_is_refused_and_not_opened(made: Path, tmp_path: Path) -> None:
+    """What it reads from is gone: whoever opened it would fail otherwise."""
+    log = tmp_path / "log.csv"
+    log.write_text("step,ends\n1,10\n")
+    view = f"CREATE VIEW steps AS SELECT * FROM read_csv('{log}')"
+    path = edited(made, tmp_path / "state", "ALTER TABLE steps RENAME TO kept", view)
+    log.unlink()
+    with pytest.raises(dw.EngineError, match="is damaged: its table steps is not as it was made"):
+        open_and_show(path)
+
+
 @pytest.mark.parametrize("read_only", [False, True])
 def test_a_version_that_never_was_is_refused(made: Path, tmp_path: Path, read_only: bool) -> None:
     path = edited(made, tmp_path / "state", "UPDATE state_schema SET version = 0")

@@ -12,6 +12,7 @@ What is left out, because no test of what must hold can tell or because nobody d
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -45,6 +46,7 @@ def changes(source: str) -> list[Change]:
     starts = [0]
     for line in lines:
         starts.append(starts[-1] + len(line))
+    whole = [_extent(statement, starts) for statement in ast.parse(source).body]
     finder = _Finder()
     wrapper.visit(finder)
     found, seen = [], {source}
@@ -58,10 +60,20 @@ def changes(source: str) -> list[Change]:
         if text in seen:
             continue
         seen.add(text)
-        compile(text, "changed", "exec")
+        # Only what stands at the top level around it: the rest is as it was.
+        began, ended = next((low, high) for low, high in whole if low <= first and last <= high)
+        compile(text[began : len(text) - len(source) + ended], "changed", "exec")
         before, after = _differing(lines, text.splitlines())
         found.append(Change(within, place.start.line, place.end.line, before, after, text))
     return found
+
+
+def _extent(statement: ast.stmt, starts: list[int]) -> tuple[int, int]:
+    """Where a statement at the top level begins, its decorators included, and where its last line ends."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    assert statement.end_lineno is not None
+    first = min(node.lineno for node in (statement, *decorators))
+    return starts[first - 1], starts[statement.end_lineno]
 
 
 def _differing(one: list[str], other: list[str]) -> tuple[str, str]:

@@ -72,7 +72,7 @@ def _extent(statement: ast.stmt, starts: list[int]) -> tuple[int, int]:
     """Where a statement at the top level begins, its decorators included, and where its last line ends."""
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
     assert statement.end_lineno is not None
-    first = min(node.lineno for node in (statement, *decorators))
+    first = min(statement.lineno, *(decorator.lineno for decorator in decorators), statement.end_lineno)
     return starts[first - 1], starts[statement.end_lineno]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import shlex
 import sys
 import time
@@ -18,6 +19,9 @@ from io import StringIO
 from multiprocessing.connection import Connection
 
 from dpwindows.cli import main
+
+# As the command line does (`dpwindows.__main__`); nothing above has loaded NumPy.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _APPROX, _PURE = "--epsilon 1 --delta 1e-6", "--epsilon 1"
 _USERS = "--unit item-add-remove"

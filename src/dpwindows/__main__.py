@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 
@@ -20,6 +21,8 @@ class _WithoutPandas:
 def run() -> None:
     """Run the command line."""
     sys.meta_path.insert(0, _WithoutPandas())
+    # Matrices here have some hundred rows: several threads would take longer over them, and most of it waiting.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         from dpwindows.cli import main
 

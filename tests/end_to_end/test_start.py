@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+import dpwindows.__main__
 from tests.end_to_end.command_line import run
 
 ASKED = ("--window", "cumulative", "--unit", "event", "--epsilon", "1", "--start", "0", "--step", "1")
@@ -18,6 +22,19 @@ def loaded(*arguments: str | Path) -> set[str]:
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return {line.rpartition("|")[2].strip() for line in done.stderr.splitlines() if line.startswith("import time:")}
+
+
+@pytest.mark.parametrize(("before", "after"), [(None, "1"), ("3", "3")])
+def test_linear_algebra_has_one_thread_unless_told(
+    before: str | None, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", before or "")
+    if before is None:
+        monkeypatch.delenv("OPENBLAS_NUM_THREADS")
+    monkeypatch.setattr(sys, "meta_path", list(sys.meta_path))
+    monkeypatch.setattr("dpwindows.cli.main", lambda **_: None)
+    dpwindows.__main__.run()
+    assert os.environ["OPENBLAS_NUM_THREADS"] == after
 
 
 def test_help_loads_no_library_of_numbers_or_data() -> None:

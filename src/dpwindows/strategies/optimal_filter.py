@@ -9,7 +9,7 @@ cost, whatever their signs. Causal, so batch and continual release share it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -20,7 +20,7 @@ from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.counted_by_rule import runs_by_rule
 from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN
-from dpwindows.kernel.bounds.run_patterns import Lags
+from dpwindows.kernel.bounds.run_patterns import Lags, best_chain
 from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import FloatArray
@@ -32,7 +32,6 @@ from dpwindows.kernel.untrusted.pattern_search import (
     counted_by_memory,
     counted_by_neighbours,
     memory_for,
-    place_price,
     recent_patterns,
     some_lengths,
 )
@@ -47,6 +46,8 @@ _SEARCH_BITS = 40
 _FEW_PLACES, _CELLS_FOR_FEW, _CELLS_FOR_MANY = 64, 4_000_000, 1_000_000
 # Runs at least this long on average are designed by their nearest neighbours, shorter ones by recent places.
 _LONG_RUNS = 14
+# Halvings of a price for places.
+_PRICE_ROUNDS = 8
 
 
 def design(problem: Problem) -> Design | None:
@@ -125,10 +126,17 @@ def _runs_spectrum(reach: int, runs: tuple[int, ...], shortest: int) -> FloatArr
 
 def _by_neighbours(reach: int, runs: int, shortest: int) -> tuple[list[FloatArray], Oracle, int]:
     """Columns to begin with, the oracle, and the distance beyond which pairs are not counted, for long runs."""
+    some = some_lengths(reach)
+    sizes = np.unique(np.append(some, min(shortest, reach)))
 
     def oracle(lags: FloatArray) -> FloatArray:
-        _, chain = place_price(_whole(lags), runs, shortest=shortest, rounds=12)
-        return counted_by_neighbours(chain, reach)
+        whole = _whole(lags)
+
+        def priced(price: int) -> tuple[int, FloatArray]:
+            _, chain = best_chain(whole, sizes, some, runs, price, shortest=shortest)
+            return sum(chain), counted_by_neighbours(chain, reach)
+
+        return _filling(priced, whole.values[0], reach)
 
     columns = [counted_by_neighbours(chain, reach) for chain in _even_chains(reach, runs, shortest)]
     return columns, oracle, shortest + 2
@@ -141,24 +149,45 @@ def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Ora
 
     def oracle(lags: FloatArray) -> FloatArray:
         whole = _whole(lags)
-        low, high = 0, whole.values[0]
-        found = recent_patterns(whole, runs, memory)
-        if sum(map(sum, found)) > reach:
-            # A price for every one, at which the patterns together have no more ones than places.
-            for _ in range(9):
-                middle = (low + high) // 2
-                tried = recent_patterns(whole, runs, memory, middle)
-                if sum(map(sum, tried)) > reach:
-                    low = middle
-                else:
-                    high, found = middle, tried
-        return _total(counted_by_memory(pattern, memory) for pattern in found)
+
+        def priced(price: int) -> tuple[int, FloatArray]:
+            found = recent_patterns(whole, runs, memory, price)
+            pairs = [counted_by_memory(pattern, memory) for pattern in found]
+            return sum(map(sum, found)), np.asarray(np.sum(pairs, axis=0))
+
+        return _filling(priced, whole.values[0], reach)
 
     columns = [counted_by_memory([1] * length + [0] * (reach - length), memory) for length in range(1, reach + 1)]
     for chain in _even_chains(reach, runs[0] if len(runs) == 1 else 0, 1):
         pattern = [1 - place % 2 for place, count in enumerate(chain) for _ in range(count)]
         columns.append(counted_by_memory(pattern + [0] * (reach - len(pattern)), memory))
     return columns, oracle, memory
+
+
+def _filling(priced: Callable[[int], tuple[int, FloatArray]], highest: int, places: int) -> FloatArray:
+    """The pairs of a pattern that takes all places or fewer, or of a mixture of two that takes them all on average.
+
+    Certificates charge for the mixture: they hold at every price for a place, and so at the price where the best
+    pattern turns from one that is too large into one that is not.
+
+    Args:
+        priced: from a price to the places that the best pattern takes, and how many pairs it has at each distance.
+        highest: a price at which none is too large.
+        places: how many there are.
+    """
+    more, too_many = priced(0)
+    if more <= places:
+        return too_many
+    low, high, less, few = 0, highest, 0, np.zeros(len(too_many))
+    for _ in range(_PRICE_ROUNDS):
+        middle = (low + high) // 2
+        taken, pairs = priced(middle)
+        if taken > places:
+            low, more, too_many = middle, taken, pairs
+        else:
+            high, less, few = middle, taken, pairs
+    share = (places - less) / (more - less)
+    return np.asarray(share * too_many + (1 - share) * few)
 
 
 def _even_chains(reach: int, runs: int, shortest: int) -> Iterator[list[int]]:
@@ -174,7 +203,3 @@ def _even_chains(reach: int, runs: int, shortest: int) -> Iterator[list[int]]:
 
 def _whole(lags: FloatArray) -> Lags:
     return Lags(tuple(int(np.ceil(lag / lags[0] * 2.0**_SEARCH_BITS)) for lag in lags), 0)
-
-
-def _total(columns: Iterable[FloatArray]) -> FloatArray:
-    return np.asarray(np.sum(list(columns), axis=0))

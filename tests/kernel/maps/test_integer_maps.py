@@ -196,6 +196,21 @@ def test_convolution_is_exact_in_python_integers(taps: list[int], series: list[i
         assert [int(value) for value in found] == wanted
 
 
+@pytest.mark.parametrize("shape", [(5, 0), (0, 3), (4, 7), (4, 3, 5), (70000, 2)])
+@pytest.mark.parametrize("at_once", [1, 9, 1 << 15])
+def test_many_series_are_filtered_like_each_alone(
+    shape: tuple[int, ...], at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dpwindows.kernel.maps.filters._AT_ONCE", at_once)
+    exact = np.random.default_rng(2).integers(-9, 9, shape)
+    for values in (exact, exact.T.copy().T):
+        taps = np.array((5, -2, 0, -1), dtype=object)
+        found = convolve_exactly(taps, values)
+        assert found.shape == shape
+        for lane in np.ndindex(shape[1:] if shape[0] else (0,)):
+            assert (found[:, *lane] == np.convolve((5, -2, 0, -1), values[:, *lane])[: shape[0]]).all()
+
+
 @pytest.mark.parametrize(
     ("largest", "growth", "wide"),
     [

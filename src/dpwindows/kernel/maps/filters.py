@@ -16,15 +16,28 @@ from dpwindows.kernel.maps.integer_maps import (
 )
 from dpwindows.kernel.untrusted.decoding.filters import CausalFilterDecoding, FilterDecoding
 
+# Numbers that are filtered at a time.
+_AT_ONCE = 1 << 15
+
 
 def convolve_exactly(taps: IntArray, exact: IntArray) -> IntArray:
     """`y_t = sum_j taps_j x_{t-j}` along the first axis, in exact integers (shape kept)."""
-    weights = [int(tap) for tap in taps]
+    weights = [int(tap) for tap in taps[: len(exact)]]
     series = widen(exact, sum(map(abs, weights)))
-    result = np.zeros_like(series)
-    for lag, weight in enumerate(weights[: len(series)]):
-        if weight:
-            result[lag:] += weight * series[: len(series) - lag]
+    result = np.zeros(series.shape, dtype=series.dtype)
+    if not series.size:
+        return result
+    length = len(series)
+    columns, into = (values.reshape(length, -1) for values in (series, result))
+    lanes = max(1, _AT_ONCE // length)
+    for first in range(0, columns.shape[1], lanes):
+        # One series after another, so few that they stay in a processor's cache.
+        some = np.ascontiguousarray(columns[:, first : first + lanes].T)
+        found = np.zeros_like(some)
+        for lag, weight in enumerate(weights):
+            if weight:
+                found[:, lag:] += weight * some[:, : length - lag]
+        into[:, first : first + lanes] = found.T
     return result
 
 

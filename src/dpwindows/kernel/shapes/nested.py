@@ -232,7 +232,7 @@ class ExtendedDesign(NamedDesign):
     def _read(self) -> ExtendedLeastSquares:
         return ExtendedLeastSquares(self.taps, self.problem.steps, self.beyond)
 
-    @cached_property
+    @property
     def _asked(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The cells of the windows asked for, by start from the last one back and by end, in canonical order."""
         first, last = window_steps(self.problem.window, self.problem.steps)
@@ -245,10 +245,11 @@ class ExtendedDesign(NamedDesign):
         exact = np.zeros((size, steps), dtype=np.int64)
         exact[:steps] = answers.windows(k, 1, steps, 1, steps)[::-1]
         half = convolve_exactly(taps, exact)
+        # Large for long ranges, and not needed any more.
+        del exact
         ends = np.zeros((size, size), dtype=half.dtype)
         ends[:steps] = half.T
-        # Large for long ranges, and not needed any more.
-        del exact, half
+        del half
         places = np.arange(size)
         # Where the end is no earlier than the start.
         return np.asarray(convolve_exactly(taps, ends).T[places[:, None] + places >= steps - 1])

@@ -55,7 +55,7 @@ class ExtendedLeastSquares:
     steps: int
     beyond: int
 
-    @cached_property
+    @property
     def _axis(self) -> FloatArray:
         """A."""
         column = np.zeros(self.steps + self.beyond)
@@ -67,7 +67,8 @@ class ExtendedLeastSquares:
     def _inverse(self) -> FloatArray:
         """`C^-1`."""
         # Cholesky's factor of the matrix with rows and columns reversed, reversed: lower-triangular, C'C = A'A.
-        upper = np.linalg.cholesky((self._axis.T @ self._axis)[::-1, ::-1])[::-1, ::-1]
+        axis = self._axis
+        upper = np.linalg.cholesky((axis.T @ axis)[::-1, ::-1])[::-1, ::-1]
         inverse, _ = scipy.linalg.lapack.dtrtri(upper, lower=0)
         return np.asarray(inverse).T
 
@@ -86,8 +87,12 @@ class ExtendedLeastSquares:
         inverse, turned = self._inverse, self._turned
         found = np.zeros((turned.shape[1], turned.shape[1]))
         found[self.exist(self.beyond)] = measured
-        fitted = np.where(self.exist(), turned @ found @ turned.T, 0.0)
-        return np.asarray(inverse @ fitted @ inverse.T)
+        # Large for long ranges: no more than two are held at a time.
+        found = turned @ found
+        found = found @ turned.T
+        found[~self.exist()] = 0.0
+        found = inverse @ found
+        return np.asarray(found @ inverse.T)
 
     def weights(self, combination: FloatArray) -> FloatArray:
         """What a combination, in the square, puts on each number measured: `decode`, transposed."""

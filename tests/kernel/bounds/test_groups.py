@@ -95,6 +95,12 @@ def neighbours(unit: Unit, logs: list[Item]) -> Iterator[tuple[int, int]]:
                     yield one, other
 
 
+@cache
+def pairs_of_neighbours(unit: Unit, steps: int, groups: int, most: int) -> NDArray[np.int64]:
+    """The same as an array of shape (pairs, 2), for all designs at once."""
+    return np.array(list(neighbours(unit, items(steps, groups, most))))
+
+
 class Truth(NamedTuple):
     """How far a neighbour moves the measurement in all groups together, at most: by norm, and how many numbers."""
 
@@ -111,7 +117,7 @@ def every_truth(design: Design, by: Grouping, level: Level, most: int) -> Truth:
     """The exact sensitivities, by enumeration."""
     logs = items(design.problem.steps, len(by.columns[0].values), most)
     vectors = measured(design, by, level, logs)
-    pairs = np.array(list(neighbours(design.problem.unit, logs)))
+    pairs = pairs_of_neighbours(design.problem.unit, design.problem.steps, len(by.columns[0].values), most)
     moved = abs(vectors[pairs[:, 0]] - vectors[pairs[:, 1]])
     return Truth(*(int(norm.sum(axis=1).max()) for norm in (moved, moved**2, moved != 0)))
 

@@ -546,6 +546,16 @@ def test_foreign_and_damaged_files_are_refused(tmp_path: Path) -> None:
         dw.Release.load(Path(__file__))
 
 
+def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
+    pipe, link = tmp_path / "pipe.csv", tmp_path / "link.csv"
+    os.mkfifo(pipe)
+    link.symlink_to(pipe)
+    for output in (pipe, link):
+        with pytest.raises(dw.InputError, match="a device, a pipe or a socket"):
+            release_files.require_writable(output, force=True)
+    assert pipe.is_fifo()
+
+
 def test_names_of_outputs_are_checked_first(tmp_path: Path) -> None:
     with pytest.raises(dw.InputError, match="must end in"):
         release_files.require_writable(tmp_path / "release.txt", force=False)

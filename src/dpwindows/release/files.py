@@ -78,7 +78,7 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
 
     Raises:
         InputError: its ending is unknown, its folder is missing, it exists and `force` is not set, or the metadata
-            file beside a CSV file does.
+            file beside a CSV file does; or something is there that is no file.
     """
     if "\0" in str(path):
         raise InputError(f"no file can have the name {str(path)!r}")
@@ -86,6 +86,8 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
         raise InputError(f"the output needs a name of at most {_LONGEST_NAME} bytes, got {str(path)!r}")
     if path.is_dir():
         raise InputError(f"the output is a folder: {path}")
+    if path.exists() and not path.is_file():
+        raise InputError(f"the output is a device, a pipe or a socket, which a file would replace: {path}")
     if path.suffix.lower() not in endings:
         raise InputError(f"the output must end in {', '.join(endings)}, got {str(path)!r}")
     if not path.parent.is_dir():

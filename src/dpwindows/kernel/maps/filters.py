@@ -28,6 +28,7 @@ def convolve_exactly(taps: IntArray, exact: IntArray) -> IntArray:
     if not series.size:
         return result
     length = len(series)
+    # The result lies row by row, so what is made of it here is the same memory.
     columns, into = (values.reshape(length, -1) for values in (series, result))
     lanes = max(1, _AT_ONCE // length)
     for first in range(0, columns.shape[1], lanes):

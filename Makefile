@@ -2,12 +2,13 @@
 #
 #   PYTHON   the interpreter the environment is made from (3.11 or newer), and
 #   VENV     where the environment is kept:                                make test PYTHON=python3.13 VENV=.venv-3.13
-#   WORKERS  how many test processes run side by side:                     make test WORKERS=8
+#   WORKERS  how many test processes run side by side, for two processors 3, since some wait for disks and servers:
+#                                                                          make test WORKERS=8
 #   ARGS     further arguments for the command of most targets:            make test ARGS="-m 'not slow'"
 
 PYTHON ?= python3
 VENV := .venv
-WORKERS := 2
+WORKERS := 3
 ARGS :=
 
 BIN := $(VENV)/bin

@@ -21,6 +21,14 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that go to one process start something there that takes long: a server, a browser, a Spark."""
+    for item in items:
+        if item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.slow)
+
+
 @pytest.fixture(scope="module")
 def one_engine() -> Iterator[None]:
     """DuckDB reads events of this module's tests with one engine, in a connection of its own each time.

@@ -217,6 +217,7 @@ def test_many_groups_are_searched_and_too_many_are_refused() -> None:
 # --- The others -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "of", "limit"), UNITS, ids=str)
 def test_nothing_but_noise_differs_and_large_logs_are_measured_alike(unit: Unit, of: str, limit: int | None) -> None:
     plan = plan_of(
@@ -264,6 +265,7 @@ def test_noise_that_groups_share_is_found(monkeypatch: pytest.MonkeyPatch) -> No
     )
 
 
+@pytest.mark.slow
 def test_releases_of_groups_show_part_of_the_claim_and_a_sixth_of_the_noise_is_flagged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

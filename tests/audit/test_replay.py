@@ -69,6 +69,7 @@ def tables_by_one_engine(engine: Callable[[], AbstractContextManager[None]]) -> 
         yield
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tables_by_one_engine")
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
@@ -93,6 +94,7 @@ def test_neighbours_under_other_strategies_differ_in_nothing_but_noise(strategy:
         assert audit_replay(plan, [SHARED], made_up=1).verdict == "nothing but noise"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("tables_by_one_engine")
 @pytest.mark.parametrize("unit", [EventLevel(), ItemLevel()], ids=lambda unit: unit.name)
 def test_streams_of_neighbours_differ_in_nothing_but_noise(unit: Unit) -> None:

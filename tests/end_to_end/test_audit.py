@@ -51,6 +51,7 @@ def test_it_prints_claim_neighbours_loss_bound_and_verdict() -> None:
         assert words in outcome.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("privacy", [EVENT, (*EVENT, "--delta", "0.1"), ("--unit", "item", "--rho", "0.5")], ids=str)
 def test_findings_as_json(privacy: tuple[str, ...]) -> None:
     asked = ("--window", "rolling:2", "--window", "any", "--exactly", "1", *privacy, "--steps", "4")
@@ -155,6 +156,7 @@ def test_metadata_that_heed_the_data_exit_with_one(monkeypatch: pytest.MonkeyPat
     assert "Traceback" not in outcome.err
 
 
+@pytest.mark.slow
 def test_a_stream_is_audited_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:
     asked = ("--window", "rolling:2", "--unit", "event", "--rho", "0.5", "--steps", "3", "--stream", "--json")
     outcome = run("audit", *asked, "--check", "noise", "--check", "replay", "--draws", "300")

@@ -53,6 +53,7 @@ def test_more_active_steps_than_there_are_change_nothing(kind: str, log: Path, t
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("stream", [(), ("--stream",)])
 def test_the_audit_knows_the_rule(stream: tuple[str, ...]) -> None:
     budget = ("--unit", "item-per:2", "--epsilon", "1", "--steps", "4")
@@ -113,6 +114,7 @@ def test_what_was_lost_on_the_command_line(bound: tuple[str, str], tmp_path: Pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["log.csv", "out.json"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [("--max-runs", "1"), ("--max-occurrences", "2")])
 def test_the_audit_knows_what_is_lost(bound: tuple[str, str]) -> None:
     asked = ("--window", "rolling:2", *bound, "--unit", "item", "--rho", "1", "--steps", "4", "--estimate-loss", "0.5")
@@ -122,6 +124,7 @@ def test_the_audit_knows_what_is_lost(bound: tuple[str, str]) -> None:
     assert 0.5 < json.loads(outcome.out)["exact"]["of_certified"] <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bound", [("--max-runs", "1"), ("--max-occurrences", "2")])
 @pytest.mark.parametrize("unit", ["item", "item-add-remove"])
 @pytest.mark.parametrize("stream", [(), ("--stream",)])

@@ -163,6 +163,7 @@ def _wait_until_imported(process: subprocess.Popen[str], library: str) -> None:
         time.sleep(0.02)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize(("library", "after"), [("_multiarray_umath", 0.0), ("_duckdb", 0.5), ("opendp", 1.0)])
 def test_ctrl_c_is_130_and_one_line(log: Path, library: str, after: float) -> None:

@@ -368,6 +368,7 @@ def test_a_killed_process_leaves_whole_records_and_none_that_was_acknowledged_is
     assert max(acknowledged) <= recorded
 
 
+@pytest.mark.slow
 def test_one_request_is_drawn_once_however_many_ask_and_whoever_dies(path: Path) -> None:
     """And a release killed between its phases loses budget, and nothing else."""
     at_once = Ledger.create(path, "at once", budget=PureDP(1.0), unit=EventLevel())

@@ -26,6 +26,7 @@ def simulate(*arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_no_schedule_is_violated() -> None:
     """From a seed of its own each time; those of one seed are in the next test."""
     seed = random.SystemRandom().randrange(1 << 32)
@@ -34,6 +35,7 @@ def test_no_schedule_is_violated() -> None:
     assert f"12 schedules from seed {seed} on" in said
 
 
+@pytest.mark.slow
 def test_a_seed_repeats_itself() -> None:
     """The same operations on the same files, one for one; DuckDB fills its blocks with bytes of its own besides."""
     arguments = ("--schedules", "4", "--seed", "400", "--workers", "1", "--json", "--twice")

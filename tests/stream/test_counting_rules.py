@@ -72,6 +72,7 @@ def test_a_stream_counts_the_first_occurrences(once: bool, tmp_path: Path, monke
         require_exact(seen[step], [event for event in held if event[1] <= step], plan)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("once", "most"), [(False, 1), (True, 1), (False, 2)])
 def test_a_stream_counts_items_in_their_first_runs(
     once: bool, most: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

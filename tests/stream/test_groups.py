@@ -216,6 +216,7 @@ def _stored(plan: dw.StreamPlan) -> tuple[dict[str, Any], dict[str, np.ndarray]]
     return json.loads(json.dumps(values)), arrays
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "limit"), UNITS, ids=str)
 def test_nothing_but_noise_differs_between_neighbours(unit: Unit, limit: int | None) -> None:
     plan = plan_of(unit, by={"g": ["a", "b"]}, horizon=3, max_groups=limit and 2)

@@ -2,13 +2,12 @@
 #
 #   PYTHON   the interpreter the environment is made from (3.11 or newer), and
 #   VENV     where the environment is kept:                                make test PYTHON=python3.13 VENV=.venv-3.13
-#   WORKERS  how many test processes run side by side, for two processors 3, since some wait for disks and servers:
-#                                                                          make test WORKERS=8
+#   WORKERS  how many test processes run side by side:                     make test WORKERS=8
 #   ARGS     further arguments for the command of most targets:            make test ARGS="-m 'not slow'"
 
 PYTHON ?= python3
 VENV := .venv
-WORKERS := 3
+WORKERS := 2
 ARGS :=
 
 BIN := $(VENV)/bin
@@ -53,8 +52,8 @@ fuzz: $(READY) ## feed 5,000 changed inputs to every reader (FUZZ_INPUTS=N for m
 simulate: $(READY) servers ## crashes, power failures and old backups, at random (ARGS="--schedules 10000 --seed 7")
 	$(BIN)/python -m tests.simulator --workers $(WORKERS) $(ARGS)
 
-search: $(READY) ## streams and ledgers in random hands, eight times as long as in the tests (SEARCH_TIMES=N for more)
-	SEARCH_TIMES=$${SEARCH_TIMES:-8} $(BIN)/python -m pytest -n $(WORKERS) -m slow tests/ledger/test_stateful.py \
+search: $(READY) ## streams and ledgers in random hands, fifteen times as long as in the tests (SEARCH_TIMES=N for more)
+	SEARCH_TIMES=$${SEARCH_TIMES:-15} $(BIN)/python -m pytest -n $(WORKERS) -m slow tests/ledger/test_stateful.py \
 		tests/stream/test_stateful.py tests/stream/test_property.py tests/stream/test_kills.py $(ARGS)
 
 lint: $(READY) ## check style, format and types

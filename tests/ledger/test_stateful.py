@@ -346,4 +346,4 @@ class LongerSearch(SharedLedger):
 
 
 TestLongerSearch = pytest.mark.slow(LongerSearch.TestCase)
-TestLongerSearch.settings = settings(max_examples=7 * TIMES, stateful_step_count=20, **SEARCH)
+TestLongerSearch.settings = settings(max_examples=4 * TIMES, stateful_step_count=20, **SEARCH)

@@ -67,7 +67,8 @@ def choices(rng: np.random.Generator, count: int) -> list[tuple[dw.Plan, dict[st
     return found
 
 
-def compare(browser: Browser, planner: Path, asked: Sequence[tuple[dw.Plan, dict[str, Any]]]) -> None:
+def test_errors_at_200_points_off_the_grid_are_the_librarys(browser: Browser, planner: Path) -> None:
+    asked = choices(np.random.default_rng(6), 200)
     with opened(browser, planner) as shown:
         told = shown.page.evaluate("all => all.map((asked) => planner.planned(asked))", [one for _, one in asked])
     off = [
@@ -78,15 +79,6 @@ def compare(browser: Browser, planner: Path, asked: Sequence[tuple[dw.Plan, dict
     said = f"median {np.median(off):.2%}, 95 % {np.quantile(off, 0.95):.2%}, worst {max(off):.2%}"
     assert np.quantile(off, 0.95) <= TOLERANCE, said
     assert max(off) <= 2 * TOLERANCE, said
-
-
-def test_errors_off_the_grid_are_the_librarys(browser: Browser, planner: Path) -> None:
-    compare(browser, planner, choices(np.random.default_rng(5), 12))
-
-
-@pytest.mark.slow
-def test_errors_at_200_points_off_the_grid_are_the_librarys(browser: Browser, planner: Path) -> None:
-    compare(browser, planner, choices(np.random.default_rng(6), 200))
 
 
 def test_on_the_grid_they_agree_to_five_digits(browser: Browser, planner: Path) -> None:

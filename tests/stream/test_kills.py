@@ -25,7 +25,7 @@ from tests.search import TIMES
 from tests.stream.streams import new_stream, plan_of, require_exact
 from tests.stream.victim import PLAN, SETTINGS, calls, events_of, output
 
-KILLS = 24 * TIMES
+KILLS = 12 * TIMES
 LOG = logging.getLogger(__name__)
 MOMENTS = ("commit", "committed", "anywhere", "commit", "committed", "close", "commit", "committed", "open")
 

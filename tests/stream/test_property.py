@@ -243,4 +243,4 @@ class LongerSearch(StreamMachine):
 
 
 TestLongerSearch = pytest.mark.slow(LongerSearch.TestCase)
-TestLongerSearch.settings = settings(max_examples=5 * TIMES, stateful_step_count=12, deadline=None)
+TestLongerSearch.settings = settings(max_examples=3 * TIMES, stateful_step_count=12, deadline=None)

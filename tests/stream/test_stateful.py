@@ -518,4 +518,4 @@ class LongerSearch(PageMachine):
 
 
 TestLongerSearch = pytest.mark.slow(LongerSearch.TestCase)
-TestLongerSearch.settings = settings(max_examples=7 * TIMES, stateful_step_count=25, **SEARCH)
+TestLongerSearch.settings = settings(max_examples=4 * TIMES, stateful_step_count=25, **SEARCH)

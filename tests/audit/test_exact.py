@@ -152,7 +152,7 @@ def _largest(design: Design, window: WindowFamily, unit: Unit) -> int:
 
     thresholds = design.problem.thresholds
     pieces = differences(all_logs(4, max(thresholds) + 1), window, thresholds, unit)
-    if design.at(thresholds[0]) is design:
+    if design.alike:
         return largest_norm(pieces, matrix_of(design), design.problem.law)
     matrices = [matrix_of(design, k) for k in thresholds]
     moved = (sum((piece[:, i] @ one.T) ** 2 for i, one in enumerate(matrices)) for piece in pieces)

@@ -550,9 +550,14 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
     pipe, link = tmp_path / "pipe.csv", tmp_path / "link.csv"
     os.mkfifo(pipe)
     link.symlink_to(pipe)
-    for output in (pipe, link):
+    beside, folder = tmp_path / "a.csv", tmp_path / "b.csv"
+    (tmp_path / "a.csv.meta.json").symlink_to(pipe)
+    (tmp_path / "b.csv.meta.json").mkdir()
+    for output in (pipe, link, beside):
         with pytest.raises(dw.InputError, match="a device, a pipe or a socket"):
             release_files.require_writable(output, force=True)
+    with pytest.raises(dw.InputError, match=r"a folder: .*b\.csv\.meta\.json"):
+        release_files.require_writable(folder, force=True)
     assert pipe.is_fifo()
 
 

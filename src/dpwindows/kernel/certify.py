@@ -131,12 +131,12 @@ def _is_own(part: Any) -> bool:
 
     Bounds cut a fraction off and add up in the type they are given: 0.9 would cost nothing, and small types wrap.
     """
-    if type(part) is np.ndarray:
-        return part.dtype == np.int64 or (part.dtype == object and _is_own(tuple(part.flat)))
-    if type(part) is tuple:
-        return all(type(one) in _PLAIN or _is_own(one) for one in part)
     if type(part) in _PLAIN:
         return True
+    if type(part) is np.ndarray:
+        return part.dtype == np.int64 or (part.dtype == object and all(map(_is_own, part.flat)))
+    if type(part) is tuple:
+        return all(map(_is_own, part))
     held = [getattr(part, place.name) for place in fields(part)] if is_dataclass(part) else []
     return type(part).__module__.startswith(_MAPS) and all(map(_is_own, held))
 

@@ -41,7 +41,7 @@ from dpwindows.release.checks import (
     schema_of,
     without_checksum,
 )
-from dpwindows.release.outputs import existing_parts, meta_path, require_no_database
+from dpwindows.release.outputs import existing_parts, meta_path, parts_of, require_no_database
 
 __all__ = (
     "COLUMNS",
@@ -84,10 +84,11 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
         raise InputError(f"no file can have the name {str(path)!r}")
     if any(len(part.encode("utf-8", "surrogateescape")) > _LONGEST_NAME for part in path.parts):
         raise InputError(f"the output needs a name of at most {_LONGEST_NAME} bytes, got {str(path)!r}")
-    if path.is_dir():
-        raise InputError(f"the output is a folder: {path}")
-    if path.exists() and not path.is_file():
-        raise InputError(f"the output is a device, a pipe or a socket, which a file would replace: {path}")
+    for part in parts_of(path):
+        if part.is_dir():
+            raise InputError(f"the output is a folder: {part}")
+        if part.exists() and not part.is_file():
+            raise InputError(f"the output is a device, a pipe or a socket, which a file would replace: {part}")
     if path.suffix.lower() not in endings:
         raise InputError(f"the output must end in {', '.join(endings)}, got {str(path)!r}")
     if not path.parent.is_dir():

@@ -34,12 +34,16 @@ def design(problem: Problem) -> Design | None:
     if problem.law != LAPLACE or not isinstance(problem.window, Rolling):
         return None
     horizon = min(problem.steps, max(_SEARCHED, 4 * problem.window.length), 8 * _SEARCHED)
-    spacings = sorted({min(horizon, max(1, round(1.25**power))) for power in range(40)})
-    best = min((_best_weight(problem, horizon, every) for every in spacings), key=lambda found: found[0])
+    best = min((_best_weight(problem, horizon, every) for every in _spacings(horizon)), key=lambda found: found[0])
     _, every, ratio = best
     found = _map(problem.steps, every, ratio)
     parameters = {"every": every, "step_weight": found.step_weight, "anchor_weight": found.anchor_weight}
     return SeriesDesign(problem, NAME, parameters, map=found)
+
+
+def _spacings(longest: int) -> list[int]:
+    """The spacings of anchors that are tried, each about a quarter wider than the one before."""
+    return sorted({min(longest, max(1, round(1.25**power))) for power in range(40)})
 
 
 def _best_weight(problem: Problem, horizon: int, every: int) -> tuple[float, int, float]:
@@ -76,8 +80,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
 @lru_cache(maxsize=128)
 def _causal_map(problem: Problem, longest: int, horizon: int | None) -> CausalAnchors:
     """That of least error, with anchors at most so many steps apart."""
-    spacings = sorted({min(longest, max(1, round(1.25**power))) for power in range(40)})
-    best = min((_best_in_stream(problem, horizon, every) for every in spacings), key=lambda found: found[0])
+    best = min((_best_in_stream(problem, horizon, every) for every in _spacings(longest)), key=lambda found: found[0])
     return best[1]
 
 

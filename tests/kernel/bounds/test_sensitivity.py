@@ -89,7 +89,7 @@ def truth(design: Design) -> int:
     problem = design.problem
     matrix = matrix_of(design)
     assert len(matrix) == design.rows
-    if design.at(problem.thresholds[0]) is not design:
+    if not design.alike:
         matrices = [matrix_of(design, k) for k in problem.thresholds]
         logs = all_logs(problem.steps, max(problem.thresholds))
         return max(

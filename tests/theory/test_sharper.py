@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 import dpwindows as dw
 from dpwindows.ask.queries import AnyWindow, Rolling, WindowFamily
 from dpwindows.errors import InputError
+from dpwindows.strategies.search.dual import Listed, Suffixes, dual_bound
 from dpwindows.strategies.search.fractional import real_interval_norms, real_taps
-from dpwindows.strategies.search.limits import Listed, Suffixes, dual_bound, limit
+from dpwindows.strategies.search.limits import limit
 from dpwindows.theory import packing, prefix_sums, sharper
 from dpwindows.theory.constructions import dense_marginals_rolling, marginals_any, marginals_rolling, range_queries
 from tests.single_item import all_logs, differences

@@ -4,7 +4,7 @@ Noise of covariance C on d answers has error `tr C / d` (rms) or `max C_tt` (max
 `1_[x,T]`. Up to a factor the best C is `V^(-1/2) (V^(1/2) X V^(1/2))^(1/2) V^(-1/2)`, with `X = sum w_x 1_[x,T]
 1_[x,T]'`, for weights w on changes and v on answers (v = 1 for rms) at which no change costs more, and no answer errs
 more, than those with weight do. Both are found by multiplicative updates (for rms, the dual of
-`dpwindows.strategies.search.limits`). A few suffice: all columns of the factor are then scaled to one length, which
+`dpwindows.strategies.search.dual`). A few suffice: all columns of the factor are then scaled to one length, which
 costs nothing. The factor `E` of `C^-1 = (E D)' (E D)`, D the first differences, is lower-triangular: a continual
 mechanism.
 """
@@ -25,7 +25,7 @@ from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies.search.limits import Suffixes
+from dpwindows.strategies.search.dual import Suffixes
 from dpwindows.strategies.twins import twins
 
 NAME = "dense-counter"

@@ -84,7 +84,7 @@ def gaussian_limit(steps: int, ends: Ends) -> float:
 def mean_singular_value(steps: int) -> float:
     """`(1/T) sum_{j<=T} 1/(2 sin((2j-1) pi / (4T+2)))`, which tends to `ln(T)/pi + 0.7019`: a limit for one end.
 
-    Proof. The duality of `dpwindows.strategies.search.limits` with equal weights 1/T on the changes 1 on [x, T]: `X = A
+    Proof. The duality of `dpwindows.strategies.search.dual` with equal weights 1/T on the changes 1 on [x, T]: `X = A
     A'/T` for the triangle A, so `sqrt(tr C / T) >= tr X^(1/2) / sqrt(T) = tr (A A')^(1/2) / T`, the mean of A's
     singular values, in closed form. The constant is `(gamma + ln(16/pi))/pi`. QED.
     """

@@ -170,7 +170,7 @@ def cube_limit(answers: int) -> float:
     `constructions`, d = min(2k - 3, W - 1) windows for rolling counts at event level (`linear_queries`),
     `packing.marginals_in_rolling` at item level, and T for any windows at item level.
 
-    Proof. The duality of `dpwindows.strategies.search.limits` with equal weights on all 2^d changes: their second
+    Proof. The duality of `dpwindows.strategies.search.dual` with equal weights on all 2^d changes: their second
     moment is `X = (I + 1 1')/4`, with eigenvalues (1 + d)/4 once and 1/4 otherwise, and `sqrt(tr C / d) >= tr X^(1/2) /
     sqrt(d)`. QED.
     """

@@ -123,18 +123,3 @@ def _walked(start: FloatArray, moves: FloatArray, steps: int) -> FloatArray:
     while len(rows) < steps:
         rows, moves = np.concatenate([rows, rows @ moves]), moves @ moves
     return rows[:steps]
-
-
-@dataclass(frozen=True)
-class Averages:
-    """Mean products of random changes, one square for each; weights are on the squares."""
-
-    squares: FloatArray
-
-    def moment(self, weights: FloatArray) -> FloatArray:
-        """`sum w E[g g']`."""
-        return np.asarray(np.tensordot(weights, self.squares, 1))
-
-    def costs(self, inverse_root: FloatArray) -> FloatArray:
-        """`E[g' K g]` for every random change."""
-        return np.asarray(self.squares.reshape(len(self.squares), -1) @ inverse_root.ravel())

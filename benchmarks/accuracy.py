@@ -107,8 +107,9 @@ def cells() -> Iterator[Cell]:
             yield Cell(runs, dw.Rolling(28).at_least(1), unit, budget, {"max_runs": 5})
             yield Cell(f"any, k=1, {of}", dw.AnyWindow().at_least(1), unit, budget)
         for length, period in ((1, 7), (7, 7), (28, 7), (28, 28)):
-            unit = dw.ItemPerPeriod(period)
-            yield Cell(f"rolling:{length}, k=1, {unit.name}, {budget_name}", dw.Rolling(length).at_least(1), unit, budget)
+            within = dw.ItemPerPeriod(period)
+            of = f"{within.name}, {budget_name}"
+            yield Cell(f"rolling:{length}, k=1, {of}", dw.Rolling(length).at_least(1), within, budget)
     for budget_name, budget in budgets:
         for length, k in ((7, 1), (28, 1), (28, 3), (28, 10), (90, 1), (365, 1)):
             query = dw.Rolling(length).at_least(k)

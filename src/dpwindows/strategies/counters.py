@@ -6,6 +6,7 @@ A filter under Gaussian noise; in a stream also a tree under Laplace noise.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
@@ -35,7 +36,8 @@ def design(problem: Problem) -> Design | None:
     if not isinstance(problem.unit, (ItemLevel, ItemAddRemove, ItemPerPeriod)):
         return None
     longest = longest_window(problem.window, problem.steps)
-    alpha, decay = _parameters(apart_from_noise(problem))
+    # What is best does not depend on the thresholds: each is measured alike.
+    alpha, decay = _parameters(replace(apart_from_noise(problem), thresholds=(1,)))
     taps = integer_taps(alpha, decay, longest, problem.bits)
     return CountersDesign(
         problem,

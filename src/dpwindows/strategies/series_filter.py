@@ -6,9 +6,11 @@ for the least error at the very sensitivity it is charged for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
+from typing import Literal
 
 import numpy as np
 
@@ -20,11 +22,10 @@ from dpwindows.kernel.bounds import period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
-from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.twins import twins
 
@@ -37,25 +38,64 @@ def design(problem: Problem) -> Design | None:
     """The filter of least error, or None where it does not apply."""
     if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
         return None
-    alpha, decay = _parameters(apart_from_noise(problem))
+    horizon = min(problem.steps, LONGEST)
+    scale = problem.window.length if isinstance(problem.window, Rolling) else horizon
+    alpha, decay = _parameters(horizon, scale, problem.criterion, _charged(problem, horizon))
     taps = integer_taps(alpha, decay, problem.steps, problem.bits)
     parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
     return SeriesDesign(problem, NAME, parameters, map=Filter(problem.steps, taps))
 
 
-@lru_cache(maxsize=128)
-def _parameters(problem: Problem) -> tuple[float, float]:
+@dataclass(frozen=True)
+class _Runs:
+    """The dearest changes of one threshold, nearly: runs of one sign or, where these cost more, of either by turns.
+
+    Attributes:
+        most: how many runs of one sign there are at most.
+        places: how many places they take at most.
+        gaps: whether a place is left between two of them.
+        turns: stretches that are filled by turns, each as its first place, its end and how many runs it has.
+    """
+
+    most: int
+    places: int
+    gaps: bool
+    turns: tuple[tuple[int, int, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class _Rolling:
+    """What changes of rolling counts cost: those of each threshold, within so many places."""
+
+    reach: int
+    changes: tuple[_Runs, ...]
+
+
+# What changes of cumulative counts cost: all counts from the first step on, the dearest interval as the certificate
+# has it, or about the longest one.
+_Cumulative = Literal["rest", "interval", "longest"]
+
+
+def _charged(problem: Problem, horizon: int) -> _Rolling | _Cumulative:
+    """All that the search has to know of the unit, the thresholds and the counting rule."""
+    if isinstance(problem.window, Rolling):
+        return _rolling(problem, problem.window.length, horizon)
+    if isinstance(problem.unit, ItemAddRemove):
+        return "rest"
+    return "interval" if len(problem.thresholds) == 1 and horizon <= _EXACT_SEARCH else "longest"
+
+
+@lru_cache(maxsize=512)
+def _parameters(horizon: int, scale: int, criterion: Criterion, charged: _Rolling | _Cumulative) -> tuple[float, float]:
     """The exponent and the decay of least error."""
-    horizon = min(problem.steps, LONGEST)
-    reach = problem.window.length if isinstance(problem.window, Rolling) else horizon
 
     def error(alpha: float, decay: float) -> float:
         taps, inverse = real_taps(alpha, decay, horizon), real_taps(-alpha, decay, horizon)
         variance = np.cumsum(inverse**2)
-        worst = variance[-1] if problem.criterion == "max" else variance.mean()
-        return float(np.sqrt(_real_bound(problem, taps, horizon) * worst))
+        worst = variance[-1] if criterion == "max" else variance.mean()
+        return float(np.sqrt(_real_bound(charged, taps, horizon) * worst))
 
-    return search(error, reach)
+    return search(error, scale)
 
 
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
@@ -63,14 +103,15 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     return twins(design, problem, horizon)
 
 
-def _real_bound(problem: Problem, taps: np.ndarray, horizon: int) -> float:
+def _real_bound(charged: _Rolling | _Cumulative, taps: FloatArray, horizon: int) -> float:
     """The same bounds in floating point, for the search."""
-    if isinstance(problem.window, Rolling):
-        return _real_rolling(problem, taps, horizon)
+    if isinstance(charged, _Rolling):
+        norms = real_interval_norms(taps, charged.reach)
+        return sum(_runs_cost(norms, charged.reach, runs) for runs in charged.changes)
     response = np.cumsum(taps)
-    if isinstance(problem.unit, ItemAddRemove):
+    if charged == "rest":
         return float((response**2).sum())
-    if len(problem.thresholds) == 1 and horizon <= _EXACT_SEARCH:
+    if charged == "interval":
         # A row for each interval: the response less itself so many steps later.
         later = np.append(response, 0.0)[_places_before(horizon)]
         return float(((response - later) ** 2).sum(axis=1).max())
@@ -87,36 +128,30 @@ def _places_before(horizon: int) -> IntArray:
     return np.asarray(np.maximum(np.arange(horizon) - np.array(lengths)[:, None], -1))
 
 
-def _real_rolling(problem: Problem, taps: np.ndarray, horizon: int) -> float:
-    assert isinstance(problem.window, Rolling)
-    length, unit = problem.window.length, problem.unit
+def _rolling(problem: Problem, length: int, horizon: int) -> _Rolling:
+    unit, thresholds, rule = problem.unit, problem.thresholds, problem.rule
     if isinstance(unit, (ItemPerPeriod, ItemLevel)):
         span = min(unit.steps, horizon) if isinstance(unit, ItemPerPeriod) else horizon
         reach = period_sensitivity.affected_ends(length, span, horizon)
-        norms = real_interval_norms(taps, reach)
-        return sum(_real_signed(norms, k, length, span, reach, problem.rule) for k in problem.thresholds)
-    event = isinstance(unit, EventLevel)
-    reach = min(length, horizon) if event else horizon
-    norms = real_interval_norms(taps, reach)
-    if event:
-        return _runs_cost(norms, sum(problem.thresholds), reach, gaps=len(problem.thresholds) == 1)
-    return sum(
-        _runs_cost(
-            norms,
-            runs_by_rule(problem.rule, k, sensitivity.most_starts(k, length, horizon)),
-            reach,
-            gaps=True,
-            places=places_by_rule(problem.rule, k, length, horizon),
-        )
-        for k in problem.thresholds
-    )
+        return _Rolling(reach, tuple(_signed_runs(k, length, span, reach, rule) for k in thresholds))
+    if isinstance(unit, EventLevel):
+        reach = min(length, horizon)
+        return _Rolling(reach, (_as_many_as_fit(sum(thresholds), reach, reach, gaps=len(thresholds) == 1),))
+    most = {k: runs_by_rule(rule, k, sensitivity.most_starts(k, length, horizon)) for k in thresholds}
+    places = {k: places_by_rule(rule, k, length, horizon) for k in thresholds}
+    return _Rolling(horizon, tuple(_as_many_as_fit(most[k], places[k], horizon, gaps=True) for k in thresholds))
 
 
-def _runs_cost(norms: FloatArray, runs: int, length: int, *, gaps: bool, places: int | None = None) -> float:
+def _as_many_as_fit(runs: int, places: int, reach: int, *, gaps: bool) -> _Runs:
+    return _Runs(len(_splits(runs, reach, places, gaps=gaps)[0]), min(places, reach), gaps)
+
+
+def _runs_cost(norms: FloatArray, reach: int, runs: _Runs) -> float:
     """`sensitivity.runs_bound` for norms in floating point, of all numbers of runs at once; for the search."""
-    shorter, size, longer, size_of_longer = _splits(runs, length, length if places is None else places, gaps=gaps)
+    shorter, size, longer, size_of_longer = _splits(runs.most, reach, runs.places, gaps=runs.gaps)
     costs = longer * norms[size_of_longer] + shorter * norms[size]
-    return float(costs.max(initial=float(norms[0])))
+    plain = float(costs.max(initial=float(norms[0])))
+    return max(plain, _turns_cost(norms, runs.turns)) if runs.turns else plain
 
 
 @lru_cache(maxsize=64)
@@ -129,28 +164,28 @@ def _splits(runs: int, length: int, places: int, *, gaps: bool) -> tuple[IntArra
     return counts - longer, size, longer, np.minimum(size + 1, length)
 
 
-def _real_signed(norms: FloatArray, k: int, length: int, span: int, reach: int, rule: CountingRule) -> float:
-    """The cost of changes that are near the worst: runs of one sign, and runs of either sign by turns.
+def _signed_runs(k: int, length: int, span: int, reach: int, rule: CountingRule) -> _Runs:
+    """Changes that are near the worst: runs of one sign, and runs of either sign by turns.
 
     One item can start being counted `k - 1/2` times in W steps and be out as long as it is counted: two such items, in
     turn, make runs of `W / (2k-1)`. Where the span is short there are turns in its first and last places only.
     """
     runs = min(period_sensitivity.most_signed_runs(k, length, span), 2 * runs_by_rule(rule, k, reach))
-    plain = _runs_cost(norms, runs if 2 * span > length else k, reach, gaps=False)
+    plain = _as_many_as_fit(runs if 2 * span > length else k, reach, reach, gaps=False)
     if span == 1:
         return plain
     if span > length:
-        return max(plain, _turns_cost(norms, [(0, reach, min(runs, round(reach * (2 * k - 1) / length)))]))
+        return replace(plain, turns=((0, reach, min(runs, round(reach * (2 * k - 1) / length))),))
     outer = min(span - 1, reach - 1)
-    return max(plain, _turns_cost(norms, [(0, outer, runs // 2), (reach - outer, reach, runs // 2)]))
+    return replace(plain, turns=((0, outer, runs // 2), (reach - outer, reach, runs // 2)))
 
 
-def _turns_cost(norms: FloatArray, stretches: Sequence[tuple[int, int, int]]) -> float:
+def _turns_cost(norms: FloatArray, stretches: tuple[tuple[int, int, int], ...]) -> float:
     """The cost of runs by turns that fill each stretch: its first place, its end, and how many runs.
 
     With q(n) the cost of n places and q(0) = 0, unit changes a_i at x_i cost `-1/2 sum a_i a_j q(|x_i - x_j|)`.
     """
-    return -float(_turns(len(norms), tuple(stretches)) @ norms)
+    return -float(_turns(len(norms), stretches) @ norms)
 
 
 @lru_cache(maxsize=16)

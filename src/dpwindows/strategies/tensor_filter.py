@@ -18,16 +18,18 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.filters import CausalFilter, Filter
-from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies.scoring import score
-from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.square import block_widths, event_cost, stream_extent, stream_widths
 
 NAME = "tensor-filter"
+
+# Of a block: its starts, the steps of the longest window, its ends.
+_Sizes = tuple[int, int, int]
 
 
 def design(problem: Problem) -> Design | None:
@@ -40,7 +42,7 @@ def design(problem: Problem) -> Design | None:
 def _best_square(problem: Problem, width: int) -> Design:
     longest = longest_window(problem.window, problem.steps)
     extent = min(width + longest - 1, problem.steps)
-    alpha, decay = _parameters(apart_from_noise(problem), width, extent)
+    alpha, decay = _parameters((width, longest, extent), problem.thresholds, problem.criterion)
     # Two filters multiply, so each gets half the resolution and a little more: counts of billions stay far from the
     # kernel's bounds on integers.
     bits = problem.bits // 2 + 1
@@ -54,20 +56,20 @@ def _best_square(problem: Problem, width: int) -> Design:
     )
 
 
-@lru_cache(maxsize=128)
-def _parameters(problem: Problem, width: int, extent: int) -> tuple[float, float]:
-    longest = longest_window(problem.window, problem.steps)
-    return search(lambda alpha, decay: _error(problem, width, extent, longest, alpha, decay), longest)
+@lru_cache(maxsize=512)
+def _parameters(sizes: _Sizes, thresholds: tuple[int, ...], criterion: Criterion) -> tuple[float, float]:
+    return search(partial(_error, sizes, thresholds, criterion), sizes[1])
 
 
-def _error(problem: Problem, width: int, extent: int, longest: int, alpha: float, decay: float) -> float:
+def _error(sizes: _Sizes, thresholds: tuple[int, ...], criterion: Criterion, alpha: float, decay: float) -> float:
     """Error of real filters on one full block, up to a constant."""
+    width, longest, extent = sizes
     taps = real_taps(alpha, decay, min(extent, LONGEST))
     inverse = np.zeros(extent)
     inverse[: len(taps)] = real_taps(-alpha, decay, len(taps))
     variance = np.cumsum(inverse**2)
     reversed_ends = variance[::-1]
-    if problem.criterion == "max":
+    if criterion == "max":
         worst = float((variance[:width] * reversed_ends[:width]).max())
     else:
         # Ends a..a+longest-1 of each start a, by running sums.
@@ -75,7 +77,7 @@ def _error(problem: Problem, width: int, extent: int, longest: int, alpha: float
         starts = np.arange(width)
         until = np.minimum(starts + longest, extent)
         worst = float((variance[:width] * (totals[until] - totals[starts])).sum() / (until - starts).sum())
-    return float(np.sqrt(worst * event_cost(real_interval_norms(taps, extent), width, extent, problem.thresholds)))
+    return float(np.sqrt(worst * event_cost(real_interval_norms(taps, extent), width, extent, thresholds)))
 
 
 # --- In a stream: blocks of starts, and every end as it comes ---------------------------------------------------------
@@ -88,7 +90,8 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     longest = longest_window(problem.window, problem.steps)
     for width, backward in product(stream_widths(longest, horizon), (True, False)):
         extent = stream_extent(width, longest, horizon)
-        alpha, decay = _stream_parameters(apart_from_noise(problem), (width, longest, extent), backward)
+        sizes = width, longest, extent
+        alpha, decay = _stream_parameters(sizes, problem.thresholds, problem.criterion, backward)
         bits = problem.bits // 2 + 1
         taps = integer_taps(alpha, decay, extent, bits)
         shape = BlocksShape(longest, width, extent, Filter(width, taps[:width]), CausalFilter(taps), backward)
@@ -96,12 +99,16 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
         yield StepDesign(problem, shape, NAME, horizon, parameters | {"starts_backward": backward})
 
 
-@lru_cache(maxsize=128)
-def _stream_parameters(problem: Problem, sizes: tuple[int, int, int], backward: bool) -> tuple[float, float]:
-    return search(partial(_stream_error, problem, sizes, backward), sizes[1])
+@lru_cache(maxsize=512)
+def _stream_parameters(
+    sizes: _Sizes, thresholds: tuple[int, ...], criterion: Criterion, backward: bool
+) -> tuple[float, float]:
+    return search(partial(_stream_error, sizes, thresholds, criterion, backward), sizes[1])
 
 
-def _stream_error(problem: Problem, sizes: tuple[int, int, int], backward: bool, alpha: float, decay: float) -> float:
+def _stream_error(
+    sizes: _Sizes, thresholds: tuple[int, ...], criterion: Criterion, backward: bool, alpha: float, decay: float
+) -> float:
     """Error of real filters on one block, up to a constant."""
     width, longest, extent = sizes
     taps = real_taps(alpha, decay, min(extent, LONGEST))
@@ -112,13 +119,13 @@ def _stream_error(problem: Problem, sizes: tuple[int, int, int], backward: bool,
     starts = np.arange(width)
     until = np.minimum(starts + longest, extent)
     along_starts = variance[width - 1 - starts] if backward else variance[starts]
-    if problem.criterion == "max":
+    if criterion == "max":
         typical = float((along_starts * variance[until - 1]).max())
     else:
         totals = np.concatenate([[0.0], np.cumsum(variance)])
         spans = totals[until] - totals[starts]
         typical = float((along_starts * spans).sum() / (until - starts).sum())
-    return float(np.sqrt(typical * event_cost(real_interval_norms(taps, extent), width, extent, problem.thresholds)))
+    return float(np.sqrt(typical * event_cost(real_interval_norms(taps, extent), width, extent, thresholds)))
 
 
 def _on_squares(problem: Problem) -> bool:

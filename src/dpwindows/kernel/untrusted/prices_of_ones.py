@@ -104,6 +104,7 @@ def _mixed(
     """Shares of histories that make `costs - c n^2` nearly largest: one after another is given its best share."""
     twice = 2 * offsets
     for _ in range(_PASSES):
+        before = shares
         for one, (cost, counted) in enumerate(zip(costs.tolist(), ones, strict=True)):
             mean = shares @ ones
             step = counted - mean
@@ -115,4 +116,6 @@ def _mixed(
                 part = float(min(max(gain / bend, least), 1.0))
                 shares = (1 - part) * shares
                 shares[one] += part
+        if np.array_equal(shares, before):
+            break
     return shares

@@ -40,9 +40,11 @@ class Shown:
     def reached_by_keys(self) -> tuple[set[int], set[int]]:
         """Everything that can be used, and what the Tab key leads to."""
         everything = set(self.page.evaluate(_REACHABLE))
-        reached = set()
+        reached: set[int] = set()
         self.page.evaluate("document.activeElement.blur()")
         for _ in range(len(everything) * 4 + 10):
+            if reached == everything:
+                break
             self.page.keyboard.press("Tab")
             at = self.page.evaluate("document.activeElement.dataset.at ?? null")
             reached.update([int(at)] if at is not None else [])

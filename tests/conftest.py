@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -67,6 +67,24 @@ def drawn_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
         return noise
 
     monkeypatch.setattr(kernel, "_sampler", lambda law, scale: partial(taken, law, scale))
+
+
+@pytest.fixture
+def encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The integers that noise is added to are worked out once for every log: they are those of all its releases."""
+    from dpwindows.kernel import measure as kernel
+
+    encode = kernel._encode_all
+    # What they are of is kept too, so that nothing else gets its identity.
+    known: dict[tuple[int, int], tuple[Any, Any, Any]] = {}
+
+    def remembered(measurement: Any, answers: Any) -> Any:
+        key = id(measurement), id(answers)
+        if key not in known:
+            known[key] = measurement, answers, encode(measurement, answers)
+        return known[key][2]
+
+    monkeypatch.setattr(kernel, "_encode_all", remembered)
 
 
 @pytest.fixture(autouse=True)

@@ -69,8 +69,11 @@ def tables_by_one_engine(engine: Callable[[], AbstractContextManager[None]]) -> 
         yield
 
 
+by_one_engine = pytest.mark.usefixtures("tables_by_one_engine")
+
+
 @pytest.mark.slow
-@pytest.mark.usefixtures("tables_by_one_engine")
+@by_one_engine
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_neighbours_in_every_cell_differ_in_nothing_but_noise(unit: Unit, budget: Budget) -> None:
@@ -83,7 +86,7 @@ def test_neighbours_in_every_cell_differ_in_nothing_but_noise(unit: Unit, budget
     assert found.draws == found.pairs * sum(design.rows * len(design.problem.thresholds) for design in designs)
 
 
-@pytest.mark.usefixtures("tables_by_one_engine")
+@by_one_engine
 @pytest.mark.parametrize("strategy", ["direct", "tree", "paper"])
 def test_neighbours_under_other_strategies_differ_in_nothing_but_noise(strategy: str) -> None:
     for window in (Cumulative(), AnyWindow()):
@@ -95,7 +98,7 @@ def test_neighbours_under_other_strategies_differ_in_nothing_but_noise(strategy:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("tables_by_one_engine")
+@by_one_engine
 @pytest.mark.parametrize("unit", [EventLevel(), ItemLevel()], ids=lambda unit: unit.name)
 def test_streams_of_neighbours_differ_in_nothing_but_noise(unit: Unit) -> None:
     plan = dw.StreamPlan([Rolling(2).at_least(1, 2), Cumulative()], horizon=6, unit=unit, budget=ZCDP(0.5))
@@ -215,6 +218,7 @@ def _batch_faults(plan: dw.Plan | None = None) -> str:
     return " ".join(audit_replay(plan or plan_of(), [SHARED], made_up=2).faults)
 
 
+@by_one_engine
 def test_metadata_that_depend_on_the_data_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = release.draw_estimates
     counted: list[int] = []
@@ -234,6 +238,7 @@ def test_metadata_that_depend_on_the_data_are_found(monkeypatch: pytest.MonkeyPa
     assert "metadata 'items'" in _batch_faults(plan)
 
 
+@by_one_engine
 def test_estimates_held_to_what_is_possible_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Clamped by exact counts, as libraries have done."""
     draw = release.draw_estimates
@@ -245,6 +250,7 @@ def test_estimates_held_to_what_is_possible_are_found(monkeypatch: pytest.Monkey
     assert "column 'estimate'" in _batch_faults(plan_of(unit=ItemAddRemove(), budget=ZCDP(1e-4)))
 
 
+@by_one_engine
 def test_rows_left_out_where_nothing_was_counted_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     draw, made = release.draw_estimates, Release.__init__
     kept: list[bool] = []
@@ -269,6 +275,7 @@ def kernel_measure(change: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) 
     yield
 
 
+@by_one_engine
 def test_noise_that_is_asked_for_by_the_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     measure = kernel.measure
 
@@ -283,6 +290,7 @@ def test_noise_that_is_asked_for_by_the_data_is_found(monkeypatch: pytest.Monkey
     assert "discrete Laplace" in faults or "added to" in faults
 
 
+@by_one_engine
 def test_a_scale_that_depends_on_the_data_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     measure = kernel.measure
 
@@ -299,6 +307,7 @@ def test_a_scale_that_depends_on_the_data_is_found(monkeypatch: pytest.MonkeyPat
     assert "asks for other noise" in faults
 
 
+@by_one_engine
 def test_a_sensitivity_that_is_exceeded_on_large_logs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from dpwindows.kernel.shapes.series import SeriesDesign
 
@@ -311,6 +320,7 @@ def test_a_sensitivity_that_is_exceeded_on_large_logs_is_found(monkeypatch: pyte
     assert "beyond the certified" in _batch_faults(plan_of(Rolling(3), budget=PureDP(1.0)))
 
 
+@by_one_engine
 def test_noise_that_is_used_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both thresholds get the noise that was drawn for one."""
 
@@ -326,6 +336,7 @@ def test_noise_that_is_used_twice_is_found(monkeypatch: pytest.MonkeyPatch) -> N
         assert "not the noise that was drawn for it" in _batch_faults()
 
 
+@by_one_engine
 def test_a_release_without_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(measurements: Any, budget: Any, answers: Any, *more: Any) -> Any:
         return [{k: one.design.encode(answers, k) for k in one.design.problem.thresholds} for one in measurements]
@@ -334,6 +345,7 @@ def test_a_release_without_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         assert "had noise added" in _batch_faults()
 
 
+@by_one_engine
 def test_noise_from_elsewhere_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fresh noise that does not go through the kernel differs from run to run."""
     draw = release.draw_estimates
@@ -346,6 +358,7 @@ def test_noise_from_elsewhere_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "column 'estimate'" in _batch_faults()
 
 
+@by_one_engine
 def test_a_neighbour_that_is_refused_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = release.draw_estimates
 
@@ -366,6 +379,7 @@ def test_a_neighbour_that_is_refused_is_found(monkeypatch: pytest.MonkeyPatch) -
     assert "cannot be released where the log can" in replay(measurements, run(pair.log), run(pair.neighbour)).faults[0]
 
 
+@by_one_engine
 def test_a_stream_that_reuses_its_noise_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every step after the first is given the first one's noise, by the mechanism and not by the kernel."""
     from dpwindows.stream import mechanism
@@ -439,6 +453,7 @@ def test_what_is_published_is_compared_piece_by_piece() -> None:
     assert published_bytes(renamed) != pieces
 
 
+@by_one_engine
 def test_findings_are_plain_values() -> None:
     told = audit_replay(plan_of(), [SHARED]).to_dict()
     assert told["verdict"] == "nothing but noise"

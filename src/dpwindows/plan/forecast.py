@@ -18,9 +18,10 @@ class Forecast:
     `rms` and `max` are over the standard errors that a release will carry, in counts; `half_width` is the root mean
     square half width of its intervals at the plan's confidence. `limit` is a proved lower bound on the rms of any
     additive Gaussian noise with this share of the budget, or with that of all families that are measured as one with
-    this one (`dpwindows.strategies.search.limits`), in counts, and
-    `ratio_to_limit` is `rms` over it; both are None where no bound is known. Laplace noise is not bound by it: under an
-    approximate budget it may have a ratio below 1 where one neighbour changes few numbers, as with k = 1. `runner_up`
+    this one (`dpwindows.strategies.search.limits`), and under a pure budget of additive noise of any distribution
+    (`dpwindows.strategies.search.pure_limits`), in counts. `ratio_to_limit` is `rms` over it; both are None where no
+    bound is known. Under an approximate budget Laplace noise is not bound by it: it may have a ratio below 1 where one
+    neighbour changes few numbers, as with k = 1. `runner_up`
     is the next best strategy for this window family at the same share of the budget, and `runner_up_ratio` its error
     over the one chosen (below 1 where it needs another noise law than serves the whole plan best); None where there is
     no other. With groups, `by` names the columns that make them, none for totals, and all else holds for each of these

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 
+from dpwindows.ask.privacy import PureDP
 from dpwindows.plan.warnings import budget_warnings
 from dpwindows.progress import QUIET
 
@@ -65,7 +66,11 @@ def show_forecast(planned: Planned, console: Console, expect: float | None = Non
         table = _forecasts(planned, wide, expect, close=True)
     console.print(table)
     if any(entry.limit is not None for entry in planned.forecast()):
-        console.print("x limit: over the least error of any Gaussian noise; Laplace may be below 1", style="dim")
+        gaussian = "over the least error of any Gaussian noise; Laplace may be below 1"
+        pure = isinstance(planned.budget, PureDP)
+        console.print(
+            f"x limit: {'over what no noise of any kind can err less than' if pure else gaussian}", style="dim"
+        )
     if (loss := planned.loss) is not None:
         from dpwindows.plan.description import loss_forecast
 

@@ -33,7 +33,7 @@ from dpwindows.plan.plan_file import PlanValues
 from dpwindows.plan.sharing import shared_out, shares_of, under
 from dpwindows.plan.together import joined, spread, together
 from dpwindows.plan.workload import NOTED, Workload, of_plan, require_limit
-from dpwindows.strategies.in_periods import limit
+from dpwindows.strategies.in_periods import limit, pure_limit
 
 # The least possible error is worked out for series of at most so many steps, and for so many k above 1.
 _LONGEST_LIMIT, _MOST_LIMITS = 1 << 15, 3
@@ -232,19 +232,25 @@ class Planned(PlanValues, ABC):
         )
 
     def _limit(self, allotment: Allotment, measure: Measure) -> float | None:
-        """The least rms error of Gaussian noise with the measurement's share, in counts; None where it is not known."""
+        """The least rms error of noise with the measurement's share, in counts; None where it is not known.
+
+        Of Gaussian noise, or under a pure budget of any.
+        """
         ruled = self.rule.bounded or (self.rule.distinct_steps and measure.k > 1)
-        if measure.kind != "at_least" or self.singleton or ruled or GAUSSIAN not in laws_for(self.budget):
+        if measure.kind != "at_least" or self.singleton or ruled:
             return None
         problem = allotment.measurement.design.problem
         window = problem.window if allotment.series is None else allotment.query.window
         bounded = isinstance(window, (Rolling, PeriodFamily))
         if (longest_window(window, problem.steps) if bounded else problem.steps) > _LONGEST_LIMIT:
             return None
-        bound = limit(window, self._limit_k(measure.k), self.unit, problem.steps)
         # The scale is the least one but for the head-room it was given.
         joint = sum(one.share for one in self.allotments if one.series is not None)
         share = allotment.share if allotment.series is None else joint
+        asked = (window, self._limit_k(measure.k), self.unit, problem.steps)
+        if isinstance(self.budget, PureDP):
+            return pure_limit(*asked, self.budget.epsilon * share)
+        bound = limit(*asked)
         return None if bound is None else bound * unit_scale(self.budget, GAUSSIAN, share) * (1 - 1e-9)
 
     def forecast(self) -> Forecasts:

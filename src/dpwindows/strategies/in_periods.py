@@ -23,6 +23,7 @@ from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.periods import PeriodShape
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies.search import limits
+from dpwindows.strategies.search.pure_limits import many_neighbours, pure_scale
 
 
 def series_problem(problem: Problem, horizon: int | None) -> Problem:
@@ -92,3 +93,19 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
     roots = [(found[length] or 0.0) * math.sqrt(length) for length in lengths]
     joint = math.hypot(*roots) if isinstance(unit, EventLevel) else sum(roots)
     return joint / math.sqrt(steps)
+
+
+def pure_limit(window: WindowFamily, k: int, unit: Unit, steps: int, epsilon: float) -> float | None:
+    """A lower bound in counts, for noise of any distribution under a pure budget (`search.pure_limits`).
+
+    An item may change all tumbling counts freely, as it may rolling counts of single steps.
+    """
+    # Under a budget so large that no noise is needed nothing is known.
+    least = (limit(window, k, unit, steps) or 0.0) * pure_scale(epsilon)
+    if least == 0.0:
+        return None
+    unit = unit.within(steps)
+    if not isinstance(unit, (ItemLevel, ItemAddRemove)) or not isinstance(window, (Rolling, Tumbling)):
+        return least
+    length, answers = (window.length, steps) if isinstance(window, Rolling) else (1, len(sizes(window, steps)))
+    return max(least, many_neighbours(answers, length, epsilon, changed=isinstance(unit, ItemLevel)))

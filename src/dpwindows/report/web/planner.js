@@ -29,6 +29,13 @@ function noiseScale(budget, law, share) {
   return 1 / (mu * Math.sqrt(share));
 }
 
+// What limits per unit of noise are multiplied by: under a pure budget they are for noise of any distribution.
+function limitScale(budget, share) {
+  if (budget.kind !== "pure") return noiseScale(budget, "discrete Gaussian", share);
+  const quiet = Math.exp(-budget.amount * share);
+  return Math.sqrt(2 * quiet / (1 + quiet)) / (1 - quiet);
+}
+
 // Between the two places of an axis around a value: [lower, upper, part of the way, in logarithms].
 function between(axis, value) {
   if (!axis || axis.length < 2 || value <= axis[0]) return [0, 0, 0];
@@ -71,8 +78,8 @@ function planned(grid, asked) {
   const best = found.reduce((one, other) => (other.mean < one.mean ? other : one));
   if (!Number.isFinite(best.mean)) return null;
   return grid.families.map((family, at) => {
-    const scale = noiseScale(asked.budget, "discrete Gaussian", family.share);
-    const limit = scale === null ? null : readGrid(family, family.limit, { ...asked, length: asked.lengths?.[family.window] ?? asked.length });
+    const scale = limitScale(asked.budget, family.share);
+    const limit = readGrid(family, family.limit, { ...asked, length: asked.lengths?.[family.window] ?? asked.length });
     return { window: family.window, law: best.law, error: best.errors[at], limit: limit === null ? null : limit * scale };
   });
 }
@@ -153,7 +160,7 @@ function startPlanner(data) {
       curve.replaceChildren();
       return;
     }
-    table.replaceChildren(grid(["Window", "Standard error", "Relative error", "Least possible (Gaussian)", "Times that", "Noise"], found.map((one, id) => [
+    table.replaceChildren(grid(["Window", "Standard error", "Relative error", "Least possible", "Times that", "Noise"], found.map((one, id) => [
       names(families[id], asked), three(one.error), percent(one.error / expected), three(one.limit), one.limit ? three(one.error / one.limit) : "–", one.law.replace("discrete ", ""),
     ]), "Errors for these choices"));
     const needed = budgetFor(data, asked, wanted * expected), symbol = kind.value === "zcdp" ? "ρ" : "ε";

@@ -61,7 +61,7 @@ def drawn_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
     def taken(law: Law, scale: float, zeros: list[int]) -> list[int]:
         left = ahead.setdefault((law, scale), [])
         if len(left) < len(zeros):
-            left += sampler_of(law, scale)([0] * 4096)
+            left += sampler_of(law, scale)([0] * max(4096, len(zeros)))
         noise = left[-len(zeros) :]
         del left[-len(zeros) :]
         return noise

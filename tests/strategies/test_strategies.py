@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import cache
 
 import numpy as np
 import pytest
@@ -71,7 +72,13 @@ def exact(window: WindowFamily, square: Ints) -> Ints:
     return np.array([square[a - 1, b - 1] for a, b in windows_of(window, len(square))])
 
 
-def designs(steps: int = STEPS, windows: tuple[WindowFamily, ...] = WINDOWS) -> Iterator[Design]:
+@cache
+def designs() -> list[Design]:
+    """Every strategy in every cell, found once."""
+    return list(designs_of(STEPS, WINDOWS))
+
+
+def designs_of(steps: int, windows: tuple[WindowFamily, ...]) -> Iterator[Design]:
     for window, unit, law in itertools.product(windows, UNITS, (GAUSSIAN, LAPLACE)):
         for criterion in ("rms", "max"):
             problem = Problem(window, steps, (1, 2), unit, law, 1.0, "max" if criterion == "max" else "rms")
@@ -142,7 +149,7 @@ def test_windows_come_in_canonical_order() -> None:
 
 def test_scores_are_errors_in_counts() -> None:
     """Noise per count of the budget, times the reach of one neighbour, times the weights of the decoder."""
-    for design in designs(6, (Rolling(3), AnyWindow(2))):
+    for design in designs_of(6, (Rolling(3), AnyWindow(2))):
         gaussian = design.problem.law == GAUSSIAN
         spread = design.sensitivity**0.5 if gaussian else 2**0.5 * design.sensitivity
         assert noise_factor(design) == pytest.approx(spread)

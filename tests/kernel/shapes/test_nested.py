@@ -97,11 +97,13 @@ def test_exact_numbers_are_decoded_to_what_was_counted(counts: int) -> None:
             assert found == pytest.approx(square[first - 1, last - 1], abs=1e-9 * counts)
 
 
+@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
 @pytest.mark.parametrize("longest", [None, 3])
 def test_errors_of_releases_are_as_forecast(longest: int | None) -> None:
     """400 releases: neither the mean nor the variance of any error is off by more than 6 standard errors."""
     asked, releases = problem(5, longest), 400
     square = random_square(np.random.default_rng(5), 5, 50)
+    log = TableAnswers(square)
     first, last = window_steps(asked.window, 5)
     for design in (
         NestedDesign(asked, "test", taps=TAPS[2]),
@@ -109,10 +111,7 @@ def test_errors_of_releases_are_as_forecast(longest: int | None) -> None:
     ):
         measurement = Measurement(design, GAUSSIAN, 30.0 * design.sensitivity**0.5)
         drawn = np.array(
-            [
-                design.decode(measure([measurement], ZCDP(1.0), TableAnswers(square))[0][1].astype(float))
-                for _ in range(releases)
-            ]
+            [design.decode(measure([measurement], ZCDP(1.0), log)[0][1].astype(float)) for _ in range(releases)]
         )
         errors = drawn - square[first - 1, last - 1]
         variance = design.variance() * noise_variance(GAUSSIAN, measurement.scale)

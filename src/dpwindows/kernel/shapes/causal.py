@@ -370,11 +370,11 @@ class StepDesign(Design):
         if not isinstance(self.problem.window, AnyWindow):
             return np.concatenate(by_step)
         longest = longest_window(self.problem.window, self.problem.steps)
-        square = np.full((self.problem.steps, longest), np.nan)
+        # A row for each first step; the windows of one last step are so many places apart.
+        flat, apart = np.full(self.problem.steps * longest, np.nan), max(1, longest - 1)
         for last, estimates in enumerate(by_step):
-            first = np.arange(last - len(estimates) + 1, last + 1)
-            square[first, last - first] = estimates
-        flat = square.ravel()
+            first = last - len(estimates) + 1
+            flat[last + first * (longest - 1) : last * longest + 1 : apart] = estimates
         return np.asarray(flat[~np.isnan(flat)])
 
 

@@ -458,15 +458,15 @@ def test_every_cell_runs_through_the_kernel(unit: Unit) -> None:
 
 @pytest.mark.usefixtures("drawn_ahead", "encoded_once")
 @pytest.mark.parametrize(
-    ("window", "unit", "budget"),
+    ("window", "unit", "budget", "runs"),
     [
-        (Rolling(7), EventLevel(), PureDP(1.0)),
-        pytest.param(AnyWindow(), EventLevel(), ApproxDP(1.0, 1e-6), marks=pytest.mark.slow),
-        (AnyWindow(), ItemAddRemove(), ApproxDP(1.0, 1e-6)),
+        (Rolling(7), EventLevel(), PureDP(1.0), 60),
+        pytest.param(AnyWindow(), EventLevel(), ApproxDP(1.0, 1e-6), 20, marks=pytest.mark.slow),
+        (AnyWindow(), ItemAddRemove(), ApproxDP(1.0, 1e-6), 20),
     ],
 )
-def test_the_actual_error_is_the_forecast_one(window: WindowFamily, unit: Unit, budget: Budget) -> None:
-    """Root mean square over hundreds of nearly independent sums: within 10 % but for one run in thousands."""
+def test_the_actual_error_is_the_forecast_one(window: WindowFamily, unit: Unit, budget: Budget, runs: int) -> None:
+    """The root mean square of so many runs has a spread of 2.8, 2.2 and 1.8 %: 10 % holds it, and 30 % is far off."""
     steps = 30
     answers = HistoryAnswers([(1,) + (0,) * (steps - 1)], steps)
     plan = planned([window.at_least(1)], unit, budget, steps)
@@ -474,7 +474,7 @@ def test_the_actual_error_is_the_forecast_one(window: WindowFamily, unit: Unit, 
     first, last = window_steps(window, steps)
     exact = answers.windows(1, 1, steps, 1, steps)[first - 1, last - 1]
     errors = []
-    for _ in range(60):
+    for _ in range(runs):
         (noisy,) = measure([measurement], budget, answers)
         errors.append(measurement.design.decode(noisy[1].astype(np.float64)) - exact)
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(plan.forecast()[0].rms, rel=0.1)

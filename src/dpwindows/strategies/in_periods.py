@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+
 from dpwindows.ask.periods import fewest_and_most, sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
@@ -70,29 +72,49 @@ def in_each_of_stream(problem: Problem, design: StepDesign, horizon: int | None)
 def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
     """A lower bound on the rms error of any Gaussian noise, as `limits.limit`, for families with periods too.
 
-    *Tumbling* counts are rolling counts of length 1. *Counts to date*: each period by itself is answered no better than
-    cumulative counts of its length n can be, at an error of l. At event level that bounds the mean over all steps. One
-    item that changes arbitrarily may change all periods, in each with either sign: with independent signs the weighted
-    changes of the dual are block-diagonal, and the traces of their roots, `l sqrt(n)` for each, add up before they are
-    squared. (A tumbling window is a period of one number, at an error of 1.) Of counts to date of an item added or
-    removed nothing is known.
+    *Tumbling* counts are rolling counts of length 1. A span of L steps that meets m periods in a row may change all of
+    their counts, with either sign, as m consecutive steps would those of length 1.
+
+    *Counts to date*: each period by itself is answered no better than cumulative counts of its length n can be, at an
+    error of l. At event level that bounds the mean over all steps. An item that changes within L steps may change all
+    periods that lie in them, in each with either sign: with independent signs the weighted changes of the dual are
+    block-diagonal, and the traces of their roots, `l sqrt(n)` for each, add up before they are squared. Of counts to
+    date of an item added or removed nothing is known.
     """
     if not isinstance(window, PeriodFamily):
         return limits.limit(window, k, unit, steps)
-    if isinstance(unit, ItemPerPeriod):
-        unit = ItemLevel() if unit.steps >= steps else EventLevel()
+    unit = unit.within(steps)
     lengths = sizes(window, steps).tolist()
     if isinstance(window, Tumbling):
-        formal = isinstance(unit, ItemLevel)
+        if isinstance(unit, ItemPerPeriod):
+            unit = ItemPerPeriod(_met(lengths, unit.steps))
+        # Independent signs on all of them.
+        formal = isinstance(unit.within(len(lengths)), ItemLevel)
         return math.sqrt(len(lengths)) if formal else limits.limit(Rolling(1), k, unit, len(lengths))
     if isinstance(unit, ItemAddRemove):
         return None
-    found = {length: limits.limit(Cumulative(), k, unit, length) for length in set(lengths)}
+    found = {length: limits.limit(Cumulative(), k, EventLevel(), length) for length in set(lengths)}
     if any(least is None for least in found.values()):
         return None
-    roots = [(found[length] or 0.0) * math.sqrt(length) for length in lengths]
-    joint = math.hypot(*roots) if isinstance(unit, EventLevel) else sum(roots)
-    return joint / math.sqrt(steps)
+    span = steps if isinstance(unit, ItemLevel) else unit.steps if isinstance(unit, ItemPerPeriod) else 1
+    joint, inside = [0.0], 0
+    for length in lengths:
+        root = (found[length] or 0.0) * math.sqrt(length)
+        inside += length
+        if inside <= span:
+            joint[-1] += root
+        else:
+            joint, inside = [*joint, root], length
+    return math.hypot(*joint) / math.sqrt(steps)
+
+
+def _met(lengths: list[int], span: int) -> int:
+    """How many periods in a row, wherever they are, some span of so many steps meets."""
+    ends, met = np.cumsum(lengths), 1
+    # One more is met if all of those between the first and the last fit, and a step of either.
+    while met < len(lengths) and int((ends[met - 1 : -1] - ends[:-met]).max()) + 2 <= span:
+        met += 1
+    return met
 
 
 def pure_limit(window: WindowFamily, k: int, unit: Unit, steps: int, epsilon: float) -> float | None:

@@ -71,6 +71,16 @@ def test_json_is_what_the_format_says(release: dw.Release, tmp_path: Path) -> No
     assert content["rows"][0]["consistent"] is None
 
 
+@pytest.mark.parametrize("ending", ["csv", "json"])
+def test_text_is_the_same_however_many_rows_are_written_at_a_time(
+    release: dw.Release, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    release.save(tmp_path / f"whole.{ending}")
+    monkeypatch.setattr(release_files, "_ROWS", 7)
+    release.save(tmp_path / f"pieces.{ending}")
+    assert (tmp_path / f"pieces.{ending}").read_bytes() == (tmp_path / f"whole.{ending}").read_bytes()
+
+
 def test_an_existing_file_is_kept_unless_forced(release: dw.Release, tmp_path: Path) -> None:
     path = tmp_path / "copy.csv"
     release.save(path)

@@ -105,8 +105,11 @@ def window_steps(window: WindowFamily, steps: int) -> tuple[StepArray, StepArray
     longest = longest_window(window, steps)
     spans = np.minimum(longest, steps - last + 1)
     first = np.repeat(last, spans)
-    within = np.arange(len(first)) - np.repeat(np.cumsum(spans) - spans, spans)
-    return first, first + within
+    # In place, for there may be millions.
+    end = np.arange(len(first), dtype=np.int64)
+    end -= np.repeat(np.cumsum(spans) - spans, spans)
+    end += first
+    return first, end
 
 
 def are_complete(window: WindowFamily, first: StepArray, last: StepArray, steps: int | None) -> NDArray[np.bool_]:

@@ -59,7 +59,9 @@ class Allotment:
 
     def _squares(self, measure: Measure) -> FloatArray:
         """Sums of squares of the weights on unit noise, of a measure's thresholds; their mean if there are several."""
-        return self._mean([self.measurement.design.at(k).variance() for k in measure.thresholds])
+        design = self.measurement.design
+        thresholds = measure.thresholds[: 1 if design.alike else None]
+        return self._mean([design.at(k).variance() for k in thresholds])
 
     def _mean(self, values: Sequence[FloatArray]) -> FloatArray:
         return self.own(values[0] if all(one is values[0] for one in values) else np.mean(values, axis=0))

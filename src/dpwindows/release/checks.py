@@ -301,8 +301,8 @@ def require_checksum(stored: str, table: pa.Table, metadata: dict[str, Any]) -> 
 def _rows_digest(table: pa.Table) -> bytes:
     """A digest of the values of rows, to the last bit, the same for every file that holds them."""
     digest = hashlib.sha256(table.num_rows.to_bytes(8, "little"))
-    for column in table.combine_chunks().columns:
-        whole = pa.concat_arrays(column.chunks) if column.num_chunks != 1 else column.chunk(0)
+    for column in table.columns:
+        whole = column.combine_chunks()
         if pa.types.is_string(whole.type):
             encoded = whole.dictionary_encode()
             texts = json.dumps(encoded.dictionary.to_pylist(), ensure_ascii=True).encode()
@@ -322,6 +322,7 @@ def _as_numbers(column: pa.Array) -> pa.Array:
     return pc.fill_null(column.cast(pa.int64()), 0)
 
 
-def _numbers(column: pa.Array, kind: str) -> bytes:
+def _numbers(column: pa.Array, kind: str) -> memoryview:
     # By DLPack: to_numpy would import pandas.
-    return np.from_dlpack(column).astype(np.dtype(kind)).tobytes() if len(column) else b""
+    values = np.from_dlpack(column).astype(np.dtype(kind), copy=False) if len(column) else np.zeros(0)
+    return values.data

@@ -18,9 +18,10 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
@@ -61,6 +62,8 @@ _HASH = "table_sha256"
 # Beside the metadata of a CSV table that is not in place yet: those of the table before it, null if there is none.
 _BEFORE = "until_table_is_replaced"
 _READINGS = 5
+# Rows that are written as text at a time.
+_ROWS = 1 << 16
 # Files have 255 bytes for their names; what is written aside at first has a longer one.
 _LONGEST_NAME = 200
 
@@ -123,8 +126,7 @@ def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool,
         case ".csv":
             _write_csv(table, stated, path, force=force)
         case _:
-            content = {"format": metadata["format"], "metadata": stated, "rows": _json_rows(table)}
-            write_text(json.dumps(content, ensure_ascii=False, allow_nan=False), path, force=force)
+            _write(path, lambda file: _write_json(table, stated, file), force=force)
 
 
 def to_bytes(table: pa.Table, metadata: dict[str, Any]) -> bytes:
@@ -148,11 +150,26 @@ def _write_parquet(table: pa.Table, metadata: dict[str, Any], sink: Any) -> None
     pa.parquet.write_table(table.cast(table.schema.with_metadata({KEY: text.encode()})), sink)
 
 
+def _write_json(table: pa.Table, metadata: dict[str, Any], file: str) -> None:
+    def text(value: Any) -> bytes:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8")
+
+    with Path(file).open("wb") as sink:
+        sink.write(text({"format": metadata["format"], "metadata": metadata})[:-1] + b', "rows": [')
+        for at, rows in enumerate(_with_text_times(table)):
+            sink.write((b", " if at else b"") + text(rows.to_pylist())[1:-1])
+        sink.write(b"]}")
+
+
 def _write_csv(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool) -> None:
     beside = meta_path(path)
 
     def put_in_place(file: str) -> None:
-        pa.csv.write_csv(_with_text_times(table), file)
+        pieces = _with_text_times(table)
+        first = next(pieces)
+        with pa.csv.CSVWriter(file, first.schema) as writer:
+            for piece in chain([first], pieces):
+                writer.write_table(piece)
         described.update(metadata | {_HASH: _hash(Path(file))})
         _write_meta(described | {_BEFORE: before}, beside)
 
@@ -342,14 +359,17 @@ def _read_json(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]
     return _from_text_times(pa.Table.from_pylist(content["rows"], schema=pa.schema(types)), schema), metadata
 
 
-def _with_text_times(table: pa.Table) -> pa.Table:
-    """The table with times as ISO text with their offset, such as 2013-07-01T00:00:00-04:00."""
-    for name in ("start", "end"):
-        position = table.schema.get_field_index(name)
-        column = table.column(name)
-        if pa.types.is_timestamp(column.type):
-            table = table.set_column(position, name, _by_distinct(column, pa.string(), lambda time: time.isoformat()))
-    return table
+def _with_text_times(table: pa.Table) -> Iterator[pa.Table]:
+    """The table in pieces of rows, with times as ISO text with their offset, such as 2013-07-01T00:00:00-04:00."""
+    for begin in range(0, max(1, table.num_rows), _ROWS):
+        piece = table.slice(begin, _ROWS)
+        for name in ("start", "end"):
+            position = table.schema.get_field_index(name)
+            column = piece.column(name)
+            if pa.types.is_timestamp(column.type):
+                times = _by_distinct(column, pa.string(), lambda time: time.isoformat())
+                piece = piece.set_column(position, name, times)
+        yield piece
 
 
 def _from_text_times(table: pa.Table, schema: pa.Schema) -> pa.Table:
@@ -368,8 +388,3 @@ def _by_distinct(column: pa.ChunkedArray, result: pa.DataType, convert: Callable
         encoded = encoded.combine_chunks()
     distinct = pa.array([convert(value) for value in encoded.dictionary.to_pylist()], type=result)
     return pa.chunked_array([distinct.take(encoded.indices)])
-
-
-def _json_rows(table: pa.Table) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = _with_text_times(table).to_pylist()
-    return rows

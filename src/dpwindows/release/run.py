@@ -33,6 +33,10 @@ if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned
 
 
+# Rows that share what is the same in all of them.
+_CHUNK = 1 << 16
+
+
 def run_plan(
     plan: Planned,
     events: Any,
@@ -54,13 +58,10 @@ def run_plan(
     from dpwindows.count.request import CountRequest
 
     columns = EventColumns(item, time, count, time_format, layout, item_type, plan.grouping)
-    # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn.
+    # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn. This
+    # needs all that public columns are made from; they themselves are made later, for there may be millions of rows.
     described = describe(plan)
-    public = [
-        (asked, _public_columns(plan, allotment, asked))
-        for allotment in plan.allotments
-        for asked in allotment.query.measures
-    ]
+    boundaries = plan.timeline.boundaries()
 
     def read() -> ExactAnswers | GroupedAnswers:
         request = CountRequest(events, columns, plan.timeline, plan.wanted, table, settings)
@@ -73,9 +74,10 @@ def run_plan(
         names = columns_of(described)
         agreed = _agreed(plan, drawn, shown=settings.progress) if consistent else None
         fitted = [None] * len(drawn) if agreed is None else agreed
+        asked = [(allotment, one) for allotment in plan.allotments for one in allotment.query.measures]
         tables = [
-            _table(columns, estimate, names, numbers)
-            for (_, columns), estimate, numbers in zip(public, drawn, fitted, strict=True)
+            _table(_public_columns(plan, *of, boundaries), estimate, names, numbers)
+            for of, estimate, numbers in zip(asked, drawn, fitted, strict=True)
         ]
         return Release(pa.concat_tables(tables), described | found | paid)
 
@@ -135,16 +137,15 @@ def _estimate(asked: Measure, decoded: dict[int, FloatArray]) -> FloatArray:
     return decoded[asked.k] if asked.kind == "at_least" else decoded[asked.k] - decoded[asked.k + 1]
 
 
-def _public_columns(plan: Planned, allotment: Allotment, asked: Measure) -> dict[str, Any]:
+def _public_columns(plan: Planned, allotment: Allotment, asked: Measure, boundaries: pa.Array) -> dict[str, Any]:
     """Every column of one measure of one window family that needs no data, in canonical order."""
     window = allotment.query.window
     first, last = window_steps(window, plan.timeline.steps)
-    boundaries = plan.timeline.boundaries()
     rows = len(last)
     columns = {
-        "window": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [window.text]).cast(pa.string()),
-        "measure": pa.DictionaryArray.from_arrays(np.zeros(rows, dtype=np.int32), [asked.kind]).cast(pa.string()),
-        "k": np.full(rows, asked.k, dtype=np.int64),
+        "window": _repeated(pa.scalar(window.text), rows),
+        "measure": _repeated(pa.scalar(asked.kind), rows),
+        "k": _repeated(pa.scalar(asked.k, pa.int64()), rows),
         "first_step": first,
         "last_step": last,
         "start": boundaries.take(pa.array(first - 1)),
@@ -156,6 +157,12 @@ def _public_columns(plan: Planned, allotment: Allotment, asked: Measure) -> dict
     }
     groups = allotment.measurement.groups
     return columns if groups is None else in_groups(columns, groups)
+
+
+def _repeated(value: pa.Scalar, rows: int) -> pa.ChunkedArray:
+    """One value in every row, held in memory for a few of them: all chunks are the same."""
+    chunk = pa.repeat(value, min(rows, _CHUNK))
+    return pa.chunked_array([chunk.slice(0, min(_CHUNK, rows - begin)) for begin in range(0, rows, _CHUNK)])
 
 
 def _table(

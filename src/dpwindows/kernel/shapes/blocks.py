@@ -118,10 +118,6 @@ class BlocksDesign(NamedDesign):
         return np.concatenate([known[block.starts, block.ends] for block, _, _ in self._blocks])
 
     def variance(self) -> FloatArray:
-        return self._variance
-
-    @cached_property
-    def _variance(self) -> FloatArray:
         found = self._moment(lambda axis: axis.variance())
         assert found is not None
         return found

@@ -76,12 +76,17 @@ class CountersDesign(NamedDesign):
 
     def variance(self) -> FloatArray:
         """Variance of each window's estimate, which depends on its length alone, shape (windows,)."""
-        return self._variance
+        return self._by_length(self._length_variance)
 
     @cached_property
-    def _variance(self) -> FloatArray:
-        return self._asked(np.repeat(self.map.variance()[:, None], self.problem.steps, axis=1))
+    def _length_variance(self) -> FloatArray:
+        """The same, shape (longest,)."""
+        return self.map.variance()
 
     def fourth_moment(self) -> FloatArray | None:
         moment = self.map.fourth_moment()
-        return None if moment is None else self._asked(np.repeat(moment[:, None], self.problem.steps, axis=1))
+        return None if moment is None else self._by_length(moment)
+
+    def _by_length(self, values: FloatArray) -> FloatArray:
+        """The value of each window's length, for every window."""
+        return self._asked(np.broadcast_to(values[:, None], self._exists.shape))

@@ -60,7 +60,7 @@ class Design(ABC):
 
     @abstractmethod
     def variance(self) -> FloatArray:
-        """Variance of each window's estimate under noise of unit variance; worked out once, and not to be changed."""
+        """Variance of each window's estimate under noise of unit variance; not to be changed."""
 
     @abstractmethod
     def fourth_moment(self) -> FloatArray | None:

@@ -105,17 +105,17 @@ class NestedDesign(NamedDesign):
 
     def variance(self) -> FloatArray:
         """By length alone."""
-        return self._variance
+        return self._by_length_alone(self._length_variance)
 
     @cached_property
-    def _variance(self) -> FloatArray:
-        return self._moment(2)
+    def _length_variance(self) -> FloatArray:
+        """The same, shape (longest,)."""
+        return nested_moments(self.taps, self._longest, 2)
 
     def fourth_moment(self) -> FloatArray:
-        return self._moment(4)
+        return self._by_length_alone(nested_moments(self.taps, self._longest, 4))
 
-    def _moment(self, power: int) -> FloatArray:
-        by_length = nested_moments(self.taps, self._longest, power)
+    def _by_length_alone(self, by_length: FloatArray) -> FloatArray:
         return np.broadcast_to(by_length, self._measured.shape)[self._measured]
 
 

@@ -7,7 +7,7 @@ a row, because longer windows hold more.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -46,8 +46,10 @@ class Band:
     def at(self, first: IntArray, last: IntArray) -> FloatArray:
         """The counts of windows, `UNKNOWN` where they are longer than its own."""
         place = last - first
-        held = np.minimum(place, self.longest - 1)
-        return np.where(place < self.longest, self.by_end[last - 1, held], UNKNOWN)
+        beyond = place >= self.longest
+        found: FloatArray = self.by_end[last - 1, np.minimum(place, self.longest - 1, out=place)]
+        found[beyond] = UNKNOWN
+        return found
 
     def largest_within(self, first: IntArray, last: IntArray) -> FloatArray:
         """The largest count of its windows within first..last: that of a longest one."""
@@ -93,28 +95,42 @@ def follow(by_end: FloatArray, moves: Mapping[int, FloatArray]) -> FloatArray:
     return by_end + found
 
 
-def monotone(by_end: FloatArray, weights: FloatArray) -> FloatArray:
-    """The nearest table, nearly, that never falls when a window grows, at its end or at its start, nor below 0.
+def monotone(by_end: FloatArray, weights: FloatArray) -> None:
+    """Make a table, in place, nearly the nearest that never falls when a window grows, at either end, nor below 0.
 
     Dykstra's alternating projections, each by isotonic regression of rows (SciPy); weighted least squares.
     """
-    lengths = row_lengths(*by_end.shape)
-    weights_by_start = turned(weights, forth=False)
-    owed_by_end, owed_by_start = np.zeros_like(by_end), np.zeros_like(by_end)
+    # For millions of windows every table counts: rows by start are views of the table by end.
+    owed = [np.zeros_like(by_end), np.zeros_like(by_end)]
     for _ in range(_ROUNDS):
-        wanted = turned(by_end, forth=False) + owed_by_start
-        by_start = _rising(wanted, weights_by_start, lengths[::-1])
-        owed_by_start = wanted - by_start
-        wanted = turned(by_start, forth=True) + owed_by_end
-        by_end = _rising(wanted, weights, lengths)
-        owed_by_end = wanted - by_end
+        for owing, rows in zip(owed, (_rows_by_start, _rows_by_end), strict=True):
+            by_end += owing
+            owing[:] = by_end
+            for row, weight in zip(rows(by_end), rows(weights), strict=True):
+                if (row[1:] < row[:-1]).any():
+                    row[:] = scipy.optimize.isotonic_regression(row, weights=weight).x
+            owing -= by_end
     # What little is left to do is done exactly: each window is raised to the largest that it holds.
-    by_start = np.maximum.accumulate(turned(np.maximum(by_end, 0), forth=False), axis=1)
-    return np.maximum.accumulate(turned(by_start, forth=True), axis=1)
+    np.maximum(by_end, 0, out=by_end)
+    for rows in (_rows_by_start, _rows_by_end):
+        for row in rows(by_end):
+            np.maximum.accumulate(row, out=row)
 
 
-def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> FloatArray:
-    """A table near one for which what a step adds to a window it adds to every shorter one that ends there (k = 1).
+def _rows_by_end(by_end: FloatArray) -> Iterator[FloatArray]:
+    """The windows that end at each step, the shortest first: views of a table."""
+    for steps, row in zip(row_lengths(*by_end.shape).tolist(), by_end, strict=True):
+        yield row[:steps]
+
+
+def _rows_by_start(by_end: FloatArray) -> Iterator[FloatArray]:
+    """The windows that start at each step, the shortest first: diagonals of a table by end, as views."""
+    for start, steps in enumerate(row_lengths(*by_end.shape)[::-1].tolist()):
+        yield np.einsum("ii->i", by_end[start : start + steps, :steps])
+
+
+def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> None:
+    """Bring a table, in place, near one where a step adds to every shorter window what it adds to a longer one (k = 1).
 
     Each such inequality has four windows. They are met in turn, in four sets that share no window, each by a change
     that is small where numbers are exact; a little more than is owed, which is faster.
@@ -134,16 +150,7 @@ def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> FloatArray:
         owed = _RELAXED * np.where(possible, np.maximum(owed, 0), 0) / room
         for cell, sign in zip(cells, (-1, 1, 1, -1), strict=True):
             counts[cell] += sign * owed * give[cell]
-    return counts[1:, 1:]
-
-
-def _rising(rows: FloatArray, weights: FloatArray, lengths: IntArray) -> FloatArray:
-    found = rows.copy()
-    inside = np.arange(1, rows.shape[1]) < lengths[:, None]
-    for row in np.flatnonzero(((np.diff(rows, axis=1) < 0) & inside).any(axis=1)):
-        n = lengths[row]
-        found[row, :n] = scipy.optimize.isotonic_regression(rows[row, :n], weights=weights[row, :n]).x
-    return found
+    by_end[:] = counts[1:, 1:]
 
 
 def whole_distinct(by_end: FloatArray, weights: FloatArray) -> IntArray:

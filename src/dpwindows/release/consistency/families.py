@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -42,16 +42,16 @@ _SEED = 20
 class Known:
     """What is public of one window family, the same for each of its groups.
 
-    `noise` holds for each threshold the variance of its estimates and their traces, which are None where none are
-    known.
+    `parts` numbers the part of the family that each window is in. `traces` are those of the estimates of each
+    threshold, None where none are known.
     """
 
     allotment: Allotment
     first: IntArray
     last: IntArray
     smoothers: Smoothers
-    parts: list[NDArray[np.bool_]]
-    noise: dict[int, tuple[FloatArray, FloatArray | None]]
+    parts: NDArray[np.uint8]
+    traces: dict[int, FloatArray | None]
 
     @property
     def is_any(self) -> bool:
@@ -81,24 +81,24 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
     if isinstance(window, AnyWindow):
         longest = longest_window(window, steps)
         octave = np.minimum(np.ceil(np.log2(last - first + 1)), max(1, np.ceil(np.log2(longest)) - 1))
+        parts = octave.astype(np.uint8)
+        del octave
         smoothers = window_smoothers(lambda windows: _by_start(windows, steps, longest), longest)
     else:
-        octave = np.zeros(len(first))
+        parts = np.zeros(len(first), dtype=np.uint8)
         smoothers = series_smoothers(_segments(first, last), _PERIODS.get(plan.timeline.step_text, ()))
-    parts = [octave == value for value in np.unique(octave)]
     size = float(estimate_variance(measurement, Measure("at_least", 1), np.ones(1))[0]) ** 0.5
-    found: dict[int, tuple[FloatArray, FloatArray | None]] = {}
-    noise = {}
+    found: dict[int, FloatArray | None] = {}
+    traced = {}
     for k in measurement.design.problem.thresholds:
         design = measurement.design.at(k)
         if id(design) not in found:
             # A biased decoder is no linear map of its noise.
             linear = design.bias_bound() is None
             drawn = partial(_simulated, allotment, design, len(first), size)
-            variance = allotment.variance(Measure("at_least", k))
-            found[id(design)] = variance, traces(drawn, smoothers, parts) if linear else None
-        noise[k] = found[id(design)]
-    return Known(allotment, first, last, smoothers, parts, noise)
+            found[id(design)] = traces(drawn, smoothers, parts) if linear else None
+        traced[k] = found[id(design)]
+    return Known(allotment, first, last, smoothers, parts, traced)
 
 
 def _segments(first: IntArray, last: IntArray) -> list[slice]:
@@ -139,11 +139,11 @@ def family_of(known: Known, estimates: Sequence[FloatArray]) -> Family:
             at_least[k] = at_least[k + 1] + exact[k]
 
     def smoothed(estimate: FloatArray, *thresholds: int) -> Smoothed:
-        variance, found = (list(values) for values in zip(*(known.noise[k] for k in thresholds), strict=True))
-        whole, traced = np.sum(variance, axis=0), [one for one in found if one is not None]
-        if len(traced) < len(found):
-            return Smoothed(estimate, whole)
-        return smooth(estimate, np.sqrt(whole), known.smoothers, np.sum(traced, axis=0), known.parts)
+        variance = reduce(np.add, (known.allotment.variance(Measure("at_least", k)) for k in thresholds))
+        traced = [found for k in thresholds if (found := known.traces[k]) is not None]
+        if len(traced) < len(thresholds):
+            return Smoothed(estimate, variance)
+        return smooth(estimate, variance, known.smoothers, np.sum(traced, axis=0), known.parts)
 
     return Family(
         known,

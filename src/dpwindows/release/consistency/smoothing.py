@@ -46,52 +46,56 @@ class Smoothed:
     squared_error: FloatArray
 
 
-def traces(
-    simulated: Callable[[], Iterator[FloatArray]], smoothers: Smoothers, parts: Sequence[NDArray[np.bool_]]
-) -> FloatArray:
+def traces(simulated: Callable[[], Iterator[FloatArray]], smoothers: Smoothers, parts: NDArray[np.uint8]) -> FloatArray:
     """What smoothing does to noise: `tr(C (S - I))` over each part of the numbers, for each smoother.
 
     Args:
         simulated: noise of the covariance C, again and again, each of shape (n,).
         smoothers: what the smoothers make of numbers.
-        parts: masks of shape (n,) that share out the numbers.
+        parts: the number of the part that each number is in, from 0 on without gaps, shape (n,).
 
     Returns:
         Shape (smoothers, parts).
     """
     found, noises = [], simulated()
-    at_once = max(1, _AT_ONCE // len(parts[0]))
+    at_once = max(1, _AT_ONCE // len(parts))
     while some := list(islice(noises, at_once)):
         noise = np.array(some)
+        del some
         moved = ((noise * (made - noise)) for made in smoothers(noise))
-        found.append(np.array([[one[:, part].sum(axis=1) for part in parts] for one in moved]))
+        found.append(np.array([[one[:, part].sum(axis=1) for part in _masks(parts)] for one in moved]))
     return np.asarray(np.concatenate(found, axis=2).mean(axis=2))
+
+
+def _masks(parts: NDArray[np.uint8]) -> Iterator[NDArray[np.bool_]]:
+    """Which numbers are in each part, one part after another."""
+    return (parts == part for part in range(int(parts.max()) + 1))
 
 
 def smooth(
     estimate: FloatArray,
-    std_error: FloatArray,
+    variance: FloatArray,
     smoothers: Smoothers,
     known: FloatArray,
-    parts: Sequence[NDArray[np.bool_]],
+    parts: NDArray[np.uint8],
 ) -> Smoothed:
     """The mixture of smoothers of least estimated error, in each part of the numbers by itself.
 
     Args:
         estimate: numbers with noise, shape (n,).
-        std_error: the standard error of each, shape (n,).
+        variance: the variance of each, shape (n,).
         smoothers: what the smoothers make of numbers.
         known: the `traces` of the noise.
-        parts: masks of shape (n,) that share out the numbers.
+        parts: as for `traces`.
     """
     # In single precision: there may be millions, and they only have to be near.
-    moves = np.array([(found - estimate).astype(np.float32) for found in smoothers(estimate)])
-    values, squared_error = estimate.copy(), std_error**2
-    for at, part in enumerate(parts):
-        shifts = moves[:, part].astype(np.float64)
+    moves = [(found - estimate).astype(np.float32) for found in smoothers(estimate)]
+    values, squared_error = estimate.copy(), variance.copy()
+    for at, part in enumerate(_masks(parts)):
+        shifts = np.array([move[part] for move in moves], dtype=np.float64)
         gram, trace = shifts @ shifts.T, known[:, at]
         weights = _least(gram, -trace)
-        reach = FURTHEST * std_error[part]
+        reach = FURTHEST * np.sqrt(variance[part])
         values[part] += np.clip(weights @ shifts, -reach, reach)
         change = float(weights @ gram @ weights + 2 * weights @ trace) / int(part.sum())
         noise_mean = float(squared_error[part].mean())
@@ -156,8 +160,12 @@ def window_smoothers(by_start: Callable[[FloatArray], FloatArray], longest: int)
         lengths = row_lengths(rows.shape[-2], longest)[::-1]
         inside = np.arange(longest) < lengths[:, None]
         for along_ends, along_starts in _SHARES:
-            smoothed = turned(_shared(rows, lengths, along_ends), forth=True)
-            yield turned(_shared(smoothed, lengths[::-1], along_starts), forth=False)[..., inside]
+            # For millions of windows every table counts: each takes the place of the one before.
+            smoothed = _shared(rows, lengths, along_ends)
+            smoothed = turned(smoothed, forth=True)
+            smoothed = _shared(smoothed, lengths[::-1], along_starts)
+            smoothed = turned(smoothed, forth=False)
+            yield smoothed[..., inside]
 
     return smoothers
 

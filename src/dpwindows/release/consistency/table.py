@@ -113,9 +113,10 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
     for k, span in longest.items():
         every = [(family.known, family.at_least[k]) for family in families if k in family.at_least]
         values, weights = _merged(every, span, steps)
-        values = monotone(values, weights)
+        monotone(values, weights)
         if k == 1:
-            values = monotone(bend(values, weights, _BENDS_ALONE if len(every) == 1 else _BENDS), weights)
+            bend(values, weights, _BENDS_ALONE if len(every) == 1 else _BENDS)
+            monotone(values, weights)
         tables.append(Band(k, values, weights))
         errors.append(float((1 / weights[np.arange(span) < row_lengths(steps, span)[:, None]]).mean()))
     for at, family in enumerate(families):
@@ -144,24 +145,25 @@ def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> t
             weight = 1 / np.maximum(found.squared_error[held], _NO_WEIGHT)
             total[places] += weight * found.values[held]
             weights[places] += weight
-        return total / weights, weights
+        total /= weights
+        return total, weights
 
-    own, own_weights = means([one for one in every if one[0].is_any])
     both, weights = means(every)
-    moves = {}
-    for known, _ in every:
-        lengths = known.last - known.first + 1
-        length = int(lengths[-1])
-        if (
-            not known.is_any
-            and length <= span
-            and (known.last[0] == 1)
-            and (lengths == np.minimum(known.last, length)).all()
-        ):
-            moves[length] = both[:, length - 1] - own[:, length - 1]
-    if not moves:
+    of_one_length = {int(known.last[-1] - known.first[-1]) + 1 for known, _ in every if _is_rolling(known, span)}
+    if not of_one_length:
         return both, weights
+    own, own_weights = means([one for one in every if one[0].is_any])
+    moves = {length: both[:, length - 1] - own[:, length - 1] for length in of_one_length}
     return np.where(weights > own_weights, both, follow(own, moves)), weights
+
+
+def _is_rolling(known: Known, span: int) -> bool:
+    """True for windows of one length, of at most `span` steps, that end at every step."""
+    if known.is_any:
+        return False
+    lengths = known.last - known.first + 1
+    length = int(lengths[-1])
+    return bool(length <= span and known.last[0] == 1 and (lengths == np.minimum(known.last, length)).all())
 
 
 def _agree(order: Sequence[Table]) -> None:

@@ -72,9 +72,9 @@ class ExtendedLeastSquares:
         inverse, _ = scipy.linalg.lapack.dtrtri(upper, lower=0)
         return np.asarray(inverse).T
 
-    @cached_property
+    @property
     def _turned(self) -> FloatArray:
-        """`C'^-1 A'`."""
+        """`C'^-1 A'`: large for long ranges, and quickly worked out."""
         return np.asarray(self._inverse.T @ self._axis.T)
 
     def exist(self, beyond: int = 0) -> NDArray[np.bool_]:
@@ -90,6 +90,7 @@ class ExtendedLeastSquares:
         # Large for long ranges: no more than two are held at a time.
         found = turned @ found
         found = found @ turned.T
+        del turned
         found[~self.exist()] = 0.0
         found = inverse @ found
         return np.asarray(found @ inverse.T)

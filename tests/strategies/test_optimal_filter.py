@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
@@ -227,13 +228,27 @@ def _gain(flips: tuple[int, int], single: FloatArray, sign: FloatArray, gram: Fl
 
 
 @pytest.mark.parametrize(
-    ("length", "steps", "thresholds"), [(1, 24, (1,)), (6, 24, (1,)), (7, 60, (3,)), (30, 120, (1,))]
+    ("length", "steps", "thresholds", "runs", "part"),
+    [
+        (1, 24, (1,), None, 0.93),
+        (6, 24, (1,), None, 0.93),
+        (7, 60, (3,), None, 0.93),
+        (30, 120, (1,), None, 0.94),
+        (6, 24, (1,), 2, 0.96),
+        (3, 60, (1, 3), 5, 0.96),
+    ],
 )
 def test_where_it_is_not_asked_the_one_with_an_offset_errs_less(
-    length: int, steps: int, thresholds: tuple[int, ...]
+    length: int, steps: int, thresholds: tuple[int, ...], runs: int | None, part: float
 ) -> None:
-    asked = Problem(Rolling(length), steps, thresholds, ItemAddRemove(), GAUSSIAN, 1.0)
+    rule = CountingRule(max_runs=runs)
+    asked = Problem(Rolling(length), steps, thresholds, ItemAddRemove(), GAUSSIAN, 1.0, rule=rule)
     assert optimal_filter.outdone(asked)
     found = {one.strategy: score(one) for one in candidates(asked)}
     assert optimal_filter.NAME not in found
-    assert found["offset-filter"] < 0.93 * score(candidates(asked, optimal_filter.NAME)[0])
+    assert found["offset-filter"] < part * score(candidates(asked, optimal_filter.NAME)[0])
+
+
+def test_of_a_single_run_it_may_be_the_best() -> None:
+    rule = CountingRule(max_runs=1)
+    assert not optimal_filter.outdone(Problem(Rolling(10), 500, (3,), ItemAddRemove(), GAUSSIAN, 1.0, rule=rule))

@@ -14,13 +14,14 @@ from dpwindows.kernel.bounds.pattern_sensitivity import (
     rolling_patterns_event_l2,
     rolling_patterns_period_l2,
 )
-from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, neighbour_bound, recent_bound
+from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, neighbour_bound, recent_bound, recent_bounds
 from dpwindows.kernel.bounds.sensitivity import rolling_filter_event_l2
 from dpwindows.kernel.untrusted.pattern_search import (
     counted_by_memory,
     counted_by_neighbours,
     memory_for,
     place_price,
+    price_of_disjoint,
     recent_pattern,
 )
 from dpwindows.strategies.search.fractional import integer_taps
@@ -185,3 +186,23 @@ def test_a_price_is_refused_outside_its_range() -> None:
     price, chain = place_price(lags, 2, shortest=1, rounds=8)
     assert 0 <= price <= lags.values[0]
     assert sum(chain) <= 5
+
+
+@pytest.mark.parametrize("make", [contracting_taps, arbitrary_taps])
+@pytest.mark.parametrize("scale", [1, 1 << 25])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_price_for_disjoint_patterns_is_better_than_the_one_found(make: object, scale: int, seed: int) -> None:
+    """Also where the lags are so fine that some of their bits are left out."""
+    assert callable(make)
+    rng = np.random.default_rng(seed)
+    places, runs = int(rng.integers(3, 10)), [1, int(rng.integers(2, 4)), 4]
+    lags = Lags.of([scale * tap for tap in make(rng, places)], places, 4)
+
+    def bound(price: int) -> int:
+        return price * places + sum(recent_bounds(lags, runs, places, price))
+
+    found = price_of_disjoint(lags, runs)
+    highest = lags.values[0]
+    others = [bound(price) for price in {*range(0, highest, max(1, highest // 500)), highest}]
+    # At a price that is rounded every place may be charged a unit too much.
+    assert bound(found) <= min(others) + len(runs) * places * (1 + highest // 2**30)

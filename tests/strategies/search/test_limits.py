@@ -310,3 +310,18 @@ def test_plans_say_how_far_they_are_from_the_limit(budget: ApproxDP | ZCDP) -> N
         assert cumulative.ratio_to_limit >= 1
     pure = Plan([Rolling(7)], timeline=timeline, unit=EVENT, budget=PureDP(1.0))
     assert pure.forecast()[0].limit == pytest.approx(least * pure_scale(1.0))
+
+
+def test_changes_that_occur_backwards_too_are_worth_the_same_in_halves() -> None:
+    for steps, longest in ((1, 1), (2, 1), (6, 3), (7, 3), (20, 5)):
+        intervals = Intervals(steps, longest)
+        weights = intervals.spread(np.full(longest, 1.0 / longest))
+        whole = dual_bound(intervals, weights)
+        assert dual_bound(intervals, weights, mirrored=True) == pytest.approx(whole, rel=1e-9)
+    ones = np.array([[1, 1, 0, 1], [1, 0, 0, 0]], dtype=np.float64)
+    shifts, both = (
+        Shifts.of(21, rows[:, :, None] * rows[:, None, :]) for rows in (ones, np.concatenate([ones, ones[:, ::-1]]))
+    )
+    share = np.array([0.7, 0.3])
+    whole = dual_bound(both, both.spread(np.tile(share / 2, 2)))
+    assert dual_bound(shifts, shifts.spread(share), mirrored=True) == pytest.approx(whole, rel=1e-9)

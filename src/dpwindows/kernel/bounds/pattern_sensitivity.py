@@ -29,16 +29,14 @@ from dpwindows.kernel.untrusted.pattern_search import (
     good_charges,
     good_charges_for_runs,
     good_prices,
-    least,
     memory_for,
     place_price,
+    price_of_disjoint,
     walk,
 )
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
-# Cells of the tables filled while a price is sought.
-_SEARCH_CELLS = 1_000_000
 # Cells of the tables for patterns of few ones.
 _PRICED_CELLS = 4_000_000
 # The longest span for which all pairs of runs are tried for k = 1.
@@ -67,16 +65,13 @@ def rolling_patterns_event_l2(taps: tuple[int, ...], length: int, steps: int, th
             bounds.append(_least_over_places(lags, thresholds[0], shortest=1))
         return min(bounds) << lags.shift
 
-    def priced(price: int, cells: int) -> int:
-        memories = {k: memory_for(reach, k, cells) for k in thresholds}
-        total = price * reach
-        for memory in set(memories.values()):
-            alike = [k for k in thresholds if memories[k] == memory]
-            total += sum(recent_bounds(lags, alike, memory, price))
-        return total
-
-    price = least(lambda price: priced(price, _SEARCH_CELLS), lags.values[0])
-    return priced(price, 20 * _SEARCH_CELLS) << lags.shift
+    price = price_of_disjoint(lags, thresholds)
+    memories = {k: memory_for(reach, k) for k in thresholds}
+    total = price * reach
+    for memory in set(memories.values()):
+        alike = [k for k in thresholds if memories[k] == memory]
+        total += sum(recent_bounds(lags, alike, memory, price))
+    return total << lags.shift
 
 
 @proves("rolling-patterns-presence")

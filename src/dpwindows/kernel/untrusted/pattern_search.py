@@ -24,6 +24,7 @@ from dpwindows.kernel.bounds.run_patterns import (
     gains,
     limited,
     recent_bound,
+    recent_bounds,
     recent_tables,
 )
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
@@ -41,6 +42,8 @@ _PARTS = 1024
 # Work allowed in the table of recent places (cells filled), and the most places it may remember.
 _CELLS = 20_000_000
 _MOST_MEMORY = 16
+# Cells filled while a price for disjoint patterns is sought, and the most tangents.
+_SEARCH_CELLS, _TANGENTS = 2_000_000, 12
 # How many lengths of runs and gaps are tried while a price is sought.
 _TRIED = 96
 # Halvings of a price for every one, places remembered while it is sought, and the part of a place's own cost that pairs
@@ -300,6 +303,35 @@ def good_recent_price(lags: Lags, mean: PriceOfOnes, runs: int, memory: int) -> 
         return mean.of(price) + (most << lags.shift)
 
     return least(cost, mean.highest(lags), 10)
+
+
+def price_of_disjoint(lags: Lags, runs: Sequence[int]) -> int:
+    """A price for every one at which `recent_bounds`, summed over disjoint patterns, bounds them best; nearly.
+
+    The sum falls with the price by the ones that the best patterns have together, and every place is paid for: least is
+    where these turn from too many into few enough. That price is sought from tangent to tangent.
+    """
+    free = (lags.length * len(runs)).bit_length()
+    # Ones are counted in the lowest bits, for which as many are left out of the lags as do not fit in.
+    lost = Lags.fitting([value << free for value in lags.values], max(runs)).shift
+    coarse = Lags(tuple(value >> lost << free for value in lags.values), 0)
+    memory = min(memory_for(lags.length, count, _SEARCH_CELLS) for count in runs)
+
+    def tangent(price: int) -> tuple[int, int]:
+        """The ones of patterns that are best at a price, and what these cost without it."""
+        bounds = recent_bounds(coarse, runs, memory, max(0, (price >> lost << free) - 1))
+        ones = sum(bound % (1 << free) for bound in bounds)
+        return ones, (sum(bounds) >> free << lost) + price * ones
+
+    empty = len(runs) * (coarse.positive_pairs(memory) >> free << lost)
+    (many, dear), (few, cheap), price = tangent(1 << lost), (0, empty), 0
+    for _ in range(_TANGENTS if many > lags.length else 0):
+        price = min((dear - cheap) // (many - few), lags.values[0])
+        ones, cost = tangent(price)
+        if cost - price * ones <= max(dear - price * many, cheap - price * few):
+            break
+        many, dear, few, cheap = (ones, cost, few, cheap) if ones > lags.length else (many, dear, ones, cost)
+    return price
 
 
 def recent_pattern(lags: Lags, runs: int, memory: int, price: int = 0) -> list[int]:

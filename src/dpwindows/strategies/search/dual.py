@@ -36,6 +36,7 @@ from dpwindows.strategies.search.spectrum import circle_mean, power_of
 
 # How often weights are improved, and the power of each time.
 _ROUNDS, _POWER = 5, 1.8
+_ROOT = 2**0.5
 # Rounding allowed for in an eigenvalue, relative to the largest, for each row of the matrix.
 _ROUNDING = 64 * 2.0**-52
 
@@ -52,18 +53,54 @@ class Changes(Protocol):
         ...
 
 
-def dual_bound(changes: Changes, weights: FloatArray, rounds: int = _ROUNDS) -> float:
-    """The largest of the lower bounds on `sqrt(tr C / d)` met while weights are improved `rounds` times."""
+def dual_bound(changes: Changes, weights: FloatArray, rounds: int = _ROUNDS, *, mirrored: bool = False) -> float:
+    """The largest of the lower bounds on `sqrt(tr C / d)` met while weights are improved `rounds` times.
+
+    Where changes are `mirrored`, that is, each occurs backwards too, either way is given half the weight. Then X is the
+    same from either end. It acts apart on what is even about the middle and on what is odd: two matrices half as large.
+    """
     best = 0.0
     for _ in range(rounds):
-        values, vectors = np.linalg.eigh(changes.moment(weights))
-        slack = _ROUNDING * len(values) * values[-1]
-        root = float(np.sqrt(np.maximum(values - slack, 0.0)).sum())
-        best = max(best, root / float(np.sqrt(len(values) * weights.sum())))
-        inverse = 1 / np.sqrt(np.maximum(values, slack))
-        costs = changes.costs((vectors * inverse) @ vectors.T)
+        moment = changes.moment(weights)
+        parts = [np.linalg.eigh(part) for part in (_even_and_odd(moment) if mirrored else [moment])]
+        slack = _ROUNDING * len(moment) * max(float(values.max(initial=0.0)) for values, _ in parts)
+        root = sum(float(np.sqrt(np.maximum(values - slack, 0.0)).sum()) for values, _ in parts)
+        best = max(best, root / float(np.sqrt(len(moment) * weights.sum())))
+        inverses = [(vectors / np.sqrt(np.maximum(values, slack))) @ vectors.T for values, vectors in parts]
+        costs = changes.costs(_put_together(*inverses) if mirrored else inverses[0])
         weights = weights * np.maximum(costs / root, 0.0) ** _POWER
     return best * (1 - 1e-9)
+
+
+def _even_and_odd(square: FloatArray) -> list[FloatArray]:
+    """The matrix, or half the sum of it and its mirror image, on even and on odd vectors, each of unit length.
+
+    For n numbers the even ones are `(e_i + e_(n-1-i)) / sqrt 2` and, of an odd n, the middle, the odd ones those with a
+    minus sign.
+    """
+    half, rest = divmod(len(square), 2)
+    square = (square + square[::-1, ::-1]) / 2
+    near, far = square[: half + rest, : half + rest], square[: half + rest, ::-1][:, : half + rest]
+    even = near + far
+    if rest:  # the middle is its own mirror image
+        even[-1] /= _ROOT
+        even[:, -1] /= _ROOT
+    return [even, near[:half, :half] - far[:half, :half]]
+
+
+def _put_together(even: FloatArray, odd: FloatArray) -> FloatArray:
+    """The matrix that has these two parts: the inverse of `_even_and_odd`."""
+    half, rest = len(odd), len(even) - len(odd)
+    square = np.empty((2 * half + rest, 2 * half + rest))
+    near, far = (even[:half, :half] + odd) / 2, (even[:half, :half] - odd) / 2
+    square[:half, :half], square[:half, half + rest :] = near, far[:, ::-1]
+    if rest:
+        square[half, :half] = square[:half, half] = even[-1, :half] / _ROOT
+        square[half, half] = even[-1, -1]
+    square[half + rest :] = square[:half][::-1, ::-1]
+    if rest:
+        square[half, half + 1 :] = square[half, :half][::-1]
+    return square
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,10 @@ import numpy as np
 from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.untrusted.pattern_search import memory_for, recent_pattern
-from dpwindows.strategies.search.spectrum import circle_mean, grid_size, power_of
+from dpwindows.strategies.search.spectrum import grid_size, power_of
 
-_POWER = 1.8
+# Power of the multiplicative updates of weights, and their number.
+_POWER, _IMPROVED = 1.8, 60
 _CELLS = 1_000_000
 # Places up to which the tables propose patterns; beyond, even splits and local search do.
 _TABLED = 128
@@ -53,13 +54,15 @@ def run_weights(reach: int, runs: int, rounds: int = 12) -> tuple[list[tuple[int
 
 
 def _improved(pairs: FloatArray, weights: FloatArray, size: int) -> tuple[FloatArray, FloatArray, float]:
-    for _ in range(60):
-        root = np.sqrt(np.maximum(power_of(weights @ pairs, size), 1e-9))
-        lags = np.fft.irfft(1 / root, size)[: pairs.shape[1]]
-        mean = circle_mean(root)
-        weights = weights * ((pairs[:, 0] * lags[0] + 2 * (pairs[:, 1:] * lags[1:]).sum(axis=1)) / mean) ** _POWER
+    """Better weights, and the lags of the noise that is best for them with what they cost on average."""
+    powers = np.array([power_of(row, size) for row in pairs])
+    share = np.full(powers.shape[1], 2.0 / size)
+    share[[0, -1]] = 1.0 / size
+    for _ in range(_IMPROVED):
+        root = np.sqrt(np.maximum(weights @ powers, 1e-9))
+        weights = weights * (powers @ (share / root) / (share @ root)) ** _POWER
         weights /= weights.sum()
-    return weights, lags, mean
+    return weights, np.fft.irfft(1 / root, size)[: pairs.shape[1]], float(share @ root)
 
 
 def _even_patterns(reach: int, runs: int) -> list[tuple[int, ...]]:

@@ -84,7 +84,7 @@ def _interval_limit(steps: int, reach: int) -> float:
     found = circulant_bound(_interval_pairs(weights), steps, steps)
     if steps <= _DENSE:
         intervals = Intervals(steps, reach)
-        found = max(found, dual_bound(intervals, intervals.spread(weights)))
+        found = max(found, dual_bound(intervals, intervals.spread(weights), mirrored=True))
     return found
 
 
@@ -110,7 +110,7 @@ def _runs_limit(steps: int, reach: int, k: int) -> float:
     if free > 0 and steps <= _DENSE:
         ones = np.array(patterns, dtype=np.float64)
         shifts = Shifts.of(free, ones[:, :, None] * ones[:, None, :])
-        block = dual_bound(shifts, shifts.spread(weights))
+        block = dual_bound(shifts, shifts.spread(weights), mirrored=True)
         found = max(found, float(np.sqrt((free * block**2 + reach * _interval_limit(reach, reach) ** 2) / steps)))
     return found
 

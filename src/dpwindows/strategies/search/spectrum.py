@@ -17,7 +17,7 @@ All of this is design, in floating point. What a filter costs is certified after
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -34,9 +34,11 @@ _SOFTNESS = 2.0
 _FINENESS = 16
 # Intervals of more places than this begin from those of so many times fewer.
 _STRETCHED, _STRETCH = 4096, 10
+# After so many rounds the search of a spectrum for patterns ends once so many in a row are no better than the best.
+_SETTLED, _IDLE = 10, 3
 
 Column = FloatArray
-Oracle = Callable[[FloatArray], Column]
+Oracle = Callable[[FloatArray], Sequence[Column]]
 
 
 def grid_size(reach: int) -> int:
@@ -108,30 +110,31 @@ def patterns_spectrum(
     Args:
         start: where to begin, on the half circle.
         columns: pair counts of some patterns, all of one length.
-        oracle: from an autocorrelation to the pair counts of a pattern that it makes costly.
+        oracle: from an autocorrelation to the pair counts of patterns that it makes costly, the costliest last.
         silent: for each distance, how many pairs the certificate charges where `r_d` is positive.
         rounds: how often the oracle is asked; rounds end early where it finds nothing new.
     """
     reach, size = len(silent), 2 * (len(start) - 1)
-    best, log_spectrum = (np.inf, start), start
+    best, idle, log_spectrum = (np.inf, start), 0, start
     for step in range(rounds):
         lags = np.fft.irfft(np.exp(log_spectrum), size)[:reach]
         found = oracle(lags)
-        charged = float(_cost(found) @ lags + 2 * silent @ np.maximum(lags, 0))
+        charged = float(cost_of(found[-1]) @ lags + 2 * silent @ np.maximum(lags, 0))
         error = charged * circle_mean(np.exp(-log_spectrum))
-        if error < best[0] * (1 - 1e-5):
-            best = (error, log_spectrum)
-        elif step > 10:
+        idle = 0 if error < best[0] * (1 - 1e-5) else idle + 1
+        best = best if idle else (error, log_spectrum)
+        if step > _SETTLED and idle >= _IDLE:
             break
-        columns = [*columns, found]
-        costs = np.array([_cost(column) for column in columns])
-        log_spectrum = _descend(log_spectrum, costs, 2.0 * silent.astype(np.float64), sharpness=100.0 * (1 + step))
+        columns = [*columns, *found]
+        costs = np.array([cost_of(column) for column in columns])
+        log_spectrum = _descend(best[1], costs, 2.0 * silent.astype(np.float64), sharpness=100.0 * (1 + step))
         keep = np.argsort(-(costs @ np.fft.irfft(np.exp(log_spectrum), size)[:reach]))[:100]
         columns = [columns[i] for i in sorted({*keep.tolist(), len(columns) - 1})]
     return best[1]
 
 
-def _cost(column: Column) -> FloatArray:
+def cost_of(column: Column) -> FloatArray:
+    """What pair counts make of an autocorrelation, or the other way round: pairs at a distance d > 0 count twice."""
     return np.concatenate([column[:1], 2 * column[1:]])
 
 

@@ -31,6 +31,7 @@ ROOT = Path(__file__).parent.parent.parent
 # Loaded once, before anything is forked. Some start threads that free memory; these allow for forks.
 LIBRARIES = (
     "click",
+    "dp_accounting",
     "duckdb",
     "flint",
     "hypothesis",

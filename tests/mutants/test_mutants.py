@@ -63,7 +63,8 @@ def test_the_named_test_notices(mutant: Mutant, copied: Forks) -> None:
     source = file.read_text(encoding="utf-8")
     file.write_text(mutant.apply(source), encoding="utf-8")
     try:
-        code, said = copied.run([mutant.test])
+        # Without the source of every call, which takes longer to show than most of these tests to fail.
+        code, said = copied.run(["--tb=line", mutant.test])
     finally:
         file.write_text(source, encoding="utf-8")
     # 1: a test failed. Anything else (2: an import or a name failed, 5: there is no such test) is not being noticed.

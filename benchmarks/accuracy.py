@@ -5,9 +5,9 @@
 For every cell (a window family over the 365 days of 2013, k, unit, budget) it releases counts of real flights
 REPEATS times through the real kernel and measures the root mean square of (released - exact) over all numbers, beside
 the forecast of the same plan, the reference strategy `paper`, independent noise for every answer (`direct`) and the
-least error of any Gaussian noise where it is known. Cells where items are protected come first. Then come rolling
-windows that are measured together, each beside its own least error under the whole budget, and for cumulative counts
-published figures of other libraries. Real noise is never seeded, so the last digits vary.
+proved limit where one is known. Cells where items are protected come first. Then come rolling windows that are measured
+together, each beside its own least error under the whole budget, and for cumulative counts published figures of other
+libraries. Real noise is never seeded, so the last digits vary.
 """
 
 from __future__ import annotations
@@ -233,11 +233,11 @@ def draw(rows: list[Row], path: Path) -> None:
             ("the paper's", row.paper),
             ("independent noise", row.direct),
             ("dpwindows", row.forecast),
-            ("limit (Gaussian)", row.limit),
+            ("limit", row.limit),
         )
         if error
     ]
-    order = ["limit (Gaussian)", "dpwindows", "independent noise", "the paper's"]
+    order = ["limit", "dpwindows", "independent noise", "the paper's"]
     chart = alt.Chart(alt.Data(values=points)).mark_point(filled=True, size=70, opacity=0.9)
     chart = chart.encode(
         x=alt.X("error:Q", scale=alt.Scale(type="log"), title="standard error (counts), rms over a year"),

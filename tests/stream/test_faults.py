@@ -19,6 +19,7 @@ from dpwindows.stream import creating, schema, state_file
 from dpwindows.stream.state_file import StateFile
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
+from tests.forked_commands import shown_as
 from tests.stream.streams import STEP, Event, new_stream, plan_of, require_exact, same, spied, table_of
 
 PLAN = ("rolling:2", "cumulative")
@@ -42,9 +43,23 @@ def require_whole(path: Path, first: dw.Release, monkeypatch: pytest.MonkeyPatch
 
 # --- The disk ---------------------------------------------------------------------------------------------------------
 
-# Runs in a process of its own, where files may grow by so many bytes beyond the state's size.
+
+@pytest.fixture
+def python(tmp_path: Path, forking: Path) -> Path:
+    """Python that has loaded the libraries, in a process of its own each time."""
+    command = tmp_path / "bin" / "python"
+    shown_as(command, forking)
+    return command
+
+
+def ran(python: Path, code: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    told = f"import sys\nsys.argv[1:] = {[*map(str, arguments)]}\n{code}"
+    return subprocess.run([python, "-c", told], capture_output=True, text=True, check=False)
+
+
+# Here files may grow by so many bytes beyond the state's size.
 _SHORT_OF_DISK = """
-import resource, sys
+import resource
 from pathlib import Path
 sys.dont_write_bytecode = True  # it would be cut, and kept
 from dpwindows.cli import main
@@ -56,13 +71,8 @@ main()
 """
 
 
-def short_of_disk(path: Path, more: int, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", _SHORT_OF_DISK, str(path), str(more), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=False)
-
-
 @pytest.mark.slow
-def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_loses_nothing(tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The log of a step does not fit: first not at all, then in part."""
     path, events = tmp_path / "state", tmp_path / "events.csv"
     first = started(path)
@@ -70,7 +80,8 @@ def test_a_full_disk_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     many = [f"item-{i},{STEP + i % STEP},1" for i in range(200_000)]
     events.write_text("who,at,times\n" + "\n".join(many) + "\n")
     for more in (4096 - size, 100_000 - size, 1_000_000 - size):
-        done = short_of_disk(path, more, "stream", "advance", path, events, "--through", str(2 * STEP))
+        command = ("stream", "advance", path, events, "--through", str(2 * STEP))
+        done = ran(python, _SHORT_OF_DISK, path, str(more), *command)
         assert done.returncode == 1, done.stderr
         assert "may not grow any more" in done.stderr or "full" in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
@@ -129,7 +140,7 @@ def open_folder() -> Iterator[Path]:
 # Runs a command twice: in a copy of the folder, which imports everything, and then in the folder itself, as a user who
 # may not write there and need not be able to read Python's own files either.
 _AS_NOBODY = """
-import contextlib, io, os, shutil, sys, tempfile
+import contextlib, io, os, shutil, tempfile
 from dpwindows.cli import main
 folder, *arguments = sys.argv[1:]
 with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.StringIO()):
@@ -146,7 +157,9 @@ main(arguments)
 
 
 @pytest.mark.slow
-def test_a_read_only_disk_can_be_shown_and_nothing_else(open_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_read_only_disk_can_be_shown_and_nothing_else(
+    open_folder: Path, python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, events = open_folder / "state", open_folder / "events.csv"
     first = started(path)
     events.write_text(f"who,at,times\na,{STEP},1\n")
@@ -159,8 +172,7 @@ def test_a_read_only_disk_can_be_shown_and_nothing_else(open_folder: Path, monke
         (("create", open_folder / "new", *asked, "--epsilon", "1"), 1),
     ]
     for arguments, code in calls:
-        command = [sys.executable, "-c", _AS_NOBODY, str(open_folder), "stream", *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        done = ran(python, _AS_NOBODY, open_folder, "stream", *arguments)
         assert done.returncode == code, done.stderr
         assert "Traceback" not in done.stderr
         if code:

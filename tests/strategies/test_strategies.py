@@ -31,7 +31,7 @@ from dpwindows.kernel.proofs import PROOFS
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.nested import ExtendedDesign
 from dpwindows.plan.plan import Plan
-from dpwindows.strategies import BATCH, candidates, compressed
+from dpwindows.strategies import BATCH, candidates, compressed, tensor_filter
 from dpwindows.strategies.scoring import noise_factor, score
 from tests.single_item import Ints, TableAnswers, random_square, squares
 
@@ -328,3 +328,18 @@ def test_a_unit_that_no_bound_speaks_of_is_served_by_no_strategy() -> None:
         problem = Problem(window, 6, (1,), Unknown(), law, 1.0, budget=PureDP(1.0))
         with pytest.raises(InputError, match="for unit 'unknown'"):
             candidates(problem)
+
+
+@pytest.mark.parametrize(
+    ("longest", "steps", "thresholds"), [(7, 60, (1, 3)), (30, 100, (1, 2)), (20, 24, (2,)), (12, 50, (1, 4))]
+)
+def test_blocks_that_are_not_certified_err_more(
+    longest: int, steps: int, thresholds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problem = Problem(AnyWindow(longest), steps, thresholds, EventLevel(), GAUSSIAN, 1.0)
+    found = tensor_filter.design(problem)
+    monkeypatch.setattr(tensor_filter, "_HOPELESS", float("inf"))
+    best = tensor_filter.design(problem)
+    assert found is not None
+    assert best is not None
+    assert found.parameters == best.parameters

@@ -301,22 +301,26 @@ def require_checksum(stored: str, table: pa.Table, metadata: dict[str, Any]) -> 
 def _rows_digest(table: pa.Table) -> bytes:
     """A digest of the values of rows, to the last bit, the same for every file that holds them."""
     digest = hashlib.sha256(table.num_rows.to_bytes(8, "little"))
+    # Chunk by chunk: one chunk may stand for many rows that hold the same.
     for column in table.columns:
-        whole = column.combine_chunks()
-        if pa.types.is_string(whole.type):
-            encoded = whole.dictionary_encode()
-            texts = json.dumps(encoded.dictionary.to_pylist(), ensure_ascii=True).encode()
+        if pa.types.is_string(column.type):
+            column = column.dictionary_encode().unify_dictionaries()
+            listed = column.chunk(0).dictionary.to_pylist() if column.num_chunks else []
+            texts = json.dumps(listed, ensure_ascii=True).encode()
             digest.update(len(texts).to_bytes(8, "little") + texts)
-            whole = encoded.indices
-        digest.update(_numbers(pc.cast(pc.is_null(whole), pa.int8()), "<i1"))
-        kind = "<f8" if pa.types.is_floating(whole.type) else "<i8"
-        digest.update(_numbers(_as_numbers(whole), kind))
+        kind = "<f8" if pa.types.is_floating(column.type) else "<i8"
+        for chunk in column.chunks:
+            digest.update(_numbers(pc.cast(pc.is_null(chunk), pa.int8()), "<i1"))
+        for chunk in column.chunks:
+            digest.update(_numbers(_as_numbers(chunk), kind))
     return digest.digest()
 
 
 def _as_numbers(column: pa.Array) -> pa.Array:
     if pa.types.is_floating(column.type):
         return column
+    if pa.types.is_dictionary(column.type):
+        column = column.indices
     if pa.types.is_boolean(column.type):
         column = column.cast(pa.int8())
     return pc.fill_null(column.cast(pa.int64()), 0)

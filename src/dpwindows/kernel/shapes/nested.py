@@ -228,8 +228,9 @@ class ExtendedDesign(NamedDesign):
         steps = self.problem.steps
         return (steps + self.beyond) ** 2 - steps * (steps - 1) // 2
 
-    @cached_property
+    @property
     def _read(self) -> ExtendedLeastSquares:
+        """Made anew each time: it holds a large square for long ranges, and is quickly worked out."""
         return ExtendedLeastSquares(self.taps, self.problem.steps, self.beyond)
 
     @property

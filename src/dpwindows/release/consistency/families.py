@@ -47,11 +47,15 @@ class Known:
     """
 
     allotment: Allotment
-    first: IntArray
-    last: IntArray
+    steps: int
     smoothers: Smoothers
     parts: NDArray[np.uint8]
     traces: dict[int, FloatArray | None]
+
+    @property
+    def windows(self) -> tuple[IntArray, IntArray]:
+        """First and last steps, worked out anew each time: there may be millions."""
+        return window_steps(self.allotment.query.window, self.steps)
 
     @property
     def is_any(self) -> bool:
@@ -87,6 +91,7 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
     else:
         parts = np.zeros(len(first), dtype=np.uint8)
         smoothers = series_smoothers(_segments(first, last), _PERIODS.get(plan.timeline.step_text, ()))
+    del first, last
     size = float(estimate_variance(measurement, Measure("at_least", 1), np.ones(1))[0]) ** 0.5
     found: dict[int, FloatArray | None] = {}
     traced = {}
@@ -95,10 +100,10 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
         if id(design) not in found:
             # A biased decoder is no linear map of its noise.
             linear = design.bias_bound() is None
-            drawn = partial(_simulated, allotment, design, len(first), size)
+            drawn = partial(_simulated, allotment, design, len(parts), size)
             found[id(design)] = traces(drawn, smoothers, parts) if linear else None
         traced[k] = found[id(design)]
-    return Known(allotment, first, last, smoothers, parts, traced)
+    return Known(allotment, steps, smoothers, parts, traced)
 
 
 def _segments(first: IntArray, last: IntArray) -> list[slice]:

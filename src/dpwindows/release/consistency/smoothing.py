@@ -30,7 +30,7 @@ _HALF_WIDTHS, _PERIODS = (1, 2, 3, 5, 8, 13, 21, 34), (1, 2, 4, 8)
 # Half widths along ends and along starts, as parts of a window's length.
 _SHARES = ((0.05, 0.05), (0.1, 0.1), (0.2, 0.2), (0.4, 0.4), (0.8, 0.8), (0.4, 0.05), (0.05, 0.4))
 # Rows of windows smoothed at a time, and numbers of simulated noise, which bounds memory.
-_ROWS, _AT_ONCE = 256, 1 << 15
+_ROWS, _AT_ONCE = 64, 1 << 15
 # Of a number's noise, at least this part is taken to remain, however well smoothing seems to do.
 _LEAST_ERROR = 0.01
 

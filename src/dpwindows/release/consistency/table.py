@@ -111,25 +111,32 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
             span = longest_window(family.known.allotment.query.window, steps)
             longest |= {k: max(span, longest.get(k, 0)) for k in family.at_least}
     for k, span in longest.items():
-        every = [(family.known, family.at_least[k]) for family in families if k in family.at_least]
+        # Those of any windows are let go once they are in the band, for there may be millions.
+        every = [
+            (family.known, family.at_least.pop(k) if family.known.is_any else family.at_least[k])
+            for family in families
+            if k in family.at_least
+        ]
         values, weights = _merged(every, span, steps)
+        bends = _BENDS_ALONE if len(every) == 1 else _BENDS
+        del every
         monotone(values, weights)
         if k == 1:
-            bend(values, weights, _BENDS_ALONE if len(every) == 1 else _BENDS)
+            bend(values, weights, bends)
             monotone(values, weights)
         tables.append(Band(k, values, weights))
         errors.append(float((1 / weights[np.arange(span) < row_lengths(steps, span)[:, None]]).mean()))
     for at, family in enumerate(families):
-        known = family.known
-        for k, found in family.at_least.items() if not known.is_any else ():
-            beyond = known.last - known.first >= longest.get(k, 0)
+        first, last = family.known.windows
+        for k, found in family.at_least.items() if not family.known.is_any else ():
+            beyond = last - first >= longest.get(k, 0)
             if beyond.any():
-                series = Series(k, known.first[beyond], known.last[beyond], found.values[beyond])
+                series = Series(k, first[beyond], last[beyond], found.values[beyond])
                 series.rise_from_one_start()
                 tables.append(series)
                 errors.append(float(found.squared_error[beyond].mean()))
         for k, found in family.exact.items():
-            tables.append(Series(k, known.first, known.last, found.values, exact_of=at))
+            tables.append(Series(k, first, last, found.values, exact_of=at))
             errors.append(float(found.squared_error.mean()))
     return tables, errors
 
@@ -140,8 +147,10 @@ def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> t
     def means(some: Sequence[tuple[Known, Smoothed]]) -> tuple[FloatArray, FloatArray]:
         total, weights = np.zeros((steps, span)), np.full((steps, span), _NO_WEIGHT)
         for known, found in some:
-            held = known.last - known.first < span
-            places = known.last[held] - 1, (known.last - known.first)[held]
+            first, last = known.windows
+            held = last - first < span
+            places = last[held] - 1, (last - first)[held]
+            del first, last
             weight = 1 / np.maximum(found.squared_error[held], _NO_WEIGHT)
             total[places] += weight * found.values[held]
             weights[places] += weight
@@ -149,7 +158,7 @@ def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> t
         return total, weights
 
     both, weights = means(every)
-    of_one_length = {int(known.last[-1] - known.first[-1]) + 1 for known, _ in every if _is_rolling(known, span)}
+    of_one_length = [length for known, _ in every if (length := _rolling_length(known)) is not None and length <= span]
     if not of_one_length:
         return both, weights
     own, own_weights = means([one for one in every if one[0].is_any])
@@ -157,13 +166,13 @@ def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> t
     return np.where(weights > own_weights, both, follow(own, moves)), weights
 
 
-def _is_rolling(known: Known, span: int) -> bool:
-    """True for windows of one length, of at most `span` steps, that end at every step."""
+def _rolling_length(known: Known) -> int | None:
+    """The length of windows that have one, but for the first ones, and end at every step; None for others."""
     if known.is_any:
-        return False
-    lengths = known.last - known.first + 1
-    length = int(lengths[-1])
-    return bool(length <= span and known.last[0] == 1 and (lengths == np.minimum(known.last, length)).all())
+        return None
+    first, last = known.windows
+    length = int(last[-1] - first[-1]) + 1
+    return length if last[0] == 1 and (last - first + 1 == np.minimum(last, length)).all() else None
 
 
 def _agree(order: Sequence[Table]) -> None:
@@ -262,9 +271,10 @@ def _read(at: int, family: Family, kind: str, k: int, tables: Sequence[Table]) -
 
 
 def _at_least(family: Family, k: int, tables: Sequence[Table]) -> IntArray:
-    found = np.full(len(family.known.first), UNKNOWN, dtype=np.int64)
+    first, last = family.known.windows
+    found = np.full(len(first), UNKNOWN, dtype=np.int64)
     for table in tables:
         if table.k == k and not _is_exact(table):
             # What stands in a table for a window is the same in every table that holds it.
-            np.minimum(found, _least_around(table, family.known.first, family.known.last), out=found)
+            np.minimum(found, _least_around(table, first, last), out=found)
     return found

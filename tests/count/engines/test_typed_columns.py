@@ -26,6 +26,8 @@ from dpwindows.stream.given_events import ItemKind
 from dpwindows.stream.stream import Stream
 from tests.counting import count_events
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 COLUMNS = EventColumns("id", "at")
 BERLIN = ZoneInfo("Europe/Berlin")
 DAYS = Timeline("2013-01-01", "2013-01-04", time_zone="America/New_York")

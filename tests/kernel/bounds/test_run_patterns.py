@@ -183,8 +183,10 @@ def test_a_price_is_refused_outside_its_range() -> None:
     lags = Lags.of((10, -3), 5, 2)
     with pytest.raises(ValueError, match="price"):
         recent_bound(lags, 2, 3, price=-1)
-    price, chain = place_price(lags, 2, shortest=1, rounds=8)
+    price = place_price(lags, 2, shortest=1, rounds=8)
     assert 0 <= price <= lags.values[0]
+    every = np.arange(1, 6)
+    _, chain = best_chain(lags, every, every, 2, price)
     assert sum(chain) <= 5
 
 

@@ -210,5 +210,5 @@ def priced_bound(lags: SignedLags, charged: Charges, known: TwoCounts, prices: P
 
 def _least_over_places(lags: Lags, runs: int, *, shortest: int) -> int:
     """The neighbour bound at a good price for places; every price gives a bound."""
-    price, _ = place_price(lags, runs, shortest=shortest, rounds=16)
+    price = place_price(lags, runs, shortest=shortest, rounds=16)
     return neighbour_bound(lags, runs, price, shortest=shortest)

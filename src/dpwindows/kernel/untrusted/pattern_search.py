@@ -227,26 +227,23 @@ def some_lengths(places: int) -> NDArray[np.int64]:
     return np.unique(np.concatenate([np.arange(1, few), grown]))
 
 
-def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> tuple[int, list[int]]:
-    """A price at which the best chain of some lengths just fits into the places, and a chain that does fit.
+def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> int:
+    """A price at which the best chain of some lengths just fits into the places.
 
     A bisection: the higher the price, the shorter the chain. It chooses among valid bounds, so it need not be exact.
     """
     some = some_lengths(lags.length)
     sizes = np.unique(np.append(some, min(shortest, lags.length)))
     low, high = 0, lags.values[0]
-    _, fitting = best_chain(lags, sizes, some, runs, 0, shortest=shortest)
-    if sum(fitting) <= lags.length:
-        return 0, fitting
-    _, fitting = best_chain(lags, sizes, some, 1, 0)
+    if sum(best_chain(lags, sizes, some, runs, 0, shortest=shortest)[1]) <= lags.length:
+        return 0
     for _ in range(rounds):
         middle = (low + high) // 2
-        _, chain = best_chain(lags, sizes, some, runs, middle, shortest=shortest)
-        if sum(chain) > lags.length:
+        if sum(best_chain(lags, sizes, some, runs, middle, shortest=shortest)[1]) > lags.length:
             low = middle
         else:
-            high, fitting = middle, chain
-    return high, fitting
+            high = middle
+    return high
 
 
 def good_prices_for_ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int) -> tuple[int, int, int]:

@@ -38,6 +38,18 @@ _WITHOUT_LEDGER = (
     "Without --ledger nothing can tell when STATE and STATE.mark are both put back from a backup, or when a copy goes "
     "on elsewhere: either would publish steps again with other noise. See that neither happens, or use a ledger."
 )
+_stream_ledger_options = stack(
+    [
+        click.option(
+            "--ledger",
+            "ledger_file",
+            type=click.Path(path_type=Path),
+            metavar="FILE",
+            help="Where the stream's ledger is now, if it has moved. Nothing more is spent.",
+        ),
+        click.option("--dataset", metavar="NAME", help="The dataset in the ledger."),
+    ]
+)
 _STATE = click.argument("state", metavar="STATE", type=click.Path(path_type=Path))
 _output_options = stack(
     [
@@ -80,10 +92,13 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
     The budget is for the whole stream, however long it runs; with --ledger it is spent now. STATE is made readable by
     its owner only, and will hold data: items, and when they last occurred.
     """
+    from dpwindows.stream.creating import require_new
+    from dpwindows.stream.state_file import usable_path
     from dpwindows.stream.stream import Stream
 
     ledger = open_ledger(options)
     planned = build_stream_plan(horizon, start, options)
+    require_new(usable_path(state))
     say_notes(planned)
     Stream.create(
         state,
@@ -143,7 +158,7 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
 )
 @click.option("--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond.")
 @click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
-@ledger_options
+@_stream_ledger_options
 @_output_options
 @json_option
 def advance(
@@ -172,6 +187,8 @@ def advance(
             layout=csv_layout_of(options),
             max_steps=options["max_steps"],
         )
+        for note in opened.notes:
+            tell(f"Note: {note}")
         _write(released, output, force, as_json=as_json)
         if as_json:
             closed = opened.closed_steps - before
@@ -182,7 +199,7 @@ def advance(
 
 @stream.command()
 @_STATE
-@ledger_options
+@_stream_ledger_options
 @_output_options
 @json_option
 def show(state: Path, output: Path | None, force: bool, as_json: bool, **options: Any) -> None:
@@ -234,10 +251,14 @@ def _say_advanced(opened: Stream, released: Release, before: int, output: Path |
     did = f"Closed {closed} step{'s' if closed != 1 else ''}" if closed else "Nothing new to close; as stored"
     where = f" to {output}" if output is not None else ""
     screen(stderr=True).print(
-        f"{did}: {released.table.num_rows:,} numbers of steps {made['first_step']} to {made['last_step']}{where} "
+        f"{did}: {released.table.num_rows:,} numbers of {_said_steps(made['first_step'], made['last_step'])}{where} "
         f"(release {released.metadata['release_id']}). The stream is closed up to {opened.through}.",
         soft_wrap=True,
     )
+
+
+def _said_steps(first: int, last: int) -> str:
+    return f"step {first}" if first == last else f"steps {first} to {last}"
 
 
 def _describe(opened: Stream, console: Console) -> None:

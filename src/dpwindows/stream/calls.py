@@ -132,13 +132,19 @@ def require_policy(policy: object, unit: Unit) -> LatePolicy:
     if known == "move" and isinstance(unit, ItemPerPeriod):
         raise InputError(
             f"late events cannot be moved under the unit {unit.name}: an occurrence moved to a later step may leave "
-            "the period of its item, which the guarantee then no longer covers; refuse or ignore them"
+            "the period of its item, which the guarantee then no longer covers; --late ignore leaves "
+            "them out, --late refuse stops at them"
         )
     return known
 
 
 def moved_fingerprint(
-    task: Task, handed: Handed, recorded: Callable[[int], str], policy: LatePolicy, name: Callable[[int], str]
+    task: Task,
+    handed: Handed,
+    recorded: Callable[[int], str],
+    policy: LatePolicy,
+    name: Callable[[int], str],
+    unit: Unit,
 ) -> str:
     """Check the events of a call against the policy and against what is closed.
 
@@ -148,6 +154,7 @@ def moved_fingerprint(
         recorded: the fingerprint of a closed step.
         policy: what to do with late events.
         name: how to tell a caller the end of a step.
+        unit: the unit of privacy, which says whether late events may be moved.
 
     Returns:
         The fingerprint of the late events that are to be counted in the first step of the call; `NOTHING` if none are.
@@ -179,8 +186,7 @@ def moved_fingerprint(
     if changed := [step for step in late if handed.of(step) != recorded(step)]:
         raise InputError(
             f"there are late events: {_listed([name(step) for step in changed])} closed before, and not with these "
-            "events. Hand over each event once, or say what to do with late ones: ignore them, or move them to the "
-            "first step that is closed now"
+            f"events. Hand over each event once, or say what to do with late ones: {_ways_out(unit)}"
         )
     return NOTHING
 
@@ -191,6 +197,13 @@ def _different(end: str, *, late: bool = False) -> InputError:
         f"{what} not the ones it was closed with. A closed step is never released again: the difference to its first "
         "release would cancel the noise. Give the same events, or none to have the stored rows again"
     )
+
+
+def _ways_out(unit: Unit) -> str:
+    ignore = "--late ignore leaves them out"
+    if isinstance(unit, ItemPerPeriod):
+        return f"{ignore} (in Python late='ignore')"
+    return f"{ignore}, --late move counts them in the first step closed now (in Python late='ignore' or 'move')"
 
 
 def _listed(names: list[str]) -> str:

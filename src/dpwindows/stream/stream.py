@@ -51,6 +51,7 @@ from dpwindows.stream.limits import MOST_STEPS, require_few
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.records import Call, Creation
 from dpwindows.stream.recovery import open_state
+from dpwindows.stream.remarks import notes_on
 from dpwindows.stream.state_file import StateFile, usable_path
 from dpwindows.stream.stored_release import release_of
 
@@ -63,6 +64,7 @@ class Stream:
 
     The state file holds the data that later steps need (items and when they last occurred), exact counts and noise. It
     is created with mode 0600; keep it as private as the log.
+    `notes` are remarks on the last `advance`, for its operator only: steps without an event, a time that is to come.
     """
 
     def __init__(
@@ -76,6 +78,7 @@ class Stream:
         """Use `Stream.create` or `Stream.open`."""
         self._state, self._creation, self._mechanism = state, creation, mechanism
         self._gate, self._settings = Gate(state, creation, ledger), settings
+        self.notes: tuple[str, ...] = ()
 
     @classmethod
     def create(
@@ -226,6 +229,7 @@ class Stream:
             StateBehindLedgerError: another copy of the state went on meanwhile; nothing was handed out, and this one
                 never hands out anything again.
         """
+        self.notes = ()
         if through is None:
             raise InputError("through is needed: the end of the last step to close, exclusive")
         if empty and events is not None:
@@ -243,9 +247,12 @@ class Stream:
             )
         if events is not None or empty:
             handed = EMPTY if events is None else self._hand_over(events, timeline, table, layout, later)
-            moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named)
+            moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named, self._mechanism.unit)
             self._close(task, timeline, handed, moved)
             forget(self._state)
+            closed = range(task.closed + 1, task.last + 1)
+            given = tuple(closed) if empty else handed.steps
+            self.notes = notes_on(closed, given, timeline, self._named)
         return self._release(task.first, task.last)
 
     def show(self) -> Release:

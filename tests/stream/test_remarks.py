@@ -1,0 +1,101 @@
+"""What `stream advance` tells its operator of the steps it closed: in notes, and in no release."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+import dpwindows as dw
+from dpwindows.stream.remarks import remarks_on_steps, remarks_on_time
+from tests.end_to_end.command_line import run
+
+ASKED = ("--window", "rolling:2", "--unit", "event", "--epsilon", "1")
+NOW = datetime(2026, 11, 23, 12, tzinfo=UTC)
+
+
+def at(step: int) -> str:
+    return f"t{step}"
+
+
+@pytest.mark.parametrize(
+    ("closed", "given", "words"),
+    [
+        (range(11, 13), (12,), "for 1 of the 2 steps closed now, the one that ends at t11:"),
+        (range(3, 4), (), "for the step closed now, the one that ends at t3:"),
+        (range(1, 7), (2,), "for 5 of the 6 steps closed now, those that end at t1, t3, t4 and 2 more:"),
+    ],
+)
+def test_steps_without_an_event_are_named(closed: range, given: tuple[int, ...], words: str) -> None:
+    (said,) = remarks_on_steps(closed, given, at)
+    assert words in said
+    assert not list(remarks_on_steps(closed, (*closed, closed.stop), at))
+
+
+@pytest.mark.parametrize(
+    ("end", "ahead"), [("2026-12-21", "27 days"), ("2026-11-25", "1 day "), ("2026-11-24", "12 hours")]
+)
+def test_a_time_to_come_is_said_to_be_ahead(end: str, ahead: str) -> None:
+    (said,) = remarks_on_time(dw.Timeline("2026-11-01", end), NOW)
+    assert f"{end} is {ahead}" in said
+
+
+def test_the_zone_of_the_stream_tells_when_a_day_is_over() -> None:
+    days = {zone: dw.Timeline("2026-11-01", "2026-11-24", time_zone=zone) for zone in ("UTC", "Asia/Tokyo")}
+    now = datetime(2026, 11, 23, 16, tzinfo=UTC)
+    assert [bool(list(remarks_on_time(days[zone], now))) for zone in days] == [True, False]
+
+
+def test_whole_numbers_are_never_ahead() -> None:
+    assert not list(remarks_on_time(dw.Timeline(0, 10**9, 10**8), NOW))
+
+
+def test_a_missing_day_is_named_where_it_is_closed_and_nowhere_else(tmp_path: Path) -> None:
+    state, out = tmp_path / "state", tmp_path / "out.json"
+    first, third = (tmp_path / f"{day}.csv" for day in (1, 3))
+    first.write_text("who,at\nann,2013-01-01\n")
+    third.write_text("who,at\nann,2013-01-03\n")
+    create = ("stream", "create", state, "--item", "who", "--time", "at", "--start", "2013-01-01", *ASKED)
+    assert run(*create).code == 0
+    again = run(*create)
+    assert again.code == 2
+    assert "exists already" in again.err
+    assert "Note" not in again.err
+    whole = run("stream", "advance", state, first, "--through", "2013-01-02")
+    assert "Note" not in whole.err
+    assert "numbers of step 1 (" in whole.err.replace("\n", " ")
+    gap = ("stream", "advance", state, third, "--through", "2013-01-04", "-o", out)
+    noted = run(*gap)
+    assert noted.code == 0
+    assert (
+        "Note: no event was handed over for 1 of the 2 steps closed now, the one that ends at 2013-01-03:" in noted.err
+    )
+    assert "handed over" not in out.read_text()
+    for quiet in ((*gap, "--force"), ("stream", "advance", state, "--empty", "--through", "2013-01-05")):
+        outcome = run(*quiet)
+        assert outcome.code == 0
+        assert "Note" not in outcome.err
+
+
+def test_python_has_the_notes_of_the_last_call(tmp_path: Path) -> None:
+    plan = dw.StreamPlan([dw.Rolling(2)], unit=dw.EventLevel(), budget=dw.PureDP(1.0))
+    with dw.Stream.create(tmp_path / "state", plan, item="who", time="at", start="2999-01-01", step="1d") as stream:
+        stream.advance(None, "2999-01-02", empty=True)
+        (note,) = stream.notes
+        assert "ahead of now" in note
+        stream.advance(None, "2999-01-02")
+        assert stream.notes == ()
+
+
+@pytest.mark.parametrize(("unit", "move"), [("event", True), ("item-per:2", False)])
+def test_late_events_are_refused_with_the_options_that_the_unit_allows(tmp_path: Path, unit: str, move: bool) -> None:
+    state, log = tmp_path / "state", tmp_path / "log.csv"
+    log.write_text("who,at\nann,2013-01-01\n")
+    asked = ("--window", "rolling:2", "--unit", unit, "--epsilon", "1")
+    assert run("stream", "create", state, "--item", "who", "--time", "at", "--start", "2013-01-01", *asked).code == 0
+    assert run("stream", "advance", state, "--empty", "--through", "2013-01-02").code == 0
+    refused = run("stream", "advance", state, log, "--through", "2013-01-03")
+    assert refused.code == 2
+    assert "--late ignore" in refused.err
+    assert ("--late move" in refused.err) is move

@@ -14,6 +14,7 @@ DAYS = 365
 ITEMS = {
     "integer": "code",
     "text": "printf('user-%010d', code)",
+    "digest": "md5(CAST(code AS VARCHAR))",
     "uuid": "CAST(md5(CAST(code AS VARCHAR)) AS UUID)",
 }
 # The chance that an event is one of item 0, and the chance that it falls on day 200.

@@ -17,7 +17,7 @@ import pytest
 import dpwindows as dw
 from dpwindows.stream import gate, recovery, state_file
 from dpwindows.stream import stream as stream_module
-from dpwindows.stream.close_step import close_step
+from dpwindows.stream.close_step import close_step, read_progress
 from dpwindows.stream.mark import mark_path, write_mark
 from dpwindows.stream.state_file import StateFile
 from dpwindows.stream.stream import Stream
@@ -429,3 +429,55 @@ def test_a_stream_of_an_older_version_goes_on_under_the_ids_it_published(tmp_pat
         with Stream.open(state) as stream:
             assert same(stream.advance(through=3 * STEP), third)
     assert len(set(ids)) == 4, "what is drawn from now on has ids of its own"
+
+
+# --- One process, and one thread at a time ----------------------------------------------------------------------------
+
+
+def test_a_forked_copy_of_the_process_hands_out_nothing(tmp_path: Path) -> None:
+    """The engine's lock and its pages are the parent's: both would close the step, each with noise of its own."""
+    started(path := tmp_path / "s.state")
+    with Stream.open(path, settings=SETTINGS) as stream:
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            said = []
+            for act in (lambda: stream.advance(table_of(LOG[1]), 2 * STEP), stream.show, lambda: stream.closed_steps):
+                try:
+                    act()
+                    said.append("done")
+                except dw.EngineError as error:
+                    said.append("refused" if "in use by another process" in str(error) else str(error))
+            stream.close()
+            os.write(writing, ",".join(said).encode())
+            os._exit(0)
+        os.close(writing)
+        assert os.read(reading, 4096).decode() == "refused,refused,refused"
+        os.waitpid(child, 0)
+        os.close(reading)
+        first = stream.advance(table_of(LOG[1]), 2 * STEP)
+    with Stream.open(path, settings=SETTINGS) as stream:
+        assert same(stream.advance(through=2 * STEP), first)
+
+
+def test_threads_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread that closes the same step waits, and gets the rows of the first."""
+    started(path := tmp_path / "s.state")
+    found: list[dw.Release] = []
+    with Stream.open(path, settings=SETTINGS) as stream:
+        other = threading.Thread(target=lambda: found.append(stream.advance(table_of(LOG[1]), 2 * STEP)))
+        read = read_progress
+
+        def interrupted(*given: Any) -> Any:
+            progress = read(*given)
+            monkeypatch.setattr(stream_module, "read_progress", read)
+            other.start()
+            other.join(0.5)
+            assert not found, "the other thread went on"
+            return progress
+
+        monkeypatch.setattr(stream_module, "read_progress", interrupted)
+        first = stream.advance(table_of(LOG[1]), 2 * STEP)
+        other.join()
+        assert same(found[0], first)
+        assert stream.closed_steps == 2

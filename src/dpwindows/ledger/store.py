@@ -11,6 +11,9 @@ that comes back after a power failure would roll a spend back.) Writers queue up
 record that others can read, and that a power failure could still take back. So whoever acts on a record it did not
 write itself syncs the folder first.
 
+*One journal.* What a crash leaves undone is found beside the file, by its name. A ledger with several names is refused,
+and so is one beside the journal of an earlier state (`ledger.journal`).
+
 *Private.* The file is created with mode 0600, not made so afterwards, and SQLite gives its journal the same mode. A
 file that others can write or replace is refused.
 
@@ -32,6 +35,7 @@ from pathlib import Path
 
 from dpwindows.durable import require_private, sync_folder
 from dpwindows.errors import EngineError, InputError
+from dpwindows.ledger.journal import require_current_journal, require_one_name
 
 # "dpwl" in the header's field for the application, and the versions that are read; the last one is written.
 MARK, VERSION = 0x6470776C, 2
@@ -67,6 +71,7 @@ def create_file(path: Path) -> None:
         EngineError: the file cannot be written.
     """
     _make_private(path)
+    require_current_journal(path)
     with _connected(path) as connection:
         connection.execute(_DURABLE)
         connection.execute("BEGIN IMMEDIATE")
@@ -114,14 +119,15 @@ def reading(path: Path, *, to_act: bool = False) -> Iterator[sqlite3.Connection]
 
 
 def require_trusted(path: Path) -> None:
-    """Check that a ledger is there, and that nobody else can change or replace it.
+    """Check that a ledger is there, under one name, and that nobody else can change or replace it.
 
     Raises:
-        InputError: it is not there, or somebody can.
+        InputError: it is not there, has several names, or somebody can.
     """
     if not path.is_file():
         raise InputError(f"there is no ledger {str(path)!r}: make one with 'dpwindows ledger create'")
     require_private(path, "ledger")
+    require_one_name(path)
 
 
 @contextmanager
@@ -134,7 +140,9 @@ def turn(path: Path, patience: float) -> Iterator[None]:
     Raises:
         EngineError: another holds it for longer than `patience` seconds, or the file cannot be made.
     """
-    beside = path.with_name(path.name + ".lock")
+    # One lock, whatever links lead to the ledger.
+    beside = path.resolve()
+    beside = beside.with_name(beside.name + ".lock")
     _make_private(beside)
     deadline = time.monotonic() + patience
     with _connected(beside, patience=0.1) as connection:
@@ -158,6 +166,7 @@ def turn(path: Path, patience: float) -> Iterator[None]:
 def _transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise InputError(f"there is no ledger {str(path)!r}: make one with 'dpwindows ledger create'")
+    require_current_journal(path)
     with _connected(path) as connection:
         connection.execute(_DURABLE)
         connection.execute("PRAGMA foreign_keys = ON")

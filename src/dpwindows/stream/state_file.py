@@ -9,7 +9,8 @@
 - *Settled*: when `settle` returns, everything is in the file itself, and on disk. The engine drops the end of a log
   that was cut, without a word; after `settle` there is no log whose loss could matter.
 - *Never half folded*: what the engine overwrites while it folds the log in is kept beside the file meanwhile (`undo`).
-- *One at a time*: the engine locks the file; another process, or this one again, is told so.
+- *One at a time*: the engine locks the file; another process, or this one again, is told so. So is a process that was
+  forked from the one that opened it, to which such a lock says nothing. Threads take turns (`turn`).
 
 DuckDB keeps a checksum of every block and of every record of its log; the format is that of version 1.4 and later.
 Messages name the file and what is wrong with it, never what is in it.
@@ -78,6 +79,7 @@ class StateFile:
         self.path, self.read_only = path.resolve(), read_only
         self._failed = False
         self._settled = False
+        self._process, self._turn = os.getpid(), threading.RLock()
         claim = _claimed(self.path)
         try:
             require_private(self.path, "state of a stream")
@@ -104,11 +106,30 @@ class StateFile:
         """The engine, with the state as its default database.
 
         Raises:
-            EngineError: an earlier failure left it unusable.
+            EngineError: an earlier failure left it unusable, or this process is a copy of the one that opened it.
         """
+        if self._is_copy:
+            raise in_use(self.path)
         if self._failed:
             raise EngineError(f"the state {self.path} was closed after a failure: open it again")
         return self._connection
+
+    @property
+    def _is_copy(self) -> bool:
+        """True in a process that was forked since the file was opened."""
+        return os.getpid() != self._process
+
+    @contextmanager
+    def turn(self) -> Iterator[None]:
+        """Meanwhile no other thread of this process begins anything that reads the state and acts on it.
+
+        Raises:
+            EngineError: this process is a copy of the one that opened the state.
+        """
+        if self._is_copy:
+            raise in_use(self.path)
+        with self._turn:
+            yield
 
     @contextmanager
     def guarded(self) -> Iterator[duckdb.DuckDBPyConnection]:
@@ -218,7 +239,12 @@ class StateFile:
         undo.forget(self.path)
 
     def close(self) -> None:
-        """Fold the log into the file and let it go. A failure here loses nothing: the log stays."""
+        """Fold the log into the file and let it go. A failure here loses nothing: the log stays.
+
+        A copy of the process that opened it leaves all as it is.
+        """
+        if self._is_copy:
+            return
         with suppress(duckdb.Error, OSError, EngineError):
             if not (self._failed or self.read_only) and logs_left(self.path):
                 self._checkpoint(self._connection)

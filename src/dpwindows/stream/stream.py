@@ -229,31 +229,32 @@ class Stream:
             StateBehindLedgerError: another copy of the state went on meanwhile; nothing was handed out, and this one
                 never hands out anything again.
         """
-        self.notes = ()
         if through is None:
             raise InputError("through is needed: the end of the last step to close, exclusive")
         if empty and events is not None:
             raise InputError("give the events, or say that there were none (empty), and not both")
-        timeline = self._timeline_to(through)
-        policy = require_policy(late, self._mechanism.unit)
-        require_later_policy(later, policy)
-        self._gate.clear()
-        task = self._task(timeline)
-        require_few(task.open_steps, max_steps, records.rows_a_step(self._state, task.closed))
-        if events is None and not empty and not task.finished:
-            raise InputError(
-                f"the steps up to {timeline.end} are not all closed: give their events, or say that there were none "
-                "(--empty; in Python empty=True)"
-            )
-        if events is not None or empty:
-            handed = EMPTY if events is None else self._hand_over(events, timeline, table, layout, later)
-            moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named, self._mechanism.unit)
-            self._close(task, timeline, handed, moved)
-            forget(self._state)
-            closed = range(task.closed + 1, task.last + 1)
-            given = tuple(closed) if empty else handed.steps
-            self.notes = notes_on(closed, given, timeline, self._named)
-        return self._release(task.first, task.last)
+        with self._state.turn():
+            self.notes = ()
+            timeline = self._timeline_to(through)
+            policy = require_policy(late, self._mechanism.unit)
+            require_later_policy(later, policy)
+            self._gate.clear()
+            task = self._task(timeline)
+            require_few(task.open_steps, max_steps, records.rows_a_step(self._state, task.closed))
+            if events is None and not empty and not task.finished:
+                raise InputError(
+                    f"the steps up to {timeline.end} are not all closed: give their events, or say that there were "
+                    "none (--empty; in Python empty=True)"
+                )
+            if events is not None or empty:
+                handed = EMPTY if events is None else self._hand_over(events, timeline, table, layout, later)
+                moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named, self._mechanism.unit)
+                self._close(task, timeline, handed, moved)
+                forget(self._state)
+                closed = range(task.closed + 1, task.last + 1)
+                given = tuple(closed) if empty else handed.steps
+                self.notes = notes_on(closed, given, timeline, self._named)
+            return self._release(task.first, task.last)
 
     def show(self) -> Release:
         """Everything released so far: the rows of all closed steps.
@@ -263,10 +264,11 @@ class Stream:
             StateBehindLedgerError: another copy of the state went on meanwhile.
             EngineError: the state cannot be read or is damaged.
         """
-        closed = self.closed_steps
-        if closed == 0:
-            raise InputError("nothing has been released yet: no step of the stream is closed")
-        return self._release(1, closed)
+        with self._state.turn():
+            closed = self.closed_steps
+            if closed == 0:
+                raise InputError("nothing has been released yet: no step of the stream is closed")
+            return self._release(1, closed)
 
     @property
     def closed_steps(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 LEDGER = "tests/ledger/test_ledger.py::"
+JOURNAL = "tests/ledger/test_journal.py::"
 SHARED = "tests/ledger/test_shared_facts.py::"
 PARALLEL = "tests/ledger/test_parallel.py::"
 STREAM = "tests/stream/test_stream.py::"
@@ -205,5 +206,29 @@ MUTANTS = [
         "        except (InputError, EngineError) as error:\n",
         "        except EngineError as error:\n",
         f"{OUTPUTS}test_a_failure_between_spending_and_storing_exits_1",
+    ),
+    Mutant(
+        "spending undone by an old journal",
+        "A ledger that was moved without its journal and back forgets what was spent, and draws the same release anew.",
+        "ledger/journal.py",
+        "% _WRAP <= 1\n",
+        "% _WRAP >= 0\n",
+        f"{JOURNAL}test_what_was_spent_under_another_name_is_not_undone",
+    ),
+    Mutant(
+        "a ledger by two names",
+        "What is left of an interrupted write is found under one name of a ledger, and spent from under the other.",
+        "ledger/store.py",
+        "    require_one_name(path)\n",
+        "",
+        f"{JOURNAL}test_a_second_name_is_refused",
+    ),
+    Mutant(
+        "a forked process closes a step too",
+        "A process and its copy, to which the engine's lock says nothing, publish one step with two noises.",
+        "stream/state_file.py",
+        "        return os.getpid() != self._process",
+        "        return False",
+        f"{GATE}test_a_forked_copy_of_the_process_hands_out_nothing",
     ),
 ]

@@ -1,0 +1,144 @@
+"""The journal beside a ledger must be of the state that the ledger is in: an older one would undo what was spent since.
+
+SQLite writes the pages that a transaction changes to a journal beside the file first. Whoever opens the file after a
+crash finds the journal there and puts these pages back. It goes by the name alone: a ledger that was moved away without
+its journal, written, and moved back would silently be put back to before all of that, and so would one that has two
+names, a hard link or a mounted file, of which only one has the journal. What was charged in between would be gone, and
+its noise would be drawn again.
+
+Every transaction raises a counter in the first page by 1, and so journals that page. So the counter in the file is that
+of the journalled page, or 1 more if the transaction came that far. If it is 2 more, others wrote since. (Every release
+writes twice, once to be charged and once to be stored.)
+
+The formats are those of SQLite's documentation ("Database File Format", sections 1.3 and 3).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import struct
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from dpwindows.errors import EngineError, InputError
+
+_MAGIC = bytes.fromhex("d9d505f920a163d7")
+# How many records follow, a nonce, the pages of the file before, the bytes of a sector and of a page; big-endian.
+_HEADER = struct.Struct(">5I")
+_ALL_THAT_FOLLOW = 0xFFFFFFFF
+# Where the first page has its counter, and behind it how many pages the file has.
+_COUNTER = struct.Struct(">2I")
+_COUNTER_AT = 24
+_WRAP = 1 << 32
+_MOUNTS = Path("/proc/self/mountinfo")
+
+# Files that were looked at, by device and inode, for as long as the process lives: to close one would give up the locks
+# that the engine has on it for another thread.
+_open: dict[tuple[int, int], int] = {}
+
+
+def require_one_name(path: Path) -> None:
+    """Check that a ledger is found under one name only, as its journal is.
+
+    Raises:
+        InputError: it has several, or is a file mounted by itself.
+    """
+    links = path.stat().st_nlink
+    if links > 1:
+        raise InputError(
+            f"the ledger {str(path)!r} has {links} names (hard links), and what is left of an interrupted write is "
+            "found under one of them only: remove all names but one, or use a symbolic link"
+        )
+    with suppress(OSError):
+        mounted = {_unescaped(line.split()[4]) for line in _MOUNTS.read_text("utf-8", "surrogateescape").splitlines()}
+        if str(path.resolve()) in mounted:
+            raise InputError(
+                f"the ledger {str(path)!r} is mounted as a single file, and what is left of an interrupted write lies "
+                "beside it, where the other side does not see it: mount its folder instead"
+            )
+
+
+def require_current_journal(path: Path) -> None:
+    """Check that a journal beside a ledger, if there is one, was left by the last that wrote it.
+
+    Raises:
+        EngineError: it is of an earlier state.
+    """
+    # SQLite looks beside the file itself, wherever links to it are.
+    path = path.resolve()
+    journal = path.with_name(path.name + "-journal")
+    if not journal.exists():
+        return
+    # The file first: while others write, the journal can only be of a later state than what was read here.
+    counter, pages = _COUNTER.unpack(os.pread(_opened(path), _COUNTER.size, _COUNTER_AT).ljust(_COUNTER.size, b"\0"))
+    try:
+        with journal.open("rb") as file:
+            found = _before(file)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise EngineError(f"{str(journal)!r} cannot be read: {error.strerror or error}") from None
+    if found is None:
+        return
+    counter_before, pages_before = found
+    current = pages == pages_before if counter_before is None else (counter - counter_before) % _WRAP <= 1
+    if not current:
+        raise EngineError(
+            f"the ledger {str(path)!r} was written since {journal.name} was left beside it, which would undo all of "
+            "that: it was moved without the journal, or used under another name. Nothing is spent from it. Remove the "
+            "journal only if 'dpwindows ledger show' of a copy without it lists all that was spent"
+        )
+
+
+def _before(file: BinaryIO) -> tuple[int | None, int] | None:
+    """The counter before the transaction, if its page is in the journal, and the number of pages.
+
+    None where SQLite takes it for no journal: that of a transaction that ended, or has not begun to write.
+    """
+    head = file.read(len(_MAGIC) + _HEADER.size)
+    if len(head) < len(_MAGIC) + _HEADER.size or not head.startswith(_MAGIC):
+        return None
+    _, _, pages, sector, page = _HEADER.unpack(head[len(_MAGIC) :])
+    if not (512 <= sector <= 1 << 16 and 512 <= page <= 1 << 16):
+        return None
+    for number, content in _records(file, sector, page):
+        if number == 1:
+            counter, _ = _COUNTER.unpack_from(content, _COUNTER_AT)
+            return counter, pages
+    return None if pages == 0 else (None, pages)
+
+
+def _records(file: BinaryIO, sector: int, page: int) -> Iterator[tuple[int, bytes]]:
+    """The pages of a journal as they were, with their numbers: after a header so many, and then the next header."""
+    at, size = 0, page + 8
+    while True:
+        file.seek(at)
+        head = file.read(len(_MAGIC) + _HEADER.size)
+        if len(head) < len(_MAGIC) + _HEADER.size or not head.startswith(_MAGIC):
+            return
+        count, at = _HEADER.unpack(head[len(_MAGIC) :])[0], at + sector
+        file.seek(at)
+        read = 0
+        while count == _ALL_THAT_FOLLOW or read < count:
+            record = file.read(size)
+            if len(record) < size:
+                return
+            read += 1
+            yield int.from_bytes(record[:4], "big"), record[4:-4]
+        at = -(-(at + read * size) // sector) * sector
+
+
+def _opened(path: Path) -> int:
+    found = path.stat()
+    known = found.st_dev, found.st_ino
+    if known not in _open:
+        _open[known] = os.open(path, os.O_RDONLY)
+    return _open[known]
+
+
+def _unescaped(path: str) -> str:
+    """A path as the system lists it, with spaces and such as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), path)

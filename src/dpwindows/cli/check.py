@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpwindows.cli.options import csv_options, item_type_option, time_format_option, zone_option
+from dpwindows.cli.options import csv_options, item_type_option, time_format_option, zone_option, zone_said
 from dpwindows.cli.screen import screen
 from dpwindows.cli.values import csv_layout_of
 from dpwindows.errors import InputError
@@ -37,7 +37,7 @@ def check(events: str, as_json: bool, **options: Any) -> None:
     """Say what is in the log EVENTS, for the operator's eyes only: the figures are exact and protected by nothing.
 
     Nothing is written and nothing is spent. EVENTS is a Parquet, CSV or JSON Lines file, a glob, a directory of such
-    files, or a DuckDB database. What is not said is guessed, and shown. At the end stands the shape of a release to
+    files, or a DuckDB database; not SQLite, PostgreSQL or Spark. What is not said is guessed, and shown. At the end stands the shape of a release to
     run next, whose public range is for you to fill in: from what you know of the log, and not from its first and last
     time.
 
@@ -49,6 +49,7 @@ def check(events: str, as_json: bool, **options: Any) -> None:
     settings = EngineSettings(memory_limit=options.pop("memory_limit"))
     layout = csv_layout_of(options)
     said = {name: options[name] for name in options if name not in ("delimiter", "no_header", "columns")}
+    said["time_zone"] = options["time_zone"] if zone_said() else None
     found = check_events(events, Told(layout=layout, **said), settings)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
@@ -69,7 +70,8 @@ def _show(found: Check, console: Console) -> None:
     for note in found.notes:
         console.print(f"Note: {note}", soft_wrap=True)
     console.print(
-        "\nTo run next; START and END are for you to fill in, from what you know and not from the times above:"
+        "\nTo run next; START and END are for you to fill in, from what you know and not from the times above, and "
+        "--unit is for you to choose:"
     )
     console.print(f"  {found.command}", soft_wrap=True)
 

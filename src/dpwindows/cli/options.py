@@ -227,6 +227,12 @@ zone_option = click.option(
 )
 
 
+def zone_said() -> bool:
+    """Whether the running command was told a time zone, on its line or in a plan file."""
+    source = click.get_current_context().get_parameter_source("time_zone")
+    return source is not click.core.ParameterSource.DEFAULT
+
+
 time_format_option = click.option(
     "--time-format",
     metavar="FORMAT",

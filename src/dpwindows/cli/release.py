@@ -22,6 +22,7 @@ from dpwindows.cli.options import (
     step_option,
     time_format_option,
     zone_option,
+    zone_said,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
@@ -29,6 +30,7 @@ from dpwindows.cli.values import build_plan, csv_layout_of, engine_settings_of, 
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
+    from dpwindows.count.events import EngineSettings
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
 
@@ -79,6 +81,8 @@ def release(
     planned = build_plan(timeline, options)
     settings = engine_settings_of(options)
     say_notes(planned)
+    if not (timeline.is_integer or zone_said()):
+        _say_zone(events, settings, options)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claimed_output(output, force=force):
         outcome = run_plan(
@@ -138,6 +142,17 @@ def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | 
         **{name: released.metadata[name] for name in known},
         **({LOSS: released.metadata[LOSS]} if LOSS in released.metadata else {}),
     }
+
+
+def _say_zone(events: str, settings: EngineSettings, options: dict[str, Any]) -> None:
+    from dpwindows.count.engines.duckdb_zones import remark_on_zones
+    from dpwindows.count.events import EventColumns
+
+    columns = EventColumns(
+        options["item"], options["time"], time_format=options["time_format"], layout=csv_layout_of(options)
+    )
+    if remark := remark_on_zones(events, columns, options["table"], settings):
+        tell(f"Note: {remark}")
 
 
 def _remarks(released: Release, *, raw: bool) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,6 +18,7 @@ from dpwindows.count.engines import engine_for
 from dpwindows.count.engines.dialect import Kind
 from dpwindows.count.engines.duckdb_look import Look, look
 from dpwindows.count.engines.duckdb_sample import Sample, sample_of
+from dpwindows.count.engines.duckdb_zones import remark_on_zones
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.guesses import guessed_columns, time_guess
 from dpwindows.errors import InputError
@@ -44,7 +45,7 @@ class Told:
     start: str | None = None
     end: str | None = None
     step: str | None = None
-    time_zone: str = "UTC"
+    time_zone: str | None = None
 
 
 @dataclass(frozen=True)
@@ -97,15 +98,12 @@ def check_events(source: str, told: Told, settings: EngineSettings | None = None
     timeline = _timeline(told, integer=formats[:1] == ("integer",))
     found = look(source, columns, timeline, integer=formats[:1] == ("integer",), table=told.table, settings=settings)
     step = told.step or _step(found)
-    return Check(
-        columns,
-        guessed,
-        found,
-        step,
-        tuple(_problems(found, columns, timeline)),
-        tuple(_notes(found, formats, columns)),
-        _command(source, columns, told, step),
-    )
+    asked = told.time_zone is None and formats[:1] != ("integer",)
+    unzoned = remark_on_zones(source, columns, told.table, settings) if asked else None
+    notes = [*([unzoned] if unzoned else []), *_notes(found, formats, columns)]
+    zone = "UTC" if unzoned else told.time_zone
+    command = _command(source, columns, replace(told, time_zone=zone), step)
+    return Check(columns, guessed, found, step, tuple(_problems(found, columns, timeline)), tuple(notes), command)
 
 
 def _reading(sample: Sample, told: Told) -> tuple[EventColumns, dict[str, str], tuple[str, ...]]:
@@ -147,7 +145,7 @@ def _timeline(told: Told, *, integer: bool) -> Timeline | None:
     refused = []
     for step in steps:
         try:
-            return Timeline(told.start, told.end, step, told.time_zone)
+            return Timeline(told.start, told.end, step, told.time_zone or "UTC")
         except InputError as error:
             refused.append(error)
     raise refused[0]
@@ -219,15 +217,7 @@ def _command(source: str, columns: EventColumns, told: Told, step: str) -> str:
         words += ["--delimiter", columns.layout.delimiter] if columns.layout.delimiter else []
         words += ["--no-header", "--columns", ",".join(columns.layout.names)] if columns.layout.names else []
     words += ["--start", told.start or "START", "--end", told.end or "END", "--step", step]
-    words += ["--time-zone", told.time_zone] if told.time_zone != "UTC" else []
-    words += [
-        "--window",
-        f"rolling:{7 if step == '1d' else 10}",
-        "--unit",
-        "event",
-        "--epsilon",
-        "1",
-        "--delta",
-        "1e-6",
-    ]
+    words += ["--time-zone", told.time_zone] if told.time_zone is not None else []
+    words += ["--window", f"rolling:{7 if step == '1d' else 10}", "--unit", "item-add-remove"]
+    words += ["--epsilon", "1", "--delta", "1e-6"]
     return shlex.join([*words, "-o", "release.parquet"])

@@ -57,6 +57,11 @@ def has_offset(pattern: str) -> bool:
     return "z" in _letters(pattern)
 
 
+def has_clock(pattern: str) -> bool:
+    """True if times of this pattern have an hour, and are not whole days."""
+    return bool({"H", "I"} & set(_letters(pattern)))
+
+
 def _letters(pattern: str) -> list[str]:
     return [letter for letter in re.findall(r"%-?(.?)", pattern, re.DOTALL) if letter != "%"]
 

@@ -58,8 +58,8 @@ def run_plan(
     from dpwindows.count.request import CountRequest
 
     columns = EventColumns(item, time, count, time_format, layout, item_type, plan.grouping)
-    # Everything that can be worked out without noise is, so that nothing is left to fail once noise is drawn. This
-    # needs all that public columns are made from; they themselves are made later, for there may be millions of rows.
+    # What can be worked out without noise is, so that little is left to fail once noise is drawn. Public columns wait:
+    # there may be millions of rows of them. They need errors and intervals, as the forecast does, and no data.
     described = describe(plan)
     boundaries = plan.timeline.boundaries()
 

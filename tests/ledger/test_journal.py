@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import shutil
 import sqlite3
@@ -108,7 +109,7 @@ def test_a_journal_without_the_first_page_goes_by_the_number_of_pages(path: Path
     head = _left_by_a_commit(path)[:512]
     pages = path.stat().st_size // 4096
     start = len(bytes.fromhex("d9d505f920a163d7"))
-    for told, fits in ((pages, True), (pages - 1, False)):
+    for told, fits in ((pages, True), (pages + 1, True), (pages - 1, False)):
         counts = (0).to_bytes(4, "big") + head[start + 4 : start + 8] + told.to_bytes(4, "big")
         _journal(path).write_bytes(head[:start] + counts + head[start + 12 :])
         if fits:
@@ -153,3 +154,66 @@ def test_one_lock_serves_all_links(path: Path, tmp_path: Path) -> None:
     with Ledger.open(link, "d").turn():
         assert path.with_name("ledger.db.lock").exists()
         assert not tmp_path.joinpath("link.db.lock").exists()
+
+
+def _journal_of(*segments: list[int], told: int | None = None, cut: int = 0) -> bytes:
+    """A journal of such pages in each segment, the first page with a counter of 7; of a file of 9 pages."""
+    sector, page = 512, 1024
+    made = b""
+    for pages in segments:
+        made += b"\0" * (-len(made) % sector)
+        count = len(pages) if told is None else told
+        header = b"".join(value.to_bytes(4, "big") for value in (count, 1, 9, sector, page))
+        made += (bytes.fromhex("d9d505f920a163d7") + header).ljust(sector, b"\0")
+        for number in pages:
+            content = (b"\0" * 24 + (7 if number == 1 else 8).to_bytes(4, "big")).ljust(page, b"\0")
+            made += number.to_bytes(4, "big") + content + b"\0" * 4
+    return made[: len(made) - cut]
+
+
+@pytest.mark.parametrize(
+    ("content", "counter"),
+    [
+        (_journal_of([1]), 7),
+        (_journal_of([5, 6], [4, 1, 3]), 7),
+        (_journal_of([5, 1], told=0xFFFFFFFF), 7),
+        (_journal_of([5, 6]), None),
+        (_journal_of([5, 1], told=1), None),
+        (_journal_of([5, 1], cut=1), None),
+        (_journal_of([5], told=3), None),
+    ],
+)
+def test_the_first_page_is_found_wherever_it_is(content: bytes, counter: int | None) -> None:
+    assert journals._before(io.BytesIO(content)) == (counter, 9)
+
+
+@pytest.mark.parametrize(
+    ("counter", "fits"), [(7, True), (8, True), (9, False), (1000, False), (2, True), (6, True), (2**32 - 1, True)]
+)
+def test_a_counter_may_be_one_ahead(path: Path, monkeypatch: pytest.MonkeyPatch, counter: int, fits: bool) -> None:
+    """Behind: the journal is that of somebody who began after the counter was read."""
+    _journal(path).write_bytes(_journal_of([1]))
+    monkeypatch.setattr(os, "pread", lambda *_: counter.to_bytes(4, "big") + (9).to_bytes(4, "big"))
+    if fits:
+        journals.require_current_journal(path)
+    else:
+        with pytest.raises(EngineError, match="was written since"):
+            journals.require_current_journal(path)
+
+
+def test_a_journal_that_is_gone_meanwhile_is_none(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _journal(path).write_bytes(_journal_of([1]))
+    read = os.pread
+
+    def gone(*given: int) -> bytes:
+        _journal(path).unlink(missing_ok=True)
+        return read(*given)
+
+    monkeypatch.setattr(os, "pread", gone)
+    assert _spent(path) == 0
+
+
+def test_a_journal_that_cannot_be_read_is_said(path: Path) -> None:
+    _journal(path).mkdir()
+    with pytest.raises(EngineError, match="cannot be read"):
+        _spent(path)

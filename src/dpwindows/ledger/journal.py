@@ -72,7 +72,7 @@ def require_current_journal(path: Path) -> None:
     journal = path.with_name(path.name + "-journal")
     if not journal.exists():
         return
-    # The file first: while others write, the journal can only be of a later state than what was read here.
+    # The file first: while others write, the journal is of the state that was read here, or of a later one.
     counter, pages = _COUNTER.unpack(os.pread(_opened(path), _COUNTER.size, _COUNTER_AT).ljust(_COUNTER.size, b"\0"))
     try:
         with journal.open("rb") as file:
@@ -84,8 +84,8 @@ def require_current_journal(path: Path) -> None:
     if found is None:
         return
     counter_before, pages_before = found
-    current = pages == pages_before if counter_before is None else (counter - counter_before) % _WRAP <= 1
-    if not current:
+    ahead = pages - pages_before if counter_before is None else _signed(counter - counter_before) - 1
+    if ahead > 0:
         raise EngineError(
             f"the ledger {str(path)!r} was written since {journal.name} was left beside it, which would undo all of "
             "that: it was moved without the journal, or used under another name. Nothing is spent from it. Remove the "
@@ -129,6 +129,11 @@ def _records(file: BinaryIO, sector: int, page: int) -> Iterator[tuple[int, byte
             read += 1
             yield int.from_bytes(record[:4], "big"), record[4:-4]
         at = -(-(at + read * size) // sector) * sector
+
+
+def _signed(difference: int) -> int:
+    """The difference of two counters that begin again at 0."""
+    return (difference + _WRAP // 2) % _WRAP - _WRAP // 2
 
 
 def _opened(path: Path) -> int:

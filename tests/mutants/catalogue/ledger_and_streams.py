@@ -211,8 +211,8 @@ MUTANTS = [
         "spending undone by an old journal",
         "A ledger that was moved without its journal and back forgets what was spent, and draws the same release anew.",
         "ledger/journal.py",
-        "% _WRAP <= 1\n",
-        "% _WRAP >= 0\n",
+        "    if ahead > 0:\n",
+        "    if ahead > 1_000_000:\n",
         f"{JOURNAL}test_what_was_spent_under_another_name_is_not_undone",
     ),
     Mutant(

@@ -149,6 +149,13 @@ def _rms(plan: dw.Plan) -> float:
     return float(np.sqrt(np.mean([entry.rms**2 for entry in plan.forecast()])))
 
 
+def _least(plan: dw.Plan) -> float | None:
+    """The root mean square of the limits, each for one threshold alone with the whole budget; None if one has none."""
+    limits = [entry.limit for entry in plan.forecast()]
+    known = [limit for limit in limits if limit is not None]
+    return float(np.sqrt(np.mean(np.square(known)))) if len(known) == len(limits) else None
+
+
 def row_of(cell: Cell, counted: Counted, repeats: int) -> Row:
     """All figures of one cell."""
     plan = cell.plan()
@@ -161,8 +168,7 @@ def row_of(cell: Cell, counted: Counted, repeats: int) -> Row:
         measured=measured_error(plan, counted(plan.wanted), few),
         forecast=_rms(plan),
         largest=max(entry.max for entry in (forecast, *others)),
-        # Limits are for one threshold by itself.
-        limit=None if others else forecast.limit,
+        limit=_least(plan),
         direct=reference(cell, "direct"),
         paper=reference(cell, "paper"),
     )

@@ -64,6 +64,11 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'dpwindows' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    """The public names, whether they are imported yet or not."""
+    return sorted({*globals(), *__all__})
+
+
 __all__ = [
     "ZCDP",
     "AnyWindow",

@@ -109,8 +109,8 @@ class ItemPerPeriod(Unit):
         return (
             f"Protects everything that each single item does within any {span}: the output is nearly as likely "
             "whatever its occurrences there are, none included; what an item does over a longer time is not protected "
-            "as well (n such periods: n times the epsilon and a larger delta, or n squared times the rho), nor are "
-            "facts hidden that hold for many items together."
+            "as well (n such periods: n times the epsilon and a larger delta, or n squared times the rho); facts "
+            "that hold for many items are not hidden either."
         )
 
 

@@ -48,6 +48,7 @@ NOT_RUN = {
     ("docs/promise.md", "dpwindows audit"): "docs/audit.md shows the same command, and there it is run",
     ("docs/scaling.md", "python benchmarks/scale.py --sizes 1M"): "measures for hours",
     ("docs/scaling.md", "python benchmarks/scale.py --sizes 10M"): "measures for minutes",
+    ("docs/scaling.md", "python benchmarks/memory.py"): "measures for minutes",
     ("docs/scaling.md", "SELECT item"): "SQL for the reader's own database",
     ("docs/simulator.md", "make simulate"): "runs for minutes; tests/simulator runs it",
     ("docs/streams-in-a-warehouse.md", "recency/step"): "a layout of files",

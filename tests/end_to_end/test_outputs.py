@@ -83,6 +83,8 @@ def test_a_release_never_replaces_its_ledger(log: Path, ledger: Path, way: Calla
     assert outcome.code == 2
     assert "ledger" in outcome.err
     assert contents(ledger.parent) == before
+    if ledger.stat().st_nlink > 1:
+        output.unlink()  # a ledger with two names is refused whatever is asked of it
     assert spent(ledger) == 0
 
 

@@ -72,18 +72,20 @@ def require_current_journal(path: Path) -> None:
     journal = path.with_name(path.name + "-journal")
     if not journal.exists():
         return
-    # The file first: while others write, the journal is of the state that was read here, or of a later one.
-    counter, pages = _COUNTER.unpack(os.pread(_opened(path), _COUNTER.size, _COUNTER_AT).ljust(_COUNTER.size, b"\0"))
     try:
+        # The file first: while others write, the journal is of the state that was read here, or of a later one.
+        head = os.pread(_opened(path), _COUNTER.size, _COUNTER_AT)
         with journal.open("rb") as file:
             found = _before(file)
     except FileNotFoundError:
         return
     except OSError as error:
-        raise EngineError(f"{str(journal)!r} cannot be read: {error.strerror or error}") from None
+        raise EngineError(
+            f"the ledger {str(path)!r}, or the journal beside it, cannot be read: {error.strerror or error}"
+        ) from None
     if found is None:
         return
-    counter_before, pages_before = found
+    (counter, pages), (counter_before, pages_before) = _COUNTER.unpack(head.ljust(_COUNTER.size, b"\0")), found
     ahead = pages - pages_before if counter_before is None else _signed(counter - counter_before) - 1
     if ahead > 0:
         raise EngineError(

@@ -41,7 +41,6 @@ from __future__ import annotations
 from functools import lru_cache
 
 import numpy as np
-from scipy.special import gammaln
 
 from dpwindows.kernel.maps.integer_maps import FloatArray
 
@@ -87,6 +86,8 @@ def _least_square(blocks: int, size: int, epsilon: float, *, changed: bool) -> f
     most = np.unique(np.geomspace(1, _FAR * numbers / each + 8, _POINTS).astype(np.int64)).astype(np.float64)
     terms = blocks * _vectors(most, size) - each * most
     volume = terms.max() + (1 if changed else 2) * np.log(-np.expm1(-epsilon))
+    from scipy.special import gammaln  # streams and short plans begin without it
+
     # The volume of the ball of radius 1 in so many dimensions.
     ball = numbers / 2 * np.log(np.pi) - gammaln(numbers / 2 + 1)
     return float(numbers * (np.exp(2 * (volume - ball) / numbers) / (numbers + 2) - 1 / 12)) * (1 - 1e-9)
@@ -100,5 +101,7 @@ def _vectors(most: FloatArray, size: int) -> FloatArray:
 
 
 def _choose(whole: FloatArray | float, part: FloatArray) -> FloatArray:
+    from scipy.special import gammaln
+
     with np.errstate(invalid="ignore"):
         return np.asarray(gammaln(whole + 1.0) - gammaln(part + 1.0) - gammaln(whole - part + 1.0))

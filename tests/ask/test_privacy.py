@@ -164,7 +164,7 @@ def test_options_are_read(epsilon: float | None, delta: float | None, rho: float
         (None, None, None, "no budget was given"),
         (1.0, None, 1.0, "and not both"),
         (None, 1e-6, None, "no budget was given"),
-        (None, 1e-6, 1.0, "delta goes with epsilon"),
+        (None, 1e-6, 1.0, "--delta goes with --epsilon"),
         (1.0, 1.0, None, r"delta must lie in \[0, 1\)"),
         (1.0, -0.1, None, r"delta must lie in \[0, 1\)"),
         (1.0, math.nan, None, r"delta must lie in \[0, 1\)"),

@@ -20,6 +20,11 @@ from dpwindows.ask.queries import (
 from dpwindows.errors import InputError
 
 
+def test_a_unit_after_the_steps_is_told_what_steps_are() -> None:
+    with pytest.raises(InputError, match=r"steps have no unit: rolling:28 is that many steps, and --step says"):
+        parse_window("rolling:28d")
+
+
 def test_measures_are_combinations_of_at_least_counts() -> None:
     assert Measure("at_least", 3).thresholds == (3,)
     assert Measure("exactly", 3).thresholds == (3, 4)

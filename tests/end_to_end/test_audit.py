@@ -228,3 +228,11 @@ def test_what_an_audit_will_take_is_said_and_can_be_allowed() -> None:
     assert "noise values, which takes about" in refused.err
     assert "allowed 0.01 minutes" in refused.err
     assert run("audit", *asked, "--max-minutes", "1").code == 0
+
+
+def test_few_releases_are_said_to_show_nothing_and_to_be_no_fault() -> None:
+    outcome = run("audit", "--window", "rolling:2", *EVENT, "--steps", "3", "--check", "black-box", "--runs", "100")
+    assert outcome.code == 0, outcome.err
+    said = " ".join(outcome.out.split())
+    assert "which shows nothing of the 1 claimed there; that is no fault" in said
+    assert "So few releases can only find a mechanism that has no privacy at all." in said

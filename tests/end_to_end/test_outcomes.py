@@ -253,3 +253,16 @@ def test_windows_of_any_length_in_streams_are_planned_quickly_or_refused() -> No
         outcome = run("plan", "--window", window, *asked)
         assert outcome.code == 2
         assert "--max-draws" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--epsilon", "1,0", "'1,0' is not a number such as 0.5."),
+        ("--at-least", "few", "'few' is not a whole number such as 3."),
+    ],
+)
+def test_values_are_refused_in_words_and_not_in_types(option: str, value: str, words: str) -> None:
+    refused = run("plan", "--window", "rolling:2", "--steps", "4", "--unit", "event", "--epsilon", "1", option, value)
+    assert refused.code == 2
+    assert words in refused.err

@@ -572,7 +572,7 @@ def test_what_is_no_file_is_not_replaced_by_one(tmp_path: Path) -> None:
 
 
 def test_names_of_outputs_are_checked_first(tmp_path: Path) -> None:
-    with pytest.raises(dw.InputError, match="must end in"):
+    with pytest.raises(dw.InputError, match=r"must end in \.parquet, \.csv or \.json, got"):
         release_files.require_writable(tmp_path / "release.txt", force=False)
     with pytest.raises(dw.InputError, match="folder"):
         release_files.require_writable(tmp_path / "a" / "release.csv", force=False)

@@ -167,6 +167,13 @@ def with_groups(table: pa.Table) -> pa.Table:
     return pa.concat_tables([told(None), told("EWR"), told("JFK")])
 
 
+def test_a_total_names_the_groups_that_it_adds_up() -> None:
+    with_totals = page(with_groups(SHAPES["two measures"]), about())
+    assert "Totals count EWR and JFK together, and no other values." in with_totals
+    assert "(EWR and JFK together), between" in with_totals
+    assert " together, and no other values" not in page(SHAPES["two measures"], about())
+
+
 def test_groups_are_series_of_their_own_and_totals_come_first() -> None:
     reader = check_page(page(with_groups(SHAPES["two measures"]), about()))
     assert [one["groups"] for one in reader.index["series"]].count([["origin", "all"]]) == 2

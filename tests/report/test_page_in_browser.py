@@ -279,9 +279,15 @@ def test_the_download_is_the_release(browser: Browser, report: Path, release: dw
 def test_raw_and_consistent_numbers_are_a_switch(browser: Browser, everything: Path) -> None:
     def drawn(shown: Shown) -> float:
         text = shown.text('[data-window="rolling:7"] .readout')
-        found = re.search(r"once: (\S+) \(± 9.5,", text)
+        # The interval is always that of the estimate, whatever is drawn.
+        found = re.search(
+            r"once: (?:(\S+) made consistent; estimate )?(\S+) ± 9.5 \(95% interval (\S+) to (\S+)\)", text
+        )
         assert found is not None
-        return float(found[1])
+        low, high = (float(end.replace("\N{MINUS SIGN}", "-")) for end in found.groups()[2:])
+        assert low < float(found[2]) < high
+        assert (found[1] is not None) is shown.page.is_checked("#consistent")
+        return float(found[1] or found[2])
 
     with opened(browser, everything) as shown:
         fitted = drawn(shown)
@@ -317,3 +323,19 @@ def test_a_page_without_rows_is_a_page(browser: Browser, tmp_path: Path) -> None
     shown.page.goto((tmp_path / "empty.html").as_uri())
     assert shown.violations() == []
     context.close()
+
+
+@pytest.mark.parametrize("steps", [40, 150])
+def test_a_browser_that_never_draws_a_frame_has_all_charts_all_the_same(
+    browser: Browser, tmp_path: Path, steps: int
+) -> None:
+    """Of few numbers and of many, whose charts are drawn later."""
+    file = tmp_path / "report.html"
+    file.write_text(page(a_release("any", steps=steps), about()), encoding="utf-8")
+    shown = browser.new_page()
+    shown.add_init_script("window.requestAnimationFrame = () => 0")
+    shown.goto(file.as_uri())
+    # By its attributes: the driver's own way to wait for a function waits for frames.
+    shown.wait_for_selector("html[data-ready=all]", state="attached")
+    assert shown.locator("[data-window] svg").count() > 0
+    shown.close()

@@ -99,3 +99,12 @@ def test_late_events_are_refused_with_the_options_that_the_unit_allows(tmp_path:
     assert refused.code == 2
     assert "--late ignore" in refused.err
     assert ("--late move" in refused.err) is move
+
+
+def test_an_end_off_the_steps_is_called_what_the_caller_called_it(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    assert run("stream", "create", state, "--item", "who", "--time", "at", "--start", "2013-01-01", *ASKED).code == 0
+    refused = run("stream", "advance", state, "--empty", "--through", "2013-01-02T05:00")
+    assert refused.code == 2
+    assert "the nearest through is 2013-01-02" in refused.err
+    assert "end=" not in refused.err

@@ -229,12 +229,12 @@ def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) 
         InputError: the combination or a value is not legal.
     """
     if epsilon is None and rho is None:
-        raise InputError("no budget was given: give epsilon (with or without delta), or rho")
+        raise InputError("no budget was given: give --epsilon (with or without --delta), or --rho")
     if epsilon is not None and rho is not None:
-        raise InputError("give either epsilon (with or without delta) or rho, and not both")
+        raise InputError("give either --epsilon (with or without --delta) or --rho, and not both")
     if rho is not None:
         if delta is not None:
-            raise InputError("delta goes with epsilon; a rho budget has none")
+            raise InputError("--delta goes with --epsilon; a budget of --rho has none")
         return ZCDP(rho)
     assert epsilon is not None
     if delta is None or delta == 0:

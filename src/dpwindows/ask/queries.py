@@ -13,6 +13,7 @@ Steps are numbered from 1; a window is the pair of its first and last step, both
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
@@ -321,6 +322,12 @@ def _parse_period(text: str, period: str) -> int | str:
 def _parse_steps(text: str, size: str) -> int:
     steps = read_whole(size)
     if steps is None:
+        if unit := re.fullmatch(r"([0-9]{1,100})[a-zA-Z]+", size):
+            name = text.partition(":")[0]
+            raise InputError(
+                f"window {text!r} needs a whole number of steps after the colon, and steps have no unit: "
+                f"{name}:{unit[1]} is that many steps, and --step says how long one is"
+            )
         raise InputError(
             f"window {text!r} needs a whole number of steps after the colon, for example rolling:28 (at most 10^100)"
         )

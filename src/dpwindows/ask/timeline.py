@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any, SupportsIndex
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import numpy as np
 import pyarrow as pa
@@ -273,7 +273,13 @@ def _parse_zone(name: object) -> ZoneInfo:
     if isinstance(name, str) and name:
         with suppress(KeyError, ValueError, OSError):
             return ZoneInfo(name)
-    raise InputError(f'time_zone must be a name such as "UTC" or "America/New_York", got {name!r}')
+    folded = str(name).replace(" ", "_").lower()
+    cities = sorted(known for known in available_timezones() if known.lower().rpartition("/")[2] == folded)
+    meant = f" (did you mean {' or '.join(map(repr, cities))}?)" if folded and cities else ""
+    raise InputError(
+        f'the time zone (--time-zone, in Python time_zone) must be a name such as "UTC" or "America/New_York", '
+        f"got {name!r}{meant}"
+    )
 
 
 def _read_integer(value: object, name: str) -> int:

@@ -126,15 +126,16 @@ def _show_black_box(seen: BlackBoxAudit, console: Console) -> None:
         f"  an event chosen on {seen.runs - seen.tested:,} of them occurred in {seen.seen[0]:,} "
         f"and in {seen.seen[1]:,} of the other {seen.tested:,}"
     )
+    shown = f"{seen.share:.0%} of" if seen.share > 0 else "which shows nothing of"
     console.print(
-        f"  epsilon >= {seen.bound:.3g}{at} ({1 - seen.error:.4%} confidence), {seen.share:.0%} of the "
-        f"{seen.claim.epsilon:.3g} claimed there"
+        f"  epsilon >= {seen.bound:.3g}{at} ({1 - seen.error:.4%} confidence), {shown} the "
+        f"{seen.claim.epsilon:.3g} claimed there{'' if seen.share > 0 else '; that is no fault'}"
     )
     console.print(f"  {seen.verdict}", style="bold")
     if seen.share > 0:
         _finds(console, f"an epsilon of about {1 / seen.share:.2g} times the claim, whatever its cause")
     else:
-        _finds(console, "with so few releases, nothing but a mechanism without any privacy")
+        console.print("  So few releases can only find a mechanism that has no privacy at all.", style="dim")
 
 
 def _finds(console: Console, what: str) -> None:

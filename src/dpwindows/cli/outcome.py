@@ -72,7 +72,7 @@ def _tell(error: BaseException) -> None:
         case click.exceptions.NoArgsIsHelpError():
             return
         case click.UsageError(ctx=click.Context() as context):
-            _fail(f"{error.format_message()} (see '{context.command_path} --help')", error.exit_code)
+            _fail(f"{_in_words(error.format_message())} (see '{context.command_path} --help')", error.exit_code)
         case click.ClickException():
             _fail(error.format_message(), error.exit_code)
         case InputError():
@@ -90,6 +90,13 @@ def _tell(error: BaseException) -> None:
             _fail("something that was read is nested too deeply", 1)
         case UnicodeEncodeError() if _is_broken(error.object):
             _fail(f"a name that is not valid UTF-8 was met: {error.object!r}; rename what is called so", 1)
+
+
+def _in_words(message: str) -> str:
+    """What click says of a value, without the names of Python's types."""
+    for kind, wanted in (("float", "number such as 0.5"), ("integer", "whole number such as 3")):
+        message = message.replace(f"is not a valid {kind}.", f"is not a {wanted}.")
+    return message
 
 
 def one_line(text: str) -> str:

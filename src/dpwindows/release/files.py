@@ -93,7 +93,9 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
         if part.exists() and not part.is_file():
             raise InputError(f"the output is a device, a pipe or a socket, which a file would replace: {part}")
     if path.suffix.lower() not in endings:
-        raise InputError(f"the output must end in {', '.join(endings)}, got {str(path)!r}")
+        *others, last = endings
+        wanted = f"{', '.join(others)} or {last}" if others else last
+        raise InputError(f"the output must end in {wanted}, got {str(path)!r}")
     if not path.parent.is_dir():
         raise InputError(f"the folder of the output does not exist: {path.parent}")
     if not os.access(path.parent, os.W_OK):

@@ -92,6 +92,7 @@ def _headline(
     first, last = int(series.steps("first_step")[row]), int(series.steps("last_step")[row])
     span = f"{when(place_of(series, row, clock), clock)} ({clock.length(last - first + 1)})"
     counted = "distinct items" if series.distinct else f"items seen {series.label}"
+    counted += f" ({family.together})" if family.together else ""
     value = f"about {number(estimate, error)} {counted}, between {number(estimate - half, error)} and "
     value += f"{number(estimate + half, error)} (standard error {figures_of(error)})"
     text = f"{span}: {value}."

@@ -113,7 +113,7 @@ def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> 
     )
     switch = (
         '<p class="controls screen"><label><input type="checkbox" id="consistent" checked> Draw the numbers made '
-        "consistent with one another</label>; errors and intervals are those of the raw estimates.</p>"
+        "consistent with one another.</label> Errors and intervals are those of the raw estimates.</p>"
         if fitted
         else ""
     )
@@ -143,6 +143,7 @@ def _figure(family: Family, at: int, clock: Clock) -> str:
     cut = family.name == "rolling" and not all(one.rows["complete"].to_pylist())
     notes = ["Band: the interval of each number by itself."] if family.name != "any" else []
     notes += [f"Dashed: windows cut at the first step, shorter than {clock.length(family.size or 1)}."] if cut else []
+    notes += [f"Totals count {family.together}, and no other values."] if family.together else []
     labels = [series.label for series in family.series if series.total] if family.name != "any" else []
     legend = "".join(
         f'<li><i style="background:var(--s{colour % 6})"></i>{escape(label)}</li>'
@@ -224,8 +225,9 @@ def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
         )
     return (
         '<section aria-labelledby="errors"><h2 id="errors">How precise the numbers are</h2>'
-        "<p>Forecast before any data was read, and the same whatever the data. Given is the root mean square over all "
-        "windows of a query, for the interval too, which holds for one window at a time.</p>"
+        "<p>These errors were forecast before any data was read, and are the same whatever the data. Each is the root "
+        "mean square over all windows of a query, and so is the half width of the interval. An interval holds for one "
+        "window at a time.</p>"
         + grid(head, body, numeric=range(3, len(head)), label="Errors by query")
         + "".join(f'<p class="note">{escape(str(note))}</p>' for note in metadata.get("notes") or [])
         + "</section>"

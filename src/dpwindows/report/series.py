@@ -34,6 +34,7 @@ _DRAWN = (
     "consistent",
 )
 _ROWS_OF_A_HEAT_MAP = 60
+_MOST_NAMED = 6
 # The value of a group column in the rows over all groups.
 ALL = "all"
 
@@ -123,6 +124,19 @@ class Family:
     def main(self) -> Series:
         """The series to tell of first: the first over all groups, where there is one."""
         return next((one for one in self.series if one.total), self.series[0])
+
+    @property
+    def together(self) -> str:
+        """The groups that a total adds up, in words: `DE, FR and NA together`; empty where there is no such total."""
+        if not (self.main.total and self.main.groups):
+            return ""
+        columns = []
+        for place, (name, _) in enumerate(self.main.groups):
+            values = list(dict.fromkeys(one.groups[place][1] for one in self.series if one.groups[place][1] != ALL))
+            shown = values if len(values) <= _MOST_NAMED else [*values[: _MOST_NAMED - 1], "others on the public list"]
+            said = " and ".join([*([", ".join(shown[:-1])] if shown[1:] else []), *shown[-1:]])
+            columns.append(said if len(self.main.groups) == 1 else f"{name} {said}")
+        return f"{', '.join(columns)}{',' if len(columns) > 1 else ''} together"
 
     @property
     def size(self) -> int | None:

@@ -317,7 +317,8 @@ class Stream:
         try:
             timeline = Timeline(creation.start, through, creation.step, creation.time_zone)
         except InputError as error:
-            raise InputError(f"the stream cannot be closed up to {through}: {error}") from None
+            said = f" {error}".replace(" end", " through")  # The timeline calls it its end.
+            raise InputError(f"the stream cannot be closed up to {through}:{said}") from None
         if creation.horizon is not None and timeline.steps > creation.horizon:
             raise InputError(
                 f"the stream ends at {creation.end_of(creation.horizon)}, after {creation.horizon} steps, and cannot "

@@ -113,7 +113,8 @@ function lineChart({ title, series, calendar, axis, xText, value, confidence, ch
       readout.replaceChildren(make("b", {}, `${xText(main[at])}: `));
       series.forEach((one, id) => {
         const point = id ? near(one, main[at].x) : main[at], n = point.numbers();
-        const words = nameOf(one) + (n.error === undefined ? saying(n) : `${shown(value(n), n.decimals)} (± ${shownError(n.error)}, ${confidence} interval ${interval(n)})`);
+        const fitted = value(n) === n.estimate ? "" : `${shown(value(n))} made consistent; estimate `;
+        const words = nameOf(one) + (n.error === undefined ? saying(n) : `${fitted}${shown(n.estimate, n.decimals)} ± ${shownError(n.error)} (${confidence} interval ${interval(n)})`);
         readout.append(make("span", {}, make("i", { style: `background:${one.colour}` }), words));
       });
       dot(main[at].x);

@@ -1,6 +1,6 @@
 // Puts the parts of the page in their places.
 
-const MOST_GROUPS = 24;
+const MOST_GROUPS = 24, DRAWN_AT_ONCE = 10_000;
 
 // The points of a series for a chart over time; `breaks` tells the period of windows that begin anew in each.
 function overTime(release, series) {
@@ -101,9 +101,12 @@ async function start() {
   const render = () => places.forEach((place) => familySection(page, place));
   const toggle = document.getElementById("consistent");
   toggle?.addEventListener("change", () => { page.consistent = toggle.checked; render(); });
-  // What is asked for first answers first; the charts follow when the browser has drawn it.
+  // Of many numbers, what is asked for first answers first, and the charts follow when the browser has drawn it. Of few
+  // they come at once, for a screenshot is of the first picture. Where no frame is ever drawn, a timer ends the wait.
   document.documentElement.dataset.ready = "explorer";
-  await new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+  if (index.rows > DRAWN_AT_ONCE) {
+    await new Promise((done) => { requestAnimationFrame(() => setTimeout(done)); setTimeout(done, 200); });
+  }
   if (toggle) page.consistent = toggle.checked;
   render();
   document.getElementById("table").replaceChildren(numbersTable(release, index.confidence));

@@ -112,8 +112,7 @@ def _show_page(page: dict[str, Any], console: Console) -> None:
     if page["entries"]:
         console.print(_entries(page["entries"]))
     if "by_time" in page:
-        of = "an event" if page["unit"] == "event" else "the first event of the steps protected together"
-        console.print(f"\nReleases of disjoint ranges do not add up. By the time of {of}:")
+        console.print("\nReleases of disjoint ranges do not add up.", _by_what(page["unit"]))
         console.print(_pieces(page["by_time"]))
     if "rho" in page["left"] and "epsilon" in page["left"]:
         console.print(
@@ -125,6 +124,13 @@ def _show_page(page: dict[str, Any], console: Console) -> None:
             "anybody saw it.",
         )
     console.print()
+
+
+def _by_what(unit: str) -> str:
+    _, _, steps = unit.partition(":")
+    if not steps:
+        return "By the time of an event:"
+    return f"A stretch of {steps} steps shares the releases of the line in which it begins:"
 
 
 def _room(page: dict[str, Any]) -> str:
@@ -157,13 +163,15 @@ def _became(entry: dict[str, Any]) -> str:
 
 
 def _pieces(by_time: list[dict[str, Any]]) -> Table:
+    from dpwindows.ledger.book import said_instant
+
     # Closer together, two amounts with a delta fit 80 columns.
     table = Table(box=None, pad_edge=False, collapse_padding=True, header_style="bold")
     for name in ("from", "to", "spent", "left"):
         table.add_column(name, overflow="fold")
     for piece in by_time:
-        first = "the beginning" if piece["start"] is None else str(piece["start"])
-        last = "ever" if piece["end"] is None else str(piece["end"])
+        first = "the beginning" if piece["start"] is None else str(said_instant(piece["start"]))
+        last = "ever" if piece["end"] is None else str(said_instant(piece["end"]))
         table.add_row(first, last, _amount(piece["spent"]), _amount(piece["left"]))
     return table
 

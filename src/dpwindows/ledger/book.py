@@ -142,9 +142,11 @@ class Book:
         ]
 
     def _refusal(self, request: Request, before: Account, piece: Span) -> OverBudgetError:
-        ends = [self.instant_text(edge) for edge in (piece.start, piece.end)]
+        ends = [said_instant(self.instant_text(edge)) for edge in (piece.start, piece.end)]
         first, last = ("the beginning" if ends[0] is None else ends[0]), ("the end" if ends[1] is None else ends[1])
         where = "" if ends == [None, None] else f" between {first} and {last}"
+        if where and isinstance(self.unit, ItemPerPeriod):
+            where = f" for stretches of {self.unit.steps:,} steps that begin{where}"
         return OverBudgetError(
             f"dataset {self.dataset!r} has a total of {self.total}; {amount_text(spent_of(before))} is spent{where}. "
             f"This {request.kind} asks for {request.budget}, and {amount_text(left_of(before))} is left: nothing was "
@@ -223,6 +225,13 @@ def _number(value: Fraction) -> float:
 def _across(pick: Any, amounts: list[dict[str, float]]) -> dict[str, float]:
     names = dict.fromkeys(name for amount in amounts for name in amount)
     return {name: pick(amount[name] for amount in amounts if name in amount) for name in names}
+
+
+def said_instant(text: str | int | None) -> str | int | None:
+    """A bound of a piece of time as people say it: a stretch of steps counts from a microsecond after an instant on."""
+    if not isinstance(text, str):
+        return text
+    return text.partition("T00:00:00.000001")[0].replace(".000001", "")
 
 
 def amount_text(amount: dict[str, Any]) -> str:

@@ -331,3 +331,9 @@ def test_files_of_older_versions_say_when_they_cannot_answer() -> None:
     assert golden.count("2024-02-27", "2024-02-28").std_error > 13
     with pytest.raises(InputError, match=r"the noise of any:2 cannot be worked out again: .*use the version that made"):
         golden.difference(("2024-02-27", "2024-02-28"), ("2024-02-28", "2024-02-29"))
+
+
+@pytest.mark.parametrize(("error", "said"), [(162.1, "160"), (4.84, "4.8"), (0.0213, "0.021"), (12_345.0, "12,000")])
+def test_an_error_is_written_out(error: float, said: str) -> None:
+    count = dw.Count(3_081.4, error, 0.0, 2_763.7, 3_399.1, "any", "at_least", 1)
+    assert str(count) == f"3,081.4 ± {said} (2,763.7 to 3,399.1)"

@@ -46,6 +46,11 @@ _CHECKED = 4
 _MEASURES = {"at_least": (1.0,), "exactly": (1.0, -1.0)}
 
 
+def two_figures(value: float) -> str:
+    """An error with two figures, written out: 160, and not 1.6e+02."""
+    return f"{float(f'{value:.2g}'):,g}"
+
+
 @dataclass(frozen=True)
 class Derived:
     """A number worked out from released ones, with its error.
@@ -76,7 +81,7 @@ class Derived:
     def __str__(self) -> str:
         if not self.bounded:
             return f"{self.estimate:,.4g} (no interval: the denominator cannot be told from 0)"
-        return f"{self.estimate:,.4g} ± {self.std_error:.2g} ({self.lower:,.4g} to {self.upper:,.4g})"
+        return f"{self.estimate:,.4g} ± {two_figures(self.std_error)} ({self.lower:,.4g} to {self.upper:,.4g})"
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ from dpwindows.errors import InputError
 from dpwindows.plan.description import GROUPED_FORMAT, LOSS
 from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
-from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio
+from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio, two_figures
 from dpwindows.release.groups import rows_of_group
 from dpwindows.release.selection import Selected, Window, advice_on, as_window, rows_of, terms_of
 
@@ -52,7 +52,7 @@ class Count:
     k: int
 
     def __str__(self) -> str:
-        return f"{self.estimate:,.1f} ± {self.std_error:.2g} ({self.lower:,.1f} to {self.upper:,.1f})"
+        return f"{self.estimate:,.1f} ± {two_figures(self.std_error)} ({self.lower:,.1f} to {self.upper:,.1f})"
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,11 @@ from dpwindows.count.events import EngineSettings
 from dpwindows.durable import same_file, sync_folder
 from dpwindows.errors import EngineError
 from dpwindows.stream import records, schema
+from dpwindows.stream.claims import set_aside
 from dpwindows.stream.creating import draft_path
 from dpwindows.stream.gate import covers
 from dpwindows.stream.mark import read_mark
-from dpwindows.stream.state_file import StateFile, TornLogError, logs_left, set_aside
+from dpwindows.stream.state_file import StateFile, TornLogError, logs_left
 from dpwindows.stream.undo import take_back, undo_path
 
 

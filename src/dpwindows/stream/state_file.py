@@ -35,6 +35,7 @@ from dpwindows.count.events import EngineSettings
 from dpwindows.durable import require_private, sync_file, sync_folder
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import undo
+from dpwindows.stream.claims import claimed, give_up, in_use, let_go
 
 STORAGE = "v1.4.0"
 DATABASE = "dpwindows_state"
@@ -80,18 +81,18 @@ class StateFile:
         self._failed = False
         self._settled = False
         self._process, self._turn = os.getpid(), threading.RLock()
-        claim = _claimed(self.path)
+        claim = claimed(self.path)
         try:
             require_private(self.path, "state of a stream")
             # Kept open for as long as the engine has the file: closing any handle of it gives up the engine's lock.
             self._handle = os.open(self.path, os.O_RDONLY)
         except OSError as error:
-            _claims.discard(claim)
+            give_up(claim)
             raise EngineError(f"the state {self.path} cannot be read: {error.strerror or error}") from None
         except BaseException:
-            _claims.discard(claim)
+            give_up(claim)
             raise
-        self._release = weakref.finalize(self, _let_go, claim, self._handle)
+        self._release = weakref.finalize(self, let_go, claim, self._handle)
         try:
             _require_database(self.path)
             self._sync()
@@ -332,51 +333,6 @@ def state_error(path: Path, error: duckdb.Error) -> EngineError:
     if any(sign in text for sign in _DAMAGE) or isinstance(error, duckdb.SerializationException):
         return DamagedError(f"the state {path} is damaged or cut short: {_BACKUP}")
     return EngineError(f"the engine failed on the state {path} ({type(error).__name__})")
-
-
-def in_use(path: Path) -> EngineError:
-    """The error for a state that someone else has open."""
-    return EngineError(f"the stream {path} is in use by another process or stream object: try again when it is done")
-
-
-# --- what a process may do but once -------------------------------------------------------------------------------
-
-_lock = threading.Lock()
-_claims: set[tuple[int, int]] = set()
-
-
-def _claimed(path: Path) -> tuple[int, int]:
-    """This process's only use of a file; the engine's lock keeps out other processes, and not in every version ours.
-
-    It is claimed before it is opened: closing any handle of a file gives up the process's lock on it.
-    """
-    try:
-        found = path.stat()
-    except FileNotFoundError:
-        raise InputError(f"there is no stream {str(path)!r}: make it with 'dpwindows stream create'") from None
-    except OSError as error:
-        raise EngineError(f"the state {path} cannot be read: {error.strerror or error}") from None
-    claim = (found.st_dev, found.st_ino)
-    with _lock:
-        if claim in _claims:
-            raise in_use(path)
-        _claims.add(claim)
-    return claim
-
-
-@contextmanager
-def set_aside(path: Path) -> Iterator[None]:
-    """Meanwhile nothing else in this process has the file open, so that it may be read without the engine."""
-    claim = _claimed(path)
-    try:
-        yield
-    finally:
-        _claims.discard(claim)
-
-
-def _let_go(claim: tuple[int, int], handle: int) -> None:
-    os.close(handle)
-    _claims.discard(claim)
 
 
 def log_of(path: Path) -> Path:

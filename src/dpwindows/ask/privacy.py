@@ -231,7 +231,7 @@ def parse_budget(epsilon: float | None, delta: float | None, rho: float | None) 
     if epsilon is None and rho is None:
         raise InputError("no budget was given: give --epsilon (with or without --delta), or --rho")
     if epsilon is not None and rho is not None:
-        raise InputError("give either --epsilon (with or without --delta) or --rho, and not both")
+        raise InputError("give either epsilon (--epsilon, with or without --delta) or rho (--rho), and not both")
     if rho is not None:
         if delta is not None:
             raise InputError("--delta goes with --epsilon; a budget of --rho has none")

@@ -81,8 +81,6 @@ def release(
     planned = build_plan(timeline, options)
     settings = engine_settings_of(options)
     say_notes(planned)
-    if not (timeline.is_integer or zone_said()):
-        _say_zone(events, settings, options)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claimed_output(output, force=force):
         outcome = run_plan(
@@ -123,7 +121,8 @@ def release(
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(planned, console)
-    for remark in [*filter(None, [planned.rule.promise]), *_remarks(released, raw=raw)]:
+    zone = None if timeline.is_integer or zone_said() else _zone_remark(events, settings, options)
+    for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
     console.print(f"\n{promise}", style="dim", soft_wrap=True)
@@ -144,15 +143,14 @@ def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | 
     }
 
 
-def _say_zone(events: str, settings: EngineSettings, options: dict[str, Any]) -> None:
+def _zone_remark(events: str, settings: EngineSettings, options: dict[str, Any]) -> str | None:
     from dpwindows.count.engines.duckdb_zones import remark_on_zones
     from dpwindows.count.events import EventColumns
 
     columns = EventColumns(
         options["item"], options["time"], time_format=options["time_format"], layout=csv_layout_of(options)
     )
-    if remark := remark_on_zones(events, columns, options["table"], settings):
-        tell(f"Note: {remark}")
+    return remark_on_zones(events, columns, options["table"], settings)
 
 
 def _remarks(released: Release, *, raw: bool) -> list[str]:

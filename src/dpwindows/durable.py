@@ -128,14 +128,14 @@ def _new_draft(path: Path, mode: int) -> tuple[Path, int]:
         draft = path.with_name(f".{path.name}.{secrets.token_hex(_DRAFT_BYTES)}.part")
         handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
         try:
-            _try_lock(handle)
-            if _is_named(handle, draft):
+            ours = _try_lock(handle) is not _Lock.ANOTHERS
+            if ours and _is_named(handle, draft):
                 return draft, handle
         except BaseException:
             draft.unlink(missing_ok=True)
             os.close(handle)
             raise
-        # Between its creation and its lock another process took it for a stale one.
+        # Between its creation and its lock another took it for a stale one, and has removed it, or is about to.
         os.close(handle)
 
 

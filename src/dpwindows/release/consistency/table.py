@@ -191,10 +191,10 @@ def _agree(order: Sequence[Table]) -> None:
 
 
 def _hold_below(table: Table, others: Sequence[Table]) -> None:
-    """Lower a table to the windows that hold its own, with thresholds no larger."""
+    """Lower a table to the windows that hold its own, with thresholds no larger; a series to its own windows, too."""
     values, (first, last) = _values(table), _windows(table)
     for other in others:
-        if other is not table and other.k <= table.k and not _is_exact(other):
+        if not (other is table and isinstance(table, Band)) and other.k <= table.k and not _is_exact(other):
             np.minimum(values, _least_around(other, first, last).astype(values.dtype), out=values)
     if isinstance(table, Band):
         table.clear()

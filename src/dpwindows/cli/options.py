@@ -181,18 +181,14 @@ max_draws_option = click.option(
     help="Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
 )
 
-ledger_options = stack(
-    [
-        click.option(
-            "--ledger",
-            "ledger_file",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Spend from a dataset of this ledger; see 'dpwindows ledger'.",
-        ),
-        click.option("--dataset", metavar="NAME", help="The dataset in the ledger."),
-    ]
-)
+
+def ledger_options_saying(said: str) -> Callable[[Command], Command]:
+    """`--ledger` and `--dataset`; what a command does with them is said of the first."""
+    ledger = click.option("--ledger", "ledger_file", type=click.Path(path_type=Path), metavar="FILE", help=said)
+    return stack([ledger, click.option("--dataset", metavar="NAME", help="The dataset in the ledger.")])
+
+
+ledger_options = ledger_options_saying("Spend from a dataset of this ledger; see 'dpwindows ledger'.")
 
 engine_options = stack(
     [

@@ -14,6 +14,7 @@ from dpwindows.cli.options import (
     group_options,
     item_type_option,
     ledger_options,
+    ledger_options_saying,
     max_draws_option,
     privacy_options,
     query_options,
@@ -38,17 +39,8 @@ _WITHOUT_LEDGER = (
     "Without --ledger nothing can tell when STATE and STATE.mark are both put back from a backup, or when a copy goes "
     "on elsewhere: either would publish steps again with other noise. See that neither happens, or use a ledger."
 )
-_stream_ledger_options = stack(
-    [
-        click.option(
-            "--ledger",
-            "ledger_file",
-            type=click.Path(path_type=Path),
-            metavar="FILE",
-            help="Where the stream's ledger is now, if it has moved. Nothing more is spent.",
-        ),
-        click.option("--dataset", metavar="NAME", help="The dataset in the ledger."),
-    ]
+_stream_ledger_options = ledger_options_saying(
+    "Where the stream's ledger is now, if it has moved. Nothing more is spent."
 )
 _STATE = click.argument("state", metavar="STATE", type=click.Path(path_type=Path))
 _output_options = stack(

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines import engine_for
+from dpwindows.count.engines import engine_name
 from dpwindows.count.engines.dialect import Kind
 from dpwindows.count.engines.duckdb_look import Look, look
 from dpwindows.count.engines.duckdb_sample import Sample, sample_of
@@ -87,7 +87,7 @@ def check_events(source: str, told: Told, settings: EngineSettings | None = None
         EngineError: the engine failed.
     """
     settings = settings or EngineSettings()
-    engine = str(vars(engine_for(source, settings))["__name__"]).rpartition(".")[2]
+    engine = engine_name(source, settings)
     if engine != "duckdb":
         raise InputError(
             f"check looks at Parquet, CSV and JSON Lines files and DuckDB databases, and {source!r} is read by the "

@@ -21,12 +21,12 @@ import struct
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from dpwindows.errors import EngineError, InputError
 
 _MAGIC = bytes.fromhex("d9d505f920a163d7")
-# How many records follow, a nonce, the pages of the file before, the bytes of a sector and of a page; big-endian.
+# The fields of `_Header`, big-endian.
 _HEADER = struct.Struct(">5I")
 _ALL_THAT_FOLLOW = 0xFFFFFFFF
 # Where the first page has its counter, and behind it how many pages the file has.
@@ -95,42 +95,54 @@ def require_current_journal(path: Path) -> None:
         )
 
 
+class _Header(NamedTuple):
+    """What stands before a stretch of records: how many follow, and the file and the journal they are of."""
+
+    records: int
+    nonce: int
+    pages_before: int
+    sector: int
+    page: int
+
+
+def _header_at(file: BinaryIO, at: int) -> _Header | None:
+    file.seek(at)
+    head = file.read(len(_MAGIC) + _HEADER.size)
+    if len(head) < len(_MAGIC) + _HEADER.size or not head.startswith(_MAGIC):
+        return None
+    return _Header(*_HEADER.unpack(head[len(_MAGIC) :]))
+
+
 def _before(file: BinaryIO) -> tuple[int | None, int] | None:
     """The counter before the transaction, if its page is in the journal, and the number of pages.
 
     None where SQLite takes it for no journal: that of a transaction that ended, or has not begun to write.
     """
-    head = file.read(len(_MAGIC) + _HEADER.size)
-    if len(head) < len(_MAGIC) + _HEADER.size or not head.startswith(_MAGIC):
+    head = _header_at(file, 0)
+    if head is None or not (512 <= head.sector <= 1 << 16 and 512 <= head.page <= 1 << 16):
         return None
-    _, _, pages, sector, page = _HEADER.unpack(head[len(_MAGIC) :])
-    if not (512 <= sector <= 1 << 16 and 512 <= page <= 1 << 16):
-        return None
-    for number, content in _records(file, sector, page):
+    for number, content in _records(file, head):
         if number == 1:
             counter, _ = _COUNTER.unpack_from(content, _COUNTER_AT)
-            return counter, pages
-    return None if pages == 0 else (None, pages)
+            return counter, head.pages_before
+    return None if head.pages_before == 0 else (None, head.pages_before)
 
 
-def _records(file: BinaryIO, sector: int, page: int) -> Iterator[tuple[int, bytes]]:
+def _records(file: BinaryIO, first: _Header) -> Iterator[tuple[int, bytes]]:
     """The pages of a journal as they were, with their numbers: after a header so many, and then the next header."""
-    at, size = 0, page + 8
-    while True:
-        file.seek(at)
-        head = file.read(len(_MAGIC) + _HEADER.size)
-        if len(head) < len(_MAGIC) + _HEADER.size or not head.startswith(_MAGIC):
-            return
-        count, at = _HEADER.unpack(head[len(_MAGIC) :])[0], at + sector
-        file.seek(at)
+    at, size = 0, first.page + 8
+    head: _Header | None = first
+    while head:
+        file.seek(at := at + first.sector)
         read = 0
-        while count == _ALL_THAT_FOLLOW or read < count:
+        while head.records == _ALL_THAT_FOLLOW or read < head.records:
             record = file.read(size)
             if len(record) < size:
                 return
             read += 1
             yield int.from_bytes(record[:4], "big"), record[4:-4]
-        at = -(-(at + read * size) // sector) * sector
+        at = -(-(at + read * size) // first.sector) * first.sector
+        head = _header_at(file, at)
 
 
 def _signed(difference: int) -> int:

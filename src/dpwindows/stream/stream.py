@@ -17,6 +17,7 @@ stored rows, or closes what was left. `gate` has the one function that rows leav
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import replace
 from pathlib import Path
@@ -317,8 +318,8 @@ class Stream:
         try:
             timeline = Timeline(creation.start, through, creation.step, creation.time_zone)
         except InputError as error:
-            said = f" {error}".replace(" end", " through")  # The timeline calls it its end.
-            raise InputError(f"the stream cannot be closed up to {through}:{said}") from None
+            said = re.sub(r"\bend\b", "through", str(error))  # The timeline calls it its end.
+            raise InputError(f"the stream cannot be closed up to {through}: {said}") from None
         if creation.horizon is not None and timeline.steps > creation.horizon:
             raise InputError(
                 f"the stream ends at {creation.end_of(creation.horizon)}, after {creation.horizon} steps, and cannot "

@@ -55,7 +55,12 @@ class Engine(Protocol):
 
 
 def engine_for(source: object, settings: EngineSettings) -> Engine:
-    """The engine that counts a source: the one asked for, or the one that the source belongs to.
+    """The engine that counts a source, as `engine_name` says; raises as it does."""
+    return cast(Engine, import_module(f"dpwindows.count.engines.{engine_name(source, settings)}"))
+
+
+def engine_name(source: object, settings: EngineSettings) -> str:
+    """Which engine counts a source: the one asked for, or the one that the source belongs to.
 
     A database's connection address or SQLAlchemy engine belongs to the engine of its dialect, a SQLite file to SQLite,
     a Spark session or Spark data frame to Spark, and everything else to DuckDB.
@@ -71,7 +76,7 @@ def engine_for(source: object, settings: EngineSettings) -> Engine:
         raise InputError(f"there is no engine {name!r}; the engines are {', '.join(ENGINES)}")
     if home in ENGINES and name != home:
         raise InputError(f"the events belong to the engine {home}, and {name} does not read them; leave engine out")
-    return cast(Engine, import_module(f"dpwindows.count.engines.{name}"))
+    return name
 
 
 def _home(source: object) -> str | None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-from dpwindows.count.engines import engine_for
+import duckdb
+
+from dpwindows.count.engines import engine_name
 from dpwindows.count.engines.dialect import Kind
 from dpwindows.count.engines.duckdb import column_of, private_engine
 from dpwindows.count.engines.duckdb_sources import find_parts
@@ -23,12 +25,12 @@ def remark_on_zones(source: str, columns: EventColumns, table: str | None, setti
     Dates carry no zone and need none. A source that is not read here, or not at all, is left to whoever reads it.
     """
     try:
-        here = str(vars(engine_for(source, settings))["__name__"]).endswith(".duckdb")
+        here = engine_name(source, settings) == "duckdb"
         # What is read from a pipe is gone.
         if not here or not all(file.is_file() for file in files_of(source)):
             return None
         naive = _are_naive(source, columns, table)
-    except (InputError, EngineError, OSError):
+    except (InputError, EngineError, OSError, duckdb.Error):
         return None
     said = f"times in the column {columns.time!r} carry no zone and are read as UTC"
     return f"{said}: if they are local, name their zone with --time-zone" if naive else None

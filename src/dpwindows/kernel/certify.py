@@ -19,6 +19,7 @@ smaller bound than the one proved.
 | | trees on both axes | corners | - | - | - |
 | | counter for every start | - | starts met | starts | starts |
 | | counters crossed | - | lines met | lines | lines |
+| | filter over gaps, k = 1 | - | - | gaps of both | gaps |
 | all | none: every answer by itself | windows met | windows met | all windows | all windows |
 | none: items that lost something | none | - | - | one item | one item |
 
@@ -48,10 +49,12 @@ from dpwindows.kernel.bounds import (
     stream_starts,
 )
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule
+from dpwindows.kernel.bounds.gaps import gap_filter_l1, gap_filter_l2
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.tent_tree import TentTree
@@ -95,7 +98,7 @@ class NotCertifiedError(ValueError):
         )
 
 
-def require_own(problem: Problem, *maps: IntegerMap | CausalMap | MatrixFilter) -> None:
+def require_own(problem: Problem, *maps: IntegerMap | CausalMap | MatrixFilter | GapFilter) -> None:
     """Refuse maps that no bound is for: of classes that are not the kernel's, or with weights that it does not cover.
 
     A bound is derived from a map's integers and holds for what its class encodes: a class derived from it might encode
@@ -117,6 +120,8 @@ def require_own(problem: Problem, *maps: IntegerMap | CausalMap | MatrixFilter) 
                 sizes = (branching - 1, *weights)
             case Tree(branching=branching):
                 sizes = (branching - 1,)
+            case GapFilter(weights=weights, total=total):
+                sizes = (total, *weights)
             case CausalCounter(rows=ListedRows(matrix=matrix)):
                 # Entries above the diagonal are not applied, and might take off what a bound adds up.
                 sizes = (0 if np.triu(matrix, 1).any() else 1,)
@@ -369,6 +374,24 @@ def crossed(problem: Problem, taps: Sequence[int], blocks: Sequence[staircases.C
     bound = staircases.crossed_counters_l2 if gaussian else staircases.crossed_counters_l1
     lines, formal = staircases.lines_of(blocks), isinstance(problem.unit, ItemLevel)
     return bound(taps, lines, thresholds, formal=formal), name_of(bound)
+
+
+def gaps(problem: Problem, measured: GapFilter) -> tuple[int, str]:
+    """Any windows at item level, at least 1: each with the windows that contain it; as `blocks`.
+
+    Raises:
+        NotCertifiedError: no proof covers it.
+    """
+    require_own(problem, measured)
+    whole = isinstance(problem.window, AnyWindow) and measured.steps == problem.steps > 1
+    if whole and isinstance(problem.unit, (ItemLevel, ItemAddRemove)) and problem.thresholds == (1,):
+        # An item occurs in as many steps as it has occurrences that count, at most.
+        formal, most = isinstance(problem.unit, ItemLevel), problem.rule.max_occurrences
+        if problem.law == GAUSSIAN:
+            return gap_filter_l2(measured, formal=formal, most=most), name_of(gap_filter_l2)
+        if measured.offset == 0:
+            return gap_filter_l1(measured, formal=formal, most=most), name_of(gap_filter_l1)
+    raise NotCertifiedError(problem, measured)
 
 
 def _is_item(problem: Problem) -> bool:

@@ -46,6 +46,7 @@ from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.gaps import GapDesign
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.shapes.periods import PeriodShape
@@ -58,7 +59,7 @@ _PIECE = 1 << 16
 # The shapes that answer for what they encode; the kernel measures no other.
 _SHAPES = (
     *(SeriesDesign, ThresholdsDesign, BlocksDesign, NestedDesign, ExtendedDesign),
-    *(CountersDesign, CrossedDesign, CompressedDesign, StepDesign, StepThresholds),
+    *(CountersDesign, CrossedDesign, GapDesign, CompressedDesign, StepDesign, StepThresholds),
     *(CumulativeTree, TreeForEveryStart, FixedWindowTrees, TimeWindowTrees, CompressedTrees),
 )
 _STEP_SHAPES = (SeriesShape, BlocksShape, NestedShape, PeriodShape, TogetherShape, ThresholdsShape)

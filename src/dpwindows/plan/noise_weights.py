@@ -27,6 +27,7 @@ from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.gaps import GapDesign
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.shapes.periods import PeriodShape
@@ -66,7 +67,7 @@ def noise_weights(design: Design, coefficients: Coefficients, series: int | None
             return {0: _transposed(measured, _canonical(design, coefficients))}
         case BlocksDesign():
             return _of_blocks(design, coefficients)
-        case NestedDesign() | ExtendedDesign():
+        case NestedDesign() | ExtendedDesign() | GapDesign():
             return {0: design.weights(_canonical(design, coefficients))}
         case CountersDesign(map=measured):
             starts: dict[int, FloatArray] = {}

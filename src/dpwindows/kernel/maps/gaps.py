@@ -1,0 +1,57 @@
+"""The map of a filter over gaps: every window is measured with the windows that contain it.
+
+An item's occurrences leave gaps, and a window without an occurrence lies within one of them. With `U(a, b)` the items
+without an occurrence in a..b, of the `N` that occur at all, measured are
+
+    y(a, b) = w_n sum_{i, j >= 0} taps_i taps_j U(a - i, b + j) - offset N    for every window of n < T steps,
+    total N                                                                  in the place of the window of all T.
+
+One filter runs over starts from the first to the last, the same over ends from the last to the first. Weights by length
+are what makes it good: an item has few long gaps and may have many short ones.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpwindows.kernel.maps.filters import convolve_exactly
+from dpwindows.kernel.maps.integer_maps import IntArray, widen
+from dpwindows.kernel.untrusted.decoding.gaps import GapDecoding
+
+
+@dataclass(frozen=True)
+class GapFilter(GapDecoding):
+    """The map for `len(weights)` steps; `weights[n - 1]` is that of windows of n steps, all of them positive.
+
+    The first tap and `total` are positive too.
+    """
+
+    taps: tuple[int, ...]
+    weights: tuple[int, ...]
+    offset: int
+    total: int
+
+    @property
+    def steps(self) -> int:
+        """The steps T of the range."""
+        return len(self.weights)
+
+    @property
+    def rows(self) -> int:
+        """One for each window."""
+        return self.steps * (self.steps + 1) // 2
+
+    def encode(self, exact: IntArray) -> IntArray:
+        """Of the counts of windows by start and end, shape (T, T), the numbers measured: by start, then by end."""
+        taps, everyone = np.array(self.taps, dtype=object), exact[0, -1]
+        by_start = convolve_exactly(taps, everyone - exact)
+        filtered = convolve_exactly(taps, by_start.T[::-1])[::-1].T
+        first, last = np.triu_indices(self.steps)
+        weights = np.array(self.weights, dtype=np.int64)[last - first]
+        wide = widen(filtered[first, last], max(self.weights))
+        items = widen(np.array([everyone]), max(abs(self.offset), self.total))
+        found = np.asarray(wide * weights.astype(wide.dtype) - self.offset * items)
+        found[self.steps - 1] = (self.total * items)[0]
+        return found

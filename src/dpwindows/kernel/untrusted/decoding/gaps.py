@@ -1,0 +1,77 @@
+"""A filter over gaps undone: the number of items first, then both filters, and what is without an occurrence from it.
+
+With z the noise on the windows' numbers and z_N that on `total N`, the estimate of the window a..b errs by
+`(1 - expected(a, b)) z_N / total - sum_{i, j} b_i b_j z(a - i, b + j) / w`, with b the inverse taps, and
+`expected(a, b) = offset sum b_i b_j / w` what offset stands for: the part of all items that a..b is without.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import numpy as np
+import scipy
+
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.untrusted.decoding.filters import inverse_taps, invert_filter
+
+
+class GapDecoding:
+    """How `GapFilter` is decoded; its arrays are by start and end, 0 where a window would end before it starts."""
+
+    taps: tuple[int, ...]
+    weights: tuple[int, ...]
+    offset: int
+    total: int
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """Estimates by start, then by end, from as many numbers."""
+        steps = len(self.weights)
+        everyone = measured[steps - 1] / self.total
+        filtered = np.zeros((steps, steps))
+        filtered[np.triu_indices(steps)] = measured + self.offset * everyone
+        by_start = invert_filter(self.taps, filtered * self._reciprocals)
+        absent = invert_filter(self.taps, by_start.T[::-1])[::-1].T
+        return np.asarray((everyone - absent)[np.triu_indices(steps)])
+
+    def transposed(self, wanted: FloatArray) -> FloatArray:
+        """What a combination of estimates puts on each number measured: `decode` the other way."""
+        steps = len(self.weights)
+        square = np.zeros((steps, steps))
+        square[np.triu_indices(steps)] = wanted
+        by_start = invert_filter(self.taps, square[::-1])[::-1]
+        absent = invert_filter(self.taps, by_start.T).T * self._reciprocals
+        found = np.asarray(-absent[np.triu_indices(steps)])
+        found[steps - 1] = (wanted.sum() - self.offset * absent.sum()) / self.total
+        return found
+
+    def variance(self) -> FloatArray:
+        """`sum c^2` over the weights of each estimate on noise, in the order of estimates."""
+        return self._moment(2)
+
+    def fourth_moment(self) -> FloatArray:
+        """`sum c^4`."""
+        return self._moment(4)
+
+    def _moment(self, power: int) -> FloatArray:
+        steps = len(self.weights)
+        inverse = inverse_taps(self.taps, steps)
+        found = _along_both(inverse**power, self._reciprocals**power)
+        items = (1 - self.offset * _along_both(inverse, self._reciprocals)) / self.total
+        found += items**power
+        return np.asarray(found[np.triu_indices(steps)])
+
+    @cached_property
+    def _reciprocals(self) -> FloatArray:
+        """1 / w for every window but that of all steps, whose number is exactly 0."""
+        found = np.zeros((len(self.weights), len(self.weights)))
+        first, last = np.triu_indices(len(self.weights))
+        found[first, last] = 1 / np.array(self.weights, dtype=np.float64)[last - first]
+        found[0, -1] = 0
+        return found
+
+
+def _along_both(taps: FloatArray, square: FloatArray) -> FloatArray:
+    """`sum taps_i taps_j square(a - i, b + j)`."""
+    along = scipy.linalg.toeplitz(taps, np.zeros(len(taps)))
+    return np.asarray(along @ square @ along)

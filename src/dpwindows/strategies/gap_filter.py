@@ -1,0 +1,201 @@
+"""`gap-filter`: every window measured with the windows that contain it; any windows, item level, at least 1.
+
+An item changes the counts of windows by the gaps between its occurrences, and there is room for few long ones only:
+at most T / (g + 1) of g steps. So windows are weighed by length, by about a cube root under Gaussian noise: most
+windows are long, and err as if an item had a handful of gaps. One filter on starts and the same on ends make the error
+of each depend on all the windows around it; half a difference is best, `(1 - decay B)^alpha` with alpha 1/2. Counters
+for every start and end (`crossed-counters`) charge each item for T steps whatever the windows' length.
+
+For items that are added or removed the number of all items is measured too, and what is left is measured as the
+difference to a small multiple of it. Under Laplace noise plain differences are best, with weights in proportion to the
+length, and no offset.
+
+Decay, power of the weights and offset are searched by sums over all windows of a length, which are quickly worked out.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+import scipy
+
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
+from dpwindows.ask.queries import AnyWindow
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.maps.gaps import GapFilter
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.gaps import GapDesign
+from dpwindows.strategies.search.apart_from_noise import apart_from_noise
+from dpwindows.strategies.search.fractional import held_taps, real_taps
+
+NAME = "gap-filter"
+# The longest horizon: all its windows are measured.
+_LARGEST = 2400
+# About the mean square of what an offset stands for, over the square of its mean.
+_SPREAD = 1.2
+
+
+def design(problem: Problem) -> Design | None:
+    """The filter of least error, or None where there is none."""
+    item = isinstance(problem.unit, (ItemLevel, ItemAddRemove))
+    applies = item and isinstance(problem.window, AnyWindow) and problem.thresholds == (1,)
+    if not applies or not 1 < problem.steps <= _LARGEST:
+        return None
+    found = _searched(apart_from_noise(problem))
+    # Two filters multiply, and weights besides.
+    bits = problem.bits // 2 - 1 if problem.law == GAUSSIAN else 0
+    fine = problem.bits // 4 if problem.law == GAUSSIAN else problem.bits // 2
+    unit = 4.0**bits * 2.0**fine
+    taps = held_taps(found.alpha, found.decay, problem.steps, bits) if bits else (1, -1)
+    weights = tuple(max(1, round(2**fine * weight)) for weight in found.weights(problem.steps).tolist())
+    made = GapFilter(taps, weights, round(unit * found.offset), max(1, round(unit * found.total)))
+    chosen = {"alpha": found.alpha, "decay": found.decay, "power": found.power, "bits_per_axis": bits}
+    return GapDesign(problem, NAME, chosen | {"offset": made.offset / unit, "total": made.total / unit}, map=made)
+
+
+@dataclass(frozen=True)
+class _Filter:
+    """What a filter over gaps is made from, in counts.
+
+    Attributes:
+        alpha: the power of the differences.
+        decay: of their memory.
+        power: of a window's length in its weight.
+        offset: how often the number of items is taken off each window's.
+        total: how often it is measured itself.
+    """
+
+    alpha: float
+    decay: float
+    power: float
+    offset: float = 0.0
+    total: float = 0.0
+
+    def weights(self, steps: int) -> FloatArray:
+        """By length, 1 for the heaviest."""
+        found = np.arange(1, steps + 1) ** self.power
+        return np.asarray(found / found.max())
+
+    def sums(self, steps: int) -> FloatArray:
+        """Of the first taps."""
+        return np.cumsum(real_taps(self.alpha, self.decay, steps))
+
+    def inverse(self, steps: int) -> FloatArray:
+        """The taps that undo it."""
+        return real_taps(-self.alpha, self.decay, steps)
+
+
+@lru_cache(maxsize=256)
+def _searched(problem: Problem) -> _Filter:
+    """The filter of least error, rounded so that one machine's plan is the other's."""
+    gaussian = problem.law == GAUSSIAN
+    centred = gaussian and isinstance(problem.unit, ItemAddRemove)
+
+    def filter_of(point: FloatArray) -> _Filter:
+        decay = 1 - math.exp(-min(max(float(point[0]), 0.5), 14.0)) if gaussian else 1.0
+        power = min(max(float(point[1]), -2.0), 2.0)
+        offset = min(max(float(point[2]), 0.0), 9.0) / problem.steps if centred else 0.0
+        return _Filter(0.5 if gaussian else 1.0, round(decay, 5), round(power, 3), round(offset, 5))
+
+    # The offset is the last parameter, and is left out where there is none.
+    start = [math.log(problem.steps / 2), 0.3 if gaussian else 1.0, 1.4][: 3 if centred else 2]
+    options = {"maxfev": 150, "xatol": 5e-3, "fatol": 2e-5}
+    found = scipy.optimize.minimize(
+        lambda point: math.log(_error(problem, filter_of(np.append(point, 0.0)))),
+        np.array(start),
+        method="Nelder-Mead",
+        options=options,
+    )
+    best = filter_of(np.append(found.x, 0.0))
+    return replace(best, total=_total(problem, best))
+
+
+def _error(problem: Problem, found: _Filter) -> float:
+    """About the error of a filter, up to what noise costs."""
+    gaussian, total = problem.law == GAUSSIAN, _total(problem, found)
+    charged, of_items = _charged(problem, found), _of_items(problem, found)
+    typical = math.sqrt(_typical(problem, found) + of_items / total**2)
+    if isinstance(problem.unit, ItemLevel):
+        return typical * (math.sqrt(2 * charged) if gaussian else 2 * charged)
+    return typical * (math.sqrt(charged + total**2) if gaussian else charged + total)
+
+
+def _total(problem: Problem, found: _Filter) -> float:
+    """How often the number of items is best measured."""
+    gaussian, charged = problem.law == GAUSSIAN, _charged(problem, found)
+    if isinstance(problem.unit, ItemLevel):
+        # Who changes leaves the number of items as it is, so that it costs nothing up to here.
+        return math.sqrt(charged) if gaussian else charged
+    ratio = charged * _of_items(problem, found) / _typical(problem, found)
+    return float(ratio ** (1 / 4 if gaussian else 1 / 3))
+
+
+def _of_items(problem: Problem, found: _Filter) -> float:
+    """About the mean square of the part of an error in the number of items that windows have."""
+    if not found.offset:
+        return 1.0
+    stands_for = found.offset * _mean(problem, found.inverse(problem.steps), 1 / found.weights(problem.steps))
+    return 1 - 2 * stands_for + _SPREAD * stands_for**2
+
+
+def _typical(problem: Problem, found: _Filter) -> float:
+    """The mean variance of windows for noise of unit variance, or about the largest; without the number of items."""
+    steps, longest = problem.steps, longest_window(problem.window, problem.steps)
+    powers, reciprocals = found.inverse(steps) ** 2, found.weights(steps) ** -2.0
+    if problem.criterion == "rms":
+        return _mean(problem, powers, reciprocals)
+    reciprocals[-1] = 0.0
+    return float(_longer(reciprocals, powers)[:longest].max())
+
+
+def _mean(problem: Problem, inverse: FloatArray, reciprocals: FloatArray) -> float:
+    """The mean over all windows of `sum inverse_i inverse_j reciprocals(a - i, b + j)`.
+
+    Of the windows of n steps T - n + 1 - m have room for m steps more, at whichever ends.
+    """
+    windows, longest = problem.steps - np.arange(problem.steps), longest_window(problem.window, problem.steps)
+    each = windows * reciprocals
+    # The window of all steps has no noise.
+    each[-1] = 0.0
+    return float(_longer(each, inverse)[:longest].sum() / windows[:longest].sum())
+
+
+def _longer(values: FloatArray, taps: FloatArray) -> FloatArray:
+    """`sum taps_i taps_j values_{n + i + j}` for every length n."""
+    steps = len(values)
+    return np.convolve(values[::-1], np.convolve(taps, taps)[:steps])[:steps][::-1]
+
+
+def _charged(problem: Problem, found: _Filter) -> float:
+    """About what `bounds.gaps` charges for one item that is added, less what it charges for the number of items."""
+    steps, offset = problem.steps, found.offset
+    weights, sums = found.weights(steps), found.sums(steps)
+    charges = np.convolve(weights, np.convolve(sums, sums)[:steps])[:steps]
+    if problem.law == GAUSSIAN:
+        charges *= -2 * offset
+        charges += np.convolve(weights**2, np.convolve(sums**2, sums**2)[:steps])[:steps]
+    charges = np.concatenate([[0.0], charges[:-1]])
+    return _worst(charges, problem.rule.max_occurrences) + steps * (steps + 1) / 2 * offset**2
+
+
+def _worst(charges: FloatArray, most: int | None) -> float:
+    """About `bounds.gaps._worst_gaps`, in floating point."""
+    steps = len(charges)
+    if most is None or most >= steps:
+        best = np.zeros(steps + 2)
+        for cut in range(1, steps + 2):
+            gaps = min(cut, steps)
+            best[cut] = (charges[:gaps] + best[cut - gaps : cut][::-1]).max()
+        return float(best[-1])
+    found = np.concatenate([[-np.inf], charges, [-np.inf]])
+    for _ in range(most):
+        gaps = [min(cut, steps) for cut in range(steps + 2)]
+        more = [(charges[:n] + found[cut - n : cut][::-1]).max() for cut, n in enumerate(gaps) if n]
+        found[1:] = np.maximum(found[1:], more)
+    return float(found[-1])

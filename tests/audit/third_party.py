@@ -113,6 +113,11 @@ class Shape:
         found = self.part[name]
         return found.astype(object) if found.dtype.kind == "U" else found
 
+    def toeplitz(self, size: int) -> Array:
+        taps = np.concatenate([self.whole("taps"), np.zeros(size, dtype=int)])[:size]
+        lags = np.arange(size)[:, None] - np.arange(size)[None, :]
+        return np.where(lags >= 0, taps[lags], 0)
+
 
 class Series(Shape):
     def of(self, x: Array) -> Array:
@@ -183,11 +188,6 @@ class Counters(Shape):
 
 
 class CrossedCounters(Shape):
-    def toeplitz(self, size: int) -> Array:
-        taps = np.concatenate([self.whole("taps"), np.zeros(size, dtype=int)])[:size]
-        lags = np.arange(size)[:, None] - np.arange(size)[None, :]
-        return np.where(lags >= 0, taps[lags], 0)
-
     def of(self, x: Array) -> Array:
         measured = []
         for first, starts, ends in self.part["blocks"]:
@@ -214,6 +214,27 @@ class CrossedCounters(Shape):
                 estimate = estimate - u @ (w * (u.T @ excess @ v)) @ v.T
             found[first : first + starts, first : first + ends] = estimate
         return found[self.first, self.last]
+
+
+class WindowsInGaps(Shape):
+    def of(self, x: Array) -> Array:
+        everyone, absent = x[1, -1], np.triu(x[1, -1] - x[1:-1, 1:])
+        first, last = np.triu_indices(self.steps)
+        filtering = self.toeplitz(self.steps).astype(object)
+        filtered = (filtering @ absent @ filtering)[first, last]
+        y = self.whole("weights")[last - first] * filtered - self.whole("offset")[0] * everyone
+        y[self.steps - 1] = self.whole("total")[0] * everyone
+        return np.asarray(y)
+
+    def read(self, y: Array) -> Array:
+        everyone = y[self.steps - 1] / float(self.whole("total")[0])
+        first, last = np.triu_indices(self.steps)
+        filtered = np.zeros((self.steps, self.steps))
+        filtered[first, last] = y + float(self.whole("offset")[0]) * everyone
+        filtered[first, last] /= self.whole("weights")[last - first].astype(float)
+        filtered[0, -1] = 0
+        inverse = np.linalg.inv(self.toeplitz(self.steps).astype(float))
+        return np.asarray((everyone - inverse @ filtered @ inverse)[self.first - 1, self.last - 1])
 
 
 class FixedWindowTrees(Shape):
@@ -279,6 +300,7 @@ SHAPES: dict[str, type[Shape]] = {
     "nested windows": NestedWindows,
     "counters": Counters,
     "crossed counters": CrossedCounters,
+    "windows in gaps": WindowsInGaps,
     "fixed-window trees": FixedWindowTrees,
     "time-window trees": TimeWindowTrees,
     "rolling together": RollingTogether,

@@ -24,6 +24,7 @@ from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, Triangular
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree, Tree
@@ -34,6 +35,7 @@ from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign,
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.gaps import GapDesign
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.kernel.shapes.series import SeriesDesign
@@ -170,6 +172,16 @@ def crossed(draw: Draw, steps: int) -> Design:
     return CrossedDesign(problem, draw.taps(steps + 1), draw.whole(1, steps + 1), power, draw.whole(1, 9), {})
 
 
+def gaps(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.any_windows(steps), steps)
+    thresholds = draw.one((1,), problem.thresholds)
+    # For fewer steps than there are it has no bound.
+    weights = draw.weights(draw.one(steps, steps, max(1, steps - 1)))
+    offset = draw.one(0, draw.whole(-3, 9))
+    made = GapFilter(draw.taps(steps + 1), weights, cast("int", offset), draw.whole(1, 20))
+    return GapDesign(replace(problem, thresholds=cast("tuple[int, ...]", thresholds)), "drawn", map=made)
+
+
 def steps_of_series(draw: Draw, steps: int) -> Design:
     problem = draw.problem(draw.along_time(steps), steps)
     horizon = draw.one(None, steps, horizon_of(problem.window, problem.unit, steps))
@@ -206,7 +218,9 @@ def steps_of_blocks(draw: Draw, steps: int) -> Design:
     return StepDesign(problem, shape, "drawn", horizon)
 
 
-SHAPES = {made.__name__: made for made in (series, blocks, counters, crossed, steps_of_series, steps_of_blocks, nested)}
+SHAPES = {
+    made.__name__: made for made in (series, blocks, counters, crossed, gaps, steps_of_series, steps_of_blocks, nested)
+}
 
 
 def worst(design: Design) -> tuple[int, int]:

@@ -25,6 +25,12 @@
   not empty, the windows (c + 1, c), c = 0, 1, ... of a block, counted from 0, are known to be 0: let e be E there; the
   estimate is E less S of the array that holds `(K K')^-1 e` there and 0 elsewhere. Above 1,024 starts or ends U, V, W
   and K are left out.
+- `windows in gaps`: X is the square of all answers, starts and ends from the first to the last, N its entry for 1..T,
+  and `U = N - X` where the end is not before the start, 0 elsewhere. L is the lower-triangular matrix whose entry
+  (i, j) is taps[i - j] (0 where there is no such tap), and `P = L U L`. y has, start by start and end by end,
+  `weights[n - 1] P - offset N` for a window of n steps, but `total N` for that of all steps, so that N is its number
+  over total. With that N an estimate is `N - L^-1 P L^-1`, where P is 0 for the window of all steps and where the end
+  is before the start.
 - `fixed-window trees`: y = matrix P, flattened. With R and Q the answers of the last W and W + 1 steps (0 before step
   1), column j of P holds at d = 0, 1, ..., W - 1 the arrivals of block j: `R[jW]` at 0, else `Q[jW+d] - R[jW+d-1]`;
   the second half of its columns the departures: 0 at 0, else `Q[jW+d] - R[jW+d]`; 0 beyond the horizon and from d = W
@@ -49,6 +55,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.windows import longest_window, window_steps
+from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.paper.range_tree import RangeTree
 from dpwindows.kernel.paper.shapes import FixedWindowTrees, TimeWindowTrees
@@ -57,6 +64,7 @@ from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.gaps import GapDesign
 from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
@@ -84,6 +92,8 @@ def shape_of(design: Design) -> str:
             return "counters"
         case CrossedDesign():
             return "crossed counters"
+        case GapDesign():
+            return "windows in gaps"
         case FixedWindowTrees():
             return "fixed-window trees"
         case TimeWindowTrees():
@@ -123,6 +133,9 @@ def factors(design: Design) -> Arrays:
             return {**arrays, "measured": _measured(design)} if arrays else {}
         case CrossedDesign():
             return _crossed(design)
+        case GapDesign(map=GapFilter(taps=taps, weights=weights, offset=offset, total=total)):
+            whole = {"taps": taps, "weights": weights, "offset": (offset,), "total": (total,)}
+            return {name: integers(np.array(values, dtype=object)) for name, values in whole.items()}
         case FixedWindowTrees(tree=tree):
             return _tree(tree, "")
         case TimeWindowTrees(tree=tree):

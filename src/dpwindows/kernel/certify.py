@@ -385,12 +385,11 @@ def gaps(problem: Problem, measured: GapFilter) -> tuple[int, str]:
     require_own(problem, measured)
     whole = isinstance(problem.window, AnyWindow) and measured.steps == problem.steps > 1
     if whole and isinstance(problem.unit, (ItemLevel, ItemAddRemove)) and problem.thresholds == (1,):
-        # An item occurs in as many steps as it has occurrences that count, at most.
-        formal, most = isinstance(problem.unit, ItemLevel), problem.rule.max_occurrences
+        formal = isinstance(problem.unit, ItemLevel)
         if problem.law == GAUSSIAN:
-            return gap_filter_l2(measured, formal=formal, most=most), name_of(gap_filter_l2)
+            return gap_filter_l2(measured, formal=formal), name_of(gap_filter_l2)
         if measured.offset == 0:
-            return gap_filter_l1(measured, formal=formal, most=most), name_of(gap_filter_l1)
+            return gap_filter_l1(measured, formal=formal), name_of(gap_filter_l1)
     raise NotCertifiedError(problem, measured)
 
 

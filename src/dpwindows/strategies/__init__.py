@@ -48,7 +48,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),
     Strategy(counters.NAME, counters.design, counters.stream),
     Strategy(gap_filter.NAME, gap_filter.design, None),
-    Strategy(crossed_counters.NAME, crossed_counters.design, None),
+    Strategy(crossed_counters.NAME, crossed_counters.design, None, crossed_counters.outdone),
     Strategy(anchored.NAME, anchored.design, anchored.stream),
     Strategy(tree.NAME, tree.design, tree.stream),
     Strategy(direct.NAME, direct.design, direct.stream),

@@ -27,6 +27,7 @@ from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.strategies import gap_filter
 from dpwindows.strategies.search.fractional import integer_taps, real_taps
 
 NAME = "crossed-counters"
@@ -70,6 +71,16 @@ def design(problem: Problem) -> Design | None:
     taps = integer_taps(alpha, decay, min(width + longest - 1, problem.steps), problem.bits - fine)
     chosen = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits, "power": power, "width": width}
     return CrossedDesign(problem, taps, width, power, 2**fine, chosen)
+
+
+def outdone(problem: Problem) -> bool:
+    """Whether a filter over gaps errs less: by 15 % or more from 100 to 2,400 steps, if windows span a quarter of them.
+
+    Found by trying; by up to 42 % under Gaussian noise, 59 % under Laplace noise, where windows are of any length.
+    """
+    item = isinstance(problem.unit, (ItemLevel, ItemAddRemove)) and problem.thresholds == (1,)
+    steps, longest = problem.steps, longest_window(problem.window, problem.steps)
+    return item and problem.criterion == "rms" and 100 <= steps <= min(gap_filter.LARGEST, 4 * longest)
 
 
 def _narrow(problem: Problem, longest: int) -> bool:

@@ -36,7 +36,7 @@ from dpwindows.strategies.search.fractional import held_taps, real_taps
 
 NAME = "gap-filter"
 # The longest horizon: all its windows are measured.
-_LARGEST = 2400
+LARGEST = 2400
 # About the mean square of what an offset stands for, over the square of its mean.
 _SPREAD = 1.2
 
@@ -45,7 +45,7 @@ def design(problem: Problem) -> Design | None:
     """The filter of least error, or None where there is none."""
     item = isinstance(problem.unit, (ItemLevel, ItemAddRemove))
     applies = item and isinstance(problem.window, AnyWindow) and problem.thresholds == (1,)
-    if not applies or not 1 < problem.steps <= _LARGEST:
+    if not applies or not 1 < problem.steps <= LARGEST:
         return None
     found = _searched(apart_from_noise(problem))
     # Two filters multiply, and weights besides.
@@ -181,21 +181,14 @@ def _charged(problem: Problem, found: _Filter) -> float:
         charges *= -2 * offset
         charges += np.convolve(weights**2, np.convolve(sums**2, sums**2)[:steps])[:steps]
     charges = np.concatenate([[0.0], charges[:-1]])
-    return _worst(charges, problem.rule.max_occurrences) + steps * (steps + 1) / 2 * offset**2
+    return _worst(charges) + steps * (steps + 1) / 2 * offset**2
 
 
-def _worst(charges: FloatArray, most: int | None) -> float:
+def _worst(charges: FloatArray) -> float:
     """About `bounds.gaps._worst_gaps`, in floating point."""
     steps = len(charges)
-    if most is None or most >= steps:
-        best = np.zeros(steps + 2)
-        for cut in range(1, steps + 2):
-            gaps = min(cut, steps)
-            best[cut] = (charges[:gaps] + best[cut - gaps : cut][::-1]).max()
-        return float(best[-1])
-    found = np.concatenate([[-np.inf], charges, [-np.inf]])
-    for _ in range(most):
-        gaps = [min(cut, steps) for cut in range(steps + 2)]
-        more = [(charges[:n] + found[cut - n : cut][::-1]).max() for cut, n in enumerate(gaps) if n]
-        found[1:] = np.maximum(found[1:], more)
-    return float(found[-1])
+    best = np.zeros(steps + 2)
+    for cut in range(1, steps + 2):
+        gaps = min(cut, steps)
+        best[cut] = (charges[:gaps] + best[cut - gaps : cut][::-1]).max()
+    return float(best[-1])

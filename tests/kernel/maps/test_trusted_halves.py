@@ -12,8 +12,8 @@ import pytest
 import dpwindows.kernel.maps
 
 DECODING = "dpwindows.kernel.untrusted.decoding"
-# What reads measured numbers back, or says with which error; for third parties, how.
-READING = {"decode", "variance", "fourth_moment", "decoder"}
+# What reads measured numbers back, either way, or says with which error; for third parties, how.
+READING = {"decode", "transposed", "variance", "fourth_moment", "decoder"}
 # What Python gives every class.
 GIVEN = set(vars(type("Plain", (), {}))) | {"__annotations__", "__static_attributes__", "__firstlineno__"}
 

@@ -9,6 +9,7 @@ ITEM_THRESHOLDS = "tests/kernel/bounds/test_item_thresholds.py::"
 RULES = "tests/kernel/bounds/test_counted_by_rule.py::"
 SENSITIVITY = "tests/kernel/bounds/test_sensitivity.py::"
 TOGETHER = "tests/kernel/bounds/test_together.py::"
+GAPS = "tests/kernel/bounds/test_gaps.py::"
 PERIODS = "tests/kernel/bounds/test_periods.py::"
 PAPER = "tests/strategies/test_paper.py::"
 KERNEL = "tests/kernel/test_measure.py::"
@@ -16,6 +17,30 @@ AUDIT_ENCODING = "tests/audit/test_encoding.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 MUTANTS = [
+    Mutant(
+        "an item without a last gap",
+        "The gaps of an item are taken to fill the range itself, without the step behind it: one gap too few.",
+        "kernel/bounds/gaps.py",
+        "    for _ in range(len(charges) + 1):\n",
+        "    for _ in range(len(charges)):\n",
+        f"{GAPS}test_what_an_item_that_is_added_is_charged_is_attained",
+    ),
+    Mutant(
+        "one history for a changed item",
+        "An item that changes is charged for the gaps it has then, and not for those that it had.",
+        "kernel/bounds/gaps.py",
+        "(2 if sums.min() >= 0 else 4)",
+        "(1 if sums.min() >= 0 else 4)",
+        f"{GAPS}test_no_change_of_an_item_moves_more_than_it_is_charged",
+    ),
+    Mutant(
+        "an offset that costs nothing",
+        "What is taken off every window's number for each item is not charged outside its gaps.",
+        "kernel/bounds/gaps.py",
+        "(measured.rows - 1) * measured.offset**2",
+        "0 * measured.offset**2",
+        f"{GAPS}test_what_an_item_that_is_added_is_charged_is_attained",
+    ),
     Mutant(
         "period cut at the forecast",
         "The bound of a stream for items within a period is for the forecast's steps, however long the period is.",

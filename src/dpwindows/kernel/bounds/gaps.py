@@ -38,13 +38,12 @@ from dpwindows.kernel.proofs import proves
 
 
 @proves("any-gaps-squares")
-def gap_filter_l2(measured: GapFilter, *, formal: bool, most: int | None = None) -> int:
+def gap_filter_l2(measured: GapFilter, *, formal: bool) -> int:
     """Any windows, one item changed arbitrarily (`formal`) or added or removed: squared L2 bound of a filter over gaps.
 
     Args:
         measured: the map, as it is applied.
         formal: whether an item may be changed arbitrarily.
-        most: the most steps that an item occurs in, by a rule that is enforced; None: all.
 
     Proof. *Added or removed.* By the module docstring the squared norm is `total^2`, plus `(w_n C(i) C(j) - offset)^2`
     for the windows within gaps, plus `offset^2` for all others but 1..T, which lies in no gap. That is `total^2`, plus
@@ -58,14 +57,14 @@ def gap_filter_l2(measured: GapFilter, *, formal: bool, most: int | None = None)
     sums, weights = _sums(measured), _exact(measured.weights)
     squares = _over_gaps(weights**2, sums**2)
     charges = squares - 2 * measured.offset * _over_gaps(weights, sums)
-    added = measured.total**2 + (measured.rows - 1) * measured.offset**2 + _worst_gaps(charges.tolist(), most)
+    added = measured.total**2 + (measured.rows - 1) * measured.offset**2 + _worst_gaps(charges.tolist())
     if not formal:
         return added
-    return max(added, (2 if sums.min() >= 0 else 4) * _worst_gaps(squares.tolist(), most))
+    return max(added, (2 if sums.min() >= 0 else 4) * _worst_gaps(squares.tolist()))
 
 
 @proves("any-gaps")
-def gap_filter_l1(measured: GapFilter, *, formal: bool, most: int | None = None) -> int:
+def gap_filter_l1(measured: GapFilter, *, formal: bool) -> int:
     """Any windows, one item changed arbitrarily (`formal`) or added or removed: L1 bound of a filter over gaps.
 
     Arguments as for `gap_filter_l2`.
@@ -80,7 +79,7 @@ def gap_filter_l1(measured: GapFilter, *, formal: bool, most: int | None = None)
     """
     if measured.offset:
         raise ValueError("an L1 bound is for maps without an offset")
-    worst = _worst_gaps(_over_gaps(_exact(measured.weights), abs(_sums(measured))).tolist(), most)
+    worst = _worst_gaps(_over_gaps(_exact(measured.weights), abs(_sums(measured))).tolist())
     return max(measured.total + worst, 2 * worst) if formal else measured.total + worst
 
 
@@ -104,28 +103,12 @@ def _over_gaps(by_length: NDArray[np.object_], along: NDArray[np.object_]) -> ND
     return found
 
 
-def _worst_gaps(charges: Sequence[int], most: int | None) -> int:
+def _worst_gaps(charges: Sequence[int]) -> int:
     """The largest sum of charges over the ways to cut T + 1 steps into parts, `charges[g]` for a part of g + 1 steps.
 
-    There are T charges, so that there are two parts at least; and at most `most` + 1 of them.
+    There are T charges, so that there are two parts at least.
     """
-    steps = len(charges)
-    if most is None or most >= steps:
-        best = [0]
-        for cut in range(1, steps + 2):
-            best.append(max(charges[gap] + best[cut - 1 - gap] for gap in range(min(cut, steps))))
-        return best[-1]
-    # By how much is cut so far, with one part and then with ever more; all T + 1 need two.
-    found: list[int | None] = [None, *charges, None]
-    for _ in range(most):
-        found = [_best_last(found, charges, cut) for cut in range(steps + 2)]
-    assert found[-1] is not None
-    return found[-1]
-
-
-def _best_last(found: Sequence[int | None], charges: Sequence[int], cut: int) -> int | None:
-    """The best of what is known and of one more part at the end."""
-    more = (
-        charges[gap] + known for gap in range(min(cut, len(charges))) if (known := found[cut - 1 - gap]) is not None
-    )
-    return max((one for one in (*more, found[cut]) if one is not None), default=None)
+    best = [0]
+    for _ in range(len(charges) + 1):
+        best.append(max(charge + before for charge, before in zip(charges, reversed(best), strict=False)))
+    return best[-1]

@@ -1,0 +1,179 @@
+"""Filters over gaps: exact integers in, unbiased estimates out, with the error that was forecast."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+import dpwindows as dw
+from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.maps.gaps import GapFilter
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.gaps import GapDesign
+from dpwindows.strategies import candidates, crossed_counters, gap_filter
+from dpwindows.strategies.scoring import score
+from tests import brute_force
+
+GENERATOR = np.random.default_rng(7)
+
+
+def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: object) -> Problem:
+    noise = 4.2247 if law == GAUSSIAN else 1.0
+    return Problem(dw.AnyWindow(longest), steps, (1,), unit, law, noise, **more)  # type: ignore[arg-type]
+
+
+# Errors to reach, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
+@pytest.mark.parametrize(
+    ("unit", "law", "longest", "criterion", "most"),
+    [
+        (dw.ItemAddRemove(), GAUSSIAN, None, "rms", 50.5),
+        (dw.ItemAddRemove(), GAUSSIAN, None, "max", 99.5),
+        (dw.ItemAddRemove(), GAUSSIAN, 90, "rms", 62.5),
+        (dw.ItemAddRemove(), GAUSSIAN, 28, "rms", 77.0),
+        (dw.ItemLevel(), GAUSSIAN, None, "rms", 71.0),
+        (dw.ItemLevel(), GAUSSIAN, 28, "rms", 108.0),
+        (dw.ItemAddRemove(), LAPLACE, None, "rms", 381.0),
+        (dw.ItemLevel(), LAPLACE, None, "rms", 735.0),
+    ],
+)
+def test_a_year_of_days_has_the_error_promised(
+    unit: Unit, law: Law, longest: int | None, criterion: str, most: float
+) -> None:
+    best = candidates(asked(365, unit, law, longest, criterion=criterion))[0]
+    assert best.strategy == gap_filter.NAME
+    assert score(best) <= most
+
+
+def test_crossed_counters_err_ever_more_as_ranges_grow() -> None:
+    ratios = []
+    for steps in (16, 64, 256):
+        problem = asked(steps, dw.ItemAddRemove(), GAUSSIAN)
+        gaps, crossed = gap_filter.design(problem), crossed_counters.design(problem)
+        assert gaps is not None
+        assert crossed is not None
+        ratios.append(score(crossed) / score(gaps))
+    assert ratios == sorted(ratios)
+    assert ratios[0] > 1.05
+    assert ratios[-1] > 1.5
+
+
+def test_counts_beyond_64_bits_are_encoded_exactly() -> None:
+    """By definition: every window with those that contain it, in Python's integers."""
+    found = GapFilter((1 << 20, -(1 << 19), -9), (3, 1 << 20, 7), -5, 1 << 22)
+    exact = np.array([[1 << 40, 1 << 41, 1 << 42], [0, 1 << 39, 1 << 41], [0, 0, 5]])
+    items, taps = 1 << 42, found.taps
+    expected = [
+        found.weights[b - a]
+        * sum(taps[i] * taps[j] * (items - int(exact[a - i, b + j])) for i in range(a + 1) for j in range(3 - b))
+        + 5 * items
+        for a in range(3)
+        for b in range(a, 3)
+    ]
+    expected[2] = (1 << 22) * items
+    assert [int(value) for value in found.encode(exact)] == expected
+    assert max(map(abs, expected)) > 1 << 63
+
+
+@pytest.mark.parametrize(("unit", "law"), [(dw.ItemAddRemove(), GAUSSIAN), (dw.ItemLevel(), LAPLACE)])
+def test_noise_is_as_wide_as_was_forecast(unit: Unit, law: Law) -> None:
+    design = gap_filter.design(asked(40, unit, law, 30))
+    assert design is not None
+    noise = np.random.default_rng(3).normal(size=(400, design.rows))
+    spread = np.mean([design.decode(draw) ** 2 for draw in noise], axis=0) / design.variance()
+    # All windows share the noise on the number of items.
+    assert abs(spread.mean() - 1) < 0.1
+    assert spread.std() < 1.3 * (2 / 400) ** 0.5
+
+
+def test_combinations_are_read_the_other_way_round() -> None:
+    design = gap_filter.design(asked(9, dw.ItemAddRemove(), GAUSSIAN, 5))
+    assert isinstance(design, GapDesign)
+    decoder = np.array([design.decode(unit) for unit in np.eye(design.rows)]).T
+    combination = GENERATOR.normal(size=len(decoder))
+    assert design.weights(combination) == pytest.approx(combination @ decoder, abs=1e-9 * abs(decoder).max())
+
+
+def test_other_units_windows_and_thresholds_are_left_to_others() -> None:
+    whole = asked(30, dw.ItemLevel(), GAUSSIAN)
+    for problem in (
+        replace(whole, unit=dw.EventLevel()),
+        replace(whole, unit=dw.ItemPerPeriod(7)),
+        replace(whole, unit=Unit()),
+        replace(whole, window=dw.Cumulative()),
+        replace(whole, thresholds=(2,)),
+        replace(whole, thresholds=(1, 2)),
+        replace(whole, steps=1),
+        replace(whole, steps=100_000),
+    ):
+        assert gap_filter.design(problem) is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"thresholds": (2,)},
+        {"thresholds": (1, 2)},
+        {"unit": dw.EventLevel()},
+        {"unit": dw.ItemPerPeriod(2)},
+        {"window": dw.Rolling(2)},
+        {"steps": 4},
+        {"law": LAPLACE},
+    ],
+    ids=str,
+)
+def test_what_no_proof_covers_is_not_certified(change: dict[str, object]) -> None:
+    made = GapFilter((8, -4, -1), (3, 4, 5), 2, 9)
+    problem = asked(3, dw.ItemLevel(), GAUSSIAN)
+    assert GapDesign(problem, "", map=made).certificate.bound > 0
+    with pytest.raises(NotCertifiedError):
+        _ = GapDesign(replace(problem, **change), "", map=made).certificate  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("map", [GapFilter((8, -4), (3, 0, 5), 0, 9), GapFilter((8, -4), (3, 4, 5), 0, 0)], ids=str)
+def test_weights_that_are_not_positive_are_not_certified(map: GapFilter) -> None:
+    with pytest.raises(NotCertifiedError):
+        _ = GapDesign(asked(3, dw.ItemLevel(), GAUSSIAN), "", map=map).certificate
+
+
+LOG = [(item, int(step)) for item in range(400) for step in GENERATOR.integers(0, 24, size=1 + item % 7)]
+
+
+def errors_of(budget: Budget, unit: Unit, longest: int | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Through the package: how far estimates are from the exact counts of the log, and their standard errors."""
+    plan = dw.Plan(
+        [dw.AnyWindow(longest)],
+        timeline=dw.Timeline(0, 24, step="1"),
+        unit=unit,
+        budget=budget,
+        strategy=gap_filter.NAME,
+    )
+    table = pa.table({"item": [item for item, _ in LOG], "time": [step for _, step in LOG]})
+    rows = plan.run(table, item="item", time="time", consistent=False).table.to_pylist()
+    exact = brute_force.any_window([(item, step + 1, 1) for item, step in LOG], 1, 24)
+    counts = [exact[row["first_step"] - 1][row["last_step"] - 1] for row in rows]
+    return np.array([row["estimate"] for row in rows]) - counts, np.array([row["std_error"] for row in rows])
+
+
+@pytest.mark.usefixtures("one_engine")
+@pytest.mark.parametrize("longest", [10, None])
+@pytest.mark.parametrize("unit", [dw.ItemAddRemove(), dw.ItemLevel()], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("budget", [dw.ApproxDP(1e9, 1e-6), dw.PureDP(1e9)], ids=lambda budget: budget.kind)
+def test_without_noise_a_release_is_exact(budget: Budget, unit: Unit, longest: int | None) -> None:
+    errors, _ = errors_of(budget, unit, longest)
+    assert len(errors) == (24 * 25 // 2 if longest is None else 24 * 10 - 45)
+    assert abs(errors).max() < 0.01
+
+
+@pytest.mark.usefixtures("one_engine")
+@pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)], ids=lambda budget: budget.kind)
+def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
+    scaled = np.array([np.divide(*errors_of(budget, dw.ItemAddRemove(), None)) for _ in range(12)])
+    # Twelve releases of 300 correlated numbers: their mean square has a spread of some 6 %.
+    assert 0.7 < (scaled**2).mean() < 1.35
+    assert abs(scaled.mean()) < 0.3

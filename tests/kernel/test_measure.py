@@ -6,9 +6,11 @@ rejects the wrong one with error probabilities below 1e-9, computed where the te
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import time
+import tracemalloc
 from dataclasses import FrozenInstanceError, dataclass, replace
 from typing import Any
 
@@ -482,6 +484,22 @@ def test_progress_counts_every_draw() -> None:
     pieces: list[int] = []
     assert len(draw_noise(LAPLACE, 3.0, kernel._PIECE + 1, pieces.append)) == kernel._PIECE + 1
     assert pieces == [kernel._PIECE, 1]
+
+
+def test_nothing_is_kept_of_a_draw_but_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of what is handed to OpenDP, cycles keep as much as is drawn until Python looks for them."""
+    monkeypatch.setattr(kernel, "_PIECE", 1 << 10)
+    draw_noise(LAPLACE, 3.0, 1)  # what is loaded once is loaded
+    gc.collect()
+    gc.disable()
+    try:
+        tracemalloc.start()
+        noise = draw_noise(LAPLACE, 3.0, 40 << 10)
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+        gc.enable()
+    assert held < 1.8 * noise.nbytes
 
 
 # --- The noise itself -------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.durable import UnsettledError
+from dpwindows.release import checks
 from dpwindows.release import files as release_files
 from dpwindows.report import page, preview
 
@@ -71,6 +72,27 @@ def test_json_is_what_the_format_says(release: dw.Release, tmp_path: Path) -> No
     assert content["rows"][0]["consistent"] is None
 
 
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_a_release_is_the_same_however_its_rows_are_grouped(fresh: dw.Release, tmp_path: Path, rows: int) -> None:
+    fresh.save(tmp_path / "one.parquet")
+    written = pyarrow.parquet.read_table(tmp_path / "one.parquet")
+    pyarrow.parquet.write_table(written, tmp_path / "more.parquet", row_group_size=rows, use_dictionary=rows > 1)
+    loaded = dw.Release.load(tmp_path / "more.parquet")
+    assert loaded.verified
+    assert loaded.to_arrow().equals(fresh.to_arrow())
+    assert loaded.metadata == fresh.metadata
+
+
+@pytest.mark.parametrize("rows", [1, 7])
+def test_the_checksum_is_the_same_however_many_rows_are_looked_at_at_a_time(
+    release: dw.Release, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = checks.checksum_of(release.table, release.metadata)
+    monkeypatch.setattr(checks, "_ROWS", rows)
+    chunks = pa.Table.from_batches(release.table.to_batches(11))
+    assert {checks.checksum_of(table, release.metadata) for table in (release.table, chunks)} == {expected}
+
+
 @pytest.mark.parametrize("ending", ["csv", "json"])
 def test_text_is_the_same_however_many_rows_are_written_at_a_time(
     release: dw.Release, tmp_path: Path, ending: str, monkeypatch: pytest.MonkeyPatch
@@ -101,7 +123,7 @@ def test_a_failed_write_leaves_what_was_there(
     release.save(path)
     before = path.read_bytes()
 
-    def full_disk(table: pa.Table, file: str) -> None:
+    def full_disk(table: pa.Table, file: str, **options: Any) -> None:
         Path(file).write_bytes(b"half")
         raise OSError(28, "No space left on device")
 

@@ -249,21 +249,27 @@ def draw_noise(
     the ends of the 64-bit range, so the values must not be added to exact integers but by `add_noise`.
     """
     sampler = _sampler(law, scale)
-    sizes = [min(_PIECE, count - start) for start in range(0, count, _PIECE)]
-    pieces = []
-    for piece in _side_by_side(lambda size: np.array(sampler([0] * size), dtype=np.int64), sizes):
-        pieces.append(piece)
-        progress(len(piece))
-    return np.concatenate(pieces) if pieces else np.zeros(0, dtype=np.int64)
+    noise = np.zeros(count, dtype=np.int64)
+    # One array for all pieces: OpenDP keeps what it is given until Python looks for cycles, and copies lists for long.
+    zeros = np.zeros(min(_PIECE, count), dtype=np.int64)
+
+    def draw(first: int) -> int:
+        size = min(_PIECE, count - first)
+        noise[first : first + size] = sampler(zeros[:size])
+        return size
+
+    for drawn in _side_by_side(draw, range(0, count, _PIECE)):
+        progress(drawn)
+    return noise
 
 
-def _side_by_side(draw: Callable[[int], NDArray[np.int64]], sizes: Sequence[int]) -> Iterator[NDArray[np.int64]]:
-    """What is drawn for each size, in their order: OpenDP lets other threads run while it draws."""
-    if len(sizes) < 2:
-        yield from map(draw, sizes)
+def _side_by_side(draw: Callable[[int], int], firsts: Sequence[int]) -> Iterator[int]:
+    """What drawing each piece gives, in their order: OpenDP lets other threads run while it draws."""
+    if len(firsts) < 2:
+        yield from map(draw, firsts)
         return
-    with ThreadPoolExecutor(min(len(sizes), os.cpu_count() or 1)) as threads:
-        yield from threads.map(draw, sizes)
+    with ThreadPoolExecutor(min(len(firsts), os.cpu_count() or 1)) as threads:
+        yield from threads.map(draw, firsts)
 
 
 @cache

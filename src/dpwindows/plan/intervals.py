@@ -69,13 +69,13 @@ def half_widths(
         fourths: gives the sums of fourth powers of the same weights, or None where they are unknown.
         confidence: coverage of each interval by itself, strictly between 0 and 1.
     """
-    kurtosis: FloatArray | None = np.zeros(len(squares))
-    if measurement.law != GAUSSIAN:
-        known = fourths()
-        # Independent estimates of equal law divide the kurtosis of their sum or difference.
-        parts = len(measure.thresholds)
-        kurtosis = None if known is None else 3 * known / np.maximum(squares, 1e-300) ** 2 / parts
     std_errors = np.sqrt(estimate_variance(measurement, measure, squares))
+    if measurement.law == GAUSSIAN:
+        return _factor(0.0, confidence) * std_errors
+    known = fourths()
+    # Independent estimates of equal law divide the kurtosis of their sum or difference.
+    parts = len(measure.thresholds)
+    kurtosis = None if known is None else 3 * known / np.maximum(squares, 1e-300) ** 2 / parts
     return half_width_factors(kurtosis, confidence, len(squares)) * std_errors
 
 

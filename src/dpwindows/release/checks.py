@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -30,6 +30,8 @@ _ALGORITHM = "sha256"
 COLUMNS = (*COLUMNS_BEFORE, *COLUMNS_AFTER)
 _NULLABLE = ("consistent",)
 _FLOATS = ("estimate", "std_error", "bias_bound", "lower", "upper")
+# Rows that are looked at at a time.
+_ROWS = 1 << 16
 
 # A shape is a test of one value; names with the shapes of their values; or, in a list of one, the shape of each entry.
 Shape = Callable[[Any], bool] | dict[str, Any] | list[Any]
@@ -301,7 +303,7 @@ def require_checksum(stored: str, table: pa.Table, metadata: dict[str, Any]) -> 
 def _rows_digest(table: pa.Table) -> bytes:
     """A digest of the values of rows, to the last bit, the same for every file that holds them."""
     digest = hashlib.sha256(table.num_rows.to_bytes(8, "little"))
-    # Chunk by chunk: one chunk may stand for many rows that hold the same.
+    # Some rows at a time: there may be millions, and one chunk may stand for many that hold the same.
     for column in table.columns:
         if pa.types.is_string(column.type):
             column = column.dictionary_encode().unify_dictionaries()
@@ -309,11 +311,16 @@ def _rows_digest(table: pa.Table) -> bytes:
             texts = json.dumps(listed, ensure_ascii=True).encode()
             digest.update(len(texts).to_bytes(8, "little") + texts)
         kind = "<f8" if pa.types.is_floating(column.type) else "<i8"
-        for chunk in column.chunks:
-            digest.update(_numbers(pc.cast(pc.is_null(chunk), pa.int8()), "<i1"))
-        for chunk in column.chunks:
-            digest.update(_numbers(_as_numbers(chunk), kind))
+        for rows in _pieces(column):
+            digest.update(_numbers(pc.cast(pc.is_null(rows), pa.int8()), "<i1"))
+        for rows in _pieces(column):
+            digest.update(_numbers(_as_numbers(rows), kind))
     return digest.digest()
+
+
+def _pieces(column: pa.ChunkedArray) -> Iterator[pa.Array]:
+    for chunk in column.chunks:
+        yield from (chunk.slice(begin, _ROWS) for begin in range(0, len(chunk), _ROWS))
 
 
 def _as_numbers(column: pa.Array) -> pa.Array:

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned
 
 
-# Rows that share what is the same in all of them.
-_CHUNK = 1 << 16
+# Rows that share what is the same in all of them; and how many, in the mean, must follow one another to share that.
+_CHUNK, _STRETCH = 1 << 16, 512
 
 
 def run_plan(
@@ -100,8 +100,9 @@ def draw_estimates(
         group after another. If the plan asks for it, the number of items that lost something comes last.
     """
     noisy = measure(plan.measurements, plan.budget, answers, progress)
+    # What was measured is let go as it is decoded, for there may be millions.
     decoded = [
-        {k: _decode(measurement, k, values) for k, values in drawn.items()}
+        {k: _decode(measurement, k, drawn.pop(k)) for k in list(drawn)}
         for measurement, drawn in zip(plan.measurements, noisy, strict=True)
     ]
     return [
@@ -117,8 +118,12 @@ def _loss(forecast: dict[str, Any], estimate: float) -> dict[str, Any]:
 
 
 def _decode(measurement: Measurement, k: int, noisy: NDArray[Any]) -> FloatArray:
-    design = measurement.design.at(k)
-    return np.concatenate([design.decode(part.astype(np.float64)) for part in np.split(noisy, len(measurement.cells))])
+    design, groups = measurement.design.at(k), len(measurement.cells)
+    measured = noisy.astype(np.float64)
+    del noisy
+    if groups == 1:
+        return design.decode(measured)
+    return np.concatenate([design.decode(part) for part in np.split(measured, groups)])
 
 
 def _agreed(plan: Planned, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:
@@ -141,18 +146,18 @@ def _public_columns(plan: Planned, allotment: Allotment, asked: Measure, boundar
     """Every column of one measure of one window family that needs no data, in canonical order."""
     window = allotment.query.window
     first, last = window_steps(window, plan.timeline.steps)
-    rows = len(last)
+    rows, bias = len(last), allotment.bias_bounds()
     columns = {
         "window": _repeated(pa.scalar(window.text), rows),
         "measure": _repeated(pa.scalar(asked.kind), rows),
         "k": _repeated(pa.scalar(asked.k, pa.int64()), rows),
         "first_step": first,
-        "last_step": last,
+        "last_step": _stretches(pa.array(np.arange(plan.timeline.steps + 1)), last),
         "start": boundaries.take(pa.array(first - 1)),
-        "end": boundaries.take(pa.array(last)),
+        "end": _stretches(boundaries, last),
         "complete": are_complete(window, first, last, plan.timeline.steps),
         "std_error": allotment.std_errors(asked),
-        "bias_bound": allotment.bias_bounds(),
+        "bias_bound": bias if bias.any() else _repeated(pa.scalar(0.0), rows),
         "half_width": allotment.half_widths(asked, plan.confidence),
     }
     groups = allotment.measurement.groups
@@ -163,6 +168,17 @@ def _repeated(value: pa.Scalar, rows: int) -> pa.ChunkedArray:
     """One value in every row, held in memory for a few of them: all chunks are the same."""
     chunk = pa.repeat(value, min(rows, _CHUNK))
     return pa.chunked_array([chunk.slice(0, min(_CHUNK, rows - begin)) for begin in range(0, rows, _CHUNK)])
+
+
+def _stretches(values: pa.Array, places: IntArray) -> pa.ChunkedArray:
+    """The values at some places; where these follow one another for long, memory is not held twice for them."""
+    begins = [0, *(np.flatnonzero(np.diff(places) != 1) + 1).tolist()]
+    if len(places) < _STRETCH * len(begins):
+        return pa.chunked_array([values.take(pa.array(places))])
+    ends = [*begins[1:], len(places)]
+    return pa.chunked_array(
+        [values.slice(int(places[begin]), end - begin) for begin, end in zip(begins, ends, strict=True)]
+    )
 
 
 def _table(

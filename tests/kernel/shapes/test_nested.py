@@ -14,6 +14,7 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
+from dpwindows.kernel.untrusted.decoding import nested
 from dpwindows.kernel.untrusted.noise_scales import noise_variance
 from dpwindows.strategies.search.fractional import held_taps
 from tests.kernel.bounds.test_sensitivity import matrix_of
@@ -70,7 +71,10 @@ def test_every_number_is_a_weighted_sum_of_windows_inside() -> None:
         assert abs(np.array(wanted)).any(axis=1).all() or len(taps) < steps + beyond
 
 
-def test_decoding_is_least_squares_over_the_windows_that_exist() -> None:
+@pytest.mark.parametrize("block", [1, 2, 5, 256])
+def test_decoding_is_least_squares_over_the_windows_that_exist(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the size of the blocks that matrices are multiplied in."""
+    monkeypatch.setattr(nested, "_BLOCK", block)
     for design in designs():
         matrix, asked = unknowns(design), places(design)
         decoder = np.array([design.decode(column) for column in np.eye(design.rows)]).T

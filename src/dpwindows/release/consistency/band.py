@@ -1,21 +1,21 @@
 """Any windows, in rows: made monotone, then whole numbers that are the counts of some log.
 
 Windows of at most m steps stand in rows by their last step, the shortest first: `rows[b, j]` is the window of j + 1
-steps that ends with step b + 1. Rows by first step look the same (`smoothing.turned`). In both, counts never fall along
+steps that ends with step b + 1. Rows by first step look the same (`rows`). In both, counts never fall along
 a row, because longer windows hold more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import scipy
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.release.consistency.rows import AT_ONCE, in_order, row_lengths, rows_by_end, rows_by_start, turned
 from dpwindows.release.consistency.series import UNKNOWN, Series, largest_within
-from dpwindows.release.consistency.smoothing import row_lengths, turned
 
 _ROUNDS = 10
 # Numbers looked at while a table is bent, at most; and how much more than owed they are moved.
@@ -63,6 +63,15 @@ class Band:
         first = last - np.arange(self.longest)
         return np.where(first >= 1, first, last), last
 
+    def in_order(self, longest: int) -> IntArray:
+        """The whole counts of any windows of at most so many steps, in canonical order; `UNKNOWN` as in `at`."""
+        places = in_order(len(self.by_end), longest)
+        found = np.full(places[-1].stop, UNKNOWN, dtype=np.int64)
+        for place, row in zip(places, rows_by_start(self.by_end), strict=True):
+            own = found[place][: len(row)]
+            own[:] = row[: len(own)]
+        return found
+
     def clear(self) -> None:
         """Set what is no window to 0."""
         self.by_end[np.arange(self.longest) >= row_lengths(*self.by_end.shape)[:, None]] = 0
@@ -100,33 +109,22 @@ def monotone(by_end: FloatArray, weights: FloatArray) -> None:
 
     Dykstra's alternating projections, each by isotonic regression of rows (SciPy); weighted least squares.
     """
-    # For millions of windows every table counts: rows by start are views of the table by end.
-    owed = [np.zeros_like(by_end), np.zeros_like(by_end)]
+    lengths = row_lengths(*by_end.shape)
+    # What is owed to rows by start and to rows by end, as much as there are windows: there may be millions.
+    owed = [np.split(np.zeros(int(lengths.sum())), np.cumsum(each)[:-1]) for each in (lengths[::-1], lengths)]
     for _ in range(_ROUNDS):
-        for owing, rows in zip(owed, (_rows_by_start, _rows_by_end), strict=True):
-            by_end += owing
-            owing[:] = by_end
-            for row, weight in zip(rows(by_end), rows(weights), strict=True):
+        for owing, rows in zip(owed, (rows_by_start, rows_by_end), strict=True):
+            for owes, row, weight in zip(owing, rows(by_end), rows(weights), strict=True):
+                row += owes
+                owes[:] = row
                 if (row[1:] < row[:-1]).any():
                     row[:] = scipy.optimize.isotonic_regression(row, weights=weight).x
-            owing -= by_end
+                owes -= row
     # What little is left to do is done exactly: each window is raised to the largest that it holds.
     np.maximum(by_end, 0, out=by_end)
-    for rows in (_rows_by_start, _rows_by_end):
+    for rows in (rows_by_start, rows_by_end):
         for row in rows(by_end):
             np.maximum.accumulate(row, out=row)
-
-
-def _rows_by_end(by_end: FloatArray) -> Iterator[FloatArray]:
-    """The windows that end at each step, the shortest first: views of a table."""
-    for steps, row in zip(row_lengths(*by_end.shape).tolist(), by_end, strict=True):
-        yield row[:steps]
-
-
-def _rows_by_start(by_end: FloatArray) -> Iterator[FloatArray]:
-    """The windows that start at each step, the shortest first: diagonals of a table by end, as views."""
-    for start, steps in enumerate(row_lengths(*by_end.shape)[::-1].tolist()):
-        yield np.einsum("ii->i", by_end[start : start + steps, :steps])
 
 
 def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> None:
@@ -135,22 +133,46 @@ def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> None:
     Each such inequality has four windows. They are met in turn, in four sets that share no window, each by a change
     that is small where numbers are exact; a little more than is owed, which is faster.
     """
-    steps, longest = by_end.shape
-    # A margin of windows without steps, which count nothing and cannot change.
-    counts, give = np.zeros((steps + 1, longest + 1)), np.zeros((steps + 1, longest + 1))
-    counts[1:, 1:], give[1:, 1:] = by_end, 1 / weights
+    steps, give = len(by_end), 1 / weights
     for turn in range(4 * min(rounds, _MOVES // by_end.size)):
-        row, place = 2 + turn // 2 % 2, 2 + turn % 2
-        rows, before = slice(row, None, 2), slice(row - 1, steps, 2)
-        whole, short, shorter = slice(place, None, 2), slice(place - 1, longest, 2), slice(place - 2, longest - 1, 2)
-        cells = (rows, whole), (rows, short), (before, short), (before, shorter)
-        owed = counts[cells[0]] - counts[cells[1]] - counts[cells[2]] + counts[cells[3]]
-        room = np.maximum(sum(give[cell] for cell in cells), _TINY)
-        possible = np.arange(steps + 1)[rows, None] >= np.arange(longest + 1)[whole]
-        owed = _RELAXED * np.where(possible, np.maximum(owed, 0), 0) / room
-        for cell, sign in zip(cells, (-1, 1, 1, -1), strict=True):
-            counts[cell] += sign * owed * give[cell]
-    by_end[:] = counts[1:, 1:]
+        # Last steps (the first is 1) and lengths of the longer windows of a set, of which those with fewer steps than
+        # their length exist only in part. Rows in turn share no window with other rows.
+        for first in range(2 + turn // 2 % 2, steps + 1, 2 * AT_ONCE):
+            last_steps = np.arange(first, min(first + 2 * AT_ONCE, steps + 1), 2)
+            rows = slice(first - 1, last_steps[-1], 2), slice(first - 2, last_steps[-1] - 1, 2)
+            _bend_rows([by_end[some] for some in rows], [give[some] for some in rows], last_steps, 2 + turn % 2)
+
+
+def _bend_rows(counts: Sequence[FloatArray], give: Sequence[FloatArray], last_steps: IntArray, shortest: int) -> None:
+    """Mend the inequalities of windows that end with some steps and have every second length, from `shortest` on.
+
+    Args:
+        counts: the windows that end with these steps, and those that end one step earlier.
+        give: how far each may move.
+        last_steps: the steps.
+        shortest: 2 or 3.
+    """
+    longest = min(counts[0].shape[1], int(last_steps[-1]))
+    lengths = np.arange(shortest, longest + 1, 2)
+    whole, short = slice(shortest - 1, longest, 2), slice(shortest - 2, longest - 1, 2)
+    # The windows two steps shorter: where those have no steps, they count nothing and cannot change.
+    none = 3 - shortest
+    shorter = slice(shortest - 3 + 2 * none, longest - 2, 2)
+    cells = [
+        (counts[at][:, some], give[at][:, some]) for at, some in ((0, whole), (0, short), (1, short), (1, shorter))
+    ]
+    (whole_counts, room), (late, _), (early, _), (inner, inner_give) = cells
+    owed = whole_counts - late - early
+    owed[:, none:] += inner
+    room = room + cells[1][1] + cells[2][1]
+    room[:, none:] += inner_give
+    np.maximum(owed, 0, out=owed)
+    owed[last_steps[:, None] < lengths] = 0
+    owed *= _RELAXED
+    owed /= np.maximum(room, _TINY, out=room)
+    for (count, gives), sign in zip(cells[:3], (-1, 1, 1), strict=True):
+        count += sign * owed * gives
+    inner -= owed[:, none:] * inner_give
 
 
 def whole_distinct(by_end: FloatArray, weights: FloatArray) -> IntArray:

@@ -16,10 +16,10 @@ from dpwindows.ask.windows import longest_window, window_steps
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.intervals import estimate_variance
+from dpwindows.release.consistency.rows import row_lengths
 from dpwindows.release.consistency.smoothing import (
     Smoothed,
     Smoothers,
-    row_lengths,
     series_smoothers,
     smooth,
     traces,
@@ -80,18 +80,17 @@ class Family:
 def known_of(plan: Planned, allotment: Allotment) -> Known:
     """What is public of the family that an allotment serves."""
     window, steps = allotment.query.window, plan.timeline.steps
-    first, last = window_steps(window, steps)
     measurement = allotment.measurement
     if isinstance(window, AnyWindow):
         longest = longest_window(window, steps)
-        octave = np.minimum(np.ceil(np.log2(last - first + 1)), max(1, np.ceil(np.log2(longest)) - 1))
-        parts = octave.astype(np.uint8)
-        del octave
-        smoothers = window_smoothers(lambda windows: _by_start(windows, steps, longest), longest)
+        octaves = np.ceil(np.log2(np.arange(1, longest + 1)))
+        by_length = np.minimum(octaves, max(1, octaves[-1] - 1)).astype(np.uint8)
+        parts = np.concatenate([by_length[:lengths] for lengths in row_lengths(steps, longest)[::-1].tolist()])
+        smoothers = window_smoothers(steps, longest)
     else:
+        first, last = window_steps(window, steps)
         parts = np.zeros(len(first), dtype=np.uint8)
         smoothers = series_smoothers(_segments(first, last), _PERIODS.get(plan.timeline.step_text, ()))
-    del first, last
     size = float(estimate_variance(measurement, Measure("at_least", 1), np.ones(1))[0]) ** 0.5
     found: dict[int, FloatArray | None] = {}
     traced = {}
@@ -118,13 +117,9 @@ def _simulated(allotment: Allotment, design: Design, rows: int, size: float) -> 
     """Noise as the estimates have it, in mean and covariance: for traces only, no noise of a release."""
     generator = np.random.default_rng(_SEED)
     for _ in range(min(_MOST_OFTEN, max(_LEAST_OFTEN, _SIMULATED // rows))):
-        yield allotment.own(design.decode(size * generator.standard_normal(design.rows)))
-
-
-def _by_start(windows: FloatArray, steps: int, longest: int) -> FloatArray:
-    rows = np.zeros((*windows.shape[:-1], steps, longest))
-    rows[..., np.arange(longest) < row_lengths(steps, longest)[::-1, None]] = windows
-    return rows
+        noise = generator.standard_normal(design.rows)
+        noise *= size
+        yield allotment.own(design.decode(noise))
 
 
 def family_of(known: Known, estimates: Sequence[FloatArray]) -> Family:

@@ -22,6 +22,7 @@ import scipy
 from numpy.typing import NDArray
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.release.consistency.rows import AT_ONCE, in_order, row_lengths, rows_by_start_at
 
 # Smoothing may move a number by so many standard errors.
 FURTHEST = 2.0
@@ -29,8 +30,8 @@ FURTHEST = 2.0
 _HALF_WIDTHS, _PERIODS = (1, 2, 3, 5, 8, 13, 21, 34), (1, 2, 4, 8)
 # Half widths along ends and along starts, as parts of a window's length.
 _SHARES = ((0.05, 0.05), (0.1, 0.1), (0.2, 0.2), (0.4, 0.4), (0.8, 0.8), (0.4, 0.05), (0.05, 0.4))
-# Rows of windows smoothed at a time, and numbers of simulated noise, which bounds memory.
-_ROWS, _AT_ONCE = 64, 1 << 15
+# Numbers of simulated noise that are smoothed at a time, which bounds memory.
+_AT_ONCE = 1 << 15
 # Of a number's noise, at least this part is taken to remain, however well smoothing seems to do.
 _LEAST_ERROR = 0.01
 
@@ -62,8 +63,12 @@ def traces(simulated: Callable[[], Iterator[FloatArray]], smoothers: Smoothers, 
     while some := list(islice(noises, at_once)):
         noise = np.array(some)
         del some
-        moved = ((noise * (made - noise)) for made in smoothers(noise))
-        found.append(np.array([[one[:, part].sum(axis=1) for part in _masks(parts)] for one in moved]))
+        sums = []
+        for moved in smoothers(noise):
+            moved -= noise
+            moved *= noise
+            sums.append([moved[:, part].sum(axis=1) for part in _masks(parts)])
+        found.append(np.array(sums))
     return np.asarray(np.concatenate(found, axis=2).mean(axis=2))
 
 
@@ -83,21 +88,26 @@ def smooth(
 
     Args:
         estimate: numbers with noise, shape (n,).
-        variance: the variance of each, shape (n,).
+        variance: the variance of each, shape (n,); in its place their squared errors are put.
         smoothers: what the smoothers make of numbers.
         known: the `traces` of the noise.
         parts: as for `traces`.
     """
-    # In single precision: there may be millions, and they only have to be near.
-    moves = [(found - estimate).astype(np.float32) for found in smoothers(estimate)]
-    values, squared_error = estimate.copy(), variance.copy()
+    moves = []
+    for found in smoothers(estimate):
+        found -= estimate
+        # In single precision: there may be millions, and they only have to be near.
+        moves.append(found.astype(np.float32))
+    values, squared_error = estimate.copy(), variance
     for at, part in enumerate(_masks(parts)):
-        shifts = np.array([move[part] for move in moves], dtype=np.float64)
+        shifts = np.empty((len(moves), int(part.sum())))
+        for shift, move in zip(shifts, moves, strict=True):
+            shift[:] = move[part]
         gram, trace = shifts @ shifts.T, known[:, at]
         weights = _least(gram, -trace)
         reach = FURTHEST * np.sqrt(variance[part])
         values[part] += np.clip(weights @ shifts, -reach, reach)
-        change = float(weights @ gram @ weights + 2 * weights @ trace) / int(part.sum())
+        change = float(weights @ gram @ weights + 2 * weights @ trace) / shifts.shape[1]
         noise_mean = float(squared_error[part].mean())
         squared_error[part] *= min(1.0, max(_LEAST_ERROR, 1 + change / noise_mean)) if noise_mean > 0 else 1.0
     return Smoothed(values, squared_error)
@@ -147,67 +157,68 @@ def _along(series: FloatArray, half: int) -> FloatArray:
     return _lines(series, low, high)
 
 
-def window_smoothers(by_start: Callable[[FloatArray], FloatArray], longest: int) -> Smoothers:
+def window_smoothers(steps: int, longest: int) -> Smoothers:
     """Planes, nearly: lines fitted along ends and then along starts, wider for longer windows.
 
-    Args:
-        by_start: puts windows in canonical order into rows, one for each start, the shortest window first.
-        longest: the most steps of a window.
+    The windows are any of at most `longest` steps, in canonical order.
     """
+    by_end_lengths = row_lengths(steps, longest)
+    by_start_lengths = by_end_lengths[::-1]
+    places = in_order(steps, longest)
+
+    def by_starts(table: FloatArray) -> Iterator[tuple[slice, NDArray[np.bool_], FloatArray]]:
+        """Some starts at a time: where their windows stand in canonical order, which places are windows, the places."""
+        for begin in range(0, steps, AT_ONCE):
+            lengths = by_start_lengths[begin : begin + AT_ONCE]
+            inside = np.arange(int(lengths[0])) < lengths[:, None]
+            some = slice(places[begin].start, places[begin + len(lengths) - 1].stop)
+            yield some, inside, rows_by_start_at(table, begin, *inside.shape)
 
     def smoothers(windows: FloatArray) -> Iterator[FloatArray]:
-        rows = by_start(windows)
-        lengths = row_lengths(rows.shape[-2], longest)[::-1]
-        inside = np.arange(longest) < lengths[:, None]
+        # One table for all: for millions of windows every table counts.
+        table = np.zeros((*windows.shape[:-1], steps + AT_ONCE, longest))
         for along_ends, along_starts in _SHARES:
-            # For millions of windows every table counts: each takes the place of the one before.
-            smoothed = _shared(rows, lengths, along_ends)
-            smoothed = turned(smoothed, forth=True)
-            smoothed = _shared(smoothed, lengths[::-1], along_starts)
-            smoothed = turned(smoothed, forth=False)
-            yield smoothed[..., inside]
+            for some, inside, into in by_starts(table):
+                rows = np.zeros(into.shape)
+                rows[..., inside] = windows[..., some]
+                into[:] = _smoothed_rows(rows, inside.sum(axis=1), along_ends)
+            for begin in range(0, steps, AT_ONCE):
+                lengths = by_end_lengths[begin : begin + AT_ONCE]
+                rows = table[..., begin : begin + len(lengths), : int(lengths[-1])]
+                rows[:] = _smoothed_rows(rows, lengths, along_starts)
+            found = np.empty_like(windows)
+            for some, inside, rows in by_starts(table):
+                found[..., some] = rows[..., inside]
+            yield found
 
     return smoothers
 
 
-def row_lengths(steps: int, longest: int) -> IntArray:
-    """How many windows end at each step, shape (steps,)."""
-    return np.asarray(np.minimum(np.arange(1, steps + 1), longest))
-
-
-def turned(rows: FloatArray, *, forth: bool) -> FloatArray:
-    """Rows of windows by start as rows by end (`forth`), or back: shape (..., steps, longest), the shortest first."""
-    steps, longest = rows.shape[-2:]
-    found = np.zeros_like(rows)
-    for place in range(min(steps, longest)):
-        if forth:
-            found[..., place:, place] = rows[..., : steps - place, place]
-        else:
-            found[..., : steps - place, place] = rows[..., place:, place]
-    return found
-
-
-def _shared(rows: FloatArray, lengths: IntArray, share: float) -> FloatArray:
+def _smoothed_rows(rows: FloatArray, lengths: IntArray, share: float) -> FloatArray:
+    """Lines fitted along rows of so many numbers each, wider from place to place; beyond them stands whatever."""
     places = np.arange(rows.shape[-1])
     half = np.floor(share * (places + 1)).astype(np.int64)
-    found = np.empty_like(rows)
-    for begin in range(0, len(lengths), _ROWS):
-        some = slice(begin, begin + _ROWS)
-        last = np.maximum(lengths[some, None] - 1, 0)
-        high = np.minimum(places + half, last)
-        # Places beyond a row's end are filled with whatever, and are never read.
-        low = np.minimum(np.maximum(places - half, 0), high)
-        found[..., some, :] = _lines(rows[..., some, :], low, high)
-    return found
+    return _lines(rows, np.maximum(places - half, 0), np.minimum(places + half, len(places) - 1), lengths)
 
 
-def _lines(rows: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
-    """The value at each place of the line fitted to places low..high of its row, the last axis."""
+def _lines(rows: FloatArray, low: IntArray, high: IntArray, lengths: IntArray | None = None) -> FloatArray:
+    """The value at each place of the line fitted to places low..high of its row, the last axis.
+
+    Where `lengths` are given, rows end after so many places, and so do the stretches that lines are fitted to.
+    """
     places = np.arange(rows.shape[-1], dtype=np.float64)
     level = rows[..., :1]
-    total = _within(rows - level, low, high)
-    moment = _within((rows - level) * places, low, high)
-    count, centre = (high - low + 1).astype(np.float64), (high + low) / 2
+    moved = rows - level
+    first, last = low, high
+    if lengths is not None:
+        # Numbers beyond a row's end are 0, so that running sums stay as they are there.
+        moved[..., places >= lengths[:, None]] = 0.0
+        last = np.minimum(high, lengths[:, None] - 1)
+        first = np.minimum(low, last)
+    total = _within(moved, low, high)
+    moved *= places
+    moment = _within(moved, low, high)
+    count, centre = (last - first + 1).astype(np.float64), (last + first) / 2
     spread = np.maximum(count * (count**2 - 1) / 12, 1e-300)
     slope = np.where(count > 1, (moment - centre * total) / spread, 0.0)
     return np.asarray(level + total / count + slope * (places - centre))
@@ -217,7 +228,4 @@ def _within(rows: FloatArray, low: IntArray, high: IntArray) -> FloatArray:
     """Sums of places low..high of each row; the same places of every row, or of every table of rows."""
     sums = np.zeros((*rows.shape[:-1], rows.shape[-1] + 1))
     np.cumsum(rows, axis=-1, out=sums[..., 1:])
-    if low.ndim == 1:
-        return np.asarray(sums[..., high + 1] - sums[..., low])
-    at = np.arange(len(low))[:, None]
-    return np.asarray(sums[..., at, high + 1] - sums[..., at, low])
+    return np.asarray(sums.take(high + 1, axis=-1) - sums.take(low, axis=-1))

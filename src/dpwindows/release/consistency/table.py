@@ -16,6 +16,7 @@ Its only input is released numbers and public facts, so it costs nothing. It is 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,8 +25,8 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.release.consistency.band import Band, bend, follow, lower_to_parts, monotone, whole_distinct
 from dpwindows.release.consistency.families import Family, Known, family_of, known_of
+from dpwindows.release.consistency.rows import in_order, rows_by_end, rows_by_start
 from dpwindows.release.consistency.series import (
-    UNKNOWN,
     Series,
     finder,
     largest_within,
@@ -34,7 +35,7 @@ from dpwindows.release.consistency.series import (
     lower_to_sums,
     raise_parts,
 )
-from dpwindows.release.consistency.smoothing import Smoothed, row_lengths
+from dpwindows.release.consistency.smoothing import Smoothed
 
 if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned
@@ -125,7 +126,7 @@ def _tables(families: Sequence[Family], steps: int) -> tuple[list[Table], list[f
             bend(values, weights, bends)
             monotone(values, weights)
         tables.append(Band(k, values, weights))
-        errors.append(float((1 / weights[np.arange(span) < row_lengths(steps, span)[:, None]]).mean()))
+        errors.append(float(np.concatenate([1 / row for row in rows_by_end(weights)]).mean()))
     for at, family in enumerate(families):
         first, last = family.known.windows
         for k, found in family.at_least.items() if not family.known.is_any else ():
@@ -147,6 +148,9 @@ def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> t
     def means(some: Sequence[tuple[Known, Smoothed]]) -> tuple[FloatArray, FloatArray]:
         total, weights = np.zeros((steps, span)), np.full((steps, span), _NO_WEIGHT)
         for known, found in some:
+            if known.is_any:
+                _add(known, found, total, weights)
+                continue
             first, last = known.windows
             held = last - first < span
             places = last[held] - 1, (last - first)[held]
@@ -164,6 +168,15 @@ def _merged(every: Sequence[tuple[Known, Smoothed]], span: int, steps: int) -> t
     own, own_weights = means([one for one in every if one[0].is_any])
     moves = {length: both[:, length - 1] - own[:, length - 1] for length in of_one_length}
     return np.where(weights > own_weights, both, follow(own, moves)), weights
+
+
+def _add(known: Known, found: Smoothed, total: FloatArray, weights: FloatArray) -> None:
+    """Add any windows, times their weights, to tables by end, start by start: there may be millions."""
+    places = in_order(known.steps, longest_window(known.allotment.query.window, known.steps))
+    for place, values, weight in zip(places, rows_by_start(total), rows_by_start(weights), strict=True):
+        own = 1 / np.maximum(found.squared_error[place], _NO_WEIGHT)
+        values[: len(own)] += own * found.values[place]
+        weight[: len(own)] += own
 
 
 def _rolling_length(known: Known) -> int | None:
@@ -271,10 +284,12 @@ def _read(at: int, family: Family, kind: str, k: int, tables: Sequence[Table]) -
 
 
 def _at_least(family: Family, k: int, tables: Sequence[Table]) -> IntArray:
-    first, last = family.known.windows
-    found = np.full(len(first), UNKNOWN, dtype=np.int64)
-    for table in tables:
-        if table.k == k and not _is_exact(table):
-            # What stands in a table for a window is the same in every table that holds it.
-            np.minimum(found, _least_around(table, first, last), out=found)
-    return found
+    known = family.known
+    # What stands in a table for a window is the same in every table that holds it.
+    holding = [table for table in tables if table.k == k and not _is_exact(table)]
+    longest = longest_window(known.allotment.query.window, known.steps)
+    each = (
+        table.in_order(longest) if known.is_any and isinstance(table, Band) else _least_around(table, *known.windows)
+        for table in holding
+    )
+    return reduce(np.minimum, each)

@@ -12,7 +12,8 @@ from dpwindows.release import run
 
 
 def plan() -> dw.Plan:
-    queries: list[Query | WindowFamily] = [dw.AnyWindow(4).at_least(1, 2), dw.AnyWindow(), dw.Rolling(3), dw.Cumulative(), dw.Tumbling(2)]
+    two: Query = dw.AnyWindow(4).at_least(1, 2)
+    queries: list[Query | WindowFamily] = [two, dw.AnyWindow(), dw.Rolling(3), dw.Cumulative(), dw.Tumbling(2)]
     timeline = dw.Timeline("2024-03-28", "2024-04-08", time_zone="Europe/Berlin")
     return dw.Plan(queries, timeline=timeline, unit=dw.EventLevel(), budget=dw.ZCDP(1.0), by={"city": ["A", "B"]})
 

@@ -41,8 +41,8 @@ def nested_moments(taps: tuple[int, ...], longest: int, power: int) -> FloatArra
     return np.cumsum(np.convolve(powers, powers)[:longest])
 
 
-def _blocks(places: int) -> list[slice]:
-    return [slice(begin, min(begin + _BLOCK, places)) for begin in range(0, places, _BLOCK)]
+def _blocks(places: int, first: int = 0) -> list[slice]:
+    return [slice(begin, min(begin + _BLOCK, places)) for begin in range(first, places, _BLOCK)]
 
 
 @dataclass(frozen=True)
@@ -67,37 +67,34 @@ class ExtendedLeastSquares:
         """The taps, as many as there are places in the extended range."""
         return np.array(self.taps[: self.steps + self.beyond], dtype=np.float64)
 
-    @property
-    def _gram(self) -> FloatArray:
-        """`A'A`, from running sums of the products of taps: of whole numbers, so exactly."""
-        places, weights = self.steps + self.beyond, self._weights
-        found = np.zeros((self.steps, self.steps))
+    def _gram_reversed(self) -> FloatArray:
+        """The lower half of `A'A`, its rows and columns reversed: sums of products of taps, whole numbers, so exact."""
+        weights, found = self._weights, np.zeros((self.steps, self.steps), order="F")
         for lag in range(min(self.steps, len(weights))):
             sums = np.cumsum(weights[: len(weights) - lag] * weights[lag:])
-            along = sums[np.minimum(places - 1 - np.arange(lag, self.steps), len(sums) - 1)]
-            for side in (found[lag:], found[:, lag:].T):
-                np.einsum("ii->i", side[:, : len(along)])[:] = along
+            reach = np.minimum(self.beyond + np.arange(self.steps - lag), len(sums) - 1)
+            np.einsum("ii->i", found[lag:, : self.steps - lag])[:] = sums[reach]
         return found
 
     @cached_property
     def _inverse(self) -> FloatArray:
         """`C^-1`, lower-triangular."""
         # Cholesky's factor of the matrix with rows and columns reversed, reversed: lower-triangular, C'C = A'A.
-        lower = np.linalg.cholesky(self._gram[::-1, ::-1])
+        lower = np.linalg.cholesky(self._gram_reversed())
         inverse, _ = scipy.linalg.lapack.dtrtri(lower[::-1, ::-1], lower=0)
         return np.asarray(inverse).T
 
-    @property
-    def _turned(self) -> FloatArray:
-        """`C'^-1 A'`, upper-triangular: large for long ranges, and quickly worked out."""
+    def _turned(self, starts: slice) -> FloatArray:
+        """Some rows of `C'^-1 A'`, which is upper-triangular, from the place of the first of them on."""
         inverse, weights, places = self._inverse, self._weights, self.steps + self.beyond
-        found = np.zeros((self.steps, places))
-        for some in _blocks(places):
-            # The columns of A' that these rows of A are have no weights but on the starts so many taps before.
-            near = slice(max(0, some.start - len(weights) + 1), min(some.stop, self.steps))
-            lags = np.arange(some.start, some.stop)[:, None] - np.arange(near.start, near.stop)
-            axis = np.where((lags >= 0) & (lags < len(weights)), weights[np.clip(lags, 0, len(weights) - 1)], 0.0)
-            found[: near.stop, some] = inverse[near, : near.stop].T @ axis.T
+        found = np.zeros((starts.stop - starts.start, places - starts.start))
+        for ends in _blocks(places, starts.start):
+            # Columns of A' have no weights but on so many starts before.
+            near = slice(max(starts.start, ends.start - len(weights) + 1), min(ends.stop, self.steps))
+            if near.start < near.stop:
+                lags = np.arange(ends.start, ends.stop)[:, None] - np.arange(near.start, near.stop)
+                axis = np.where((lags >= 0) & (lags < len(weights)), weights[np.clip(lags, 0, len(weights) - 1)], 0.0)
+                found[:, ends.start - starts.start : ends.stop - starts.start] = inverse[near, starts].T @ axis.T
         return found
 
     def exist(self, beyond: int = 0) -> NDArray[np.bool_]:
@@ -106,46 +103,42 @@ class ExtendedLeastSquares:
         return np.asarray(places[:, None] + places >= self.steps - 1)
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        """Estimates in the square, from what was measured row by row; for windows that do not exist, whatever.
+        """Estimates in the square, from what was measured row by row; for windows that do not exist, 0.
 
-        Every factor is a triangle, and so is what stands for windows. So matrices are multiplied block by block, blocks
-        of nothing are left out, and each product takes the place of what it is made of: the order of blocks is such
-        that none is needed once it is replaced.
+        Every factor is a triangle, and so is what stands for windows. So matrices are multiplied block by block, and
+        blocks of zeros are left out. Each product takes the place of what it is made of, in an order in which that is
+        not needed any more: two squares are held.
         """
-        inverse, turned, steps = self._inverse, self._turned, self.steps
-        found = np.zeros((turned.shape[1], turned.shape[1]))
+        found = np.zeros((self.steps + self.beyond, self.steps + self.beyond))
         found[self.exist(self.beyond)] = measured
-        every, starts = _blocks(len(found)), _blocks(steps)
-        for ends in every:
-            since = max(0, steps - ends.stop)
-            for some in starts:
-                if some.stop > since:
-                    inner = slice(max(some.start, since), None)
-                    found[some, ends] = turned[some, inner] @ found[inner, ends]
-        for some in starts:
-            for ends in starts:
-                if some.stop + ends.stop > steps:
-                    found[some, ends] = found[some, ends.start :] @ turned[ends, ends.start :].T
-        del turned
-        found = found[:steps, :steps]
+        self._turn(found)
+        self._turn(found[: self.steps].T)
+        found = found[: self.steps, : self.steps]
         found[~self.exist()] = 0.0
-        for ends in starts:
-            inner_first = max(0, steps - ends.stop)
-            for some in reversed(starts):
-                if some.stop > inner_first:
-                    inner = slice(inner_first, some.stop)
-                    found[some, ends] = inverse[some, inner] @ found[inner, ends]
-        for some in starts:
-            inner_first = max(0, steps - some.stop)
-            for ends in reversed(starts):
-                if ends.stop > inner_first:
-                    inner = slice(inner_first, ends.stop)
-                    found[some, ends] = found[some, inner] @ inverse[ends, inner].T
+        self._undo(found)
+        self._undo(found.T)
         return found
+
+    def _turn(self, square: FloatArray) -> None:
+        """Multiply by `C'^-1 A'` from the left, in place, where windows exist."""
+        for starts in _blocks(self.steps):
+            turned = self._turned(starts)
+            for ends in _blocks(square.shape[1]):
+                if starts.stop + ends.stop > self.steps:
+                    since = max(starts.start, self.steps - ends.stop)
+                    square[starts, ends] = turned[:, since - starts.start :] @ square[since:, ends]
+
+    def _undo(self, square: FloatArray) -> None:
+        """Multiply what stands for windows, and is 0 elsewhere, by `C^-1` from the left, in place."""
+        for starts in reversed(_blocks(self.steps)):
+            for ends in _blocks(self.steps):
+                if starts.stop + ends.stop > self.steps:
+                    inner = slice(max(0, self.steps - ends.stop), starts.stop)
+                    square[starts, ends] = self._inverse[starts, inner] @ square[inner, ends]
 
     def weights(self, combination: FloatArray) -> FloatArray:
         """What a combination, in the square, puts on each number measured: `decode`, transposed."""
-        inverse, turned = self._inverse, self._turned
+        inverse, turned = self._inverse, self._turned(slice(0, self.steps))
         fitted = np.where(self.exist(), inverse.T @ combination @ inverse, 0.0)
         return np.asarray((turned.T @ fitted @ turned)[self.exist(self.beyond)])
 

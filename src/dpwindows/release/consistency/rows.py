@@ -44,8 +44,10 @@ def rows_by_start(by_end: FloatArray) -> Iterator[FloatArray]:
 def rows_by_start_at(by_end: FloatArray, start: int, rows: int, longest: int) -> FloatArray:
     """The windows of at most so many steps that start at some steps, one row for each: a view of a table by end.
 
-    The table must go on for `rows + longest - 1` rows from the first one: a table of some more rows than there are
-    steps takes what stands in places that are no windows.
+    A table of some more rows than there are steps takes what stands in places that are no windows.
+
+    Raises:
+        ValueError: the table ends before the last window of these rows.
     """
     *outer, down, along = by_end.strides
     if start + rows + longest - 1 > by_end.shape[-2] or longest > by_end.shape[-1]:

@@ -32,7 +32,7 @@ from dpwindows.kernel.proofs import PROOFS
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.nested import ExtendedDesign
 from dpwindows.plan.plan import Plan
-from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, tensor_filter
+from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, notch_filter, tensor_filter
 from dpwindows.strategies.scoring import noise_factor, score
 from tests.single_item import Ints, TableAnswers, random_square, squares
 
@@ -86,9 +86,10 @@ def designs_of(steps: int, windows: tuple[WindowFamily, ...]) -> Iterator[Design
             for strategy in BATCH.values():
                 if (found := strategy(problem)) is not None:
                     yield found
-            # The one that is for at least 1 alone.
-            if (found := gap_filter.design(replace(problem, thresholds=(1,)))) is not None:
-                yield found
+            # Those that are for at least 1 alone.
+            for alone in (gap_filter, notch_filter):
+                if (found := alone.design(replace(problem, thresholds=(1,)))) is not None:
+                    yield found
 
 
 def decoder_of(design: Design) -> NDArray[np.float64]:

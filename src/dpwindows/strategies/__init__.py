@@ -26,6 +26,7 @@ from dpwindows.strategies import (
     gap_filter,
     logarithmic_counter,
     nested_filter,
+    notch_filter,
     offset_filter,
     optimal_filter,
     paper,
@@ -39,8 +40,9 @@ from dpwindows.strategies.scoring import score
 from dpwindows.strategies.strategy import Batch, Strategy, Stream
 
 STRATEGIES: tuple[Strategy, ...] = (
-    Strategy(series_filter.NAME, series_filter.design, series_filter.stream),
+    Strategy(series_filter.NAME, series_filter.design, series_filter.stream, notch_filter.outdoes),
     Strategy(optimal_filter.NAME, optimal_filter.design, optimal_filter.stream, optimal_filter.outdone),
+    Strategy(notch_filter.NAME, notch_filter.design, notch_filter.stream),
     Strategy(offset_filter.NAME, offset_filter.design, offset_filter.stream),
     Strategy(threshold_filters.NAME, threshold_filters.design, threshold_filters.stream),
     Strategy(dense_counter.NAME, dense_counter.design, dense_counter.stream),

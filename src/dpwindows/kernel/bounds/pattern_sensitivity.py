@@ -24,6 +24,7 @@ from dpwindows.kernel.bounds.potentials import Check
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
 from dpwindows.kernel.bounds.sensitivity import Thresholds, autocorrelation, interval_norms, most_runs
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts
+from dpwindows.kernel.bounds.waves import Waves
 from dpwindows.kernel.proofs import proves
 from dpwindows.kernel.untrusted.pattern_search import (
     good_charges,
@@ -34,11 +35,14 @@ from dpwindows.kernel.untrusted.pattern_search import (
     price_of_disjoint,
     walk,
 )
+from dpwindows.kernel.untrusted.wave_search import good_waves
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
 # Cells of the tables for patterns of few ones.
 _PRICED_CELLS = 4_000_000
+# Bits of what all places would be charged alone, in `waves_bound`.
+_WAVE_BITS = 29
 # The longest span for which all pairs of runs are tried for k = 1.
 _PAIRED = 128
 
@@ -128,12 +132,13 @@ def rolling_patterns_period_l2(
     g is 0 at other ends (`period_sensitivity`). Where the horizon cuts the places off earlier, the same change on a
     longer horizon costs no less: M is causal, so rows up to a step do not see what comes later. On the unbounded
     horizon there are more rows still. One threshold: for L = 1 g has one sign and at most k runs in W consecutive
-    places, the change of `rolling_patterns_event_l2` for one threshold. For k = 1 `two_runs_bound` or `held_bound`.
-    Otherwise `priced_bound`, with the most runs and the places of one sign from `period_sensitivity`; if the span is
-    all of the horizon, nothing is counted before. Each bound holds whatever the memory, the near distances and the
-    prices are. Where a rule of counting leaves fewer runs (`counted_by_rule`; an item changed within all steps),
-    the automaton for k = 1 takes a price for changes as `priced_changes` does: what `2 runs` of them are worth is
-    added. Thresholds are measured apart and change independently; squared norms add. QED.
+    places, the change of `rolling_patterns_event_l2` for one threshold. For k = 1 `two_runs_bound` or `held_bound`,
+    or `waves_bound` if the span is all of the horizon. Otherwise `priced_bound`, with the most runs and the places of
+    one sign from `period_sensitivity`; if the span is all of the horizon, nothing is counted before. Each bound holds
+    whatever the memory, the near distances and the prices are. Where a rule of counting leaves fewer runs
+    (`counted_by_rule`; an item changed within all steps), the automaton for k = 1 takes a price for changes as
+    `priced_changes` does: what `2 runs` of them are worth is added. Thresholds are measured apart and change
+    independently; squared norms add. QED.
 
     Raises:
         ValueError: there is a rule of counting, and the span is not all steps.
@@ -153,9 +158,14 @@ def rolling_patterns_period_l2(
             continue  # no item is ever counted
         if k == 1:
             held = Held(span, length, places)
+            waves = waves_bound(taps, length, places) if span == steps else None
             # Where there are few places, all pairs of runs are tried.
-            paired = span <= min(length + 1, _PAIRED)
-            found = two_runs_bound(lags, held) if paired else held_bound(lags, good_charges(lags, held), held)
+            if span <= min(length + 1, _PAIRED):
+                found = two_runs_bound(lags, held)
+            elif waves is not None:
+                found = -(-waves >> lags.shift)
+            else:
+                found = held_bound(lags, good_charges(lags, held), held)
             total += found if allowed == without else min(found, limited_bound(lags, held, 2 * allowed))
         else:
             single = (span, min(length, places)) if span <= length else (1, 0)
@@ -185,6 +195,28 @@ def held_bound(lags: SignedLags, charged: Charges, known: Held) -> int:
     check = Check(automaton)
     walk(automaton, period=known.length, tick=automaton.every, check=check)
     return check.bound()
+
+
+def waves_bound(taps: tuple[int, ...], length: int, places: int) -> int | None:
+    """Bound on `g'Gg` over all changes for k = 1 of one item within all steps (`dpwindows.kernel.bounds.waves`).
+
+    None where no wave makes up the filter's autocorrelation.
+
+    Proof. An item that starts being counted at a step occurs there, so it is counted at the W-1 ends after it too, or
+    up to the horizon; it may start at any step, and nothing is counted before the first. So g = f - f' for two paths of
+    `Paths`. It is charged at least `g'Gg / 2^shift`, and at most what `Waves.bound` tells, whatever the wave, the grid,
+    the jumps, the clock and the cycle are. QED.
+    """
+    exact = autocorrelation(taps)[:places]
+    exact += [0] * (places - len(exact))
+    shift = max(0, (places * exact[0]).bit_length() - _WAVE_BITS)
+    lags = [value / (1 << shift) for value in exact]
+    proposed = good_waves(lags, length)
+    if proposed is None:
+        return None
+    waves, cycle = proposed
+    found = Waves.of(lags, waves.wave, waves.grid, replace(waves.paths, length=length)).bound(places, cycle)
+    return None if found is None else found << shift
 
 
 def limited_bound(lags: SignedLags, known: Held, runs: int) -> int:

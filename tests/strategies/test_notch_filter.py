@@ -1,0 +1,102 @@
+"""The filter with a notch: its integers, where it applies and is taken, and the figures it buys."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import Cumulative, Rolling
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.bounds import pattern_sensitivity
+from dpwindows.kernel.maps.filters import CausalFilter
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import SeriesShape
+from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.untrusted.noise_scales import unit_scale
+from dpwindows.strategies import candidates, notch_filter, series_filter, stream_candidates
+from dpwindows.strategies.scoring import score
+
+
+def problem(length: int, steps: int = 365, *thresholds: int) -> Problem:
+    scale = unit_scale(ApproxDP(1.0, 1e-6), GAUSSIAN)
+    return Problem(Rolling(length), steps, thresholds or (1,), ItemLevel(), GAUSSIAN, scale)
+
+
+@pytest.mark.parametrize(("length", "error", "gain"), [(7, 62.75, 1.07), (28, 45.35, 1.05), (90, 33.5, 1.04)])
+def test_the_error_over_a_year(length: int, error: float, gain: float) -> None:
+    found, other = (one.design(problem(length)) for one in (notch_filter, series_filter))
+    assert found is not None
+    assert other is not None
+    assert 0.99 * error < score(found) <= error
+    assert score(other) >= gain * score(found)
+    assert candidates(problem(length))[0].strategy == notch_filter.NAME
+
+
+@pytest.mark.parametrize(("length", "steps"), [(2, 24), (5, 60), (20, 60), (12, 150), (64, 192)])
+def test_where_the_filter_is_not_asked_it_errs_more(length: int, steps: int) -> None:
+    asked = problem(length, steps)
+    assert notch_filter.outdoes(asked)
+    names = [design.strategy for design in candidates(asked)]
+    assert names[0] == notch_filter.NAME
+    assert series_filter.NAME not in names
+    assert score(candidates(asked, series_filter.NAME)[0]) >= 1.02 * score(candidates(asked)[0])
+
+
+def test_it_is_for_distinct_items_that_change_over_many_windows() -> None:
+    asked = problem(7)
+    others = [
+        replace(asked, unit=EventLevel()),
+        replace(asked, unit=ItemAddRemove()),
+        replace(asked, unit=ItemPerPeriod(30)),
+        replace(asked, law=LAPLACE),
+        replace(asked, window=Cumulative()),
+        replace(asked, rule=CountingRule(max_runs=5)),
+        problem(7, 365, 2),
+        problem(7, 365, 1, 3),
+        problem(1),
+        problem(129),
+        problem(7, 13),
+    ]
+    for other in others:
+        assert notch_filter.design(other) is None
+        assert not notch_filter.outdoes(other)
+    # A few windows: either may be better.
+    assert notch_filter.design(problem(7, 14)) is not None
+    assert not notch_filter.outdoes(problem(7, 14))
+
+
+def test_its_stream_measures_the_same_integers() -> None:
+    asked = problem(7, 100)
+    design = notch_filter.design(asked)
+    assert isinstance(design, SeriesDesign)
+    found = stream_candidates(asked, 100)[0]
+    assert found.strategy == notch_filter.NAME
+    assert isinstance(found.shape, SeriesShape)
+    assert found.shape.map == CausalFilter(notch_filter.integer_taps(7, 100, 24))
+    assert found.sensitivity == design.sensitivity
+
+
+@pytest.mark.parametrize("length", [2, 4, 28, 100])
+def test_its_taps_sum_to_what_makes_errors_bounded(length: int) -> None:
+    """A filter that let nothing of a constant pass could not be inverted for ever; and all that matters is there."""
+    taps = notch_filter.integer_taps(length, 2000, 24)
+    assert taps[0] == 1 << 24
+    assert sum(taps) > 0
+    assert len(taps) < 40 * length
+    assert np.abs(taps[-1]) < 1 << 4
+    for bits in (12, 20):
+        coarse = np.array(notch_filter.integer_taps(length, 2000, bits))
+        assert np.abs(coarse - np.array(taps[: len(coarse)]) / 2.0 ** (24 - bits)).max() <= 0.5001
+
+
+def test_its_bound_is_that_of_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without it the filter would have to pay for more than it costs."""
+    taps = notch_filter.integer_taps(21, 210, 24)
+    bound = pattern_sensitivity.rolling_patterns_period_l2.__wrapped__
+    tight = bound(taps, 21, 210, 210, (1,))
+    monkeypatch.setattr(pattern_sensitivity, "waves_bound", lambda *_: None)
+    assert bound(taps, 21, 210, 210, (1,)) > 1.1 * tight

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import dpwindows as dw
-from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemLevel, PureDP
+from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, Query, Rolling, WindowFamily
-from dpwindows.audit import NoiseAudit, audit_noise, noise_tests
+from dpwindows.audit import NoiseAudit, audit_noise, joint_noise, noise_tests
 from dpwindows.audit.discrete_laws import NoiseLaw
 from dpwindows.audit.noise import draws_needed
 from dpwindows.audit.processes import draws_of_processes
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
+from dpwindows.kernel.joint_noise import draw_jointly
 from dpwindows.kernel.measure import draw_noise
 
 Ints = NDArray[np.int64]
@@ -34,13 +35,17 @@ DOCUMENT = Path(__file__).parents[2] / "docs" / "audit.md"
 PLANS: dict[str, tuple[list[Query | WindowFamily], Budget]] = {
     "laplace": ([Rolling(7).at_least(3)], PureDP(1.0)),
     "gaussian": ([Cumulative()], ZCDP(0.5)),
+    "cube": ([Rolling(1).at_least(1, 2)], PureDP(1.0)),
+    "range": ([Rolling(1).at_least(1, 2)], PureDP(1.0)),
     "several": ([Rolling(2).at_least(1, 2), Cumulative()], ZCDP(0.5)),
 }
+UNITS: dict[str, Unit] = {"cube": ItemLevel(), "range": ItemAddRemove()}
 
 
 def plan_of(name: str, steps: int = 8) -> dw.Plan:
     queries, budget = PLANS[name]
-    return dw.Plan(queries, timeline=dw.Timeline.of_steps(steps), unit=EventLevel(), budget=budget)
+    unit = UNITS.get(name, EventLevel())
+    return dw.Plan(queries, timeline=dw.Timeline.of_steps(steps), unit=unit, budget=budget)
 
 
 def audited(name: str, draws: int = 1200, **more: Any) -> NoiseAudit:
@@ -222,6 +227,63 @@ def test_the_other_law_at_the_same_variance_is_found(
     assert any("shape" in fault.test for fault in found.faults)
 
 
+def one_vector_again(draw: Draw) -> Draw:
+    """Both halves of a vector are one vector of half the length."""
+
+    def drawn(law: Law, scale: float, count: int, *more: Any) -> Ints:
+        return np.tile(draw(law, scale, -(-count // 2)), 2)[:count]
+
+    return drawn
+
+
+def independent_laplace(draw: Draw) -> Draw:
+    """Laplace noise of about the same norm."""
+    return lambda law, scale, count, *more: draw(LAPLACE, scale * count / 2, count)
+
+
+WRONG_TOGETHER: dict[str, tuple[Callable[[Draw], Draw], str, int]] = {
+    "half the scale": (scaled(0.5), "radius", 300),
+    "twice the scale": (scaled(2.0), "radius", 300),
+    "1.3 times too small": (scaled(1 / 1.3), "radius", 2000),
+    "a seventh too small": (scaled(1 / 1.15), "radius", 10_000),
+    "the same noise for every call": (first_again, "calls", 600),
+    "the same noise for two parts": (one_vector_again, "numbers", 2000),
+    # By their signs, and numbers that only rise are no further apart than the largest.
+    "no negative noise": (positive, "", 2000),
+    "independent numbers": (independent_laplace, "shape", 10_000),
+}
+
+
+@pytest.mark.parametrize("name", ["cube", "range"])
+@pytest.mark.parametrize("wrong", WRONG_TOGETHER, ids=str)
+def test_noise_of_vectors_that_is_not_as_stated_is_found(
+    name: str, wrong: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    planted, word, draws = WRONG_TOGETHER[wrong]
+    monkeypatch.setattr(kernel, "draw_noise", planted(kernel.draw_noise))
+    found = audited(name, draws)
+    assert found.verdict == "not as stated", found.least
+    assert any(word in fault.test for fault in found.faults), found.faults
+
+
+@pytest.mark.parametrize(("law", "other"), [(CUBE, RANGE), (RANGE, CUBE)])
+@pytest.mark.parametrize(("size", "scale"), [(1, 0.4), (3, 2.0), (40, 1e7)])
+def test_vectors_make_independent_numbers_of_the_right_law_only(law: Law, other: Law, size: int, scale: float) -> None:
+    rng, stated = np.random.default_rng(0), NoiseLaw(law, scale)
+
+    def chances(drawn: Law, factor: float) -> tuple[float, float]:
+        vectors = np.array([draw_jointly(drawn, scale * factor, size) for _ in range(12_000 // size)])
+        numbers = joint_noise.independent(stated, vectors, rng)
+        assert numbers.shape == vectors.shape
+        radius = joint_noise.radius_chance(stated, vectors)
+        return radius, noise_tests.shape_chance(joint_noise.INDEPENDENT, numbers)
+
+    assert min(chances(law, 1.0)) > 1e-9
+    assert max(chances(law, 0.8)[0], chances(law, 1.25)[0]) < 1e-9
+    # Of one number both are Laplace noise.
+    assert (min(chances(other, 1.0)) < 1e-9) == (size > 1)
+
+
 def test_noise_shared_by_thresholds_and_by_measurements_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     draw, last = kernel.draw_noise, list[Ints]()
 
@@ -285,6 +347,17 @@ def test_what_two_new_processes_draw_differs() -> None:
     one, other = draws_of_processes(GAUSSIAN, 2.0**24, 64, processes=2)
     assert len(set(one.tolist()) | set(other.tolist())) > 120
     assert noise_tests.scale_chance(NoiseLaw(GAUSSIAN, 2.0**24), np.concatenate([one, other])) > 1e-9
+
+
+@pytest.mark.parametrize("name", ["cube", "range"])
+def test_new_processes_draw_whole_vectors_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from dpwindows.audit import noise
+
+    plan = plan_of(name)
+    assert audit_noise(plan, draws=300).verdict == "as stated"
+    same = draw_noise(plan.measurements[0].law, plan.measurements[0].scale, 64)
+    monkeypatch.setattr(noise, "draws_of_processes", lambda *asked, **more: [same, same])
+    assert any("two processes" in fault.test for fault in audit_noise(plan, draws=300).faults)
 
 
 def test_processes_that_draw_the_same_are_found(monkeypatch: pytest.MonkeyPatch) -> None:

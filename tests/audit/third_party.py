@@ -61,11 +61,22 @@ def in_groups(history: Array, groups: dict[str, Any], by: list[str]) -> Array:
     return found
 
 
-def largest_change(joint: Array, histories: Array, unit: str, squared: bool, slots: int = 1) -> int:
+def norms(change: Array, name: str, vectors: int) -> Array:
+    """The norm of each row, in the sense of the description; the last two are of each vector of a row, and add up."""
+    if name in ("squared L2", "L1"):
+        return np.asarray((change**2 if name == "squared L2" else np.abs(change)).sum(axis=-1))
+    parts = np.split(change, vectors, axis=-1)
+    if name == "max":
+        return np.asarray(sum(np.abs(part).max(axis=-1) for part in parts))
+    assert name == "range"
+    return np.asarray(sum(np.maximum(part.max(axis=-1), 0) - np.minimum(part.min(axis=-1), 0) for part in parts))
+
+
+def largest_change(joint: Array, histories: Array, unit: str, name: str, slots: int = 1, vectors: int = 1) -> int:
     """The most that neighbours move: their histories differ in numbers of which each step has so many."""
 
     def norm(change: Array) -> int:
-        return int(np.max((change**2 if squared else np.abs(change)).sum(axis=-1)))
+        return int(np.max(norms(change, name, vectors)))
 
     if unit == "item-add-remove":
         return norm(joint)
@@ -357,7 +368,7 @@ def check(path: str, unit: str, most: int) -> list[dict[str, Any]]:
     for measurement, part in measurements:
         found = vectors(measurement, part, histories)
         joint = np.concatenate(list(found.values()), axis=1)
-        squared = measurement["sensitivity"]["norm"] == "squared L2"
+        name = measurement["sensitivity"]["norm"]
         bias, agree, few = 0.0, True, slice(0, len(histories), -(-len(histories) // 64))
         for k, measured in found.items():
             wanted = window_answers(histories, k)[:, part["first"], part["last"]]
@@ -367,7 +378,7 @@ def check(path: str, unit: str, most: int) -> list[dict[str, Any]]:
             if again is not None:
                 agree &= bool(np.array_equal(again[0], measured[few]))
                 agree &= np.allclose(again[1], read[few], atol=1e-6)
-        recomputed = largest_change(joint, histories, unit, squared)
+        recomputed = largest_change(joint, histories, unit, name, vectors=len(found))
         checks = {"recomputed": recomputed, "bias": float(bias), "factors_agree": bool(agree)}
         results.append(stated(measurement, part) | checks)
     return results
@@ -385,8 +396,8 @@ def checked_in_groups(path: str, unit: str, most: int) -> list[dict[str, Any]]:
         cells = np.stack(held, axis=1)
         assert len(cells) == measurement["groups"]["count"]
         joint = np.concatenate([one for cell in cells for one in vectors(measurement, part, cell).values()], axis=1)
-        squared = measurement["sensitivity"]["norm"] == "squared L2"
-        recomputed = largest_change(joint, histories, unit, squared, slots)
+        count = len(cells) * len(measurement["thresholds"])
+        recomputed = largest_change(joint, histories, unit, measurement["sensitivity"]["norm"], slots, count)
         bound = int(measurement["groups"]["bound"])
         results.append(stated(measurement, part) | {"recomputed": recomputed, "certified": bound})
     return results
@@ -398,14 +409,14 @@ def sampled(path: str, unit: str, most: int, samples: int) -> list[dict[str, Any
     pairs = [neighbours(rng, description["steps"], unit, most) for _ in range(samples)]
     results = []
     for measurement, part in measurements:
-        squared = measurement["sensitivity"]["norm"] == "squared L2"
+        name = measurement["sensitivity"]["norm"]
         total, bias = np.zeros(samples, dtype=object), 0.0
         for k in measurement["thresholds"]:
             both = [rebuilt(measurement, part, np.array(side), k) for side in zip(*pairs, strict=True)]
             assert both[0] is not None
             assert both[1] is not None
             change = (both[0][0] - both[1][0]).astype(object)
-            total += (change**2 if squared else abs(change)).sum(axis=1)
+            total += norms(change, name, 1)
             # Reading is linear: what holds for the sum of many items' answers holds for every log.
             wanted = window_answers(np.array(pairs)[:, 0], k)[:, part["first"], part["last"]]
             bias = max(bias, float(np.abs(both[0][1] - wanted).max()))

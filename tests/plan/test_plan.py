@@ -29,7 +29,7 @@ from dpwindows.ask.windows import count_windows
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, certify
 from dpwindows.kernel.measure import measure
-from dpwindows.kernel.untrusted.noise_scales import noise_variance
+from dpwindows.kernel.untrusted.noise_scales import asked_as, noise_variance
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.workload import MAX_ROWS
 from tests.single_item import TableAnswers
@@ -62,7 +62,7 @@ def test_several_queries_share_one_budget(unit: Unit, budget: Budget) -> None:
         certify(budget, [*costs, costs[0]])
     alone = plan(SEVERAL[:1], unit=unit, budget=budget)
     assert alone.forecast()[0].rms < found.forecast()[0].rms
-    assert {cost.law for cost in costs} in ({GAUSSIAN}, {LAPLACE})
+    assert {asked_as(cost.law) for cost in costs} in ({GAUSSIAN}, {LAPLACE})
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)

@@ -282,6 +282,28 @@ def test_intervals_cover_as_often_as_they_say(budget: Budget, unit: Unit, monkey
     assert all(0.93 <= share <= 0.97 for share in shares.values()), shares
 
 
+@pytest.mark.parametrize("unit", [dw.ItemLevel(), dw.ItemAddRemove()], ids=lambda unit: unit.name)
+def test_noise_that_is_drawn_at_once_is_known_in_differences_and_means(unit: Unit) -> None:
+    """Under the range law all numbers share a part, which differences do without and means do not."""
+    plan = plan_of(dw.Rolling(1), dw.ToDate(8), budget=PURE, unit=unit, strategy="joint-noise")
+    answers = Constant(STEPS, {1: 100})
+    release = release_of(plan, answers)
+    shared = isinstance(unit, dw.ItemAddRemove)
+    error = {"rolling:1": plan.allotments[0].std_errors(Measure("at_least", 1))[0]}
+    change, mean = release.difference((3, 4), (9, 10)), release.estimate(dw.Window(10, 11, mean_over=8))
+    assert change.std_error == pytest.approx(error["rolling:1"] * (1 if shared else math.sqrt(2)))
+    assert mean.std_error == pytest.approx(error["rolling:1"] * math.sqrt(9 / 16 if shared else 1 / 8))
+    found = []
+    for _ in range(1500):
+        rolling, to_date = draw_estimates(plan, answers)
+        found.append((rolling[2] - rolling[8], rolling[2:10].mean(), rolling[2] - to_date[5], to_date[3] - to_date[20]))
+    spread = np.std(found, axis=0)
+    assert spread[0] == pytest.approx(change.std_error, rel=0.12)
+    assert spread[1] == pytest.approx(mean.std_error, rel=0.12)
+    inside = np.mean(abs(np.array(found)[:, 0]) <= (change.upper - change.lower) / 2)
+    assert 0.93 < inside < 0.985
+
+
 # --- What is refused --------------------------------------------------------------------------------------------------
 
 

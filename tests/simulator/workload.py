@@ -150,7 +150,7 @@ def rehearse(folder: Path) -> None:
                 raise RuntimeError(f"{verb} does not work: {ending}")
 
 
-def _noise(law: str, scale: float, count: int, progress: Any = None) -> np.ndarray:
+def _noise(law: str, scale: float, count: int, progress: Any = None, vectors: int = 1) -> np.ndarray:
     """Noise that is drawn twice is never twice the same: in place of OpenDP's, which touches no file."""
     drawn = np.frombuffer(os.urandom(8 * count), dtype=np.uint64) >> np.uint64(24)
     return drawn.astype(np.int64) - (1 << 39)

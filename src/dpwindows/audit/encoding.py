@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 
 from dpwindows.audit import large_logs
 from dpwindows.audit.neighbours import Ints, changes
+from dpwindows.audit.norms import norms
 from dpwindows.audit.probe import Counted, Mechanism, encoded, probe
-from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
@@ -151,7 +151,8 @@ def _is_near(
     low, high = (large_logs.added(mechanism, log.table, mechanism.table(history[None])) for history in (one, other))
     for measurement in measurements:
         moved = _encode(measurement, high) - _encode(measurement, low)
-        norm = sum(abs(moved)) if measurement.law == LAPLACE else sum(moved * moved)
+        vectors = len(measurement.cells) * len(measurement.design.problem.thresholds)
+        norm = int(norms(measurement.law, moved, vectors))
         if norm > measurement.certificate.bound:
             yield (
                 f"{_named(measurement)}: neighbours on top of {log.name} are {norm:,} apart, beyond the certified "

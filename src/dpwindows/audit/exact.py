@@ -29,12 +29,13 @@ from dpwindows.audit.losses import (
     pure_epsilon,
 )
 from dpwindows.audit.neighbours import Histories, Ints, Pair
-from dpwindows.audit.probe import Mechanism, probe
+from dpwindows.audit.norms import norms
+from dpwindows.audit.probe import Mechanism, Part, probe
 from dpwindows.audit.search import search
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import LAPLACE, Law
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, Law
 from dpwindows.kernel.measure import Measurement
-from dpwindows.kernel.untrusted.noise_scales import laws_for
+from dpwindows.kernel.untrusted.noise_scales import asked_as, laws_for
 
 if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned
@@ -131,7 +132,7 @@ def audit_measurements(measurements: Sequence[Measurement], budget: Budget, unit
     moved = mechanism.moved(found.worst)
     of_certified = _of_certified(measurements, moved)
     loss, verdict = _judged(budget, law, moved, mechanism)
-    if verdict != "within the claim" and law == LAPLACE and isinstance(budget, ApproxDP):
+    if verdict == "beyond the claim" and law == LAPLACE and isinstance(budget, ApproxDP):
         # Not pure: the guarantee must come from the squares, which another pair may move further.
         by_squares = _compare(mechanism, unit, 2, seed)
         found, loss, verdict = _laplace_by_squares(budget, mechanism, found, by_squares)
@@ -149,13 +150,13 @@ def audit_measurements(measurements: Sequence[Measurement], budget: Budget, unit
 
 
 def _law_of(measurements: Sequence[Measurement], budget: Budget) -> Law:
-    """The law of all the noise.
+    """The law of all the noise: Laplace for all pure ones, which may be mixed.
 
     Raises:
         InputError: there are several, or there is no guarantee of the budget's kind under it (Gaussian noise is never
             pure; what Laplace noise costs in rho is only bounded).
     """
-    laws = {one.law for one in measurements}
+    laws = {asked_as(one.law) for one in measurements}
     if len(laws) != 1:
         raise InputError(f"an audit needs noise of one law, got {', '.join(sorted(laws)) or 'no measurement'}")
     (law,) = laws
@@ -197,16 +198,19 @@ def _every_pair(
     count, best, near = 0, -1.0, dict[tuple[int, ...], tuple[int, int, int]]()
     for one, other in _pieces(histories.pairs(unit, distinct)):
         count += len(one)
-        norms = [_norms(part[other] - part[one], power) for part in measured]
-        losses = np.sum([norm.astype(np.float64) * weight for norm, weight in zip(norms, weights, strict=True)], axis=0)
+        moved = [
+            _norms(numbers[other] - numbers[one], part, power)
+            for numbers, part in zip(measured, mechanism.parts, strict=True)
+        ]
+        losses = np.sum([norm.astype(np.float64) * weight for norm, weight in zip(moved, weights, strict=True)], axis=0)
         best = max(best, float(losses.max()))
         for index in np.flatnonzero(losses >= best * (1 - _NEAR)):
             # Of pairs that are equally bad, one with few events is the easiest to understand.
             found = int(events[one[index]] + events[other[index]]), int(one[index]), int(other[index])
-            key = tuple(int(norm[index]) for norm in norms)
+            key = tuple(int(norm[index]) for norm in moved)
             near[key] = min(near.get(key, found), found)
     exactly = [Fraction(part.scale) ** -power for part in mechanism.parts]
-    worst = max(near, key=lambda norms: sum(norm * weight for norm, weight in zip(norms, exactly, strict=True)))
+    worst = max(near, key=lambda found: sum(norm * weight for norm, weight in zip(found, exactly, strict=True)))
     log, neighbour = histories.read(np.array(near[worst][1:])).tolist()
     return _Found(Pair(tuple(log), tuple(neighbour)), count, exhaustive=True)
 
@@ -217,12 +221,12 @@ def _pieces(pairs: Iterator[tuple[Ints, Ints]]) -> Iterator[tuple[Ints, Ints]]:
             yield one[start : start + _PIECE], other[start : start + _PIECE]
 
 
-def _norms(moved: NDArray[Any], power: Literal[1, 2]) -> NDArray[Any]:
-    """The exact L1 or squared L2 norm of each row."""
+def _norms(moved: NDArray[Any], part: Part, power: Literal[1, 2]) -> NDArray[Any]:
+    """The exact norm of each row that pure noise is charged for, or the squared L2 norm."""
     largest = max(1, int(abs(moved).max(initial=0)))
     if largest**power * moved.shape[1] >= 1 << 62:
         moved = moved.astype(object)
-    return np.asarray((moved * moved if power == 2 else abs(moved)).sum(axis=1))
+    return norms(GAUSSIAN if power == 2 else part.law, moved, part.vectors)
 
 
 # --- From the worst pair to a verdict --------------------------------------------------------------------------------
@@ -231,7 +235,7 @@ def _norms(moved: NDArray[Any], power: Literal[1, 2]) -> NDArray[Any]:
 def _judged(budget: Budget, law: Law, moved: Sequence[Moved], mechanism: Mechanism) -> tuple[Loss, Verdict]:
     """The loss of the worst pair, and a verdict: monotone in the norm compared, so that it holds for every pair.
 
-    Laplace noise is judged as pure, by the L1 norm.
+    Laplace noise and that of the joint laws are judged as pure, by their norms.
     """
     match budget:
         case ZCDP(rho):
@@ -239,7 +243,9 @@ def _judged(budget: Budget, law: Law, moved: Sequence[Moved], mechanism: Mechani
             return Loss("rho", _exactly(spent), float(rho)), _within(spent <= exact(rho))
         case PureDP(epsilon) | ApproxDP(epsilon) if law == LAPLACE:
             spent = pure_epsilon(moved)
-            return Loss("epsilon", _exactly(spent), float(epsilon)), _within(spent <= exact(epsilon))
+            joint = isinstance(budget, ApproxDP) and any(part.law in JOINT for part in moved)
+            verdict: Verdict = "not proved" if joint and spent > exact(epsilon) else _within(spent <= exact(epsilon))
+            return Loss("epsilon", _exactly(spent), float(epsilon)), verdict
     assert isinstance(budget, ApproxDP)
     at, allowed, squared = exact(budget.epsilon), exact(budget.delta), mu_squared(moved)
     true = gaussian_delta(moved, at)
@@ -282,7 +288,7 @@ def _exactly(value: Fraction) -> Bounds:
 
 
 def _of_certified(measurements: Sequence[Measurement], moved: Sequence[Moved]) -> float:
-    if measurements[0].law == LAPLACE:
+    if measurements[0].law != GAUSSIAN:
         allowed = sum(Fraction(one.certificate.bound) / Fraction(one.scale) for one in measurements)
         return float(pure_epsilon(moved) / allowed)
     allowed = sum(Fraction(one.certificate.bound) / Fraction(one.scale) ** 2 for one in measurements)

@@ -37,6 +37,7 @@ from dpwindows.ask.windows import window_steps
 from dpwindows.audit import export_factors
 from dpwindows.audit.export_factors import Arrays, describe_inner, factors, integers, shape_of
 from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import GAUSSIAN, NORMS
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.release import files as release_files
 
@@ -89,7 +90,7 @@ def _describe(measurement: Measurement) -> dict[str, Any]:
         "parameters": dict(design.parameters),
         "noise": {"law": measurement.law, "scale": measurement.scale},
         "sensitivity": {
-            "norm": "squared L2" if measurement.law == "discrete Gaussian" else "L1",
+            "norm": "squared L2" if measurement.law == GAUSSIAN else NORMS[measurement.law],
             "bound": str(design.sensitivity),
             "proof": design.proof,
         },

@@ -4,6 +4,8 @@ A measurement adds independent discrete noise to integers, and the neighbour mov
 
 - *Discrete Laplace*, scale b: the worst ratio of probabilities is `exp(sum |d_i| / b_i)`, and it is reached (by every
   output that lies beyond both centres). The pure loss is that sum, a rational number.
+- *Discrete cube and range*, scale b: the worst ratio for one vector is `exp(N(d) / b)` up to the rounding of b, N the
+  norm of the law, and it is reached (`dpwindows.kernel.joint_noise`); vectors that are drawn apart add up.
 - *Discrete Gaussian*, scale s: with `mu^2 = sum d_i^2 / s_i^2` the Rényi divergence of order a is at most `a mu^2 / 2`,
   with equality at a = 2 (and every integer a), so the least rho of zCDP is `mu^2 / 2` exactly.
 - *Gaussian, (epsilon, delta)*: the log-ratio `sum (d_i^2 - 2 d_i x_i) / (2 s_i^2)` is linear in the output x. For the
@@ -30,8 +32,10 @@ from fractions import Fraction
 from itertools import pairwise
 
 import flint
+import numpy as np
 import scipy
 
+from dpwindows.audit.norms import norms
 from dpwindows.kernel.accounting import Law
 
 _PRECISION = 192
@@ -41,16 +45,23 @@ _EXACT_GRID, _COARSE_GRID = 20_000, 4096
 
 @dataclass(frozen=True)
 class Moved:
-    """How far a neighbour moves the numbers of one measurement, in lattice units, and their noise."""
+    """How far a neighbour moves the numbers of one measurement, in lattice units, and their noise.
+
+    A joint law is drawn for each of the vectors that the numbers consist of.
+    """
 
     law: Law
     scale: float
     change: tuple[int, ...]
+    vectors: int = 1
 
 
 def pure_epsilon(moved: Sequence[Moved]) -> Fraction:
-    """The worst log-ratio under Laplace noise; exact."""
-    return sum((Fraction(sum(map(abs, part.change))) / Fraction(part.scale) for part in moved), Fraction(0))
+    """The worst log-ratio under noise of pure laws; exact."""
+    found = [norms(part.law, np.array(part.change, dtype=object), part.vectors) for part in moved]
+    return sum(
+        (Fraction(int(norm)) / Fraction(part.scale) for norm, part in zip(found, moved, strict=True)), Fraction(0)
+    )
 
 
 def mu_squared(moved: Sequence[Moved]) -> Fraction:

@@ -4,7 +4,7 @@ The plan is measured again and again through `kernel.measure` and `kernel.measur
 release and a stream go through, on an empty log and on a large one. What the integers read off the mechanism (`probe`)
 say of these logs is taken away, and what is left must be independent draws of the stated law: of its scale, shape,
 tails and symmetry, whatever the log is, and with nothing in common between rows, thresholds, measurements, calls, logs
-and processes.
+and processes. Noise that is drawn for a whole vector at once is made into such draws (`joint_noise`).
 
 The tests have bounds on their false alarms that hold for every number of draws (`noise_tests`). With m of them, each
 finds something only where its bound is below error / m: an honest mechanism is found fault with with probability at
@@ -21,13 +21,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from dpwindows.ask.privacy import Budget
-from dpwindows.audit import large_logs, noise_tests
+from dpwindows.audit import joint_noise, large_logs, noise_tests
 from dpwindows.audit.discrete_laws import NoiseLaw
 from dpwindows.audit.neighbours import Ints
 from dpwindows.audit.probe import Counted, Mechanism, encoded, probe
 from dpwindows.audit.processes import draws_of_processes
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
+from dpwindows.kernel.accounting import JOINT, LAPLACE
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
@@ -137,25 +138,37 @@ def audit_noise(
     require_usable_draws(draws, error)
     measurements = plan.measurements
     mechanism, names = probe(measurements), [one.design.problem.window.text for one in measurements]
-    laws = [NoiseLaw(one.law, one.scale) for one in measurements]
-    samples = {
+    stated = [NoiseLaw(one.law, one.scale) for one in measurements]
+    drawn = {
         name: _sample(mechanism, call, table, calls, progress)
         for name, call, table, calls in _ways(plan, measurements, mechanism, draws, seed)
     }
     chances = [
+        Chance(f"radius ({name}, {log})", joint_noise.radius_chance(law, _apart(noise, one)))
+        for log, sample in drawn.items()
+        for name, law, noise, one in zip(names, stated, sample, measurements, strict=True)
+        if law.law in JOINT
+    ]
+    rng = np.random.default_rng(seed)
+    samples = {
+        log: [_independent(law, noise, one, rng) for law, noise, one in zip(stated, sample, measurements, strict=True)]
+        for log, sample in drawn.items()
+    }
+    laws = [joint_noise.INDEPENDENT if law.law in JOINT else law for law in stated]
+    chances += [
         chance
         for name, sample in samples.items()
         for chance in (*_each(names, laws, sample, name), *_between_measurements(names, sample, name))
     ]
     chances += list(_between_logs(names, laws, samples))
     if processes:
-        chances += list(_between_processes(names, laws))
+        chances += list(_between_processes(names, stated, rng))
     limit = error / len(chances)
     least = min(chances, key=lambda one: one.chance)
     return NoiseAudit(
         measurements=tuple(
             _under_test(name, law, [sample[i] for sample in samples.values()][:2], limit)
-            for i, (name, law) in enumerate(zip(names, laws, strict=True))
+            for i, (name, law) in enumerate(zip(names, stated, strict=True))
         ),
         tests=len(chances),
         error=error,
@@ -180,7 +193,8 @@ def draws_needed(plan: Planned, draws: int) -> int:
     """How many noise values `audit_noise` draws for so many of each measurement."""
     rows = rows_measured(plan)
     calls = _calls(rows, draws)
-    return (2 * calls + max(_FEWEST_CALLS, calls // _SHARE_IN_STEPS)) * sum(rows)
+    whole = any(one.law in JOINT for one in plan.measurements)
+    return (2 * calls + (0 if whole else max(_FEWEST_CALLS, calls // _SHARE_IN_STEPS))) * sum(rows)
 
 
 def rows_measured(plan: Planned) -> list[int]:
@@ -211,7 +225,8 @@ def _ways(
         return
     yield "an empty log", in_one, empty, calls
     yield "a large log", in_one, large, calls
-    yield "a large log, step by step", in_steps, large, max(_FEWEST_CALLS, calls // _SHARE_IN_STEPS)
+    if not any(one.law in JOINT for one in measurements):
+        yield "a large log, step by step", in_steps, large, max(_FEWEST_CALLS, calls // _SHARE_IN_STEPS)
 
 
 def _calls(rows: list[int], draws: int) -> int:
@@ -260,6 +275,18 @@ def _sample(
     return [np.stack(found) for found in drawn]
 
 
+def _apart(noise: Ints, measurement: Measurement) -> Ints:
+    """The vectors that noise of a joint law was drawn in, from noise of shape (calls, thresholds, rows)."""
+    return noise.reshape(-1, measurement.design.rows)
+
+
+def _independent(law: NoiseLaw, noise: Ints, measurement: Measurement, rng: np.random.Generator) -> Ints:
+    """Noise as independent draws: as it is, or made into them."""
+    if law.law not in JOINT:
+        return noise
+    return joint_noise.independent(law, _apart(noise, measurement), rng).reshape(noise.shape)
+
+
 # --- Tests -----------------------------------------------------------------------------------------------------------
 
 
@@ -282,17 +309,17 @@ def _pairs(noise: Ints) -> Iterator[tuple[str, Ints, Ints]]:
     """Disjoint pairs of draws that must have nothing in common; `noise` of shape (calls, thresholds, rows)."""
     calls, thresholds, rows = noise.shape
     for distance in sorted({*_NEAR, rows // 2} - {0}):
-        one, other = _apart(noise, distance, axis=2)
+        one, other = _halves(noise, distance, axis=2)
         yield f"numbers {distance} apart", one, other
     for distance in range(1, thresholds):
-        one, other = _apart(noise, distance, axis=1)
+        one, other = _halves(noise, distance, axis=1)
         yield f"thresholds {distance} apart", one, other
     for distance in sorted({*_NEAR, calls // 2} - {0}):
-        one, other = _apart(noise, distance, axis=0)
+        one, other = _halves(noise, distance, axis=0)
         yield f"calls {distance} apart", one, other
 
 
-def _apart(noise: Ints, distance: int, axis: int) -> tuple[Ints, Ints]:
+def _halves(noise: Ints, distance: int, axis: int) -> tuple[Ints, Ints]:
     """Disjoint pairs along an axis: in each run of twice the distance, the first half with the second."""
     moved = np.moveaxis(noise, axis, 0)
     places = np.arange(max(0, len(moved) - distance))
@@ -323,13 +350,19 @@ def _between_logs(names: list[str], laws: list[NoiseLaw], samples: dict[str, lis
             yield from _of_pairs(f"{log} and {other_log} ({name})", law, first[:calls], second[:calls])
 
 
-def _between_processes(names: list[str], laws: list[NoiseLaw]) -> Iterator[Chance]:
+def _between_processes(names: list[str], laws: list[NoiseLaw], rng: np.random.Generator) -> Iterator[Chance]:
     """What two new processes draw first; for one measurement, as one sampler serves all and a process takes seconds."""
     one, other = draws_of_processes(laws[0].law, laws[0].scale, _IN_OTHER_PROCESS, processes=2)
-    yield from _of_pairs(f"two processes ({names[0]})", laws[0], one, other)
+    law = laws[0]
+    if law.law in JOINT:
+        one, other = joint_noise.independent(law, np.stack([one, other]), rng)
+        law = joint_noise.INDEPENDENT
+    yield from _of_pairs(f"two processes ({names[0]})", law, one, other)
 
 
 def _under_test(name: str, law: NoiseLaw, parts: list[Ints], limit: float) -> NoiseUnderTest:
     fewest = min(part.size for part in parts)
-    surely = noise_tests.found_surely(law.law, fewest, limit) if law.scale >= 1 else (None, None)
+    # The norm of a vector says as much of the scale as so many Laplace numbers do.
+    like = LAPLACE if law.law in JOINT else law.law
+    surely = noise_tests.found_surely(like, fewest, limit) if law.scale >= 1 else (None, None)
     return NoiseUnderTest(name, law.law, law.scale, sum(part.size for part in parts), *surely)

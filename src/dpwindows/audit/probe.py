@@ -127,6 +127,11 @@ class Part:
         """How many numbers are measured, in all groups together."""
         return len(self.matrix) * len(self.cells)
 
+    @property
+    def vectors(self) -> int:
+        """How many vectors are measured: one for each threshold in each group."""
+        return self.thresholds * len(self.cells)
+
     def own(self, answers: NDArray[Any]) -> NDArray[Any]:
         """Of answers of shape (logs, sources of all groups), those of its groups: shape (logs, groups, sources)."""
         sources = self.matrix.shape[1]
@@ -229,7 +234,7 @@ class Mechanism:
         """How far the neighbour moves each measurement."""
         one, other = self.answers(np.array([pair.log, pair.neighbour]))
         return [
-            Moved(part.law, part.scale, tuple(int(value) for value in part.apply((other - one)[None])[0]))
+            Moved(part.law, part.scale, tuple(map(int, part.apply((other - one)[None])[0])), part.vectors)
             for part in self.parts
         ]
 

@@ -27,9 +27,9 @@ import pyarrow as pa
 
 from dpwindows.audit import large_logs
 from dpwindows.audit.neighbours import Ints, Pair, changes
+from dpwindows.audit.norms import norms
 from dpwindows.audit.tape import DivergedError, Tape, taped
 from dpwindows.errors import EngineError, InputError
-from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
@@ -192,14 +192,14 @@ def _stated(measurements: Sequence[Measurement], tape: Tape) -> Iterator[str]:
 
 def _moved(measurements: Sequence[Measurement], one: Tape, other: Tape) -> tuple[float, list[str]]:
     """How far the neighbour moved what was measured, over what is certified; and where it was too far."""
-    norms = dict.fromkeys(range(len(measurements)), 0)
+    moved = dict.fromkeys(range(len(measurements)), 0)
     index = {id(measurement): place for place, measurement in enumerate(measurements)}
     for owner, first, second in zip(_owners(measurements, one), one.additions, other.additions, strict=False):
         if first.exact.shape == second.exact.shape:
             change = second.exact - first.exact
-            norms[index[id(owner)]] += int(sum(abs(change)) if owner.law == LAPLACE else sum(change * change))
+            moved[index[id(owner)]] += int(norms(owner.law, change, len(owner.cells)))
     reached, far = 0.0, []
-    for place, norm in norms.items():
+    for place, norm in moved.items():
         allowed = measurements[place].certificate.bound
         reached = max(reached, norm / allowed if allowed else float(norm > 0))
         if norm > allowed:

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import Unit
 from dpwindows.audit.neighbours import Change, Ints, Pair, changes
+from dpwindows.audit.norms import norms
 from dpwindows.audit.probe import Mechanism
+from dpwindows.kernel.accounting import GAUSSIAN
 
 Floats = NDArray[np.float64]
 _CLIMBERS, _ROUNDS, _BATCH = 6, 80, 24
@@ -75,7 +77,7 @@ class _Climb:
             own = part.own(moved)
             met = np.flatnonzero(own.any(axis=(0, 1)))
             change = own[..., met] @ part.matrix[:, met].astype(np.float64).T / part.scale
-            total += (change**2 if self.power == 2 else abs(change)).sum(axis=(1, 2))
+            total += norms(GAUSSIAN if self.power == 2 else part.law, change, part.thresholds).sum(axis=1)
         return total
 
     def _starts(self) -> list[_State]:

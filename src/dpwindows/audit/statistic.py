@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from dpwindows.audit.neighbours import Pair
 from dpwindows.audit.noise import rows_measured
+from dpwindows.audit.norms import norms
 from dpwindows.audit.probe import probe
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN
@@ -59,12 +60,18 @@ def log_ratio(plan: Plan, pair: Pair) -> Statistic:
     if measurements[0].law == GAUSSIAN:
         return lambda released: np.asarray(released @ inverse.T @ (high - low))
 
-    def laplace(released: Floats) -> Floats:
+    ends = np.cumsum([part.rows for part in mechanism.parts])[:-1]
+
+    def distance(measured: Floats) -> Floats:
+        each = zip(mechanism.parts, np.split(measured, ends, axis=1), strict=True)
+        return np.asarray(sum(norms(part.law, numbers, part.vectors) for part, numbers in each))
+
+    def pure(released: Floats) -> Floats:
         measured = released @ inverse.T
         # Most releases have one of few values: rounding must not tear them apart.
-        return np.asarray(np.round((abs(measured - low) - abs(measured - high)).sum(axis=1), 9))
+        return np.round(distance(measured - low) - distance(measured - high), 9)
 
-    return laplace
+    return pure
 
 
 def discriminant(one: Floats, other: Floats) -> Statistic:

@@ -1,12 +1,15 @@
 r"""The proof that measurements with given noise scales stay within a budget.
 
-Two noise laws are used, both on the integers and drawn exactly:
+Noise is of these laws, all on the integers and drawn exactly:
 
 - *discrete Laplace* of scale b, `P(z) ~ exp(-|z|/b)`: a measurement of L1 sensitivity D costs epsilon = D/b;
 - *discrete Gaussian* of scale s, `P(z) ~ exp(-z^2 / (2 s^2))`: a measurement of squared L2 sensitivity D costs
-  rho = D / (2 s^2) of zCDP (Canonne, Kamath, Steinke 2020, arXiv 2004.00010, Theorem 4).
+  rho = D / (2 s^2) of zCDP (Canonne, Kamath, Steinke 2020, arXiv 2004.00010, Theorem 4);
+- *discrete cube* and *discrete range* of scale b, each drawn for a whole vector: `P(z) ~ exp(-N(z)/b)` with a norm N,
+  so a measurement that is moved by at most D in that norm costs epsilon = D/b (`dpwindows.kernel.joint_noise`).
 
-Costs of measurements of the same log add up; for Gaussian noise `mu^2 = sum D_i / s_i^2` is all that matters.
+Costs of measurements of the same log add up, epsilons under whatever pure law; for Gaussian noise
+`mu^2 = sum D_i / s_i^2` is all that matters.
 
 **(epsilon, delta) from Gaussian noise**, by the better of two routes:
 
@@ -47,9 +50,15 @@ import scipy
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, exact
 
-Law = Literal["discrete Gaussian", "discrete Laplace"]
+Law = Literal["discrete Gaussian", "discrete Laplace", "discrete cube", "discrete range"]
 GAUSSIAN: Law = "discrete Gaussian"
 LAPLACE: Law = "discrete Laplace"
+CUBE: Law = "discrete cube"
+RANGE: Law = "discrete range"
+# The laws that are drawn for a whole vector at once.
+JOINT: frozenset[Law] = frozenset({CUBE, RANGE})
+# The norm that what a neighbour moves is measured in; for Gaussian noise its square is certified.
+NORMS: dict[Law, str] = {GAUSSIAN: "L2", LAPLACE: "L1", CUBE: "max", RANGE: "range"}
 
 _PRECISION = 192
 # Logarithms of alpha - 1 among which the order of the concentrated route is first sought.
@@ -60,7 +69,8 @@ _LOG_ORDERS = [*range(-24, 60), *range(60, 690, 5)]
 class Cost:
     """What one measurement is charged for: its noise and how far a neighbour can move it.
 
-    `sensitivity` bounds the L1 norm (Laplace) or the squared L2 norm (Gaussian) of the change, in lattice units;
+    `sensitivity` bounds the L1 norm (Laplace), the squared L2 norm (Gaussian) or the norm of a joint law, summed over
+    the vectors that are drawn, of the change, in lattice units;
     `scale` is the noise scale in lattice units; `rows` is how many numbers are measured. `squared`, for Laplace noise,
     bounds the squared L2 norm where that is known too.
 
@@ -88,7 +98,7 @@ def certify(budget: Budget, costs: Sequence[Cost]) -> None:
     """Prove that measurements with these costs stay within the budget together.
 
     Raises:
-        BudgetExceededError: the proof fails, or the costs mix laws.
+        BudgetExceededError: the proof fails, or the costs mix Gaussian noise with another.
     """
     if not _proved(budget, tuple(costs)):
         raise BudgetExceededError(f"the measurements cannot be proved to stay within {budget}")
@@ -98,9 +108,9 @@ def certify(budget: Budget, costs: Sequence[Cost]) -> None:
 def _proved(budget: Budget, costs: tuple[Cost, ...]) -> bool:
     """Once for the same costs: a stream asks at every step, an audit for every release."""
     laws = {cost.law for cost in costs}
-    if laws == {LAPLACE}:
+    if laws and laws <= {LAPLACE, *JOINT}:
         epsilon = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), Fraction(0))
-        return _laplace_within(budget, epsilon) or _laplace_concentrated(budget, costs)
+        return _pure_within(budget, epsilon) or (laws == {LAPLACE} and _laplace_concentrated(budget, costs))
     if laws == {GAUSSIAN}:
         squared = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
         eta = sum((Fraction(cost.rows, 24) / Fraction(cost.scale) ** 2 for cost in costs), Fraction(0))
@@ -108,7 +118,7 @@ def _proved(budget: Budget, costs: tuple[Cost, ...]) -> bool:
     return False
 
 
-def _laplace_within(budget: Budget, epsilon: Fraction) -> bool:
+def _pure_within(budget: Budget, epsilon: Fraction) -> bool:
     # An epsilon-DP mechanism is (epsilon, delta)-DP for every delta.
     return isinstance(budget, (PureDP, ApproxDP)) and epsilon <= exact(budget.epsilon)
 

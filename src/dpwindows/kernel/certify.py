@@ -22,11 +22,13 @@ smaller bound than the one proved.
 | | filter over gaps, k = 1 | - | - | gaps of both | gaps |
 | all | none: every answer by itself | windows met | windows met | all windows | all windows |
 | none: items that lost something | none | - | - | one item | one item |
+| all but any, noise for all at once | none | - | cube | cube | cube, or one direction |
 
 Here stand the rows of any windows, and of answers measured by themselves; those of cumulative and rolling counts, and
 of the items that lost something by a rule of counting, stand in `certify_series`. Tumbling counts and counts to date
 are certified by the rows of rolling and cumulative counts, in `certify_periods`; rolling counts of several lengths that
-are measured as one in `certify_together`, and those of several thresholds with a map for each in `certify_thresholds`.
+are measured as one in `certify_together`, those of several thresholds with a map for each in `certify_thresholds`, and
+series whose noise is drawn for all numbers at once in `certify_joint`.
 """
 
 from __future__ import annotations
@@ -40,7 +42,7 @@ import numpy as np
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling
 from dpwindows.ask.windows import count_windows, longest_window
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE
 from dpwindows.kernel.bounds import (
     period_sensitivity,
     rectangles,
@@ -74,7 +76,8 @@ class Certificate:
 
     Attributes:
         bound: the most that one neighbour can move all that is measured, over all thresholds together: the L1 norm
-            under Laplace noise, the squared L2 norm under Gaussian noise, in (squared) lattice units.
+            under Laplace noise, the squared L2 norm under Gaussian noise, in (squared) lattice units; under a joint law
+            its norm, summed over the vectors that are drawn.
         proof: name of the proof (`dpwindows.kernel.proofs`).
         moved: under Gaussian noise, which is charged for it, the most numbers of one threshold that one neighbour can
             change. Under Laplace noise nothing reads it.
@@ -163,8 +166,8 @@ def direct(problem: Problem, unit: int, steps: int | None) -> tuple[int, str]:
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    if isinstance(problem.window, LostItems):
-        # It has one window, and no shape but a series of one number measures no more than that.
+    if isinstance(problem.window, LostItems) or problem.law in JOINT:
+        # It has one window, and no shape but a series of one number measures no more than that; `certify_joint`.
         raise NotCertifiedError(problem, Identity(unit))
     event = isinstance(problem.unit, EventLevel)
     met = _windows_met(problem, steps) if event else 0
@@ -365,7 +368,7 @@ def crossed(problem: Problem, taps: Sequence[int], blocks: Sequence[staircases.C
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    if not isinstance(problem.window, AnyWindow) or not _is_item(problem):
+    if not isinstance(problem.window, AnyWindow) or not _is_item(problem) or problem.law in JOINT:
         raise NotCertifiedError(problem, Filter(1, tuple(taps)))
     gaussian, thresholds = problem.law == GAUSSIAN, problem.thresholds
     if isinstance(problem.unit, ItemPerPeriod):
@@ -388,7 +391,7 @@ def gaps(problem: Problem, measured: GapFilter) -> tuple[int, str]:
         formal = isinstance(problem.unit, ItemLevel)
         if problem.law == GAUSSIAN:
             return gap_filter_l2(measured, formal=formal), name_of(gap_filter_l2)
-        if measured.offset == 0:
+        if problem.law == LAPLACE and measured.offset == 0:
             return gap_filter_l1(measured, formal=formal), name_of(gap_filter_l1)
     raise NotCertifiedError(problem, measured)
 

@@ -9,7 +9,8 @@ A privacy proof of a release rests on what happens before `measure` and on what 
    `count.engines.groups` decides the one that each row is counted in (`bounds.groups` says what that must hold to);
 2. a design's `encode` multiplies them by an integer matrix, in arithmetic that cannot wrap (`maps.integer_maps.widen`);
 3. its `sensitivity` is a proved bound computed from the same integers (`certify`, by the proofs in `bounds`);
-4. noise is drawn by OpenDP's exact sampler on the integers, never from floating-point or seedable sources;
+4. noise is drawn on the integers, never from floating-point or seedable sources: by OpenDP's exact sampler, or for a
+   whole vector at once by that of `joint_noise`;
 5. before any noise is drawn, `accounting.certify` proves the cost of all of it within the budget.
 
 What is returned is `M x + z`, within bounds that no real count comes near (`add_noise`). Everything done with it
@@ -31,9 +32,10 @@ from numpy.typing import NDArray
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.privacy import Budget
 from dpwindows.ask.windows import Answers
-from dpwindows.kernel.accounting import GAUSSIAN, Cost, Law, certify
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT, Cost, Law, certify
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.groups import GroupedAnswers, Groups, certify_groups
+from dpwindows.kernel.joint_noise import draw_jointly
 from dpwindows.kernel.paper.shapes import (
     CompressedTrees,
     CumulativeTree,
@@ -135,10 +137,10 @@ def measure(
     exact = [_encode_all(measurement, answers) for measurement in measurements]
     return [
         {
-            k: add_noise(values, draw_noise(measurement.law, measurement.scale, len(values), progress))
+            k: add_noise(values, draw_noise(made.law, made.scale, len(values), progress, len(made.cells)))
             for k, values in encoded.items()
         }
-        for measurement, encoded in zip(measurements, exact, strict=True)
+        for made, encoded in zip(measurements, exact, strict=True)
     ]
 
 
@@ -174,7 +176,10 @@ def measure_step(
 
     Raises:
         BudgetExceededError: the costs of the stream cannot be proved within the budget; nothing was drawn.
+        ValueError: a measurement is of a law that is drawn for all of its numbers at once.
     """
+    if any(made.law in JOINT for made in measurements):
+        raise ValueError("noise that is drawn for a whole vector at once was asked for step by step")
     _require_paid(measurements, budget)
     return [
         {k: add_noise(values, draw_noise(made.law, made.scale, len(values))) for k, values in encoded.items()}
@@ -240,14 +245,18 @@ def add_noise(exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64
 
 
 def draw_noise(
-    law: Law, scale: float, count: int, progress: Callable[[int], None] = lambda drawn: None
+    law: Law, scale: float, count: int, progress: Callable[[int], None] = lambda drawn: None, vectors: int = 1
 ) -> NDArray[np.int64]:
-    """Independent exact discrete noise from OpenDP, shape (count,).
+    """Exact discrete noise, shape (count,): independent numbers, or of a joint law so many independent vectors.
 
-    Drawn as OpenDP's mechanism on zeros, by several threads where there are many. OpenDP takes its random bytes from
-    OpenSSL's generator, which the operating system seeds and which keeps a state for each thread. OpenDP saturates at
-    the ends of the 64-bit range, so the values must not be added to exact integers but by `add_noise`.
+    Independent numbers are drawn as OpenDP's mechanism on zeros, by several threads where there are many. OpenDP takes
+    its random bytes from OpenSSL's generator, which the operating system seeds and which keeps a state for each thread.
+    All noise is saturated at the ends of the 64-bit range: it must not be added to exact integers but by `add_noise`.
     """
+    if law in JOINT:
+        found = np.concatenate([draw_jointly(law, scale, count // vectors) for _ in range(vectors)])
+        progress(count)
+        return found
     sampler = _sampler(law, scale)
     noise = np.zeros(count, dtype=np.int64)
     # One array for all pieces: OpenDP keeps what it is given until Python looks for cycles, and copies lists for long.

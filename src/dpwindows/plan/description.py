@@ -13,6 +13,7 @@ from dpwindows.ask.counting_rule import BOUNDED_COUNT, EVERY_OCCURRENCE, Countin
 from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query
+from dpwindows.kernel.accounting import GAUSSIAN, NORMS
 from dpwindows.ledger.request import asked_queries
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.planned import Planned
@@ -127,7 +128,7 @@ def _describe_query(query: Query, plan: Planned) -> dict[str, Any]:
 def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
     measurement = allotment.measurement
     design = measurement.design
-    gaussian = measurement.law == "discrete Gaussian"
+    gaussian = measurement.law == GAUSSIAN
     bound, by = measurement.certificate.bound, allotment.by
     together = [one.query.window.text for one in plan.allotments if one.series is not None]
     groups = {} if by is None else {"by": list(by), "count": allotment.groups, "proof": measurement.certificate.proof}
@@ -138,10 +139,10 @@ def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
         "parameters": dict(design.parameters),
         "noise": {"law": measurement.law, "scale": measurement.scale, "unit": "lattice units"},
         "sensitivity": {
-            "norm": "L2" if gaussian else "L1",
+            "norm": NORMS[measurement.law],
             "value": bound**0.5 if gaussian else float(bound),
             "bound": str(bound),
-            "bound_is": "squared L2 norm" if gaussian else "L1 norm",
+            "bound_is": "squared L2 norm" if gaussian else f"{NORMS[measurement.law]} norm",
             "unit": "lattice units",
             "proof": design.proof,
         },

@@ -5,10 +5,16 @@ noise its tails lie between those of one Laplace variable and the Gaussian; wher
 `3 sum c^4 / (sum c^2)^2`. The quantile used is that of a sum of m independent Laplace variables of equal scale, with m
 (real) chosen to match the kurtosis: exact for one variable, for m equal weights and in the Gaussian limit, and within
 a fraction of a percent between.
+
+Noise of a joint law is uniform given a radius that all its numbers share (`dpwindows.kernel.joint_noise`), and the
+radius is all but gamma distributed. One number then has a uniform law (cube) or that of a triangle (range), mixed over
+radii, and its quantile is that. Sums of several such numbers lie between these two and the Gaussian, mixed alike: they
+get the widest quantile of the three.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache, lru_cache
 from statistics import NormalDist
@@ -17,9 +23,10 @@ import numpy as np
 import scipy
 
 from dpwindows.ask.queries import Measure
-from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, Law
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
+from dpwindows.kernel.untrusted.joint_moments import radius_shape
 from dpwindows.kernel.untrusted.noise_scales import noise_variance
 
 _GRID = np.linspace(0.0, 3.0, 13)
@@ -50,7 +57,8 @@ def estimate_variance(measurement: Measurement, measure: Measure, squares: Float
         measure: what is estimated; an exact count is the difference of two independent estimates.
         squares: sum of squares of the weights that each estimate of one threshold puts on the noise.
     """
-    return squares * noise_variance(measurement.law, measurement.scale) * len(measure.thresholds)
+    each = noise_variance(measurement.law, measurement.scale, measurement.design.rows)
+    return squares * each * len(measure.thresholds)
 
 
 def half_widths(
@@ -72,11 +80,51 @@ def half_widths(
     std_errors = np.sqrt(estimate_variance(measurement, measure, squares))
     if measurement.law == GAUSSIAN:
         return _factor(0.0, confidence) * std_errors
+    if measurement.law in JOINT:
+        size = measurement.design.rows
+        return joint_factor(measurement.law, size, confidence, alone=len(measure.thresholds) == 1) * std_errors
     known = fourths()
     # Independent estimates of equal law divide the kurtosis of their sum or difference.
     parts = len(measure.thresholds)
     kurtosis = None if known is None else 3 * known / np.maximum(squares, 1e-300) ** 2 / parts
     return half_width_factors(kurtosis, confidence, len(squares)) * std_errors
+
+
+@lru_cache(maxsize=256)
+def joint_factor(law: Law, size: int, confidence: float, *, alone: bool) -> float:
+    """The half width, in standard errors, of one number of a vector of `size` under a joint law, or of sums of them."""
+    single = _uniform if law == CUBE else _triangular
+    shape = radius_shape(law, size)
+    nodes, weights = _quadrature()
+    # Radii over the root of their mean square.
+    radii = scipy.special.gammaincinv(shape, nodes) / math.sqrt(shape * (shape + 1))
+    found = []
+    for inside in (single,) if alone else (_uniform, _triangular, _gaussian):
+
+        def excess(x: float, inside: Callable[[FloatArray], FloatArray] = inside) -> float:
+            return float(weights @ inside(x / radii)) - confidence
+
+        found.append(float(scipy.optimize.brentq(excess, 0.0, _furthest(confidence), xtol=1e-9)))
+    return max(found)
+
+
+def _uniform(x: FloatArray) -> FloatArray:
+    """P(|X| <= x) of a uniform number of variance 1."""
+    return np.minimum(x / math.sqrt(3), 1.0)
+
+
+def _triangular(x: FloatArray) -> FloatArray:
+    """The same of the difference of two uniform numbers."""
+    return np.asarray(1 - np.maximum(1 - x / math.sqrt(6), 0.0) ** 2)
+
+
+def _gaussian(x: FloatArray) -> FloatArray:
+    return np.asarray(scipy.special.erf(x / math.sqrt(2)))
+
+
+def _furthest(confidence: float) -> float:
+    """Beyond the half width of every law that has one here: a Laplace variable's, and more."""
+    return float(-np.log1p(-confidence) / math.sqrt(2)) + _two_sided(confidence) + 1
 
 
 @lru_cache(maxsize=256)
@@ -93,8 +141,7 @@ def _factor(kurtosis: float, confidence: float) -> float:
     def excess(x: float) -> float:
         return float(weights @ scipy.special.erf(x / np.sqrt(2 * variances))) - confidence
 
-    upper = -np.log1p(-confidence) / np.sqrt(2) + _two_sided(confidence) + 1
-    return float(scipy.optimize.brentq(excess, 0.0, upper, xtol=1e-7))
+    return float(scipy.optimize.brentq(excess, 0.0, _furthest(confidence), xtol=1e-7))
 
 
 def _two_sided(confidence: float) -> float:

@@ -23,7 +23,7 @@ from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import horizon_of
 from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.untrusted.noise_scales import unit_scale
+from dpwindows.kernel.untrusted.noise_scales import asked_as, unit_scale
 from dpwindows.plan.description import ENDLESS, HORIZON, TOGETHER
 from dpwindows.plan.sharing import BITS, part_of
 from dpwindows.plan.stream_plan import planned_steps
@@ -56,7 +56,7 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
 
 def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any], horizon: int | None, *, streamed: bool) -> Problem:
     """What the measurement was chosen for."""
-    unit, law, together = parse_unit(metadata["unit"]["name"]), entry["noise"]["law"], entry.get(TOGETHER, ())
+    unit, law, together = parse_unit(metadata["unit"]["name"]), asked_as(entry["noise"]["law"]), entry.get(TOGETHER, ())
     own = {one["window"]: float(one["budget_share"]) for one in metadata["measurements"] if TOGETHER in one}
     shares = tuple(own[text] for text in together)
     share = sum(shares) if together else float(entry["budget_share"])

@@ -66,7 +66,10 @@ def under(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals)
     while True:
         ranked = [_ranked(part, proposals(part, law, bits)) for part in parts]
         # Scales come from what is certified, so at first any will do.
-        measured = [Measurement(best, law, 1.0, part.groups) for (best, *_), part in zip(ranked, parts, strict=True)]
+        measured = [
+            Measurement(best, best.problem.law, 1.0, part.groups)
+            for (best, *_), part in zip(ranked, parts, strict=True)
+        ]
         found = scales(
             budget,
             law,

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows.ask.privacy import EventLevel, ItemLevel, Unit
+from dpwindows.ask.privacy import EventLevel, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, PeriodFamily, Rolling, WindowFamily
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
@@ -157,6 +157,8 @@ def _error(point: _Point, plan: Planned, law: Law) -> float | None:
         criterion=plan.criterion,
         bits=_BITS,
         singleton=plan.singleton,
+        # A scale of 1 for a sensitivity of 1.
+        budget=PureDP(1.0) if isinstance(plan.budget, PureDP) else None,
         rule=plan.rule,
     )
     try:

@@ -5,7 +5,8 @@ of the noise is known from the plan alone (`dpwindows.plan.noise_weights`), so t
 nothing here spends any budget.
 
 *Differences and means* have the interval of their own noise: a quantile of the Gaussian; under Laplace noise that of
-the sum of Laplace variables with the same variance and kurtosis (`dpwindows.plan.intervals`).
+the sum of Laplace variables with the same variance and kurtosis, and under noise that is drawn for all numbers at once
+the widest that a sum of them has (`dpwindows.plan.intervals`).
 
 *Ratios* have Fieller's set: every r for which `a - r b`, a difference, could be 0 at the confidence asked for. It holds
 the true ratio just as often as the interval of a difference holds the true difference, however small b is, which no
@@ -24,13 +25,14 @@ import numpy as np
 import scipy
 
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.accounting import JOINT, LAPLACE, Law
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.measure import Measurement
+from dpwindows.kernel.untrusted.joint_moments import common_share
 from dpwindows.kernel.untrusted.noise_scales import noise_variance
 from dpwindows.plan.description import TOGETHER
-from dpwindows.plan.intervals import half_width_factors
-from dpwindows.plan.noise_weights import noise_weights
+from dpwindows.plan.intervals import half_width_factors, joint_factor
+from dpwindows.plan.noise_weights import Coefficients, Weights, noise_weights
 from dpwindows.plan.rebuilt import rebuilt
 from dpwindows.release.groups import group_names
 from dpwindows.release.selection import Term
@@ -42,6 +44,8 @@ _ALIKE = 1e-3
 _DIRECTIONS = np.linspace(0.0, np.pi, 181)
 # Of how many rows of a family the standard error is worked out again.
 _CHECKED = 4
+# The part of a measurement that is the noise which all its numbers share.
+_SHARED = "shared"
 # The signs of the at-least counts, k and k + 1, that a measure is made of.
 _MEASURES = {"at_least": (1.0,), "exactly": (1.0, -1.0)}
 
@@ -86,12 +90,15 @@ class Derived:
 
 @dataclass(frozen=True)
 class Combined:
-    """A combination of released numbers and the noise in it, in counts, by the value drawn."""
+    """A combination of released numbers and the noise in it, in counts, by the value drawn.
+
+    `laws` are those of this noise, each with how many numbers are drawn together where it is a joint one.
+    """
 
     estimate: float
     bias_bound: float
     noise: Mapping[Hashable, FloatArray]
-    gaussian: bool
+    laws: frozenset[tuple[Law, int]]
 
     def __sub__(self, other: Combined) -> Combined:
         """The difference, with whatever noise both share taken off."""
@@ -101,7 +108,7 @@ class Combined:
             self.estimate - other.estimate,
             self.bias_bound + other.bias_bound,
             {key: _added(one, None if two is None else -two) for key, (one, two) in pairs.items()},
-            self.gaussian and other.gaussian,
+            self.laws | other.laws,
         )
 
     def moment(self, *others: Combined) -> float:
@@ -125,9 +132,18 @@ class Combined:
         variance = self.moment(self)
         if variance == 0.0:
             return self.bias_bound
-        kurtosis = 0.0 if self.gaussian else 3 * self.moment(self, self, self) / variance**2
-        factor = float(half_width_factors(np.array([kurtosis]), confidence, 1)[0])
-        return factor * math.sqrt(variance) + self.bias_bound
+        kurtosis = np.array([3 * self.moment(self, self, self) / variance**2])
+        return _factor(self.laws, kurtosis, confidence) * math.sqrt(variance) + self.bias_bound
+
+
+def _factor(laws: frozenset[tuple[Law, int]], kurtosis: FloatArray, confidence: float) -> float:
+    """The widest half width, in standard errors, under laws of which Laplace noise alone has one of these kurtoses."""
+    kinds = {law for law, _ in laws}
+    if kinds == {LAPLACE}:
+        return float(half_width_factors(kurtosis, confidence, len(kurtosis)).max())
+    found = [joint_factor(law, size, confidence, alone=False) for law, size in laws if law in JOINT]
+    found += half_width_factors(None if LAPLACE in kinds else np.zeros(1), confidence, 1).tolist()
+    return max(found)
 
 
 def _fitted(values: FloatArray, size: int) -> FloatArray:
@@ -152,7 +168,7 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
     """
     listed = list(terms)
     noise: dict[Hashable, FloatArray] = {}
-    gaussian = True
+    laws = set[tuple[Law, int]]()
     names = group_names(metadata)
     for text, *group in dict.fromkeys(_measured(term, names) for term in listed):
         by = [name for name, value in zip(names, group, strict=True) if value is not None]
@@ -163,17 +179,18 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
         )
         together = entry.get(TOGETHER)
         made, series = rebuilt(metadata, entry), together.index(text) if together else None
-        gaussian = gaussian and made.law == GAUSSIAN
-        unit = math.sqrt(noise_variance(made.law, made.scale))
+        size = made.design.rows if made.law in JOINT else 1
+        laws.add((made.law, size))
+        unit = math.sqrt(noise_variance(made.law, made.scale, size))
         own = [term for term in listed if _measured(term, names) == (text, *group)]
-        _require_same(own, made.design, unit, series)
+        _require_same(own, made, unit, series)
         by_threshold: dict[int, dict[tuple[int, int], float]] = {}
         for term in own:
             for above, sign in enumerate(_MEASURES[term.row["measure"]]):
                 windows = by_threshold.setdefault(term.row["k"] + above, {})
                 windows[_steps(term.row)] = windows.get(_steps(term.row), 0.0) + sign * unit * term.coefficient
         for k, coefficients in by_threshold.items():
-            for part, values in noise_weights(made.design.at(k), coefficients, series).items():
+            for part, values in _weights(made, k, coefficients, series).items():
                 # Groups share no noise; families measured together do.
                 key = (TOGETHER if together else text, *group, k, part)
                 noise[key] = _added(noise.get(key), values.ravel())
@@ -181,8 +198,19 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
         sum(term.coefficient * term.row["estimate"] for term in listed),
         sum(abs(term.coefficient) * term.row["bias_bound"] for term in listed),
         noise,
-        gaussian,
+        frozenset(laws),
     )
+
+
+def _weights(made: Measurement, k: int, coefficients: Coefficients, series: int | None) -> Weights:
+    """The weights of a combination on independent noise values: on one more, where all numbers of a vector share it."""
+    found = noise_weights(made.design.at(k), coefficients, series)
+    common = common_share(made.law)
+    if not common:
+        return found
+    total = sum(float(values.sum()) for values in found.values())
+    own = {part: math.sqrt(1 - common) * values for part, values in found.items()}
+    return own | {_SHARED: np.array([math.sqrt(common) * total])}
 
 
 def _measured(term: Term, names: Sequence[str]) -> tuple[Any, ...]:
@@ -194,11 +222,11 @@ def _steps(row: Mapping[str, Any]) -> tuple[int, int]:
     return row["first_step"], row["last_step"]
 
 
-def _require_same(terms: Sequence[Term], design: Design, unit: float, series: int | None) -> None:
+def _require_same(terms: Sequence[Term], made: Measurement, unit: float, series: int | None) -> None:
     """Check that what was made again errs as the release says, for some of its numbers."""
     for term in terms[:: -(-len(terms) // _CHECKED)]:
         thresholds = [term.row["k"] + above for above in range(len(_MEASURES[term.row["measure"]]))]
-        parts = [noise_weights(design.at(k), {_steps(term.row): unit}, series).values() for k in thresholds]
+        parts = [_weights(made, k, {_steps(term.row): unit}, series).values() for k in thresholds]
         found = math.sqrt(sum(float(values.ravel() @ values.ravel()) for part in parts for values in part))
         if not math.isclose(found, term.row["std_error"], rel_tol=_ALIKE):
             raise InputError(
@@ -239,14 +267,15 @@ def ratio(above: Combined, below: Combined, confidence: float, what: str) -> Der
 def _widest_factor(above: Combined, below: Combined, squares: tuple[float, float, float], confidence: float) -> float:
     """The half width, in standard errors, that is enough for `a - r b` whatever r is."""
     kurtosis = np.zeros(1)
-    if not (above.gaussian and below.gaussian):
+    laws = above.laws | below.laws
+    if all(law == LAPLACE for law, _ in laws):
         cosine, sine = np.cos(_DIRECTIONS), -np.sin(_DIRECTIONS)
         counts = (1, 4, 6, 4, 1)
         fourths = [_mixed(above, below, 4 - power, power) for power in range(5)]
         fourth = sum(n * m * cosine ** (4 - p) * sine**p for p, (n, m) in enumerate(zip(counts, fourths, strict=True)))
         square = squares[0] * cosine**2 + 2 * squares[1] * cosine * sine + squares[2] * sine**2
         kurtosis = 3 * np.asarray(fourth) / np.maximum(square, 1e-300) ** 2
-    return float(half_width_factors(kurtosis, confidence, len(kurtosis)).max())
+    return _factor(laws, kurtosis, confidence)
 
 
 def _mixed(above: Combined, below: Combined, first: int, second: int) -> float:

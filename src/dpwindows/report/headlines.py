@@ -7,7 +7,10 @@ once. The probability of error is divided among all headlines.
 **The factor of a noise that is not Gaussian.** An error is a sum of independent Laplace variables of scales b_i, of
 variance `v = 2 sum b_i^2`. Its moment generating function is `prod 1/(1 - t^2 b_i^2)`, and since `-log(1 - t^2 x)` is
 convex in x and 0 at 0 the logarithm of the product is at most that of one Laplace variable of variance v. So Chernoff's
-bound for that one variable bounds both tails of any such sum, at any level.
+bound for that one variable bounds both tails of any such sum, at any level. So it does for a number of noise that is
+drawn for n at once (`dpwindows.kernel.joint_noise`), uniform or the difference of two uniform ones up to a radius that
+is gamma distributed: the moments of order 2j + 2 and 2j of such a number stand in a ratio that is at most that of the
+Laplace variable of the same variance for every j, with equality for j = 0.
 """
 
 from __future__ import annotations

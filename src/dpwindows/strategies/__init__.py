@@ -24,6 +24,7 @@ from dpwindows.strategies import (
     dense_counter,
     direct,
     gap_filter,
+    joint_noise,
     logarithmic_counter,
     nested_filter,
     notch_filter,
@@ -54,6 +55,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(anchored.NAME, anchored.design, anchored.stream),
     Strategy(tree.NAME, tree.design, tree.stream),
     Strategy(direct.NAME, direct.design, direct.stream),
+    Strategy(joint_noise.NAME, joint_noise.design, None),
     Strategy(logarithmic_counter.NAME, None, logarithmic_counter.stream),
 )
 # Selected by name only: a construction to compare with, not one to use.

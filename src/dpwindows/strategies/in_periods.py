@@ -53,7 +53,7 @@ def in_each(problem: Problem, design: Design) -> Design | None:
     if isinstance(problem.window, ToDate):
         causal = isinstance(found, (Filter, Identity, TriangularCounter, WeightedCounter))
         found = Repeated(found, tuple(sizes(problem.window, problem.steps).tolist()), causal)
-    return replace(design, problem=problem, map=found)
+    return replace(design, problem=replace(problem, law=design.problem.law), map=found)
 
 
 def in_each_of_stream(problem: Problem, design: StepDesign, horizon: int | None) -> StepDesign | None:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion
 from dpwindows.kernel.shapes.design import Design, PrescribedScale
+from dpwindows.kernel.untrusted.noise_scales import noise_variance
 
 
 def score(design: Design) -> float:
@@ -29,8 +32,11 @@ def score_of(variance: FloatArray, bias: FloatArray | None, criterion: Criterion
 
 def noise_factor(design: Design) -> float:
     """Noise per measured number that the budget buys for this design's sensitivity, in lattice units."""
-    reach = design.sensitivity**0.5 if design.problem.law == GAUSSIAN else float(design.sensitivity)
-    spread = 1.0 if design.problem.law == GAUSSIAN else 2**0.5
+    law, per_unit = design.problem.law, design.problem.noise_per_unit
+    if law in JOINT:
+        return math.sqrt(noise_variance(law, per_unit * design.sensitivity, design.rows))
+    reach = design.sensitivity**0.5 if law == GAUSSIAN else float(design.sensitivity)
+    spread = 1.0 if law == GAUSSIAN else 2**0.5
     if isinstance(design, PrescribedScale):
         return spread * design.scale
-    return spread * design.problem.noise_per_unit * reach
+    return spread * per_unit * reach

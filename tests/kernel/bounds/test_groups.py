@@ -13,9 +13,9 @@ import pytest
 from numpy.typing import NDArray
 
 from dpwindows.ask.groups import Grouping, Level, Value, grouping
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
 from dpwindows.kernel.bounds.groups import (
     group_of_an_event,
     groups_of_a_changed_item,
@@ -30,7 +30,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import candidates
+from dpwindows.strategies import candidates, joint_noise
 from tests.grouped_logs import grouped_events
 from tests.histories import HistoryAnswers
 
@@ -107,10 +107,12 @@ class Truth(NamedTuple):
     l1: int
     squared_l2: int
     numbers: int
+    largest: int
+    ranges: int
 
     def of(self, law: Law) -> int:
         """In the norm of a law."""
-        return self.squared_l2 if law == GAUSSIAN else self.l1
+        return {GAUSSIAN: self.squared_l2, LAPLACE: self.l1, CUBE: self.largest, RANGE: self.ranges}[law]
 
 
 def every_truth(design: Design, by: Grouping, level: Level, most: int) -> Truth:
@@ -118,8 +120,13 @@ def every_truth(design: Design, by: Grouping, level: Level, most: int) -> Truth:
     logs = items(design.problem.steps, len(by.columns[0].values), most)
     vectors = measured(design, by, level, logs)
     pairs = pairs_of_neighbours(design.problem.unit, design.problem.steps, len(by.columns[0].values), most)
-    moved = abs(vectors[pairs[:, 0]] - vectors[pairs[:, 1]])
-    return Truth(*(int(norm.sum(axis=1).max()) for norm in (moved, moved**2, moved != 0)))
+    change = vectors[pairs[:, 0]] - vectors[pairs[:, 1]]
+    moved = abs(change)
+    # One vector after another: those of the thresholds, group by group.
+    apart = change.reshape(len(change), -1, design.rows)
+    ranges = np.maximum(apart.max(axis=2), 0) - np.minimum(apart.min(axis=2), 0)
+    norms = (moved, moved**2, moved != 0, abs(apart).max(axis=2), ranges)
+    return Truth(*(int(norm.sum(axis=1).max()) for norm in norms))
 
 
 def truth(design: Design, by: Grouping, level: Level, most: int) -> int:
@@ -156,19 +163,22 @@ CASES: list[tuple[Unit, str, int | None]] = [
 def test_no_neighbour_moves_all_groups_by_more_than_is_certified(
     unit: Unit, of: str, limit: int | None, window: WindowFamily, law: Law
 ) -> None:
-    beyond_one = False
+    beyond_one, joint = False, 0
     for (steps, groups, most), thresholds in itertools.product(SIZES, [(1,), (1, 2)]):
         by = asked(groups, of, limit)
-        problem = Problem(window, steps, thresholds, unit, law, 1.0, bits=4)
+        problem = Problem(window, steps, thresholds, unit, law, 1.0, bits=4, budget=PureDP(1.0))
         for design in candidates(problem):
+            joint += design.strategy == joint_noise.NAME
             for level in by.levels:
                 found, certificate = every_truth(design, by, level, most), certify_groups(design, Groups(by, level))
-                assert found.of(law) <= certificate.bound
+                assert found.of(design.problem.law) <= certificate.bound
                 assert found.numbers <= certificate.moved * len(thresholds)
                 assert (certificate.squared is None) == (design.certificate.squared is None)
                 assert certificate.squared is None or found.squared_l2 <= certificate.squared
                 assert certificate.proof == PROOFS[type(design.problem.unit)]
-                beyond_one |= found.of(law) > design.sensitivity
+                beyond_one |= found.of(design.problem.law) > design.sensitivity
+    whole = isinstance(unit, ItemLevel | ItemAddRemove) or unit == ItemPerPeriod(2)
+    assert (joint > 0) == (whole and law == LAPLACE and not isinstance(window, AnyWindow))
     # One group's bound would do for events, and would be wrong for items that may be in several.
     several = limit == 2 or limit == 3 or (isinstance(unit, ItemLevel) and law == LAPLACE)
     assert not (beyond_one and isinstance(unit, EventLevel))

@@ -6,6 +6,7 @@ from tests.mutants.mutant import Mutant
 
 KERNEL = "tests/kernel/test_measure.py::"
 ACCOUNTING = "tests/kernel/test_accounting.py::"
+JOINT = "tests/kernel/test_joint_noise.py::"
 AUDIT_NOISE = "tests/audit/test_noise.py::"
 
 MUTANTS = [
@@ -25,6 +26,46 @@ MUTANTS = [
         '    seeded = globals().setdefault("_SEEDED", np.random.default_rng(7))\n'
         "    sampler = lambda zeros: np.rint(seeded.normal(0, scale, len(zeros)))\n",
         f"{AUDIT_NOISE}test_what_two_new_processes_draw_differs",
+    ),
+    Mutant(
+        "a power too low for the radius",
+        "Noise in one direction is drawn with the radius of as many numbers as there are, and not of one more.",
+        "kernel/joint_noise.py",
+        "(1, count + 1) if law == RANGE",
+        "(1, count) if law == RANGE",
+        f"{JOINT}test_draws_are_of_the_law_and_of_no_scale_near_it[discrete range-2-0.8]",
+    ),
+    Mutant(
+        "a power too high for the radius",
+        "Noise in a cube is drawn with the radius of one more number than there are.",
+        "kernel/joint_noise.py",
+        "else (2, count)",
+        "else (2, count + 1)",
+        f"{JOINT}test_draws_are_of_the_law_and_of_no_scale_near_it[discrete cube-2-0.8]",
+    ),
+    Mutant(
+        "a ratio rounded down",
+        "Noise that is drawn for a whole vector costs a little more than is paid for it.",
+        "kernel/joint_noise.py",
+        "found.upper().ceil()",
+        "found.lower().floor()",
+        f"{JOINT}test_the_ratio_is_rounded_to_the_private_side",
+    ),
+    Mutant(
+        "noise in one direction for items that change",
+        "An item that changes moves one count up and another down, and pays for one of them.",
+        "kernel/certify_joint.py",
+        "isinstance(problem.unit, ItemAddRemove)",
+        "isinstance(problem.unit, (ItemAddRemove, ItemLevel))",
+        f"{JOINT}test_an_item_that_changes_moves_the_range_twice_as_far",
+    ),
+    Mutant(
+        "noise of whole vectors step by step",
+        "A stream draws noise for one step at a time that is paid for all steps at once.",
+        "kernel/measure.py",
+        "    if any(made.law in JOINT for made in measurements):\n",
+        "    if not measurements:\n",
+        f"{JOINT}test_it_is_drawn_for_each_vector_apart_and_never_step_by_step",
     ),
     Mutant(
         "shapes that answer for themselves",
@@ -152,9 +193,9 @@ MUTANTS = [
         "one noise for all thresholds",
         "The difference of two thresholds is released without any noise.",
         "kernel/measure.py",
-        "k: add_noise(values, draw_noise(measurement.law, measurement.scale, len(values), progress))\n"
+        "k: add_noise(values, draw_noise(made.law, made.scale, len(values), progress, len(made.cells)))\n"
         "            for k, values in encoded.items()",
-        "k: add_noise(values, encoded.setdefault(-1, draw_noise(measurement.law, measurement.scale, len(values))))\n"
+        "k: add_noise(values, encoded.setdefault(-1, draw_noise(made.law, made.scale, len(values))))\n"
         "            for k, values in list(encoded.items())",
         f"{KERNEL}test_no_noise_is_used_twice",
     ),

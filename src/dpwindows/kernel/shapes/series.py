@@ -13,7 +13,9 @@ from dpwindows.ask.counting_rule import LOST
 from dpwindows.ask.periods import first_steps, sizes
 from dpwindows.ask.queries import Cumulative, LostItems, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import Answers
+from dpwindows.kernel.accounting import JOINT
 from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.certify_joint import jointly
 from dpwindows.kernel.certify_periods import in_periods
 from dpwindows.kernel.certify_series import along_time
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
@@ -28,8 +30,10 @@ class SeriesDesign(NamedDesign):
 
     @cached_property
     def certificate(self) -> Certificate:
-        """The certificate of the map along time, or for the periods of the windows."""
-        if isinstance(self.problem.window, PeriodFamily):
+        """The certificate of the map along time, for the periods of the windows, or under noise of all numbers."""
+        if self.problem.law in JOINT:
+            bound, proof = jointly(self.problem, self.map)
+        elif isinstance(self.problem.window, PeriodFamily):
             bound, proof = in_periods(self.problem, self.map)
         else:
             bound, proof = along_time(self.problem, self.map, self.problem.steps)

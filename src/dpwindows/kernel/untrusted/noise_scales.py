@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law, gaussian_within
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, Law, gaussian_within
+from dpwindows.kernel.untrusted.joint_moments import joint_variance
 
 # Relative head-room given to a scale computed in floating point; the exact check afterwards needs a little.
 _HEADROOM = 1e-12
@@ -18,10 +19,15 @@ _LEAST_EXPONENT = -690.0
 
 
 def laws_for(budget: Budget) -> tuple[Law, ...]:
-    """The noise laws worth considering under a budget (a pure guarantee needs Laplace)."""
+    """The noise laws worth considering under a budget; a pure guarantee needs Laplace, or what `asked_as` it."""
     if isinstance(budget, PureDP):
         return (LAPLACE,)
     return (GAUSSIAN, LAPLACE) if isinstance(budget, ApproxDP) else (GAUSSIAN,)
+
+
+def asked_as(law: Law) -> Law:
+    """The law that strategies are asked for designs of this one under: all pure ones are weighed with Laplace noise."""
+    return LAPLACE if law in JOINT else law
 
 
 def scales(
@@ -59,8 +65,16 @@ def unit_scale(budget: Budget, law: Law, share: float = 1.0) -> float:
     return scales(budget, law, [fine if law == LAPLACE else fine**2], [share], [1])[0] / fine
 
 
-def noise_variance(law: Law, scale: float) -> float:
-    """The variance of one draw, in squared lattice units (an upper bound, tight beyond scale 1, for the Gaussian)."""
+def noise_variance(law: Law, scale: float, size: int = 1) -> float:
+    """The variance of one number, in squared lattice units (an upper bound, tight beyond scale 1, for the Gaussian).
+
+    Args:
+        law: of the noise.
+        scale: of the noise, in lattice units.
+        size: of a joint law, how many numbers are drawn together.
+    """
+    if law in JOINT:
+        return joint_variance(law, scale, size)
     if law == LAPLACE:
         shrink = math.exp(-1 / scale) if scale > 1e-3 else 0.0
         return 2 * shrink / math.expm1(-1 / scale) ** 2

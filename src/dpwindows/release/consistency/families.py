@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial, reduce
@@ -15,6 +16,7 @@ from dpwindows.ask.queries import AnyWindow, Measure
 from dpwindows.ask.windows import longest_window, window_steps
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.untrusted.joint_moments import common_share
 from dpwindows.plan.intervals import estimate_variance
 from dpwindows.release.consistency.rows import row_lengths
 from dpwindows.release.consistency.smoothing import (
@@ -99,7 +101,7 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
         if id(design) not in found:
             # A biased decoder is no linear map of its noise.
             linear = design.bias_bound() is None
-            drawn = partial(_simulated, allotment, design, len(parts), size)
+            drawn = partial(_simulated, allotment, design, len(parts), size, common_share(measurement.law))
             found[id(design)] = traces(drawn, smoothers, parts) if linear else None
         traced[k] = found[id(design)]
     return Known(allotment, steps, smoothers, parts, traced)
@@ -113,12 +115,14 @@ def _segments(first: IntArray, last: IntArray) -> list[slice]:
     return [slice(begin, end) for begin, end in pairwise([0, *anew.tolist(), len(first)])]
 
 
-def _simulated(allotment: Allotment, design: Design, rows: int, size: float) -> Iterator[FloatArray]:
+def _simulated(allotment: Allotment, design: Design, rows: int, size: float, common: float) -> Iterator[FloatArray]:
     """Noise as the estimates have it, in mean and covariance: for traces only, no noise of a release."""
     generator = np.random.default_rng(_SEED)
     for _ in range(min(_MOST_OFTEN, max(_LEAST_OFTEN, _SIMULATED // rows))):
         noise = generator.standard_normal(design.rows)
-        noise *= size
+        noise *= size * math.sqrt(1 - common)
+        if common:
+            noise += size * math.sqrt(common) * generator.standard_normal()
         yield allotment.own(design.decode(noise))
 
 

@@ -1,0 +1,40 @@
+"""How far one item can move a whole vector of counts, where every count is measured as it is.
+
+Every number of such a vector is, for one threshold k and one window, how many items are counted: an item that has k
+occurrences in the window is counted once, whatever else it does, and one that has fewer is not counted. A rule of
+counting (`dpwindows.ask.counting_rule`) takes occurrences away by what the item's own rows say. So a vector is the sum
+over items of vectors of zeros and ones, each of which that one item decides.
+"""
+
+from __future__ import annotations
+
+from dpwindows.kernel.proofs import proves
+
+
+@proves("item-in-a-cube")
+def item_in_a_cube(vectors: int) -> int:
+    """One item changed, added or removed: the sum over vectors of the largest absolute change of a number.
+
+    *Proof.* Neighbours differ in one item. Both sides' vectors are the same sum over all other items, so they differ by
+    the item's own vector on the one side less that on the other, where an item that is absent has the vector 0. Each
+    is of zeros and ones (module docstring), so every number moves by -1, 0 or 1, and each vector by at most 1. QED.
+
+    Args:
+        vectors: how many vectors are drawn noise for, each by itself: one for every threshold.
+    """
+    return vectors
+
+
+@proves("item-in-one-direction")
+def item_in_one_direction(vectors: int) -> int:
+    """One item added or removed: the sum over vectors of `max(0, change) - min(0, change)`, largest and smallest.
+
+    *Proof.* As for an item changed, but on one side the item is absent: the vectors differ by the item's own vector, of
+    zeros and ones, with one sign. With the sign + the largest change is at most 1 and none is below 0; with the sign -
+    none is above 0 and the smallest is at least -1. QED. (For an item that changes it may be 2: one number rises and
+    another falls.)
+
+    Args:
+        vectors: how many vectors are drawn noise for, each by itself: one for every threshold.
+    """
+    return vectors

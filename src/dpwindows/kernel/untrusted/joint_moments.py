@@ -1,0 +1,68 @@
+"""What noise of the joint laws (`dpwindows.kernel.joint_noise`) is like: its variance, and what its numbers share.
+
+Given its radius a vector is uniform: under the cube law every number is uniform on 2r+1 integers and independent, under
+the range law it is the difference of two uniform ones on r+1 integers, of which one is common to all numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+import numpy as np
+import scipy
+
+from dpwindows.kernel.accounting import RANGE, Law
+from dpwindows.kernel.maps.integer_maps import FloatArray
+
+# Radii that are summed over, at most; so many standard deviations to either side, and so many scales beyond.
+_SUMMED, _DEVIATIONS, _SCALES = 1 << 20, 40, 60
+
+
+def common_share(law: Law) -> float:
+    """The share of the variance of a number that is common to all numbers of its vector."""
+    return 0.5 if law == RANGE else 0.0
+
+
+def radius_shape(law: Law, size: int) -> int:
+    """The shape of the gamma law that the radius of a vector of `size` numbers has where the scale is large."""
+    return size + 2 if law == RANGE else size + 1
+
+
+def _radii(shape: int, scale: float) -> FloatArray | None:
+    """All radii that matter, None where they are too many to be summed over."""
+    mean, deviation = shape * scale, scale * math.sqrt(shape)
+    low = max(0, math.floor(mean - _DEVIATIONS * deviation))
+    high = math.ceil(mean + _DEVIATIONS * deviation + _SCALES * scale) + 2
+    return None if high - low > _SUMMED else np.arange(low, high, dtype=np.float64)
+
+
+@lru_cache(maxsize=256)
+def joint_variance(law: Law, scale: float, size: int) -> float:
+    """The variance of one number of a vector of `size`, in squared lattice units.
+
+    It is `E[(r+1)^2 - 1] / 6` under the range law and `E[(r+1/2)^2 - 1/4] / 3` under the cube law, where r+1 or r+1/2
+    is m with `P(m) ~ m^(s-1) e^(-m/b)`, s the `radius_shape`. Over the integers (or halves) `E[m^2]` is that of the
+    gamma law, `s (s+1) b^2`, up to a relative `(2 pi b)^-s`, by Poisson summation; where that may matter it is summed.
+    """
+    shape, (least, parts) = radius_shape(law, size), (1.0, 6) if law == RANGE else (0.5, 3)
+    radii = _radii(shape, scale)
+    if radii is None:
+        return (shape * (shape + 1) * scale**2 - least**2) / parts
+    logs = (shape - 1) * np.log(radii + least) - radii / scale
+    weights = np.exp(logs - logs.max())
+    return float((weights * radii * (radii + 2 * least)).sum() / weights.sum()) / parts
+
+
+@lru_cache(maxsize=256)
+def log_normaliser(law: Law, scale: float, size: int) -> float:
+    """The logarithm of the sum of `e^(-N(z)/b)` over all vectors z of `size` whole numbers, N the norm of the law."""
+    shape, least, power = radius_shape(law, size), 1.0 if law == RANGE else 0.5, 2 if law == RANGE else 1
+    # Over m = r + 1 or 2 (r + 1/2), with weights of the radius (dpwindows.kernel.joint_noise).
+    radii = _radii(shape, scale)
+    if radii is None:
+        total = math.lgamma(shape) + shape * math.log(scale)
+    else:
+        total = float(scipy.special.logsumexp((shape - 1) * np.log(radii + least) - (radii + least) / scale))
+    doubled = 0.0 if law == RANGE else (shape - 1) * math.log(2)
+    return total + doubled + least / scale + power * math.log(-math.expm1(-1 / scale))

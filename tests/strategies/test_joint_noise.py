@@ -1,0 +1,189 @@
+"""Noise drawn for all counts at once: where it is offered, what it buys, and whether errors are as announced."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import dpwindows as dw
+from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.queries import Measure, Query, WindowFamily
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import CUBE, LAPLACE, RANGE
+from dpwindows.kernel.problem import Problem
+from dpwindows.plan.intervals import joint_factor
+from dpwindows.plan.unit_errors import unit_errors
+from dpwindows.release.run import draw_estimates
+from dpwindows.strategies import BATCH, STREAM, candidates, joint_noise
+from tests.single_item import TableAnswers
+
+PURE = dw.PureDP(1.0)
+ITEM, ADD_REMOVE = dw.ItemLevel(), dw.ItemAddRemove()
+
+
+def plan_of(*asked: Any, steps: int, unit: Unit, budget: Budget = PURE, **more: Any) -> dw.Plan:
+    return dw.Plan(asked, timeline=dw.Timeline.of_steps(steps), unit=unit, budget=budget, **more)
+
+
+def drawn(plan: dw.Plan, times: int) -> list[np.ndarray]:
+    """Estimates of a log without events, for each measure: shape (times, windows)."""
+    steps = plan.timeline.steps
+    nothing = TableAnswers(np.zeros((steps, steps), dtype=np.int64))
+    return [np.array(found) for found in zip(*(draw_estimates(plan, nothing) for _ in range(times)), strict=True)]
+
+
+# --- Where it is offered ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "window", [dw.Rolling(1), dw.Rolling(3), dw.Tumbling(2), dw.ToDate(3), dw.Cumulative()], ids=str
+)
+def test_it_is_for_whole_items_under_pure_budgets(window: WindowFamily) -> None:
+    served: tuple[Unit, ...] = (ITEM, ADD_REMOVE, dw.ItemPerPeriod(8))
+    for unit in served:
+        plan = plan_of(window, steps=8, unit=unit, strategy="joint-noise")
+        (allotment,) = plan.allotments
+        assert allotment.measurement.law == (RANGE if unit == ADD_REMOVE else CUBE)
+        assert allotment.measurement.certificate.bound == 1
+        assert allotment.measurement.scale == pytest.approx(1.0)
+    refused: list[tuple[Unit, Budget]] = [
+        (dw.EventLevel(), PURE),
+        (dw.ItemPerPeriod(2), PURE),
+        (ITEM, dw.ApproxDP(1.0, 1e-6)),
+        (ITEM, dw.ZCDP(0.5)),
+    ]
+    for unit, budget in refused:
+        with pytest.raises(InputError, match="'joint-noise' does not apply"):
+            plan_of(window, steps=8, unit=unit, budget=budget, strategy="joint-noise")
+        assert "joint-noise" not in {
+            one.strategy for one in plan_of(window, steps=8, unit=unit, budget=budget).forecast()
+        }
+
+
+def test_it_is_neither_for_streams_nor_for_any_windows_nor_for_one_number() -> None:
+    assert joint_noise.NAME in BATCH
+    assert joint_noise.NAME not in STREAM
+    with pytest.raises(InputError, match="joint-noise"):
+        dw.StreamPlan([dw.Rolling(1)], horizon=30, unit=ITEM, budget=PURE, strategy="joint-noise")
+    for window, steps in ((dw.AnyWindow(2), 8), (dw.Rolling(1), 1)):
+        with pytest.raises(InputError, match="'joint-noise' does not apply"):
+            plan_of(window, steps=steps, unit=ITEM, strategy="joint-noise")
+
+
+def test_steps_are_compressed_under_the_law_that_is_best_for_fewer_of_them() -> None:
+    problem = Problem(dw.Rolling(28), 365, (1,), ITEM, LAPLACE, 1.0, singleton=True, budget=PURE)
+    best = next(one for one in candidates(problem) if one.strategy == "compressed(joint-noise)")
+    assert best.problem.law == CUBE
+    assert (best.sensitivity, best.proof) == (1, "item-in-a-cube")
+    assert best.rows < 365
+    plan = plan_of(dw.Rolling(28), steps=365, unit=ITEM, singleton=True)
+    (forecast,) = plan.forecast()
+    assert forecast.strategy == "compressed(joint-noise)"
+    noise = drawn(plan, 400)[0][:, 200]
+    assert noise.std() == pytest.approx(plan.allotments[0].std_errors(Measure("at_least", 1))[200], rel=0.25)
+
+
+# --- What it buys -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("window", "k", "unit", "before", "after"),
+    [
+        (dw.Rolling(1), 1, ITEM, 516.2, 211.6),
+        (dw.Rolling(1), 1, ADD_REMOVE, 516.2, 150.0),
+        (dw.Rolling(7), 1, ITEM, 417.6, 211.6),
+        (dw.Rolling(7), 1, ADD_REMOVE, 264.7, 150.0),
+        (dw.Rolling(28), 3, ADD_REMOVE, 238.3, 150.0),
+        (dw.Tumbling(7), 1, ADD_REMOVE, 74.95, 22.65),
+        (dw.Tumbling(28), 1, ITEM, 19.79, 8.94),
+        (dw.Tumbling(28), 1, ADD_REMOVE, 19.79, 6.72),
+    ],
+    ids=str,
+)
+def test_a_year_under_a_pure_budget(window: WindowFamily, k: int, unit: Unit, before: float, after: float) -> None:
+    (found,) = plan_of(Query(window, (Measure("at_least", k),)), steps=365, unit=unit).forecast()
+    assert found.strategy == "joint-noise"
+    assert found.rms == pytest.approx(after, rel=0.001)
+    assert found.limit is not None
+    assert found.limit < found.rms
+    # What was the best before is the best of the others now, but for the loss of a digit.
+    assert found.runner_up_ratio == pytest.approx(before / after, rel=0.01)
+
+
+def test_what_errs_less_is_still_taken() -> None:
+    for window, strategy in ((dw.Rolling(28), "anchored-differences"), (dw.Cumulative(), "tree")):
+        assert plan_of(window, steps=365, unit=ITEM).forecast()[0].strategy == strategy
+
+
+def test_queries_share_a_budget_whatever_their_laws() -> None:
+    plan = plan_of(dw.Rolling(1), dw.Cumulative(), steps=365, unit=ADD_REMOVE)
+    laws = [one.measurement.law for one in plan.allotments]
+    assert laws == [RANGE, LAPLACE]
+    assert [one.strategy for one in plan.forecast()] == ["joint-noise", "tree"]
+    assert plan.forecast()[0].rms == pytest.approx(300.1, rel=0.001)
+
+
+def test_the_sliders_of_a_page_know_it_under_pure_budgets_only() -> None:
+    for budget, error in ((PURE, 211.6), (dw.ZCDP(0.5), 516.2)):
+        (family,) = unit_errors(plan_of(dw.Rolling(1), steps=365, unit=ITEM, budget=budget))["families"]
+        place = family["lengths"].index(1) * len(family["horizons"]) + family["horizons"].index(365)
+        assert family["errors"][LAPLACE][place][0] == pytest.approx(error, rel=0.001)
+
+
+# --- Errors and intervals ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("unit", [ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
+@pytest.mark.parametrize(
+    ("window", "steps"), [(dw.Rolling(1), 2), (dw.Rolling(2), 5), (dw.Tumbling(3), 30), (dw.ToDate(5), 40)], ids=str
+)
+def test_errors_and_intervals_are_those_of_the_noise(window: WindowFamily, steps: int, unit: Unit) -> None:
+    """The noise of 3,000 releases; the numbers of one release share a radius, so one of each is looked at."""
+    asked = Query(window, (Measure("at_least", 1), Measure("exactly", 2)))
+    plan = plan_of(asked, steps=steps, unit=unit, budget=dw.PureDP(0.3), strategy="joint-noise")
+    (allotment,) = plan.allotments
+    for measure, found in zip(asked.measures, drawn(plan, 3000), strict=True):
+        error = allotment.std_errors(measure)
+        assert found[:, -1].std() == pytest.approx(error[-1], rel=0.1)
+        assert abs(found[:, -1].mean()) < 6 * error[-1] / math.sqrt(3000)
+        for confidence in (0.8, 0.95):
+            inside = float((abs(found[:, -1]) <= allotment.half_widths(measure, confidence)[-1]).mean())
+            spread = math.sqrt(confidence * (1 - confidence) / 3000)
+            # Exact for one number, and for a difference never too narrow by more than whole numbers make it.
+            assert confidence - 0.012 - 5 * spread < inside < confidence + 0.04 + 5 * spread, (measure, confidence)
+
+
+@pytest.mark.parametrize(("law", "size"), [(CUBE, 1), (CUBE, 2), (CUBE, 12), (CUBE, 365), (RANGE, 2), (RANGE, 100)])
+def test_half_widths_of_one_number_are_its_quantiles(law: Any, size: int) -> None:
+    """Against the law of one number at a scale of 50, summed over all radii."""
+    radii = np.arange(60 * 50 + 12 * 50 * size, dtype=np.float64)
+    power, sides = (size, 2 * radii + 1) if law == CUBE else (size + 1, radii + 1)
+    logs = power * np.log(sides) - radii / 50
+    weights = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum()
+    variance = (weights * (sides**2 - 1)).sum() / (12 if law == CUBE else 6)
+    for confidence in (0.5, 0.9, 0.95, 0.999):
+        # Half a unit beyond the last whole number inside.
+        beyond = joint_factor(law, size, confidence, alone=True) * math.sqrt(variance) - 0.5
+        left = np.maximum(radii - beyond, 0.0)
+        tail = 2 * left / sides if law == CUBE else left * (left + 1) / sides**2
+        assert float((weights * tail).sum()) == pytest.approx(1 - confidence, rel=0.02)
+
+
+@pytest.mark.parametrize(("law", "size"), [(CUBE, 4), (CUBE, 40), (RANGE, 4), (RANGE, 40)])
+def test_half_widths_of_sums_are_never_too_narrow(law: Any, size: int) -> None:
+    """Differences and means of numbers of one vector, of 40,000 vectors that NumPy draws; and of two vectors."""
+    rng = np.random.default_rng(0)
+
+    def vectors() -> np.ndarray:
+        scale = rng.gamma(size + (1 if law == CUBE else 2), size=40_000)[:, None]
+        uniform = rng.uniform(-1, 1, (40_000, size)) if law == CUBE else rng.random((40_000, size))
+        return np.asarray(scale * (uniform if law == CUBE else uniform - rng.random((40_000, 1))))
+
+    one, other = vectors(), vectors()
+    for sums in (one[:, 0] - one[:, 1], one.mean(axis=1), one[:, 0] - 3 * one[:, 2], one[:, 0] + other[:, 0]):
+        for confidence in (0.5, 0.8, 0.9, 0.95, 0.99):
+            inside = (abs(sums) <= joint_factor(law, size, confidence, alone=False) * sums.std()).mean()
+            assert inside > confidence - 0.01, confidence

@@ -1,10 +1,11 @@
 """`optimal-filter`: the stationary filter of least error for the very patterns it is charged for, Gaussian noise.
 
-For rolling counts at event level (and for items within one step) and under item add/remove, and for cumulative counts
-but for item add/remove. Its spectrum comes from `dpwindows.strategies.search.spectrum`: for single intervals the
-optimum over all stationary noise; for several runs the optimum for the bound that certifies it (`run_patterns`), which
-keeps the cross terms between runs. Its minimum-phase causal filter is rounded to integers and charged for what these
-cost, whatever their signs. Causal, so batch and continual release share it.
+For rolling counts at event level (and for items within one step) and under item add/remove, for those of distinct items
+that change within a period not longer than windows, and for cumulative counts but for item add/remove. Its spectrum
+comes from `dpwindows.strategies.search.spectrum`: for single intervals and for changes within a period the optimum over
+all stationary noise; for several runs the optimum for the bound that certifies it (`run_patterns`), which keeps the
+cross terms between runs. Its minimum-phase causal filter is rounded to integers and charged for what these cost,
+whatever their signs. Causal, so batch and continual release share it.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.counted_by_rule import runs_by_rule
 from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN
+from dpwindows.kernel.bounds.period_sensitivity import affected_ends
 from dpwindows.kernel.bounds.run_patterns import Lags, best_chain
 from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.maps.filters import Filter
@@ -45,6 +47,7 @@ from dpwindows.strategies.search.spectrum import (
     interval_spectrum,
     patterns_spectrum,
 )
+from dpwindows.strategies.search.two_runs import TwoRuns
 from dpwindows.strategies.twins import twins
 
 NAME = "optimal-filter"
@@ -56,6 +59,8 @@ _FEW_PLACES, _CELLS_FOR_FEW, _CELLS_FOR_MANY = 64, 4_000_000, 1_000_000
 _LONG_RUNS = 14
 # The most prices for places that are tried with one filter, and the part of a cost that makes no difference.
 _PRICES, _ALIKE = 8, 1e-6
+# The most places in which all pairs of runs are tried.
+_MOST_OF_TWO_RUNS = 128
 # How often the patterns that a filter makes dear are sought while it is designed.
 _ROUNDS = 15
 
@@ -78,6 +83,12 @@ def design(problem: Problem) -> Design | None:
         if reach > (LONGEST if runs == (1,) else LONGEST_CHAIN):
             return None
         spectrum = _interval_spectrum(reach) if runs == (1,) else _runs_spectrum(reach, runs, 1)
+    elif isinstance(problem.unit, ItemPerPeriod):
+        span = problem.unit.steps
+        reach = affected_ends(length, span, steps)
+        if thresholds != (1,) or span > length + 1 or reach > _MOST_OF_TWO_RUNS:
+            return None
+        spectrum = _two_runs_spectrum(TwoRuns(length, span, reach))
     elif not isinstance(problem.unit, ItemAddRemove):
         # Changes of both signs: filters that are best for runs of one sign are bad for them, and smooth ones are good.
         return None
@@ -118,6 +129,12 @@ def _rounded(taps: FloatArray, bits: int) -> tuple[int, ...]:
 @lru_cache(maxsize=64)
 def _interval_spectrum(reach: int) -> FloatArray:
     return interval_spectrum(reach, grid_size(reach))
+
+
+@lru_cache(maxsize=64)
+def _two_runs_spectrum(changes: TwoRuns) -> FloatArray:
+    start = interval_spectrum(-(-changes.length // 2), grid_size(changes.places))
+    return patterns_spectrum(start, changes.first, changes, np.zeros(changes.places, dtype=np.int64), _ROUNDS)
 
 
 @lru_cache(maxsize=64)

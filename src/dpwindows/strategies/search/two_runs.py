@@ -1,0 +1,72 @@
+"""The dearest changes of one item within a period not longer than windows, for k = 1, while a filter is designed.
+
+They are one run of changed counts, or two of any signs (`dpwindows.kernel.bounds.held_patterns.two_runs_bound`, which
+certifies the filter by all of them). As their number is small, the dearest are found by trying every one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.strategies.search.spectrum import Column
+
+# How many of the dearest are told of each kind, and lengths of runs to begin with.
+_TOLD, _BEGUN = 5, 12
+
+
+@dataclass(frozen=True)
+class TwoRuns:
+    """The changes for windows of `length` steps within a period of `span`, in `places` window ends."""
+
+    length: int
+    span: int
+    places: int
+
+    @property
+    def first(self) -> list[Column]:
+        """Pair counts of single runs, to begin with."""
+        lengths = np.unique(np.linspace(1, self.places, _BEGUN).astype(int))
+        return [self._pairs(int(ones), 0, 0, 1) for ones in lengths]
+
+    def __call__(self, lags: FloatArray) -> list[Column]:
+        """Pair counts at each distance of the dearest changes under an autocorrelation, the dearest last."""
+        norms = np.concatenate([[0.0], np.cumsum(np.cumsum(np.concatenate([lags[:1], 2 * lags[1:]])))])
+        one, zeros, other = self._pairs_of_runs
+        between = norms[one + zeros + other] - norms[one + zeros] - norms[zeros + other] + norms[zeros]
+        apart = norms[one] + norms[other]
+        found = [(float(norms[ones]), (ones, 0, 0, 1)) for ones in _dearest(norms, np.arange(1, len(norms)))]
+        # Between two runs of one sign the other log counts the item for W ends.
+        possible = {-1: np.arange(len(zeros)), 1: np.flatnonzero(zeros >= self.length)}
+        for sign, of_them in possible.items():
+            costs = apart + sign * between
+            told = _dearest(costs, of_them)
+            found += [(float(costs[i]), (int(one[i]), int(zeros[i]), int(other[i]), sign)) for i in told]
+        return [self._pairs(*runs) for _, runs in sorted(found)]
+
+    @cached_property
+    def _pairs_of_runs(self) -> tuple[IntArray, IntArray, IntArray]:
+        """The lengths of two runs and of the zeros between them, the longer run first; all that fit in."""
+        outer = np.arange(1, min(self.span - 1, self.places) + 1)
+        zeros = np.arange(self.length + 1 - self.span, self.places - 1)
+        one, between, other = np.meshgrid(outer, zeros, outer, indexing="ij")
+        fits = (one + between + other <= self.places) & (one >= other)
+        return one[fits], between[fits], other[fits]
+
+    def _pairs(self, one: int, zeros: int, other: int, sign: int) -> Column:
+        change = np.zeros(self.places)
+        change[:one], change[one + zeros : one + zeros + other] = 1, sign
+        spectrum = np.abs(np.fft.rfft(change, 2 * self.places)) ** 2
+        # Whole numbers, so rounding makes the transform exact.
+        return np.asarray(np.rint(np.fft.irfft(spectrum, 2 * self.places)[: self.places]))
+
+
+def _dearest(costs: FloatArray, of_them: IntArray) -> list[int]:
+    """Where a few of the largest of some are."""
+    if not len(of_them):
+        return []
+    told = np.argpartition(costs[of_them], max(0, len(of_them) - _TOLD))[-_TOLD:]
+    return [int(place) for place in of_them[told]]

@@ -173,9 +173,13 @@ class NestedWindows(Shape):
 
     def of(self, x: Array) -> Array:
         axis = self.axis()
-        return np.asarray((axis @ x[1 : self.steps + 1, 1:][::-1] @ axis.T)[self.measured()])
+        return np.asarray((axis @ x[1 : self.steps + 1, 1:][::-1] @ axis.T)[self.measured()]) * self.weights()
+
+    def weights(self) -> Array:
+        return self.whole("weights")[self.last - self.first] if "weights" in self.part else np.ones(1, dtype=int)
 
     def read(self, y: Array) -> Array:
+        y = y / self.weights().astype(float)
         axis = self.axis().astype(float)
         upper = np.linalg.cholesky((axis.T @ axis)[::-1, ::-1])
         inverse = np.linalg.inv(upper.T[::-1, ::-1])

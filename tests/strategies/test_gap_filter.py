@@ -96,7 +96,7 @@ def test_combinations_are_read_the_other_way_round() -> None:
     assert isinstance(design, GapDesign)
     decoder = np.array([design.decode(unit) for unit in np.eye(design.rows)]).T
     combination = GENERATOR.normal(size=len(decoder))
-    assert design.weights(combination) == pytest.approx(combination @ decoder, abs=1e-9 * abs(decoder).max())
+    assert design.noise_weights(combination) == pytest.approx(combination @ decoder, abs=1e-9 * abs(decoder).max())
 
 
 def test_other_units_windows_and_thresholds_are_left_to_others() -> None:

@@ -11,7 +11,8 @@
 - `nested windows`: L is the lower-triangular matrix of `steps + beyond` rows and `steps` columns whose entry (i, j) is
   taps[i - j] (0 where there is no such tap), X the square of all answers, starts taken last to first and ends first to
   last (0 where the end is before the start), and `P = L X L'`. Row i and column j stand for the window from step
-  `steps - i` to j + 1. y is P at the windows asked for, in order, where beyond is 0, and else P where
+  `steps - i` to j + 1. y is P at the windows asked for, in order, where beyond is 0 (times weights[n - 1] for a window
+  of n steps, where there are weights), and else P where
   `i + j >= steps - 1`, row by row. Least squares: with C lower-triangular and `C'C = L'L`, and P 0 where it was not
   measured, let Z be `C'^-1 L' P L C^-1`, but 0 where `i + j < steps - 1`; an estimate is `C^-1 Z C'^-1` at its window.
 - `counters`: y = matrix X where `measured` is true, row by row; X[n, a] the answer of the n + 1 steps from step a + 1
@@ -124,8 +125,9 @@ def factors(design: Design) -> Arrays:
             return {name: array for part in named for name, array in part.items()} if all(named) else {}
         case BlocksDesign():
             return _blocks(design)
-        case NestedDesign(taps=taps):
-            return {"taps": integers(np.array(taps, dtype=object)), "beyond": np.array(0)}
+        case NestedDesign(taps=taps, weights=weights):
+            weighed = {"weights": integers(np.array(weights, dtype=object))} if weights else {}
+            return {"taps": integers(np.array(taps, dtype=object)), "beyond": np.array(0), **weighed}
         case ExtendedDesign(taps=taps, beyond=beyond):
             return {"taps": integers(np.array(taps, dtype=object)), "beyond": np.array(beyond)}
         case CountersDesign(map=found):

@@ -16,6 +16,7 @@ smaller bound than the one proved.
 | | several thresholds, a matrix for each | - | - | runs inside runs, twice | runs inside runs |
 | any | filters on both axes | rectangles | - | - | - |
 | | filters on both axes, of the windows inside | rectangles | - | - | - |
+| | the same, weighed by length, k = 1 | rectangles | - | - | - |
 | | trees on both axes | corners | - | - | - |
 | | counter for every start | - | starts met | starts | starts |
 | | counters crossed | - | lines met | lines | lines |
@@ -52,6 +53,7 @@ from dpwindows.kernel.bounds import (
 )
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule
 from dpwindows.kernel.bounds.gaps import gap_filter_l1, gap_filter_l2
+from dpwindows.kernel.bounds.weighted_rectangles import any_weighted_event_l2
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
@@ -248,7 +250,9 @@ def blocks(
     raise NotCertifiedError(problem, *axes[0])
 
 
-def nested(problem: Problem, taps: tuple[int, ...], longest: int, steps: int | None) -> tuple[int, str, int]:
+def nested(
+    problem: Problem, taps: tuple[int, ...], longest: int, steps: int | None, weights: tuple[int, ...] = ()
+) -> tuple[int, str, int]:
     """Any windows, each of at most `longest` steps measured with those inside it by one filter on starts and on ends.
 
     Args:
@@ -256,6 +260,7 @@ def nested(problem: Problem, taps: tuple[int, ...], longest: int, steps: int | N
         taps: the taps of the filter.
         longest: the steps of the longest window of the range that is inside a measured one.
         steps: the steps that are measured, None if there is no end of them.
+        weights: of windows by length, if they are weighed: for at least 1 alone.
 
     Returns:
         The bound, the name of its proof, and how many of the windows of at most `longest` steps a neighbour changes.
@@ -264,11 +269,13 @@ def nested(problem: Problem, taps: tuple[int, ...], longest: int, steps: int | N
         NotCertifiedError: no proof covers it.
     """
     event = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)
-    if not event or problem.law != GAUSSIAN or not sensitivity.has_contracting_signs(taps):
+    moved = sensitivity.windows_holding_a_step(2 * longest if steps is None else steps, longest)
+    if event and problem.law == GAUSSIAN and weights and len(weights) == longest and problem.thresholds == (1,):
+        require_own(problem, Filter(longest, taps), Filter(longest, weights))
+        return any_weighted_event_l2(taps, weights, steps), name_of(any_weighted_event_l2), moved
+    if not event or problem.law != GAUSSIAN or weights or not sensitivity.has_contracting_signs(taps):
         raise NotCertifiedError(problem, Filter(longest, taps))
     bound = rectangles.any_nested_event_l2
-    most = 2 * longest if steps is None else steps
-    moved = sensitivity.windows_holding_a_step(most, longest)
     return bound(taps, longest, steps, problem.thresholds), name_of(bound), moved
 
 

@@ -35,7 +35,7 @@ from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.kernel.shapes.together import TogetherShape
 from dpwindows.kernel.untrusted.decoding.crossed import filter_matrix
 from dpwindows.kernel.untrusted.decoding.filters import invert_filter
-from dpwindows.kernel.untrusted.decoding.nested import nested_weights
+from dpwindows.kernel.untrusted.decoding.nested import nested_weights, real_weights
 
 # Weights on the numbers measured, by the part of the measurement that they are in; a part left out has none.
 Weights = dict[Hashable, FloatArray]
@@ -68,7 +68,7 @@ def noise_weights(design: Design, coefficients: Coefficients, series: int | None
         case BlocksDesign():
             return _of_blocks(design, coefficients)
         case NestedDesign() | ExtendedDesign() | GapDesign():
-            return {0: design.weights(_canonical(design, coefficients))}
+            return {0: design.noise_weights(_canonical(design, coefficients))}
         case CountersDesign(map=measured):
             starts: dict[int, FloatArray] = {}
             for (first, last), coefficient in coefficients.items():
@@ -93,7 +93,8 @@ def noise_weights(design: Design, coefficients: Coefficients, series: int | None
             by_start = np.zeros((shape.longest, max(last for _, last in coefficients)))
             for (first, last), coefficient in coefficients.items():
                 by_start[last - first, first - 1] += coefficient
-            return {0: nested_weights(shape.taps, by_start)}
+            found = nested_weights(shape.taps, by_start)
+            return {0: found / real_weights(shape.weights, shape.longest)[:, None]}
         case StepDesign(shape=PeriodShape() as shape):
             return _of_periods(shape, coefficients)
     return {0: _by_definition(design, _canonical(design, coefficients))}

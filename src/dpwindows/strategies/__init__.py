@@ -35,6 +35,7 @@ from dpwindows.strategies import (
     tensor_filter,
     threshold_filters,
     tree,
+    weighted_filter,
 )
 from dpwindows.strategies.in_periods import in_each, in_each_of_stream, series_problem
 from dpwindows.strategies.scoring import score
@@ -48,6 +49,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(threshold_filters.NAME, threshold_filters.design, threshold_filters.stream),
     Strategy(dense_counter.NAME, dense_counter.design, dense_counter.stream),
     Strategy(tensor_filter.NAME, tensor_filter.design, tensor_filter.stream),
+    Strategy(weighted_filter.NAME, weighted_filter.design, weighted_filter.stream),
     Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),
     Strategy(counters.NAME, counters.design, counters.stream),
     Strategy(gap_filter.NAME, gap_filter.design, None),

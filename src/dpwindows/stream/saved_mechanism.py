@@ -53,9 +53,9 @@ def stored(value: Any, arrays: Arrays, name: str) -> Any:
         arrays[name] = np.array(value, dtype=np.int64)
         return {"array": name, "tuple": isinstance(value, tuple)}
     if is_dataclass(value):
-        kept = {
-            field.name: stored(getattr(value, field.name), arrays, f"{name}.{field.name}") for field in fields(value)
-        }
+        # What came later, and is not there, is left out: older versions know the rest.
+        given = [(field.name, getattr(value, field.name)) for field in fields(value)]
+        kept = {own: stored(one, arrays, f"{name}.{own}") for own, one in given if one != () or own != "weights"}
         return {"kind": type(value).__name__, **kept}
     if value is None or isinstance(value, (bool, int, str)):
         return value

@@ -85,7 +85,7 @@ def test_decoding_is_least_squares_over_the_windows_that_exist(block: int, monke
         if (fourth := design.fourth_moment()) is not None:
             assert fourth == pytest.approx((decoder**4).sum(axis=1), rel=1e-9)
         combination = np.random.default_rng(1).normal(size=len(asked))
-        assert design.weights(combination) == pytest.approx(decoder.T @ combination, rel=1e-6, abs=1e-9)
+        assert design.noise_weights(combination) == pytest.approx(decoder.T @ combination, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("counts", [9, 10**9])

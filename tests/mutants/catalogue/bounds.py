@@ -10,6 +10,7 @@ RULES = "tests/kernel/bounds/test_counted_by_rule.py::"
 SENSITIVITY = "tests/kernel/bounds/test_sensitivity.py::"
 TOGETHER = "tests/kernel/bounds/test_together.py::"
 GAPS = "tests/kernel/bounds/test_gaps.py::"
+WEIGHTED = "tests/kernel/bounds/test_weighted_rectangles.py::"
 PERIODS = "tests/kernel/bounds/test_periods.py::"
 PAPER = "tests/strategies/test_paper.py::"
 KERNEL = "tests/kernel/test_measure.py::"
@@ -17,6 +18,22 @@ AUDIT_ENCODING = "tests/audit/test_encoding.py::"
 CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 MUTANTS = [
+    Mutant(
+        "weights that round down",
+        "Squared responses and weights are cut to the bits that are kept, and not rounded up.",
+        "kernel/bounds/weighted_rectangles.py",
+        "-(-values >> shift)",
+        "values >> shift",
+        f"{WEIGHTED}test_large_numbers_are_rounded_up",
+    ),
+    Mutant(
+        "an end too near",
+        "The ends that an event may meet are counted from the last place of its stretch, not from the first.",
+        "kernel/bounds/weighted_rectangles.py",
+        "min(steps - first + 1, longest)",
+        "min(steps - last + 1, longest)",
+        f"{WEIGHTED}test_rounding_and_stretches_cost_little",
+    ),
     Mutant(
         "an item without a last gap",
         "The gaps of an item are taken to fill the range itself, without the step behind it: one gap too few.",

@@ -49,7 +49,7 @@ class GapDesign(NamedDesign):
         """Both filters undone, then the windows that were asked for."""
         return self.map.decode(measured)[self._asked]
 
-    def weights(self, combination: FloatArray) -> FloatArray:
+    def noise_weights(self, combination: FloatArray) -> FloatArray:
         """What a combination of the estimates puts on each number measured: `decode`, transposed."""
         wanted = np.zeros(self.rows)
         wanted[self._asked] = combination

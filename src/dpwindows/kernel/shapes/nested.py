@@ -25,7 +25,7 @@ from dpwindows.ask.windows import Answers, count_windows, longest_window, window
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import nested as certified
 from dpwindows.kernel.maps.filters import CausalFilter, convolve_exactly
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory, read_back
+from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory, read_back, widen
 from dpwindows.kernel.maps.lengths import by_ends, by_starts
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepAnswers
@@ -36,6 +36,7 @@ from dpwindows.kernel.untrusted.decoding.nested import (
     nested_estimates,
     nested_moments,
     nested_weights,
+    real_weights,
 )
 
 # Starts of which exact answers are read at a time, at least.
@@ -44,9 +45,13 @@ _AT_ONCE = 256
 
 @dataclass(frozen=True)
 class NestedDesign(NamedDesign):
-    """The windows that are asked for, each measured once, in their canonical order."""
+    """The windows that are asked for, each measured once, in their canonical order.
+
+    `weights` are those of windows by their length, from 1 step on; without any, all are 1.
+    """
 
     taps: tuple[int, ...] = field(kw_only=True)
+    weights: tuple[int, ...] = field(default=(), kw_only=True)
 
     @cached_property
     def certificate(self) -> Certificate:
@@ -55,7 +60,7 @@ class NestedDesign(NamedDesign):
         Raises:
             NotCertifiedError: no proof covers it.
         """
-        return Certificate(*certified(self.problem, self.taps, self._longest, self.problem.steps))
+        return Certificate(*certified(self.problem, self.taps, self._longest, self.problem.steps, self.weights))
 
     @property
     def rows(self) -> int:
@@ -75,7 +80,8 @@ class NestedDesign(NamedDesign):
         """The filter along the lengths of the windows with one start, then of those with one end."""
         taps = np.array(self.taps, dtype=object)
         by_end = by_ends(convolve_exactly(taps, self._exact(answers, k)))
-        return np.asarray(by_starts(convolve_exactly(taps, by_end)).T[self._measured])
+        filtered = by_starts(convolve_exactly(taps, by_end))
+        return np.asarray(_weighed(filtered, self.weights).T[self._measured])
 
     def _exact(self, answers: Answers, k: int) -> IntArray:
         """The exact answers by length and start, 0 where a window would end after the range."""
@@ -92,11 +98,13 @@ class NestedDesign(NamedDesign):
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """Both filters undone, along the lengths."""
-        return np.asarray(nested_estimates(self.taps, self._by_length(measured)).T[self._measured])
+        filtered = self._by_length(measured) / real_weights(self.weights, self._longest)[:, None]
+        return np.asarray(nested_estimates(self.taps, filtered).T[self._measured])
 
-    def weights(self, combination: FloatArray) -> FloatArray:
+    def noise_weights(self, combination: FloatArray) -> FloatArray:
         """What a combination of the estimates puts on each number measured: `decode`, transposed."""
-        return np.asarray(nested_weights(self.taps, self._by_length(combination)).T[self._measured])
+        found = nested_weights(self.taps, self._by_length(combination))
+        return np.asarray((found / real_weights(self.weights, self._longest)[:, None]).T[self._measured])
 
     def _by_length(self, values: FloatArray) -> FloatArray:
         found = np.zeros(self._measured.shape)
@@ -110,10 +118,10 @@ class NestedDesign(NamedDesign):
     @cached_property
     def _length_variance(self) -> FloatArray:
         """The same, shape (longest,)."""
-        return nested_moments(self.taps, self._longest, 2)
+        return nested_moments(self.taps, self._longest, 2, self.weights)
 
     def fourth_moment(self) -> FloatArray:
-        return self._by_length_alone(nested_moments(self.taps, self._longest, 4))
+        return self._by_length_alone(nested_moments(self.taps, self._longest, 4, self.weights))
 
     def _by_length_alone(self, by_length: FloatArray) -> FloatArray:
         return np.broadcast_to(by_length, self._measured.shape)[self._measured]
@@ -124,11 +132,13 @@ class NestedShape:
     """In a stream, all windows of at most `longest` steps that end at the step, by first step.
 
     The filter on ends runs along the windows with one start, which are one step longer at every step: a causal filter
-    whose lanes, the lengths, move on by one with every step. That on starts runs along the lanes.
+    whose lanes, the lengths, move on by one with every step. That on starts runs along the lanes. `weights` are as in
+    a release.
     """
 
     longest: int
     taps: tuple[int, ...]
+    weights: tuple[int, ...] = ()
 
     @property
     def reach(self) -> int:
@@ -157,12 +167,14 @@ class NestedShape:
     def encode(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
         """The newest value of the filter on ends, for all lengths, then the filter on starts."""
         filtered = self._ends.encode(answers.step, self._exact(answers, k), memory)[0]
-        return convolve_exactly(np.array(self.taps, dtype=object), filtered)[: self.rows_at(answers.step)][::-1]
+        found = convolve_exactly(np.array(self.taps, dtype=object), filtered)[: self.rows_at(answers.step)]
+        return _weighed(found, self.weights)[::-1]
 
     def decode(self, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
         """Both filters undone, that on starts first."""
         by_length = np.zeros(self.longest)
-        by_length[: len(measured)] = invert_filter(self.taps, measured[::-1])
+        filtered = measured[::-1] / real_weights(self.weights, self.longest)[: len(measured)]
+        by_length[: len(measured)] = invert_filter(self.taps, filtered)
         kept = self._ends.remember(answers.step, self._exact(answers, k), memory)
         estimates, after = read_back(partial(self._ends.decode, answers.step, by_length[None]), memory, kept)
         estimates[len(measured) :] = 0
@@ -181,7 +193,7 @@ class NestedShape:
 
     def _known(self, power: int) -> FloatArray:
         if power not in self._moments:
-            self._moments[power] = nested_moments(self.taps, self.longest, power)
+            self._moments[power] = nested_moments(self.taps, self.longest, power, self.weights)
         return self._moments[power]
 
     def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
@@ -192,7 +204,16 @@ class NestedShape:
         """
         if self.longest != longest_window(problem.window, horizon or self.longest):
             raise NotCertifiedError(problem, self)
-        return Certificate(*certified(problem, self.taps, self.longest, horizon))
+        return Certificate(*certified(problem, self.taps, self.longest, horizon, self.weights))
+
+
+def _weighed(filtered: IntArray, weights: tuple[int, ...]) -> IntArray:
+    """Exact integers by length times the weight of each length; as they are without weights."""
+    if not weights:
+        return filtered
+    wide = widen(filtered, max(weights))
+    by_length = np.array(weights[: len(filtered)], dtype=wide.dtype)
+    return np.asarray(wide * by_length.reshape(-1, *[1] * (filtered.ndim - 1)))
 
 
 def _one_step_longer(lanes: NDArray[Any]) -> NDArray[Any]:
@@ -259,7 +280,7 @@ class ExtendedDesign(NamedDesign):
         """Least squares over the windows that exist."""
         return self._read.decode(measured)[self._asked]
 
-    def weights(self, combination: FloatArray) -> FloatArray:
+    def noise_weights(self, combination: FloatArray) -> FloatArray:
         """What a combination of the estimates puts on each number measured: `decode`, transposed."""
         square = np.zeros((self.problem.steps, self.problem.steps))
         square[self._asked] = combination

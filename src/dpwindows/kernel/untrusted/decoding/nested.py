@@ -32,13 +32,19 @@ def nested_weights(taps: tuple[int, ...], by_start: FloatArray) -> FloatArray:
     return by_starts(invert_filter(taps, by_end[::-1])[::-1])
 
 
-def nested_moments(taps: tuple[int, ...], longest: int, power: int) -> FloatArray:
+def nested_moments(taps: tuple[int, ...], longest: int, power: int, weights: tuple[int, ...] = ()) -> FloatArray:
     """Second or fourth moments of the weights of a window's estimate, for lengths 1..longest.
 
-    With c the inverse taps the weight of the window from a + i to b - j is `c_i c_j`, for i + j less than the length.
+    With c the inverse taps the weight of the number of a + i..b - j is `c_i c_j`, for i + j less than the length, over
+    what that number itself is weighed with.
     """
     powers = inverse_taps(taps, longest) ** power
-    return np.cumsum(np.convolve(powers, powers)[:longest])
+    return np.convolve(np.convolve(powers, powers)[:longest], real_weights(weights, longest) ** -power)[:longest]
+
+
+def real_weights(weights: tuple[int, ...], longest: int) -> FloatArray:
+    """By length, shape (longest,): 1 where there are none."""
+    return np.array(weights[:longest], dtype=np.float64) if weights else np.ones(longest)
 
 
 def _blocks(places: int, first: int = 0) -> list[slice]:

@@ -1,0 +1,125 @@
+"""`weighted-filter`: any windows at event level, each measured with the windows inside it and weighed by its length.
+
+As `nested-filter`, for at least 1: half a difference on starts and on ends, cut to a quarter of the longest window. One
+event changes windows of all lengths, and of the short ones few: weights give each length its share of the noise. The
+bound is exact but for rounding, where that of `nested-filter` takes windows of at most m steps for a square of m starts
+and m ends: it is what makes the error of windows of bounded length a fifth less.
+
+Power and decline of the weights, and the filter's exponent, are searched for windows of at most 64 steps in a range as
+long in proportion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import lru_cache
+
+import numpy as np
+import scipy
+
+from dpwindows.ask.privacy import EventLevel
+from dpwindows.ask.queries import AnyWindow
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.bounds.weighted_rectangles import MOST_PLACES
+from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.causal import StepDesign
+from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.nested import NestedDesign, NestedShape
+from dpwindows.strategies.search.apart_from_noise import apart_from_noise
+from dpwindows.strategies.search.fractional import held_taps, real_inverse, real_taps
+
+NAME = "weighted-filter"
+# The longest windows that are searched, and how many of them a range has that stands for one without end.
+_SEARCHED, _ENDLESS = 64, 8
+
+# Exponent of the filter; power and decline of the weights.
+_Parameters = tuple[float, float, float]
+
+
+def design(problem: Problem) -> Design | None:
+    """The filter and weights of least error, or None where there are none."""
+    if not _applies(problem):
+        return None
+    parameters, taps, weights = _chosen(problem)
+    return NestedDesign(problem, NAME, parameters, taps=taps, weights=weights)
+
+
+def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+    """The same: what is inside a window has ended when the window ends."""
+    if not _applies(problem):
+        return
+    longest = longest_window(problem.window, problem.steps)
+    # Without a horizon no length has fewer windows than another, and no forecast's length must matter.
+    searched = problem if horizon is not None else replace(problem, steps=_ENDLESS * longest)
+    parameters, taps, weights = _chosen(searched)
+    yield StepDesign(problem, NestedShape(longest, taps, weights), NAME, horizon, parameters)
+
+
+def _applies(problem: Problem) -> bool:
+    event = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)
+    one = problem.law == GAUSSIAN and problem.thresholds == (1,)
+    return event and one and 1 < longest_window(problem.window, problem.steps) <= MOST_PLACES
+
+
+def _chosen(problem: Problem) -> tuple[dict[str, float], tuple[int, ...], tuple[int, ...]]:
+    """What is said of a filter, its taps and its weights."""
+    longest = longest_window(problem.window, problem.steps)
+    alpha, power, decline = _searched(apart_from_noise(_shortened(problem)))
+    # Two filters multiply, and weights besides.
+    bits, fine = problem.bits // 2 - 1, problem.bits // 4
+    weights = [max(1, round(2**fine * weight)) for weight in _weights(longest, power, decline).tolist()]
+    said = {"alpha": alpha, "power": power, "decline": decline, "bits_per_axis": bits}
+    return said, held_taps(alpha, 1.0, _taps(longest), bits), tuple(weights)
+
+
+def _taps(longest: int) -> int:
+    return max(2, longest // 4)
+
+
+def _weights(longest: int, power: float, decline: float) -> FloatArray:
+    """By length, 1 for the heaviest."""
+    lengths = np.arange(1, longest + 1)
+    found = lengths**power * np.exp(-decline * lengths / longest)
+    return np.asarray(found / found.max())
+
+
+def _shortened(problem: Problem) -> Problem:
+    """The problem with windows of at most so many steps as are searched, and a range as long in proportion."""
+    longest = longest_window(problem.window, problem.steps)
+    within = min(longest, _SEARCHED)
+    return replace(problem, window=AnyWindow(within), steps=-(-problem.steps * within // longest))
+
+
+@lru_cache(maxsize=128)
+def _searched(problem: Problem) -> _Parameters:
+    """The exponent, power and decline of least error, rounded so that one machine's plan is the other's."""
+    longest, steps = longest_window(problem.window, problem.steps), problem.steps
+    windows, places = steps - np.arange(longest), np.arange(longest)
+    spans = np.add.outer(places, places)
+
+    def parameters(point: FloatArray) -> _Parameters:
+        alpha, power, decline = (float(value) for value in np.clip(point, (0.02, -1.0, -3.0), (0.98, 2.0, 3.0)))
+        return round(alpha, 3), round(power, 3), round(decline, 3)
+
+    def error(point: FloatArray) -> float:
+        alpha, power, decline = parameters(point)
+        taps = real_taps(alpha, 1.0, longest)
+        taps[_taps(longest) :] = 0.0
+        powers, weights = real_inverse(taps, longest) ** 2, _weights(longest, power, decline)
+        by_length = np.convolve(np.convolve(powers, powers)[:longest], weights**-2)[:longest]
+        typical = by_length.max() if problem.criterion == "max" else by_length @ windows / windows.sum()
+        sums = np.concatenate([np.zeros(longest), np.cumsum(taps)])
+        responses = (sums[longest + places] - sums[longest + places - places[:, None] - 1]) ** 2
+        across = np.where(spans < longest, weights[spans % longest] ** 2, 0.0)
+        # An event in the middle meets as many starts as ends.
+        met = min(longest, (steps + 1) // 2)
+        charged = (responses[:met, :met] @ across[:met, :met] @ responses[:met, :met].T).max()
+        return math.log(float(typical * charged))
+
+    options = {"maxfev": 150, "xatol": 3e-3, "fatol": 1e-5}
+    found = scipy.optimize.minimize(error, np.array([0.5, 0.2, 0.8]), method="Nelder-Mead", options=options)
+    return parameters(found.x)

@@ -1,0 +1,97 @@
+"""The bound of weighed windows against all neighbours: exact but for rounding, which costs little."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dpwindows.ask.privacy import EventLevel, ItemLevel
+from dpwindows.ask.queries import AnyWindow, Rolling
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.bounds.weighted_rectangles import any_weighted_event_l2
+from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.nested import NestedDesign
+from tests.kernel.test_certify import worst
+
+
+def design(steps: int, taps: tuple[int, ...], weights: tuple[int, ...]) -> NestedDesign:
+    problem = Problem(AnyWindow(len(weights)), steps, (1,), EventLevel(), GAUSSIAN, 1.0)
+    return NestedDesign(problem, "", taps=taps, weights=weights)
+
+
+@settings(max_examples=60)
+@given(data=st.data(), steps=st.integers(1, 7))
+def test_the_bound_is_what_the_worst_neighbour_moves(data: st.DataObject, steps: int) -> None:
+    """Whatever the signs of taps, for windows of any length, so that the ends of the range matter or do not."""
+    longest = data.draw(st.integers(1, steps))
+    taps = data.draw(st.lists(st.integers(-9, 9), min_size=1, max_size=steps + 1))
+    weights = data.draw(st.lists(st.integers(1, 9), min_size=longest, max_size=longest))
+    found = design(steps, (abs(taps[0]) + 1, *taps[1:]), tuple(weights))
+    norm, moved = worst(found)
+    assert found.certificate.bound == norm
+    assert moved <= found.certificate.moved
+
+
+def in_full(taps: tuple[int, ...], weights: tuple[int, ...], steps: int) -> int:
+    """By definition in Python's integers: every place of the occurrence, every occurrence before and after it."""
+    longest, largest = len(weights), 0
+    for place in range(1, steps + 1):
+        for before in range(place):
+            for after in range(place + 1, steps + 2):
+                total = 0
+                for a in range(max(1, place - longest + 1), place + 1):
+                    along = sum(tap for i, tap in enumerate(taps) if before < a + i <= place)
+                    for b in range(place, min(steps, a + longest - 1) + 1):
+                        total += (
+                            weights[b - a] * along * sum(tap for i, tap in enumerate(taps) if place <= b - i < after)
+                        ) ** 2
+                largest = max(largest, total)
+    return largest
+
+
+@pytest.mark.parametrize(("steps", "longest"), [(20, 5), (20, 14), (20, 20), (18, 18), (34, 3)])
+def test_rounding_and_stretches_cost_little(steps: int, longest: int) -> None:
+    taps = (2048, -1024, -256, -128, -64)
+    weights = tuple(int(64 * (n / longest) ** 0.3) + 1 for n in range(1, longest + 1))
+    exact = in_full(taps, weights, steps)
+    assert exact <= any_weighted_event_l2(taps, weights, steps) <= 1.06 * exact
+    # A range without end has room for all that a long one has.
+    assert any_weighted_event_l2(taps, weights, None) == any_weighted_event_l2(taps, weights, 2 * longest - 1)
+
+
+def test_large_numbers_are_rounded_up() -> None:
+    generator = np.random.default_rng(5)
+    for _ in range(20):
+        taps = (1 << 30, *(-int(tap) for tap in generator.integers(0, 1 << 27, size=5)))
+        weights = tuple(int(weight) for weight in generator.integers(1, 1 << 31, size=4))
+        exact = in_full(taps, weights, 6)
+        assert exact <= any_weighted_event_l2(taps, weights, 6) <= 1.001 * exact
+
+
+@pytest.mark.parametrize(
+    ("taps", "weights"), [((1 << 31, -5), (1, 1)), ((5, -1), (1, 1 << 31)), ((5, -1), (1,) * 4097)], ids=["t", "w", "n"]
+)
+def test_numbers_that_would_wrap_are_refused(taps: tuple[int, ...], weights: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="more than there is a bound for"):
+        any_weighted_event_l2(taps, weights, None)
+
+
+def test_other_thresholds_units_and_laws_have_no_bound() -> None:
+    found = design(6, (8, -4, -1), (3, 4, 5))
+    assert found.certificate.bound > 0
+    for problem in (
+        replace(found.problem, thresholds=(2,)),
+        replace(found.problem, thresholds=(1, 2)),
+        replace(found.problem, unit=ItemLevel()),
+        replace(found.problem, law=LAPLACE),
+        replace(found.problem, window=Rolling(3)),
+        # The longest window is longer than weights are for.
+        replace(found.problem, window=AnyWindow(4)),
+    ):
+        with pytest.raises(NotCertifiedError):
+            _ = replace(found, problem=problem).certificate

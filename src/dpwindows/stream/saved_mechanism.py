@@ -53,9 +53,11 @@ def stored(value: Any, arrays: Arrays, name: str) -> Any:
         arrays[name] = np.array(value, dtype=np.int64)
         return {"array": name, "tuple": isinstance(value, tuple)}
     if is_dataclass(value):
-        # What came later, and is not there, is left out: older versions know the rest.
-        given = [(field.name, getattr(value, field.name)) for field in fields(value)]
-        kept = {own: stored(one, arrays, f"{name}.{own}") for own, one in given if one != () or own != "weights"}
+        # Windows without weights are stored as before there were any: older versions know the rest.
+        given = {field.name: getattr(value, field.name) for field in fields(value)}
+        if isinstance(value, NestedShape) and not value.weights:
+            del given["weights"]
+        kept = {own: stored(one, arrays, f"{name}.{own}") for own, one in given.items()}
         return {"kind": type(value).__name__, **kept}
     if value is None or isinstance(value, (bool, int, str)):
         return value

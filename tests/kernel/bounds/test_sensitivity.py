@@ -31,7 +31,16 @@ from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, notch_filter, threshold_filters
+from dpwindows.strategies import (
+    BATCH,
+    candidates,
+    compressed,
+    gap_filter,
+    joint_noise,
+    notch_filter,
+    threshold_filters,
+    weighted_filter,
+)
 from dpwindows.strategies.direct import design as direct_design_or_none
 from tests.single_item import Changes, Ints, SingleItem, TableAnswers, all_logs, cells, differences, runs, squares
 
@@ -209,8 +218,9 @@ def check_encoding(design: Design, log: Ints) -> None:
 
 def check_all_are_met(met: Iterable[tuple[str, ...]], thresholds: tuple[int, ...]) -> None:
     """Every strategy in some cell, and at least two strategies in every cell."""
-    elsewhere = set() if len(thresholds) > 1 else {threshold_filters.NAME}
-    elsewhere |= set() if thresholds == (1,) else {gap_filter.NAME, notch_filter.NAME}
+    # Joint noise has another norm, and is for pure budgets alone.
+    elsewhere = {joint_noise.NAME} | (set() if len(thresholds) > 1 else {threshold_filters.NAME})
+    elsewhere |= set() if thresholds == (1,) else {gap_filter.NAME, notch_filter.NAME, weighted_filter.NAME}
     assert {name for name, _, _ in met} == set(BATCH) - elsewhere
     for window, unit in itertools.product(("cumulative", "rolling", "any", "any:m"), UNITS):
         assert sum((where, whom) == (window, unit.name) for _, where, whom in met) >= 2, (window, unit)

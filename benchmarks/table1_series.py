@@ -186,7 +186,7 @@ def rolling_item() -> list[Series]:
         series(*cell, "paper", of("W", -0.5, root, logs), "W", powers(4, 64, 2), replace(short, steps=16384)),
         series(*cell, "paper", of("k", 1, "k"), "k", powers(1, 16, 2), short),
         series(*cell, "ours", of("T", 1, pure_law), "T", powers(128, 8192), PURE),
-        series(*cell, "ours", of("W", -2 / 3, pure_law), "W", powers(8, 512), replace(PURE, steps=8192)),
+        series(*cell, "ours", of("W", -2 / 3, pure_law), "W", powers(32, 512, 2), replace(PURE, steps=8192)),
         series(*cell, "ours", of("T", 0.5, ours), "T", powers(1024, 16384, 2), APPROXIMATE),
         series(*cell, "ours", of("W", -0.5, ours, log_of_length), "W", powers(64, 1024, 2), long),
         series(*cell, "ours", of("k", 0.5, "sqrt(k log(W/k))", root_log_of_run), "k", powers(1, 16, 2), wide),

@@ -38,14 +38,14 @@ def scales(
     Args:
         budget: the total.
         law: the law of all the noise; must be one of `laws_for(budget)`.
-        sensitivities: L1 (Laplace) or squared L2 (Gaussian) bounds.
-        shares: positive fractions that sum to at most 1: of epsilon (Laplace) or of rho and mu^2 (Gaussian).
+        sensitivities: squared L2 bounds (Gaussian), or bounds in the norm of the law.
+        shares: positive fractions that sum to at most 1: of rho and mu^2 (Gaussian), or of epsilon.
         rows: numbers measured, for the lattice term of the analytic route.
 
     Returns:
         One scale a measurement; `certify` holds for them.
     """
-    if law == LAPLACE:
+    if law != GAUSSIAN:
         epsilon = _epsilon_of(budget)
         return [
             _positive(sensitivity / epsilon / share * (1 + _HEADROOM))
@@ -62,7 +62,7 @@ def scales(
 def unit_scale(budget: Budget, law: Law, share: float = 1.0) -> float:
     """The scale for a sensitivity of 1 (L1 or L2) and a fine lattice, for comparing strategies before they exist."""
     fine = 1 << 80
-    return scales(budget, law, [fine if law == LAPLACE else fine**2], [share], [1])[0] / fine
+    return scales(budget, law, [fine**2 if law == GAUSSIAN else fine], [share], [1])[0] / fine
 
 
 def noise_variance(law: Law, scale: float, size: int = 1) -> float:

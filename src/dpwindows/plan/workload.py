@@ -1,8 +1,9 @@
 """What a release costs to make: numbers released, noise values drawn, memory and time, told before any data is read.
 
-Noise is what takes the time and the memory of a release: every number that is measured is one draw of an exact sampler,
-held with the exact count it is added to. How many there are follows from the plan alone. The figures for time and
-memory are rough, for one core and beside the counting of the log.
+Noise is what takes most of the time of a release: every number that is measured is one draw of an exact sampler. How
+many there are follows from the plan alone. The figure for time is rough, for one core and beside the counting of the
+log. The figure for memory is that of the whole process at its largest, with the libraries it loads, where counting the
+log takes less: it was fitted to releases that were measured (docs/scaling.md), and lies above all of them.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.whole_numbers import LARGEST_COUNT
-from dpwindows.ask.windows import count_windows
+from dpwindows.ask.windows import count_windows, longest_window
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,23 +23,33 @@ if TYPE_CHECKING:
 
 # The most numbers that a release, or a step of a stream, may have.
 MAX_ROWS = 5_000_000
-# Draws a second on one core, and bytes held at the same time for every draw and every released number: a little worse
-# than was measured (66,000 to 76,000 a second; two thirds of the bytes).
+# Draws a second on one core: a little worse than was measured (66,000 to 76,000).
 _DRAWS_A_SECOND = 60_000
-_BYTES_A_DRAW, _BYTES_A_ROW = 100, 300
+# Bytes of a process that releases next to nothing, and bytes held at the same time while noise is drawn, for every
+# draw, or later, for every released number. Series, with one window for each last step, are looked at once more for
+# sums over parts of windows, so many numbers at a time (`release/consistency/series.py`).
+_BYTES_OF_LIBRARIES = 300_000_000
+_BYTES_A_DRAW, _BYTES_A_ROW, _BYTES_A_ROW_OF_SERIES, _BYTES_A_SUM = 60, 130, 200, 16
+_MOST_SUMS = 1 << 22
 # Plans that draw more than this say so before they are run.
 NOTED = 2_000_000
 
 
 @dataclass(frozen=True)
 class Workload:
-    """The size of one release: `rows` numbers released, from `draws` noise values."""
+    """The size of one release: `rows` numbers, `series` of them not of any windows, from `draws` noise values.
+
+    `sums` is how many sums over parts of windows are held at a time while numbers are made consistent.
+    """
 
     rows: int
     draws: int
+    series: int = 0
+    sums: int = 0
 
     def __add__(self, other: Workload) -> Workload:
-        return Workload(self.rows + other.rows, self.draws + other.draws)
+        rows, series = self.rows + other.rows, self.series + other.series
+        return Workload(rows, self.draws + other.draws, series, max(self.sums, other.sums))
 
     @property
     def seconds(self) -> float:
@@ -46,8 +58,9 @@ class Workload:
 
     @property
     def memory(self) -> int:
-        """About how many bytes drawing and decoding hold, beside the engine that counts."""
-        return self.draws * _BYTES_A_DRAW + self.rows * _BYTES_A_ROW
+        """About how many bytes the process holds at the most, where the engine that counts needs less."""
+        rows = (self.rows - self.series) * _BYTES_A_ROW + self.series * _BYTES_A_ROW_OF_SERIES
+        return _BYTES_OF_LIBRARIES + max(self.draws * _BYTES_A_DRAW, rows + self.sums * _BYTES_A_SUM)
 
     def to_dict(self) -> dict[str, int]:
         """All of it as plain values, ready for JSON."""
@@ -62,22 +75,28 @@ class Workload:
 
 def of_plan(allotments: Iterable[Allotment]) -> Workload:
     """The size of a release of these measurements."""
-    rows = draws = 0
+    found = Workload(0, 0)
     for allotment in allotments:
         design, groups = allotment.measurement.design, allotment.groups
-        draws += 0 if allotment.series else groups * design.rows * len(design.problem.thresholds)
-        rows += groups * count_windows(allotment.query.window, design.problem.steps) * len(allotment.query.measures)
-    return Workload(rows, draws)
+        draws = 0 if allotment.series else groups * design.rows * len(design.problem.thresholds)
+        found += _of_query(allotment.query, design.problem.steps, groups, draws)
+    return found
 
 
 def least(queries: Iterable[Query], steps: int, groups: int = 1) -> Workload:
     """The least that a release of these queries takes: a draw for every window and threshold, whatever the strategy."""
-    rows = draws = 0
+    found = Workload(0, 0)
     for query in queries:
-        windows = groups * count_windows(query.window, steps)
-        rows += windows * len(query.measures)
-        draws += windows * len({k for measure in query.measures for k in measure.thresholds})
-    return Workload(rows, draws)
+        thresholds = {k for measure in query.measures for k in measure.thresholds}
+        found += _of_query(query, steps, groups, groups * count_windows(query.window, steps) * len(thresholds))
+    return found
+
+
+def _of_query(query: Query, steps: int, groups: int, draws: int) -> Workload:
+    rows = groups * count_windows(query.window, steps) * len(query.measures)
+    if isinstance(query.window, AnyWindow):
+        return Workload(rows, draws)
+    return Workload(rows, draws, rows, min(steps * longest_window(query.window, steps), _MOST_SUMS))
 
 
 def require_within(work: Workload, max_draws: int, *, at_least: bool = False) -> None:

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.ask.windows import Answers, count_windows, longest_window, window_steps
+from dpwindows.ask.windows import Answers, count_windows, longest_window
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import nested as certified
 from dpwindows.kernel.maps.filters import CausalFilter, convolve_exactly
@@ -254,11 +254,13 @@ class ExtendedDesign(NamedDesign):
         """Made anew each time: it holds a large square for long ranges, and is quickly worked out."""
         return ExtendedLeastSquares(self.taps, self.problem.steps, self.beyond)
 
-    @property
-    def _asked(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The cells of the windows asked for, by start from the last one back and by end, in canonical order."""
-        first, last = window_steps(self.problem.window, self.problem.steps)
-        return self.problem.steps - first, last - 1
+    def _rows(self, square: FloatArray) -> list[FloatArray]:
+        """The windows asked for in the square, by start from the last one back and by end: for each start its own."""
+        steps, longest = self.problem.steps, longest_window(self.problem.window, self.problem.steps)
+        return [square[steps - 1 - start, start : start + longest] for start in range(steps)]
+
+    def _in_order(self, square: FloatArray) -> FloatArray:
+        return np.concatenate(self._rows(square))
 
     def encode(self, answers: Answers, k: int) -> IntArray:
         """The filter on both axes of the extended square, where there is something to measure."""
@@ -278,12 +280,14 @@ class ExtendedDesign(NamedDesign):
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """Least squares over the windows that exist."""
-        return self._read.decode(measured)[self._asked]
+        return self._in_order(self._read.decode(measured))
 
     def noise_weights(self, combination: FloatArray) -> FloatArray:
         """What a combination of the estimates puts on each number measured: `decode`, transposed."""
         square = np.zeros((self.problem.steps, self.problem.steps))
-        square[self._asked] = combination
+        rows = self._rows(square)
+        for row, own in zip(rows, np.split(combination, np.cumsum([len(row) for row in rows])[:-1]), strict=True):
+            row[:] = own
         return self._read.weights(square)
 
     def variance(self) -> FloatArray:
@@ -291,7 +295,7 @@ class ExtendedDesign(NamedDesign):
 
     @cached_property
     def _variance(self) -> FloatArray:
-        return self._read.variance()[self._asked]
+        return self._in_order(self._read.variance())
 
     def fourth_moment(self) -> None:
         """Not worked out: the noise is Gaussian."""

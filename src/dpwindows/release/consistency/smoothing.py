@@ -98,6 +98,7 @@ def smooth(
         found -= estimate
         # In single precision: there may be millions, and they only have to be near.
         moves.append(found.astype(np.float32))
+        del found
     values, squared_error = estimate.copy(), variance
     for at, part in enumerate(_masks(parts)):
         shifts = np.empty((len(moves), int(part.sum())))

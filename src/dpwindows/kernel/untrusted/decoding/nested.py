@@ -115,6 +115,7 @@ class ExtendedLeastSquares:
         blocks of zeros are left out. Each product takes the place of what it is made of, in an order in which that is
         not needed any more: two squares are held.
         """
+        _ = self._inverse  # what takes more memory while it is found is found first
         found = np.zeros((self.steps + self.beyond, self.steps + self.beyond))
         found[self.exist(self.beyond)] = measured
         self._turn(found)

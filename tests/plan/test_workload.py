@@ -1,0 +1,64 @@
+"""What a release takes: counted exactly, and memory forecast near what was measured, never below it."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import dpwindows as dw
+from dpwindows.ask.queries import Query, WindowFamily
+from dpwindows.plan.workload import Workload, least
+
+# Megabytes at the most of whole releases with consistent numbers, on Linux with Python 3.11 (docs/scaling.md).
+MEASURED: list[tuple[WindowFamily, int, int]] = [
+    (dw.Rolling(28), 365, 241),
+    (dw.AnyWindow(), 1000, 361),
+    (dw.AnyWindow(60), 10_080, 354),
+    (dw.Rolling(28), 500_000, 458),
+]
+
+
+@pytest.mark.parametrize(("window", "steps", "measured"), MEASURED, ids=str)
+def test_memory_is_forecast_near_what_was_measured_and_never_below(
+    window: WindowFamily, steps: int, measured: int
+) -> None:
+    assert measured <= least([Query(window).at_least(1)], steps).memory / 1e6 <= 1.25 * measured
+
+
+def test_numbers_are_counted_by_kind_and_added_up() -> None:
+    asked: list[Query | WindowFamily] = [Query(dw.AnyWindow(3)).at_least(1, 2), Query(dw.Rolling(2)).exactly(2)]
+    plan = dw.Plan(
+        asked, timeline=dw.Timeline.of_steps(10), unit=dw.EventLevel(), budget=dw.ZCDP(1.0), strategy="direct"
+    )
+    # 10 + 9 + 8 windows twice; 10 once, from counts of at least 2 and of at least 3.
+    assert plan.workload == Workload(2 * 27 + 10, 2 * 27 + 2 * 10, 10, 20) == least(plan.queries, 10)
+    assert plan.workload.to_dict()["bytes"] == plan.workload.memory
+    one, other = Workload(5, 7, 2, 40), Workload(1, 2, 1, 30)
+    assert one + other == Workload(6, 9, 3, 40)
+    assert (one + other).memory > max(one.memory, other.memory)
+    # Where much more is drawn than released, the draws are what is held.
+    assert Workload(10, 10**8).memory > 10**8 * 3 * 8
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the unit of ru_maxrss differs")
+@pytest.mark.parametrize("window", ["any:30", "rolling:7"])
+def test_a_release_takes_no_more_memory_than_was_forecast(tmp_path: Path, window: str) -> None:
+    steps, log = 4000, tmp_path / "log.parquet"
+    generator = np.random.default_rng(3)
+    columns = {"item": generator.integers(0, 900, 9000), "time": generator.integers(0, steps, 9000)}
+    pyarrow.parquet.write_table(pa.table(columns), log)
+    command = [sys.executable, "-m", "dpwindows", "release", str(log), "--item", "item", "--time", "time", "--quiet"]
+    command += ["--start", "0", "--end", str(steps), "--step", "1", "--window", window, "--unit", "event"]
+    command += ["--epsilon", "1", "--delta", "1e-6", "-o", str(tmp_path / "out.parquet")]
+    _, status, used = os.wait4(os.posix_spawn(sys.executable, command, os.environ), 0)
+    assert status == 0
+    query = Query(dw.AnyWindow(30) if window == "any:30" else dw.Rolling(7)).at_least(1)
+    forecast = least([query], steps).memory
+    assert 0.5 * forecast < used.ru_maxrss * 1024 < forecast

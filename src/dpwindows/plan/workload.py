@@ -28,8 +28,8 @@ _DRAWS_A_SECOND = 60_000
 # Bytes of a process that releases next to nothing, and bytes held at the same time while noise is drawn, for every
 # draw, or later, for every released number. Series, with one window for each last step, are looked at once more for
 # sums over parts of windows, so many numbers at a time (`release/consistency/series.py`).
-_BYTES_OF_LIBRARIES = 300_000_000
-_BYTES_A_DRAW, _BYTES_A_ROW, _BYTES_A_ROW_OF_SERIES, _BYTES_A_SUM = 60, 130, 200, 16
+_BYTES_OF_LIBRARIES = 310_000_000
+_BYTES_A_DRAW, _BYTES_A_ROW, _BYTES_A_ROW_OF_SERIES, _BYTES_A_SUM = 60, 115, 200, 16
 _MOST_SUMS = 1 << 22
 # Plans that draw more than this say so before they are run.
 NOTED = 2_000_000

@@ -326,7 +326,7 @@ def not_whole() -> dict[str, Design]:
     """Designs of weights that are no whole numbers of exact or 64-bit arithmetic: by name."""
     presence, month = asked(Cumulative(), GAUSSIAN, ItemAddRemove()), asked(Rolling(2), GAUSSIAN, ItemAddRemove())
     halves, small = np.tril(np.full((4, 4), 0.9)), np.tril(np.full((4, 4), 100)).astype(np.int8)
-    pair = replace(month, thresholds=(1, 2))
+    pair, gaps = replace(month, thresholds=(1, 2)), replace(month, window=AnyWindow())
     return {
         "taps": SeriesDesign(asked(Cumulative(), GAUSSIAN), "", map=Filter(4, (1.9, -0.9))),  # type: ignore[arg-type]
         "taps of NumPy": SeriesDesign(month, "", map=Filter(4, (np.float64(1.9),))),  # type: ignore[arg-type]
@@ -343,6 +343,10 @@ def not_whole() -> dict[str, Design]:
         "a matrix that wraps": SeriesDesign(presence, "", map=TriangularCounter(small)),
         "a matrix of objects": SeriesDesign(month, "", map=TriangularCounter(halves.astype(object))),
         "rows": StepDesign(month, SeriesShape(Rolling(2), CausalCounter(ListedRows(halves))), "", 4),
+        # One number in an array wraps in the bound; arrays can be changed once they are certified.
+        "a unit in an array": SeriesDesign(month, "", map=Identity(4, np.array(1 << 32))),  # type: ignore[arg-type]
+        "an offset in an array": GapDesign(gaps, "", map=GapFilter((8, -4), (3,) * 4, np.array(1 << 32), 9)),  # type: ignore[arg-type]
+        "taps in an array": GapDesign(gaps, "", map=GapFilter(np.array([8, -4]), (3,) * 4, 0, 9)),  # type: ignore[arg-type]
         "matrices for each threshold": ThresholdsDesign(pair, "", maps=(TriangularCounter(halves),) * 2),
     }
 

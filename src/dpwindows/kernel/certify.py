@@ -144,6 +144,9 @@ def _is_own(part: Any) -> bool:
     if type(part) in _PLAIN:
         return True
     if type(part) is np.ndarray:
+        # What is measured must stay what was certified; and one number in an array wraps where a whole number grows.
+        if part.flags.writeable or not part.ndim:
+            return False
         return part.dtype == np.int64 or (part.dtype == object and all(map(_is_own, part.flat)))
     if type(part) is tuple:
         return all(map(_is_own, part))

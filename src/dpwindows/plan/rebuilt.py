@@ -7,7 +7,7 @@ machine. Whether it did is checked by whoever uses it, against the standard erro
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from dpwindows.ask.calendar import Calendar
@@ -28,6 +28,7 @@ from dpwindows.plan.description import ENDLESS, HORIZON, TOGETHER
 from dpwindows.plan.sharing import BITS, part_of
 from dpwindows.plan.stream_plan import planned_steps
 from dpwindows.strategies import candidates, compressed, joint_filter, stream_candidates
+from dpwindows.strategies.scoring import score
 
 
 def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measurement:
@@ -88,6 +89,14 @@ def _noise_per_unit(budget: Budget, law: Law, share: float) -> float:
     return unit_scale(budget, law, share)
 
 
+def _named(strategy: str, problem: Problem) -> list[Design]:
+    """The designs of one strategy, none where it does not apply."""
+    try:
+        return candidates(problem, strategy)
+    except InputError:
+        return []
+
+
 @lru_cache(maxsize=16)
 def _design(problem: Problem, strategy: str, horizon: int | None, *, streamed: bool) -> Design:
     found: list[Design] = []
@@ -101,7 +110,8 @@ def _design(problem: Problem, strategy: str, horizon: int | None, *, streamed: b
     elif problem.shares:
         found.append(joint_filter.design(problem, horizon))
     elif strategy.startswith(compressed.NAME):
-        found += candidates(problem)
+        inner = strategy.removeprefix(f"{compressed.NAME}(").removesuffix(")")
+        found += sorted(compressed.designs(problem, partial(_named, inner)), key=score)
     else:
         found += candidates(problem, strategy)
     made = next((design for design in found if design.strategy == strategy), None)

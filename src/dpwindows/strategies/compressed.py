@@ -31,7 +31,9 @@ def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> 
         if isinstance(inner.window, Rolling) and inner.window.length >= inner.steps:
             inner = replace(inner, window=Cumulative())
         # What is read back is the same for every threshold.
-        best = next(one for one in candidates(inner) if one.alike)
+        best = next((one for one in candidates(inner) if one.alike), None)
+        if best is None:
+            continue
         found.append(CompressedDesign(replace(problem, law=best.problem.law), size, best))
     return found
 

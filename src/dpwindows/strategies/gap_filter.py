@@ -48,8 +48,8 @@ def design(problem: Problem) -> Design | None:
     if not applies or not 1 < problem.steps <= LARGEST:
         return None
     found = _searched(apart_from_noise(problem))
-    # Two filters multiply, and weights besides.
-    bits = problem.bits // 2 - 1 if problem.law == GAUSSIAN else 0
+    # Two filters multiply, and weights besides: counts of billions stay far from the kernel's bounds on integers.
+    bits = problem.bits * 5 // 12 if problem.law == GAUSSIAN else 0
     fine = problem.bits // 4 if problem.law == GAUSSIAN else problem.bits // 2
     unit = 4.0**bits * 2.0**fine
     taps = held_taps(found.alpha, found.decay, problem.steps, bits) if bits else (1, -1)

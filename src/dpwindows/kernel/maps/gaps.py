@@ -49,9 +49,8 @@ class GapFilter(GapDecoding):
         by_start = convolve_exactly(taps, everyone - exact)
         filtered = convolve_exactly(taps, by_start.T[::-1])[::-1].T
         first, last = np.triu_indices(self.steps)
-        weights = np.array(self.weights, dtype=np.int64)[last - first]
         wide = widen(filtered[first, last], max(self.weights))
         items = widen(np.array([everyone]), max(abs(self.offset), self.total))
-        found = np.asarray(wide * weights.astype(wide.dtype) - self.offset * items)
-        found[self.steps - 1] = (self.total * items)[0]
-        return found
+        found = wide * np.array(self.weights, dtype=wide.dtype)[last - first] - self.offset * items
+        place = self.steps - 1
+        return np.concatenate([found[:place], self.total * items, found[place + 1 :]])

@@ -12,6 +12,7 @@ import dpwindows as dw
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.errors import InputError
+from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.plan.description import describe
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.planned import Planned
@@ -104,6 +105,17 @@ def test_releases_of_older_streams_do_not_say_how_long_the_stream_is() -> None:
     del described["horizon"]
     with pytest.raises(InputError, match="older versions and of older streams"):
         rebuilt(described, described["measurements"][0])
+
+
+def test_grouped_steps_are_measured_again_by_the_strategy_that_they_were_measured_by() -> None:
+    """Also where a plan of today chooses another."""
+    asked: dict[str, Any] = {"timeline": dw.Timeline.of_steps(24), "unit": dw.ItemLevel(), "singleton": True}
+    described = read(describe(Plan(dw.AnyWindow(), budget=dw.PureDP(0.1), **asked)))
+    (entry,) = described["measurements"]
+    for inner in ("gap-filter", "crossed-counters"):
+        made = rebuilt(described, entry | {"strategy": f"compressed({inner})"}).design
+        assert isinstance(made, CompressedDesign)
+        assert made.inner.strategy == inner
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,24 @@ def test_on_a_fine_grid_the_bound_is_nearly_the_truth(seed: int) -> None:
         assert smaller is None or smaller >= true
 
 
+@pytest.mark.parametrize("nodes", [2, 4, 12])
+def test_shares_have_a_point_for_their_mean_but_for_what_is_told(nodes: int) -> None:
+    grid = Grid(nodes, 3.0)
+    whole = np.concatenate([grid.half, -grid.half[:, ::-1]], axis=1)
+    assert len({tuple(point) for point in whole.T}) == nodes**2
+    assert np.abs(whole).max() == 3.0
+    points = np.concatenate([np.random.default_rng(nodes).uniform(-4, 4, (2, 2000)), whole], axis=1)
+    shares, away = grid.shares(points)
+    parts = shares.toarray()
+    assert (parts >= 0).all()
+    assert (parts == np.rint(parts)).all()
+    assert (parts.sum(axis=1) == 2**20).all()
+    missed = np.abs(points - whole @ parts.T / 2**20).sum(axis=0)
+    outside = np.maximum(np.abs(points) - 3, 0).sum(axis=0)
+    assert (missed <= away).all()
+    assert (away <= outside + 1e-5 * grid.cell + 1e-12).all()
+
+
 def test_every_change_of_an_item_is_a_path() -> None:
     """And with a clock of one step nothing else is; with a coarser one there is more."""
     for length, jump, clock, steps in product((1, 2, 3, 5), (1, 2, 3), (1, 2), (6,)):

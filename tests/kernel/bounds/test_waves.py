@@ -98,6 +98,18 @@ def test_shares_have_a_point_for_their_mean_but_for_what_is_told(nodes: int) -> 
     assert (away <= outside + 1e-5 * grid.cell + 1e-12).all()
 
 
+def test_rounding_is_against_us() -> None:
+    """Without a wave the bound is the truth, and a unit more for each jump and for the start."""
+    g = np.array(list(product((-1, 0, 1), repeat=6)))
+    wave, grid = Wave(0.5 + 0.1j, 0j), Grid(2, 1.0)
+    for jump, near in product((1, 3), (-1, 0, 1)):
+        true = (5 * g**2).sum(axis=1) + 2 * near * (g[:, 1:] * g[:, :-1]).sum(axis=1)
+        assert Waves(5.0, near, wave, grid, Paths(1, jump, 1)).bound(6, NEVER) == true.max() + 6 // jump + 1
+    waves = Waves.of([4.0, 1.0, -0.5, 0.25], wave, grid, Paths(1, 1, 1))
+    assert 5.5 < waves.place < 5.6
+    assert waves.near == 1.0
+
+
 def test_every_change_of_an_item_is_a_path() -> None:
     """And with a clock of one step nothing else is; with a coarser one there is more."""
     for length, jump, clock, steps in product((1, 2, 3, 5), (1, 2, 3), (1, 2), (6,)):

@@ -36,7 +36,7 @@ def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: 
         (dw.ItemAddRemove(), GAUSSIAN, None, "rms", 50.5),
         (dw.ItemAddRemove(), GAUSSIAN, None, "max", 99.5),
         (dw.ItemAddRemove(), GAUSSIAN, 90, "rms", 62.5),
-        (dw.ItemAddRemove(), GAUSSIAN, 28, "rms", 77.0),
+        (dw.ItemAddRemove(), GAUSSIAN, 28, "rms", 77.5),
         (dw.ItemLevel(), GAUSSIAN, None, "rms", 71.0),
         (dw.ItemLevel(), GAUSSIAN, 28, "rms", 109.0),
         (dw.ItemAddRemove(), LAPLACE, None, "rms", 381.0),

@@ -49,8 +49,8 @@ def design(problem: Problem) -> Design | None:
         return None
     found = _searched(apart_from_noise(problem))
     # Two filters multiply, and weights besides: counts of billions stay far from the kernel's bounds on integers.
-    bits = problem.bits * 5 // 12 if problem.law == GAUSSIAN else 0
-    fine = problem.bits // 4 if problem.law == GAUSSIAN else problem.bits // 2
+    bits = problem.bits // 2 - 1 if problem.law == GAUSSIAN else 0
+    fine = problem.bits // 5 + 1 if problem.law == GAUSSIAN else problem.bits // 2
     unit = 4.0**bits * 2.0**fine
     taps = held_taps(found.alpha, found.decay, problem.steps, bits) if bits else (1, -1)
     weights = tuple(max(1, round(2**fine * weight)) for weight in found.weights(problem.steps).tolist())

@@ -115,11 +115,13 @@ def monotone(by_end: FloatArray, weights: FloatArray) -> None:
     for _ in range(_ROUNDS):
         for owing, rows in zip(owed, (rows_by_start, rows_by_end), strict=True):
             for owes, row, weight in zip(owing, rows(by_end), rows(weights), strict=True):
-                row += owes
-                owes[:] = row
-                if (row[1:] < row[:-1]).any():
-                    row[:] = scipy.optimize.isotonic_regression(row, weights=weight).x
-                owes -= row
+                # Rows by start are spread over the table: each is read and written once.
+                held = row + owes
+                rising = held
+                if (held[1:] < held[:-1]).any():
+                    rising = scipy.optimize.isotonic_regression(held, weights=weight).x
+                row[:] = rising
+                np.subtract(held, rising, out=owes)
     # What little is left to do is done exactly: each window is raised to the largest that it holds.
     np.maximum(by_end, 0, out=by_end)
     for rows in (rows_by_start, rows_by_end):

@@ -19,6 +19,7 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import JOINT
 from dpwindows.plan.description import describe
 from dpwindows.plan.plan import Plan
 from dpwindows.release import derived
@@ -279,7 +280,9 @@ def test_intervals_cover_as_often_as_they_say(budget: Budget, unit: Unit, monkey
             found = answered(one, other, 0.95, "")
             inside[name] += found.lower <= truth[name] <= found.upper
     shares = {name: count / 2000 for name, count in inside.items()}
-    assert all(0.93 <= share <= 0.97 for share in shares.values()), shares
+    # Noise that is drawn for all numbers at once has the widest quantile of what a sum of it may be.
+    joint = any(one.measurement.law in JOINT for one in plan.allotments)
+    assert all(0.93 <= share <= (0.992 if joint else 0.97) for share in shares.values()), shares
 
 
 @pytest.mark.parametrize("unit", [dw.ItemLevel(), dw.ItemAddRemove()], ids=lambda unit: unit.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -57,11 +57,15 @@ def test_a_release_takes_no_more_memory_than_was_forecast(tmp_path: Path, window
     generator = np.random.default_rng(3)
     columns = {"item": generator.integers(0, 900, 9000), "time": generator.integers(0, steps, 9000)}
     pyarrow.parquet.write_table(pa.table(columns), log)
+    # What a process may have held before it became this one counts for it too: so there is a small one between.
+    small = "import os, sys; pid = os.posix_spawn(sys.executable, sys.argv[1:], os.environ)"
+    small += "; _, status, used = os.wait4(pid, 0); print(status, used.ru_maxrss)"
     command = [sys.executable, "-m", "dpwindows", "release", str(log), "--item", "item", "--time", "time", "--quiet"]
     command += ["--start", "0", "--end", str(steps), "--step", "1", "--window", window, "--unit", "event"]
     command += ["--epsilon", "1", "--delta", "1e-6", "-o", str(tmp_path / "out.parquet")]
-    _, status, used = os.wait4(os.posix_spawn(sys.executable, command, os.environ), 0)
+    between = [sys.executable, "-S", "-c", small, *command]
+    status, used = map(int, subprocess.run(between, check=True, capture_output=True, text=True).stdout.split())
     assert status == 0
     query = Query(dw.AnyWindow(30) if window == "any:30" else dw.Rolling(7)).at_least(1)
     forecast = least([query], steps).memory
-    assert 0.5 * forecast < used.ru_maxrss * 1024 < forecast
+    assert 0.5 * forecast < used * 1024 < forecast

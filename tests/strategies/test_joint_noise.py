@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import dpwindows as dw
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Measure, Query, WindowFamily
+from dpwindows.audit.exact import audit_exactly
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import CUBE, LAPLACE, RANGE
 from dpwindows.kernel.problem import Problem
@@ -41,20 +43,14 @@ def drawn(plan: dw.Plan, times: int) -> list[np.ndarray]:
 @pytest.mark.parametrize(
     "window", [dw.Rolling(1), dw.Rolling(3), dw.Tumbling(2), dw.ToDate(3), dw.Cumulative()], ids=str
 )
-def test_it_is_for_whole_items_under_pure_budgets(window: WindowFamily) -> None:
+def test_it_is_for_whole_items_and_spends_epsilon_alone(window: WindowFamily) -> None:
     served: tuple[Unit, ...] = (ITEM, ADD_REMOVE, dw.ItemPerPeriod(8))
-    for unit in served:
-        plan = plan_of(window, steps=8, unit=unit, strategy="joint-noise")
-        (allotment,) = plan.allotments
+    for unit, budget in product(served, (PURE, dw.ApproxDP(1.0, 1e-6))):
+        (allotment,) = plan_of(window, steps=8, unit=unit, budget=budget, strategy="joint-noise").allotments
         assert allotment.measurement.law == (RANGE if unit == ADD_REMOVE else CUBE)
         assert allotment.measurement.certificate.bound == 1
         assert allotment.measurement.scale == pytest.approx(1.0)
-    refused: list[tuple[Unit, Budget]] = [
-        (dw.EventLevel(), PURE),
-        (dw.ItemPerPeriod(2), PURE),
-        (ITEM, dw.ApproxDP(1.0, 1e-6)),
-        (ITEM, dw.ZCDP(0.5)),
-    ]
+    refused: list[tuple[Unit, Budget]] = [(dw.EventLevel(), PURE), (dw.ItemPerPeriod(2), PURE), (ITEM, dw.ZCDP(0.5))]
     for unit, budget in refused:
         with pytest.raises(InputError, match="'joint-noise' does not apply"):
             plan_of(window, steps=8, unit=unit, budget=budget, strategy="joint-noise")
@@ -126,11 +122,25 @@ def test_queries_share_a_budget_whatever_their_laws() -> None:
     assert plan.forecast()[0].rms == pytest.approx(300.1, rel=0.001)
 
 
-def test_the_sliders_of_a_page_know_it_under_pure_budgets_only() -> None:
+@pytest.mark.parametrize("unit", [ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
+def test_months_err_less_under_an_approximate_budget_too(unit: Unit) -> None:
+    """Fewer than some fifty numbers: many more have Gaussian noise."""
+    budget = dw.ApproxDP(1.0, 1e-6)
+    (months,) = plan_of(dw.Tumbling(28), steps=365, unit=unit, budget=budget).forecast()
+    assert months.strategy == "joint-noise"
+    assert months.rms == pytest.approx(8.94 if unit == ITEM else 6.72, rel=0.001)
+    assert months.runner_up_ratio is not None
+    assert months.runner_up_ratio > (1.7 if unit == ITEM else 1.3)
+    (days,) = plan_of(dw.Rolling(1), steps=365, unit=unit, budget=budget).forecast()
+    assert days.strategy != "joint-noise"
+    found = audit_exactly(plan_of(dw.Tumbling(2), steps=6, unit=unit, budget=budget, strategy="joint-noise"))
+    assert found.verdict == "within the claim"
+
+
+def test_the_sliders_of_a_page_know_it() -> None:
     (family,) = unit_errors(plan_of(dw.Rolling(1), steps=60, unit=ITEM))["families"]
     place = family["lengths"].index(1) * len(family["horizons"]) + family["horizons"].index(60)
-    for kind, error in ((LAPLACE, 60 * math.sqrt(2)), ("discrete Laplace or joint", math.sqrt(61 * 62 / 3))):
-        assert family["errors"][kind][place][0] == pytest.approx(error, rel=0.001)
+    assert family["errors"][LAPLACE][place][0] == pytest.approx(math.sqrt(61 * 62 / 3), rel=0.001)
 
 
 # --- Errors and intervals ---------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from dpwindows.audit.losses import (
     epsilon_at,
     gaussian_delta,
     laplace_delta,
+    least_joint_delta,
     mu_squared,
     pure_epsilon,
 )
@@ -132,7 +133,7 @@ def audit_measurements(measurements: Sequence[Measurement], budget: Budget, unit
     moved = mechanism.moved(found.worst)
     of_certified = _of_certified(measurements, moved)
     loss, verdict = _judged(budget, law, moved, mechanism)
-    if verdict == "beyond the claim" and law == LAPLACE and isinstance(budget, ApproxDP):
+    if verdict == "beyond the claim" and law == LAPLACE and isinstance(budget, ApproxDP) and not _joint(mechanism):
         # Not pure: the guarantee must come from the squares, which another pair may move further.
         by_squares = _compare(mechanism, unit, 2, seed)
         found, loss, verdict = _laplace_by_squares(budget, mechanism, found, by_squares)
@@ -243,8 +244,10 @@ def _judged(budget: Budget, law: Law, moved: Sequence[Moved], mechanism: Mechani
             return Loss("rho", _exactly(spent), float(rho)), _within(spent <= exact(rho))
         case PureDP(epsilon) | ApproxDP(epsilon) if law == LAPLACE:
             spent = pure_epsilon(moved)
-            joint = isinstance(budget, ApproxDP) and any(part.law in JOINT for part in moved)
-            verdict: Verdict = "not proved" if joint and spent > exact(epsilon) else _within(spent <= exact(epsilon))
+            verdict = _within(spent <= exact(epsilon))
+            if verdict != "within the claim" and isinstance(budget, ApproxDP) and _joint(mechanism):
+                least = least_joint_delta(moved, exact(epsilon))
+                verdict = _beyond(Bounds(least, 1.0), exact(budget.delta))
             return Loss("epsilon", _exactly(spent), float(epsilon)), verdict
     assert isinstance(budget, ApproxDP)
     at, allowed, squared = exact(budget.epsilon), exact(budget.delta), mu_squared(moved)
@@ -255,6 +258,11 @@ def _judged(budget: Budget, law: Law, moved: Sequence[Moved], mechanism: Mechani
     eta = sum((Fraction(part.rows, 24) / Fraction(part.scale) ** 2 for part in mechanism.parts), Fraction(0))
     proved = concentrated_delta(squared / 2, at) <= allowed or analytic_delta(squared, eta, at) <= allowed
     return loss, "within the claim" if proved else _beyond(true, allowed)
+
+
+def _joint(mechanism: Mechanism) -> bool:
+    """Whether some noise is drawn for whole vectors, so that squares prove nothing."""
+    return any(part.law in JOINT for part in mechanism.parts)
 
 
 def _laplace_by_squares(

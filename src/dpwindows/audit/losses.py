@@ -36,7 +36,7 @@ import numpy as np
 import scipy
 
 from dpwindows.audit.norms import norms
-from dpwindows.kernel.accounting import Law
+from dpwindows.kernel.accounting import JOINT, Law
 
 _PRECISION = 192
 # Points of the grid of Laplace losses: up to this many where the grid is exact, and so many where it is not.
@@ -62,6 +62,27 @@ def pure_epsilon(moved: Sequence[Moved]) -> Fraction:
     return sum(
         (Fraction(int(norm)) / Fraction(part.scale) for norm, part in zip(found, moved, strict=True)), Fraction(0)
     )
+
+
+def least_joint_delta(moved: Sequence[Moved], epsilon: Fraction) -> float:
+    """A lower bound on the delta at epsilon where some of the noise is joint, from the outcomes of largest loss.
+
+    Let a set of outcomes have the chance P under one log, and the largest log-ratio e' (`pure_epsilon`) in each. Then
+    `delta >= P (1 - e^(epsilon - e'))`. It is reached, *for a Laplace number that moves*, if its noise is 0 or on the
+    side away from the neighbour: 1/2 at least. *For a vector of n numbers of the cube law* moved by v, if the number
+    with the largest `|v_i|` is the farthest one, on the side away from v_i: one of 2 n ways that are alike, of which
+    there always is one. *For one of the range law*, which is the differences of n independent numbers to one more, all
+    alike, if of these n + 1 the one that is to be the largest is, and the one that is to be the smallest: one of
+    n (n + 1) ways, not less than 2 n. What is drawn apart is independent.
+    """
+    chance = 1.0
+    for part in moved:
+        vectors = part.vectors if part.law in JOINT else len(part.change)
+        changes = np.array(part.change, dtype=object).reshape(vectors, -1)
+        size = changes.shape[1]
+        chance *= (1 / (size * (size + 1))) ** int((changes != 0).any(axis=1).sum())
+    # Rounded down by more than floating point is off.
+    return chance * -math.expm1(float(epsilon - pure_epsilon(moved))) * (1 - 1e-9)
 
 
 def mu_squared(moved: Sequence[Moved]) -> Fraction:

@@ -66,7 +66,7 @@ def show_forecast(planned: Planned, console: Console, expect: float | None = Non
         table = _forecasts(planned, wide, expect, close=True)
     console.print(table)
     if any(entry.limit is not None for entry in planned.forecast()):
-        gaussian = "over the least error of any Gaussian noise; Laplace may be below 1"
+        gaussian = "over the least error of any Gaussian noise; other noise may be below 1"
         pure = isinstance(planned.budget, PureDP)
         console.print(
             f"x limit: {'over what no noise of any kind can err less than' if pure else gaussian}", style="dim"

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows.ask.privacy import Budget, EventLevel, ItemLevel, PureDP, Unit
+from dpwindows.ask.privacy import EventLevel, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, PeriodFamily, Rolling, WindowFamily
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
@@ -27,13 +27,7 @@ from dpwindows.strategies.in_periods import limit
 from dpwindows.strategies.scoring import noise_factor
 
 _KS = (1, 2, 4, 10)
-# Whole items have noise drawn for all numbers at once (`joint-noise`) under pure budgets only.
-_PURE = "discrete Laplace or joint"
-_KINDS: dict[str, tuple[Law, Budget | None]] = {
-    GAUSSIAN: (GAUSSIAN, None),
-    LAPLACE: (LAPLACE, None),
-    _PURE: (LAPLACE, PureDP(1.0)),
-}
+_LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
 # Beyond these the least possible error takes long to find.
 _LONGEST_LIMIT = 1024
 _BITS = 24
@@ -56,9 +50,9 @@ def unit_errors(plan: Planned) -> dict[str, Any]:
 
     Returns:
         `families`, each with `window`, `share`, `lengths` (null for families without), `horizons`, `ks`, `units`, and
-        `errors` by law, under pure budgets by themselves, and `limit` (of the plan's own unit): one row for each unit,
-        length and horizon, in this order, with one number for each k, null where nothing is known. Errors are in
-        counts, for a noise scale of 1 at a sensitivity of 1.
+        `errors` by law and `limit` (of the plan's own unit): one row for each unit, length and horizon, in this order,
+        with one number for each k, null where nothing is known. Errors are in counts, for a noise scale of 1 at a
+        sensitivity of 1.
     """
     units = list({unit.name: unit for unit in (plan.unit, EventLevel(), ItemLevel())}.values())
     ks = sorted({*_KS, *(measure.k for query in plan.queries for measure in query.measures)})
@@ -81,7 +75,7 @@ def unit_errors(plan: Planned) -> dict[str, Any]:
                     "horizons": horizons,
                     "ks": ks,
                     "units": [unit.name for unit in units],
-                    "errors": {kind: [[point[kind] for point in row] for row in found] for kind in _KINDS},
+                    "errors": {law: [[point[law] for point in row] for row in found] for law in _LAWS},
                     "limit": [[point["limit"] for point in row] for row in found],
                 }
             )
@@ -141,19 +135,18 @@ def _of_length(window: WindowFamily, length: int | None) -> WindowFamily:
 def _errors_of(row: list[_Point], plan: Planned) -> list[dict[str, float | None]]:
     """Errors by law and the limit, for every k; where the first and the last k err alike, all between do."""
     found: list[dict[str, float | None]] = [{} for _ in row]
-    for kind in _KINDS:
-        first, last = _error(row[0], plan, kind), _error(row[-1], plan, kind)
+    for law in _LAWS:
+        first, last = _error(row[0], plan, law), _error(row[-1], plan, law)
         alike = first is not None and last is not None and abs(first - last) <= 1e-6 * first
         for at, point in enumerate(row):
             ends = {0: first, len(row) - 1: last}
-            found[at][kind] = first if alike else ends[at] if at in ends else _error(point, plan, kind)
+            found[at][law] = first if alike else ends[at] if at in ends else _error(point, plan, law)
     for at, point in enumerate(row):
         found[at]["limit"] = _limit(point, plan)
     return found
 
 
-def _error(point: _Point, plan: Planned, kind: str) -> float | None:
-    law, budget = _KINDS[kind]
+def _error(point: _Point, plan: Planned, law: Law) -> float | None:
     problem = Problem(
         window=point.window,
         steps=point.steps,
@@ -164,7 +157,8 @@ def _error(point: _Point, plan: Planned, kind: str) -> float | None:
         criterion=plan.criterion,
         bits=_BITS,
         singleton=plan.singleton,
-        budget=budget,
+        # Whole items have noise that is drawn for all numbers at once, and spends epsilon alone as Laplace noise does.
+        budget=PureDP(1.0) if law == LAPLACE else None,
         rule=plan.rule,
     )
     try:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from dpwindows.ask.privacy import EventLevel, ItemLevel
 from dpwindows.ask.queries import AnyWindow, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.bounds import weighted_rectangles
 from dpwindows.kernel.bounds.weighted_rectangles import any_weighted_event_l2
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.problem import Problem
@@ -62,6 +63,16 @@ def test_rounding_and_stretches_cost_little(steps: int, longest: int) -> None:
     assert exact <= any_weighted_event_l2(taps, weights, steps) <= 1.06 * exact
     # A range without end has room for all that a long one has.
     assert any_weighted_event_l2(taps, weights, None) == any_weighted_event_l2(taps, weights, 2 * longest - 1)
+
+
+@pytest.mark.parametrize("parts", [2, 3, 7])
+def test_places_of_a_stretch_take_the_limits_of_all_of_them(parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the middle of a range costs most and is the last place of its stretch, too."""
+    monkeypatch.setattr(weighted_rectangles, "_PARTS", parts)
+    for steps in range(2, 12):
+        taps, weights = (16, -8, -2, -1), tuple(range(3, 3 + steps))
+        exact = in_full(taps, weights, steps)
+        assert exact <= any_weighted_event_l2(taps, weights, steps) <= any_weighted_event_l2(taps, weights, None)
 
 
 def test_large_numbers_are_rounded_up() -> None:

@@ -32,7 +32,7 @@ MUTANTS = [
         "kernel/bounds/weighted_rectangles.py",
         "min(steps - first + 1, longest)",
         "min(steps - last + 1, longest)",
-        f"{WEIGHTED}test_rounding_and_stretches_cost_little",
+        f"{WEIGHTED}test_places_of_a_stretch_take_the_limits_of_all_of_them",
     ),
     Mutant(
         "an item without a last gap",

@@ -23,8 +23,7 @@ function gaussianMu(epsilon, delta) {
 
 // The noise scale at sensitivity 1 for a share of a budget; null where the law cannot serve it.
 function noiseScale(budget, law, share) {
-  const wanted = { "discrete Laplace": "approximate", "discrete Laplace or joint": "pure" }[law];
-  if (wanted) return budget.kind === wanted ? 1 / (budget.amount * share) : null;
+  if (law === "discrete Laplace") return budget.kind === "zcdp" ? null : 1 / (budget.amount * share);
   if (budget.kind === "pure") return null;
   const mu = budget.kind === "zcdp" ? Math.sqrt(2 * budget.amount) : gaussianMu(budget.amount, budget.delta);
   return 1 / (mu * Math.sqrt(share));

@@ -238,6 +238,19 @@ def test_nobody_can_state_a_bound_of_what_is_compressed() -> None:
         measure([Measurement(CompressedDesign(problem, size=2, inner=inner), LAPLACE, 1e9)], PureDP(1.0), zeros(8))
 
 
+def test_measurements_that_are_not_the_kernels_are_not_made() -> None:
+    """They would answer for what they cost."""
+
+    class Cheaper(Measurement):
+        @property
+        def cost(self) -> Cost:
+            return replace(super().cost, sensitivity=0)
+
+    design = SeriesDesign(Problem(Cumulative(), 3, (1,), EventLevel(), GAUSSIAN, 1.0), "", map=Identity(3))
+    with pytest.raises(ValueError, match="its own measurements only"):
+        measure([Cheaper(design, GAUSSIAN, 1e-9)], ZCDP(1.0), TableAnswers(np.ones((3, 3), dtype=np.int64)))
+
+
 def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
     """They would answer for their taps and encode something else."""
 

@@ -2,8 +2,8 @@
 
 The file is a NumPy archive (`.npz`) without pickled objects. `description` is a JSON text: what was asked, and for
 measurement i the noise law and scale, the certified sensitivity with the name of its proof, and its `shape`. Arrays of
-measurement i are named `i/...`. In lattice units, for each threshold k measured, `y = M x + z` with independent noise z
-and exact integer answers x; estimates are `decoder y`.
+measurement i are named `i/...`. In lattice units, for each threshold k measured, `y = M x + z` with noise z of the law
+and scale that are named and exact integer answers x; estimates are `decoder y`.
 
 **Explicit form**, up to 24 steps, for every strategy. Entry n of `entry_*` says that the exact count of at least
 `entry_source[n]` in steps `entry_first[n]..entry_last[n]` enters number `entry_row[n]` of the vector of threshold

@@ -275,6 +275,8 @@ def nested(
     moved = sensitivity.windows_holding_a_step(2 * longest if steps is None else steps, longest)
     if event and problem.law == GAUSSIAN and weights and len(weights) == longest and problem.thresholds == (1,):
         require_own(problem, Filter(longest, taps), Filter(longest, weights))
+        if not taps or min(weights) < 1:
+            raise NotCertifiedError(problem, Filter(longest, weights))
         return any_weighted_event_l2(taps, weights, steps), name_of(any_weighted_event_l2), moved
     if not event or problem.law != GAUSSIAN or weights or not sensitivity.has_contracting_signs(taps):
         raise NotCertifiedError(problem, Filter(longest, taps))

@@ -55,8 +55,8 @@ from numpy.typing import NDArray
 
 from dpwindows.kernel.accounting import RANGE, Law
 
-# Bits that are drawn at a time, and those that balls have beyond the bits drawn.
-_BITS, _PRECISION = 64, 256
+# Bits that are drawn at a time, those that balls have beyond the bits drawn, and the most that a small ratio has more.
+_BITS, _PRECISION, _MOST_BITS = 64, 256, 1 << 14
 # The ends of what is returned: `dpwindows.kernel.measure.add_noise` tells nothing of noise beyond them.
 _FURTHEST = (1 << 63) - 1
 
@@ -89,7 +89,8 @@ def radius_law(law: Law, scale: float, count: int) -> RadiusLaw:
 
 def _rounded_up(scale: float) -> tuple[int, int]:
     """A numerator p and a number of bits with `e^(-1/scale) <= p / 2^bits < 1`, close to equality."""
-    bits = 2 * _BITS + max(0, math.frexp(scale)[1])
+    # A small scale makes it small, and its first bits late.
+    bits = 2 * _BITS + max(0, math.frexp(scale)[1]) + min(math.ceil(1.45 / max(scale, 1e-9)), _MOST_BITS)
     with flint.ctx.workprec(bits + _PRECISION):
         found = (-1 / _ball(Fraction(scale))).exp() * flint.arb(2) ** bits
         above = found.upper().ceil().unique_fmpz()

@@ -189,6 +189,8 @@ def measure_step(
 
 def _require_paid(measurements: Sequence[Measurement], budget: Budget) -> None:
     """Prove the cost of measurements within a budget, before anything is drawn."""
+    if any(type(measurement) is not Measurement for measurement in measurements):
+        raise ValueError("the kernel charges for its own measurements only")
     unknown = {name for measurement in measurements for name in _unknown(measurement.design)}
     if unknown:
         raise ValueError(f"the kernel measures its own shapes only, not {', '.join(sorted(unknown))}")

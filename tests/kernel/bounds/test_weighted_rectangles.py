@@ -92,6 +92,16 @@ def test_numbers_that_would_wrap_are_refused(taps: tuple[int, ...], weights: tup
         any_weighted_event_l2(taps, weights, None)
 
 
+@pytest.mark.parametrize(
+    ("taps", "weights"), [((8, -4), (3, -4, 5)), ((8, -4), (3, 0, 5)), ((), (3, 4, 5)), ((8, -4), np.array((3, 4, 5)))]
+)
+def test_weights_that_are_not_positive_whole_numbers_are_not_certified(
+    taps: tuple[int, ...], weights: tuple[int, ...]
+) -> None:
+    with pytest.raises((NotCertifiedError, ValueError)):
+        _ = design(6, taps, weights).certificate
+
+
 def test_other_thresholds_units_and_laws_have_no_bound() -> None:
     found = design(6, (8, -4, -1), (3, 4, 5))
     assert found.certificate.bound > 0

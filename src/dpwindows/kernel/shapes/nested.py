@@ -211,7 +211,7 @@ def _weighed(filtered: IntArray, weights: tuple[int, ...]) -> IntArray:
     """Exact integers by length times the weight of each length; as they are without weights."""
     if not weights:
         return filtered
-    wide = widen(filtered, max(weights))
+    wide = widen(filtered, max(map(abs, weights)))
     by_length = np.array(weights[: len(filtered)], dtype=wide.dtype)
     return np.asarray(wide * by_length.reshape(-1, *[1] * (filtered.ndim - 1)))
 

@@ -45,8 +45,9 @@ _SOUGHT = (
     (2.170, 1.206, 1.923, 1.391, 0.653),
     (2.418, 1.202, 2.107, 1.364, 0.790),
 )
-# Longer windows gain next to nothing; in fewer steps `filter` may err less.
-_LONGEST_WINDOW, _SHORTEST = 128, 24
+# Longer windows gain next to nothing; in fewer steps `filter` may err less, and in many more what the wave leaves over,
+# which is charged at every lag, may be too much for a bound by waves.
+_LONGEST_WINDOW, _SHORTEST, _LONGEST_RANGE = 128, 24, 6000
 
 
 def design(problem: Problem) -> Design | None:
@@ -62,7 +63,8 @@ def outdoes(problem: Problem) -> bool:
     """True where `filter` errs more by 2 % at least: measured for windows of up to 90 steps, over three of them on."""
     window = problem.window
     longest = min(problem.steps // 3, _LENGTHS[-1])
-    return _applies(problem) and isinstance(window, Rolling) and window.length <= longest and problem.steps >= _SHORTEST
+    steps = _SHORTEST <= problem.steps <= _LONGEST_RANGE
+    return _applies(problem) and isinstance(window, Rolling) and window.length <= longest and steps
 
 
 def _applies(problem: Problem) -> bool:

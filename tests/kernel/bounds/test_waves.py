@@ -10,6 +10,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
+from dpwindows.kernel.bounds import pattern_sensitivity
 from dpwindows.kernel.bounds.pattern_sensitivity import rolling_patterns_period_l2, waves_bound
 from dpwindows.kernel.bounds.sensitivity import autocorrelation
 from dpwindows.kernel.bounds.waves import Cycle, Grid, Paths, Wave, Waves
@@ -202,3 +203,24 @@ def test_filters_that_are_no_wave_are_bounded_otherwise() -> None:
     assert waves_bound((*taps, 1000), 7, 100) is None
     assert waves_bound((1,), 7, 100) is None
     assert waves_bound((3, 1), 2, 4) is None
+    # Its tail is so small that the wave would have to be huge.
+    assert waves_bound((4096, -1221, -344, 988, 1), 49, 258) is None
+
+
+@pytest.mark.parametrize("cycle", [(158, 99), (10, 7)])
+def test_proposals_are_made_anew_of_numbers_that_do_not_wrap(
+    cycle: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unsigned ones would wrap where places are counted down, and leave a table of zeros in the bound."""
+    taps = integer_taps(7, 200, 24)
+    plain = waves_bound(taps, 7, 200)
+
+    def proposed(lags: list[float], length: int) -> object:
+        found = good_waves(lags, length)
+        return None if found is None else (found[0], Cycle(*map(np.uint8, cycle)))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pattern_sensitivity, "good_waves", proposed)
+    found = waves_bound(taps, 7, 200)
+    assert plain is not None
+    assert found is not None
+    assert found > 0.95 * plain

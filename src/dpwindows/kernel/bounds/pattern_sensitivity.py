@@ -24,7 +24,7 @@ from dpwindows.kernel.bounds.potentials import Check
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
 from dpwindows.kernel.bounds.sensitivity import Thresholds, autocorrelation, interval_norms, most_runs
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts
-from dpwindows.kernel.bounds.waves import Waves
+from dpwindows.kernel.bounds.waves import Cycle, Grid, Paths, Wave, Waves
 from dpwindows.kernel.proofs import proves
 from dpwindows.kernel.untrusted.pattern_search import (
     good_charges,
@@ -205,17 +205,26 @@ def waves_bound(taps: tuple[int, ...], length: int, places: int) -> int | None:
     Proof. An item that starts being counted at a step occurs there, so it is counted at the W-1 ends after it too, or
     up to the horizon; it may start at any step, and nothing is counted before the first. So g = f - f' for two paths of
     `Paths`. It is charged at least `g'Gg / 2^shift`, and at most what `Waves.bound` tells, whatever the wave, the grid,
-    the jumps, the clock and the cycle are. QED.
+    the jumps, the clock and the cycle are; they are made anew here, as Python's own numbers, which do not wrap. QED.
     """
     exact = autocorrelation(taps)[:places]
     exact += [0] * (places - len(exact))
     shift = max(0, (places * exact[0]).bit_length() - _WAVE_BITS)
     lags = [value / (1 << shift) for value in exact]
-    proposed = good_waves(lags, length)
-    if proposed is None:
+    try:
+        if (proposed := good_waves(lags, length)) is None:
+            return None
+        waves, cycle = proposed
+        wave, grid, paths = waves.wave, waves.grid, waves.paths
+        found = Waves.of(
+            lags,
+            Wave(complex(wave.pole), complex(wave.amplitude)),
+            Grid(int(grid.nodes), float(grid.reach)),
+            Paths(length, int(paths.jump), int(paths.clock)),
+        ).bound(places, Cycle(int(cycle.settling), int(cycle.jumps)))
+    except ValueError:
+        # What is proposed makes no table.
         return None
-    waves, cycle = proposed
-    found = Waves.of(lags, waves.wave, waves.grid, replace(waves.paths, length=length)).bound(places, cycle)
     return None if found is None else found << shift
 
 

@@ -204,7 +204,7 @@ class Waves:
         if not (abs(self.wave.pole) < 1 <= min(numbers) and grid.nodes % 2 == 0 and grid.reach > 0):
             raise ValueError(f"no table is made of {self.wave}, {grid}, {paths}")
         sizes = self.place, abs(self.near), self.wave.slope * (grid.reach + paths.jump)
-        if not all(size <= 2.0**40 for size in sizes):
+        if not max(sizes) <= 2.0**40:
             raise ValueError(f"rounding errors might not be below 1, with {sizes}")
 
     def bound(self, places: int, cycle: Cycle) -> int | None:

@@ -142,7 +142,7 @@ def blocks(draw: Draw, steps: int) -> Design:
         lambda size: TentTree(size, (1,) if size > 1 else (0,), 3),
         lambda size: Identity(size, branching),
     )
-    return BlocksDesign(problem, "drawn", width=draw.whole(1, steps + 1), make_map=draw.one(*makers))
+    return BlocksDesign.made_of(problem, "drawn", width=draw.whole(1, steps + 1), make_map=draw.one(*makers))
 
 
 def nested(draw: Draw, steps: int) -> Design:
@@ -273,7 +273,7 @@ def understated() -> dict[str, Design]:
     four, three = asked(AnyWindow(), GAUSSIAN), asked(Cumulative(), LAPLACE)
     presence = asked(Cumulative(), GAUSSIAN, ItemAddRemove())
     return {
-        "starts cut short": BlocksDesign(
+        "starts cut short": BlocksDesign.made_of(
             four, "", width=2, make_map=lambda size: Filter(size, LONG if size > 2 else LONG[:1])
         ),
         "starts of a stream cut short": StepDesign(
@@ -394,8 +394,8 @@ def test_listed_counters_have_no_bound_beyond_their_rows() -> None:
 def test_filters_with_all_the_taps_that_their_axis_can_use_are_one_filter() -> None:
     """What strategies hand over, and what states of streams hold: maps cut at the length of their axis."""
     problem = asked(AnyWindow(), GAUSSIAN)
-    cut = BlocksDesign(problem, "", width=2, make_map=lambda size: Filter(size, LONG[:size]))
-    whole = BlocksDesign(problem, "", width=2, make_map=lambda size: Filter(size, LONG))
+    cut = BlocksDesign.made_of(problem, "", width=2, make_map=lambda size: Filter(size, LONG[:size]))
+    whole = BlocksDesign.made_of(problem, "", width=2, make_map=lambda size: Filter(size, LONG))
     assert cut.certificate == whole.certificate
     stream = BlocksShape(4, 2, 4, Filter(2, LONG[:2]), CausalFilter(LONG))
     assert StepDesign(problem, stream, "", 4).certificate.bound == whole.certificate.bound

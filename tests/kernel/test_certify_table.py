@@ -113,12 +113,14 @@ def released(problem: Problem) -> Iterator[tuple[str, Design]]:
             )
         yield (
             f"blocks {name}",
-            BlocksDesign(problem, "", width=WIDTH, make_map=partial(on_axis, name)),
+            BlocksDesign.made_of(problem, "", width=WIDTH, make_map=partial(on_axis, name)),
         )
     # Blocks of which one end is another map.
     yield (
         "blocks tree, alone",
-        BlocksDesign(problem, "", width=WIDTH, make_map=lambda size: on_axis("tree" if size > 1 else "alone", size)),
+        BlocksDesign.made_of(
+            problem, "", width=WIDTH, make_map=lambda size: on_axis("tree" if size > 1 else "alone", size)
+        ),
     )
     for name, taps in (("smooth", SMOOTH), ("rough", ROUGH)):
         yield f"nested {name}", NestedDesign(problem, "", taps=taps)

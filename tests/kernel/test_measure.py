@@ -291,7 +291,7 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
             SeriesDesign(problem(Rolling(2)), "loud", map=one(8)),
             SeriesDesign(problem(Tumbling(1)), "loud", map=one(8)),
             SeriesDesign(problem(ToDate(8)), "loud", map=Repeated(one(8), (8,), causal=False)),
-            BlocksDesign(problem(AnyWindow()), "loud", width=8, make_map=lambda size: taps(size, (1,))),
+            BlocksDesign.made_of(problem(AnyWindow()), "loud", width=8, make_map=lambda size: taps(size, (1,))),
             CountersDesign(problem(AnyWindow()), "loud", map=one(8), causal=True),
             CumulativeTree(problem(Cumulative(), LAPLACE), "loud", map=tree(8), scale=1e9),
             StepDesign(problem(RollingTogether((1, 2))), together, "loud", 8),

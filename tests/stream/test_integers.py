@@ -24,11 +24,11 @@ from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.planned import Planned
+from dpwindows.plan.stored_designs import Arrays, stored
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.strategies import BATCH, STREAM, candidates, stream_candidates
 from dpwindows.strategies.scoring import score
 from dpwindows.stream.mechanism import Mechanism
-from dpwindows.stream.saved_mechanism import Arrays, stored
 
 AnyDesign = TypeVar("AnyDesign", bound=Design)
 PINNED = Path(__file__).parents[1] / "data" / "stream-integers.json"

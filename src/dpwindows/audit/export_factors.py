@@ -152,8 +152,7 @@ def factors(design: Design) -> Arrays:
 def _blocks(design: BlocksDesign) -> Arrays:
     problem = design.problem
     blocks = blocks_of(problem.steps, longest_window(problem.window, problem.steps), design.width)
-    sizes = {size for block in blocks for size in (block.starts, block.ends)}
-    named = [_matrices(design.make_map(size), f"_{size}") for size in sorted(sizes)]
+    named = [_matrices(found, f"_{found.length}") for found in design.maps]
     table = np.array([(block.first, block.starts, block.ends) for block in blocks])
     return {"blocks": table, **{name: array for part in named for name, array in part.items()}} if all(named) else {}
 

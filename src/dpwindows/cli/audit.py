@@ -10,14 +10,18 @@ import click
 
 from dpwindows.cli.audit_page import Findings, show
 from dpwindows.cli.options import group_options, privacy_options, query_options, step_option, zone_option
-from dpwindows.cli.plan_files import PlannedCommand, plan_option
+from dpwindows.cli.plan_files import PlannedCommand, plan_of_release, plan_option, release_option
 from dpwindows.cli.screen import screen
 from dpwindows.cli.values import build_plan, build_stream_plan
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import say_notes
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
+    from dpwindows.plan.plan import Plan
     from dpwindows.plan.planned import Planned
+    from dpwindows.plan.stream_plan import StreamPlan
 
 Check = Literal["exact", "noise", "encoding", "replay", "black-box"]
 CHECKS: tuple[Check, ...] = ("exact", "noise", "encoding", "replay", "black-box")
@@ -26,6 +30,7 @@ _ERROR = 1e-6
 
 @click.command(cls=PlannedCommand, short_help="Check a plan's privacy claim on worst-case neighbours.")
 @plan_option
+@release_option
 @query_options
 @privacy_options
 @group_options
@@ -89,6 +94,7 @@ def audit(
     whole: bool,
     max_minutes: float,
     as_json: bool,
+    released: Path | None,
     **options: Any,
 ) -> None:
     """Check a plan's privacy claim on made-up logs; no data is read.
@@ -104,14 +110,16 @@ def audit(
 
     Exits with 0 if everything found is within the claim, with 1 if not.
     """  # noqa: D301 (the character itself is what click looks for)
-    from dpwindows.ask.timeline import Timeline
     from dpwindows.audit.black_box import require_usable
     from dpwindows.audit.noise import require_usable_draws
     from dpwindows.audit.probe import require_readable
     from dpwindows.audit.workload import Workload, black_box_workload, noise_workload, require_affordable
+    from dpwindows.plan.stream_plan import StreamPlan
 
-    if steps < 1:
+    if steps < 1 and released is None:
         raise InputError(f"--steps must be at least 1, got {steps}")
+    measured = None if released is None else plan_of_release(released)
+    stream = stream or isinstance(measured, StreamPlan)
     checks = _checks(only, exact, stream=stream)
     if not max_minutes > 0:
         raise InputError(f"--max-minutes must be greater than 0, got {max_minutes}")
@@ -119,10 +127,7 @@ def audit(
         require_usable(runs, _ERROR)
     if "noise" in checks:
         require_usable_draws(draws, _ERROR)
-    timeline = Timeline.of_steps(steps)
-    if start is not None:
-        timeline = Timeline.of_length(start, steps, options["step"], options["time_zone"])
-    planned = build_stream_plan(steps, start, options) if stream else build_plan(timeline, options)
+    planned = _planned(steps, start, options, stream=stream) if measured is None else measured
     require_readable(planned.measurements)
     work = Workload(0, 0.0, 0)
     work += black_box_workload(planned, runs, whole=whole) if "black-box" in checks else work
@@ -136,6 +141,17 @@ def audit(
         show(planned, found, screen(soft_wrap=True), told="exact" in checks)
     if not found.within:
         sys.exit(1)
+
+
+def _planned(steps: int, start: str | None, options: dict[str, Any], *, stream: bool) -> Plan | StreamPlan:
+    """What the line asks to be planned."""
+    from dpwindows.ask.timeline import Timeline
+
+    if stream:
+        return build_stream_plan(steps, start, options)
+    if start is None:
+        return build_plan(Timeline.of_steps(steps), options)
+    return build_plan(Timeline.of_length(start, steps, options["step"], options["time_zone"]), options)
 
 
 def _checks(only: tuple[Check, ...], exact: bool | None, *, stream: bool) -> tuple[Check, ...]:

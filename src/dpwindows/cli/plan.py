@@ -17,7 +17,7 @@ from dpwindows.cli.options import (
     step_option,
     zone_option,
 )
-from dpwindows.cli.plan_files import PlannedCommand, plan_option, save_plan
+from dpwindows.cli.plan_files import PlannedCommand, plan_of_release, plan_option, release_option, save_plan
 from dpwindows.cli.screen import screen, tell
 from dpwindows.cli.values import asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=PlannedCommand)
 @plan_option
+@release_option
 @query_options
 @group_options
 @privacy_options
@@ -96,6 +97,7 @@ def plan(
     saved: Path | None,
     page: Path | None,
     force: bool,
+    released: Path | None,
     **options: Any,
 ) -> None:
     """Forecast the error of every number before any data is read."""
@@ -106,10 +108,13 @@ def plan(
 
             refuse_inputs(path, options)
             require_writable(path, force=force, endings=(ending,))
-    if options["stream"]:
+    if released is not None:
+        planned: Planned = plan_of_release(released)
+        options["stream"] = planned.to_dict().get("stream", False)
+    elif options["stream"]:
         if page is not None:
             raise InputError("--report goes with a batch release: leave out --stream")
-        planned: Planned = _planned_stream(steps, start, end, exported, options)
+        planned = _planned_stream(steps, start, end, exported, options)
     else:
         timeline = _planned_timeline(steps, start, end, options)
         planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)

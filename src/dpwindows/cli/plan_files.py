@@ -1,6 +1,7 @@
-"""`--plan FILE.toml`: options out of a file, under those on the line; and `--save`, which writes such a file.
+"""Plans out of files: `--plan FILE.toml` with `--save`, which writes such a file, and `--release OUT`.
 
-A file's keys are the names of options, so what a command takes from it follows from the options it has.
+A plan file's keys are the names of options, so what a command takes from it follows from the options it has; those on
+the line win. A release has been measured: its plan is taken whole, and nothing on the line may ask for another one.
 """
 
 from __future__ import annotations
@@ -15,7 +16,9 @@ from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
     from dpwindows.ask.queries import Query
+    from dpwindows.plan.plan import Plan
     from dpwindows.plan.planned import Planned
+    from dpwindows.plan.stream_plan import StreamPlan
 
 _QUERIES = "dpwindows.queries"
 _GROUPS = "dpwindows.by"
@@ -39,17 +42,40 @@ plan_option = click.option(
     help="Take what is not said here from a plan file, as 'dpwindows plan --save' writes it.",
 )
 
+release_option = click.option(
+    "--release",
+    "released",
+    type=click.Path(path_type=Path),
+    metavar="OUT",
+    help="In place of a query and a budget: what a release, or a stream's output, was measured by.",
+)
+# What goes with a release: what is done with its plan, and how it is shown.
+_BESIDE_RELEASE = {"released", "as_json", "expect", "exported", "saved", "force", "quiet"}
+_BESIDE_RELEASE |= {"runs", "draws", "only", "exact", "whole", "max_minutes"}
+
 
 class PlannedCommand(click.Command):
-    """A command whose options may come from the plan file that `--plan` names; those on the line win."""
+    """A command whose options may come from the plan file that `--plan` names, or from a release (`--release`)."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the line, once what the file says stands for what the line leaves out."""
         if not ctx.resilient_parsing and "--help" not in args and "-h" not in args:
             given, _, _ = self.make_parser(ctx).parse_args(list(args))
-            if given.get("plan_file"):
+            if given.get("released"):
+                ctx.default_map = {**(ctx.default_map or {}), **self._in_place(given)}
+            elif given.get("plan_file"):
                 ctx.default_map = {**(ctx.default_map or {}), **self._from_file(ctx, given)}
         return super().parse_args(ctx, args)
+
+    def _in_place(self, given: dict[str, Any]) -> dict[str, Any]:
+        """What stands for the options that a plan needs, where a release says what was planned."""
+        if other := next((option for option in self.params if option.name in set(given) - _BESIDE_RELEASE), None):
+            raise InputError(
+                f"--release takes the plan of a release as it was measured, which {other.opts[0]} cannot change: leave "
+                "one of them out"
+            )
+        needed = [option for option in self.params if option.required]
+        return {str(option.name): [""] if option.multiple else 0 if option.type is click.INT else "" for option in needed}
 
     def _from_file(self, ctx: click.Context, given: dict[str, Any]) -> dict[str, Any]:
         """The values of options that the file has and the line has not, by the names of their parameters."""
@@ -82,6 +108,17 @@ class PlannedCommand(click.Command):
         values |= _range_for(values, options)
         defaults = {name: value for name, value in values.items() if name in options}
         return {str(options[name].name): _as_on_the_line(options[name], value) for name, value in defaults.items()}
+
+
+def plan_of_release(path: Path) -> Plan | StreamPlan:
+    """The plan of a release in a file; nothing is searched for.
+
+    Raises:
+        InputError: there is no release, or it does not say by what it was measured.
+    """
+    from dpwindows.release.release import Release
+
+    return Release.load(path).plan
 
 
 def queries_in_file() -> list[Query] | None:

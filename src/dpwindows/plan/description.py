@@ -17,13 +17,15 @@ from dpwindows.kernel.accounting import GAUSSIAN, NORMS
 from dpwindows.ledger.request import asked_queries
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.planned import Planned
-from dpwindows.plan.sharing import BITS
+from dpwindows.plan.stored_designs import design_to_dict
 
 FORMAT = 1
 # How long a stream is, by its name in metadata, and the word for one that does not end.
 HORIZON, ENDLESS = "horizon", "endless"
 # The families that one measurement serves, by its name in metadata.
 TOGETHER = "together"
+# The integers that were measured by, by their name in metadata.
+INTEGERS = "integers"
 # The number of items that lost something by the rule of counting, by its name in metadata.
 LOSS = "loss"
 # Of releases with groups, so that no older reader takes a group for a total.
@@ -74,12 +76,12 @@ def loss_forecast(plan: Planned, loss: Allotment) -> dict[str, Any]:
     """What the number of items that lost something is, with its error: all that is known of it before data are seen."""
     (measure,) = loss.query.measures
     described = _describe_allotment(loss, plan)
-    named = ("strategy", "noise", "sensitivity", "numbers_measured", "budget_share")
+    left_out = ("groups", TOGETHER)
     return {
         "of": plan.rule.loss,
         "std_error": float(loss.std_errors(measure)[0]),
         "half_width": float(loss.half_widths(measure, plan.confidence)[0]),
-        **{name: described[name] for name in named},
+        **{name: value for name, value in described.items() if name not in left_out},
     }
 
 
@@ -148,9 +150,8 @@ def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
         },
         "numbers_measured": measurement.cost.rows,
         "budget_share": allotment.share,
-        # What is left at its default is left out, as it always was.
-        **({} if design.problem.bits == BITS else {"bits": design.problem.bits}),
         **({} if by is None else {"groups": groups}),
         # One measurement of all of these: noise, sensitivity and numbers measured are those of it.
         **({} if allotment.series is None else {TOGETHER: together}),
+        INTEGERS: design_to_dict(design),
     }

@@ -120,7 +120,7 @@ def _inner(design: CompressedDesign, coefficients: Coefficients) -> Coefficients
 
 def _of_blocks(design: BlocksDesign, coefficients: Coefficients) -> Weights:
     """On each block `X = S (E P)'`, with S and E the two decoders and P the numbers: for V on X, `P ~ E'(S'V)'`."""
-    steps = design.problem.steps
+    steps, maps = design.problem.steps, design.by_length
     blocks = blocks_of(steps, longest_window(design.problem.window, steps), design.width)
     squares: dict[int, FloatArray] = {}
     for (first, last), coefficient in coefficients.items():
@@ -129,9 +129,7 @@ def _of_blocks(design: BlocksDesign, coefficients: Coefficients) -> Weights:
         # Ends are measured last to first.
         square[first - blocks[at].first, blocks[at].ends - 1 - (last - blocks[at].first)] += coefficient
     return {
-        at: _transposed(
-            design.make_map(square.shape[1]), _transposed(design.make_map(square.shape[0]), square).T
-        ).ravel()
+        at: _transposed(maps[square.shape[1]], _transposed(maps[square.shape[0]], square).T).ravel()
         for at, square in squares.items()
     }
 

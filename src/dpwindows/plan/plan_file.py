@@ -69,6 +69,10 @@ class PlanValues:
 
         Nothing in it comes from data.
         """
+        return self._values_of(type(self))
+
+    def _values_of(self, kind: type) -> Values:
+        """The same, as the arguments of such a plan."""
         plan: Any = self
         values = _queries_to_values(plan.queries)
         values["unit"] = plan.unit.name
@@ -77,7 +81,7 @@ class PlanValues:
             values |= {"stream": True} | ({} if plan.horizon is None else {"horizon": plan.horizon})
         else:
             values |= {_key(name): value for name, value in plan.timeline.to_dict().items()}
-        for name, default in _arguments(type(plan)).items():
+        for name, default in _arguments(kind).items():
             value = getattr(plan, name, default)
             # Numbers and names are told even at their defaults, which may be others one day.
             left_out = value is None or value is False or (type(value) is int and value == default)

@@ -99,10 +99,14 @@ class Planned(PlanValues, ABC):
         kept = 1 if estimate_loss is None else 1 - estimate_loss
         parts = parts_of(queries, [share * kept for share in shares_of(queries, weights)], grouping)
         parts += [] if estimate_loss is None else [Part(_LOST, estimate_loss)]
-        found = self._together(shared_out(budget, parts, self._designs), parts, last_step)
+        found = self._allotted(parts, last_step)
         self.allotments: tuple[Allotment, ...] = found if estimate_loss is None else found[:-1]
         self.loss: Allotment | None = None if estimate_loss is None else found[-1]
         self._require_series()
+
+    def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
+        """What every part is measured by: what errs least."""
+        return self._together(shared_out(self.budget, parts, self._designs), parts, last_step)
 
     def _together(
         self, apart: tuple[Allotment, ...], parts: Sequence[Part], last_step: int | None

@@ -26,16 +26,21 @@ def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> 
     """The best inner design for every group size worth trying."""
     found: list[Design] = []
     for size in _group_sizes(problem):
-        inner = replace(problem, window=_grouped(problem.window, size), singleton=False)
-        inner = replace(inner, steps=-(-problem.steps // size), unit=grouped_unit(problem.unit, size))
-        if isinstance(inner.window, Rolling) and inner.window.length >= inner.steps:
-            inner = replace(inner, window=Cumulative())
         # What is read back is the same for every threshold.
-        best = next((one for one in candidates(inner) if one.alike), None)
+        best = next((one for one in candidates(grouped_problem(problem, size)) if one.alike), None)
         if best is None:
             continue
         found.append(CompressedDesign(replace(problem, law=best.problem.law), size, best))
     return found
+
+
+def grouped_problem(problem: Problem, size: int) -> Problem:
+    """What is measured of groups of so many steps."""
+    inner = replace(problem, window=_grouped(problem.window, size), singleton=False)
+    inner = replace(inner, steps=-(-problem.steps // size), unit=grouped_unit(problem.unit, size))
+    if isinstance(inner.window, Rolling) and inner.window.length >= inner.steps:
+        inner = replace(inner, window=Cumulative())
+    return inner
 
 
 def _group_sizes(problem: Problem) -> list[int]:

@@ -62,7 +62,7 @@ def _best_square(problem: Problem, width: int) -> Design:
     # kernel's bounds on integers.
     bits = problem.bits // 2 + 1
     taps = integer_taps(alpha, decay, extent, bits)
-    return BlocksDesign(
+    return BlocksDesign.made_of(
         problem,
         NAME,
         {"alpha": alpha, "decay": decay, "taps": len(taps), "width": width, "bits_per_axis": bits},

@@ -88,7 +88,7 @@ def _for_every_start(problem: Problem, longest: int) -> Design:
 def _square(problem: Problem, width: int, longest: int) -> Design:
     extent = min(width + longest - 1, problem.steps)
     counts, unit = _for_square(width, extent, longest, problem.criterion), _unit(problem)
-    return BlocksDesign(
+    return BlocksDesign.made_of(
         problem,
         NAME,
         {"tents": list(counts), "unit": unit, "width": width},

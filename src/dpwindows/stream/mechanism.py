@@ -25,8 +25,6 @@ from dpwindows.ask.queries import (
     PeriodFamily,
     Query,
     Rolling,
-    ToDate,
-    Tumbling,
     parse_window,
     windows_together,
 )
@@ -43,8 +41,8 @@ from dpwindows.kernel.shapes.thresholds import step_design
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.parts import cells_of
+from dpwindows.plan.stored_designs import Arrays, in_calendar, restored, stored
 from dpwindows.plan.stream_plan import StreamPlan
-from dpwindows.stream.saved_mechanism import Arrays, restored, stored
 from dpwindows.stream.step_counts import CellAnswers
 
 __all__ = ["Mechanism", "StepAnswers"]
@@ -212,8 +210,8 @@ class Mechanism:
             window = windows_together(together) if together else place(parse_window(measured), calendar)
             problem = Problem(window, 1, tuple(entry["thresholds"]), unit, entry["law"], 1.0, rule=rule)
             shape = restored(entry["shape"], arrays)
-            if isinstance(shape, PeriodShape) and isinstance(window, (Tumbling, ToDate)):
-                shape = replace(shape, window=window)  # with its calendar
+            if isinstance(shape, PeriodShape):
+                shape = in_calendar(shape, window)
             design = step_design(problem, shape, entry["strategy"], horizon_of(window, unit, values["horizon"]))
             groups = None
             if grouping is not None:

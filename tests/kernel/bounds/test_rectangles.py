@@ -197,7 +197,7 @@ def true_sensitivity(taps: tuple[int, ...], shape: tuple[int, int, int, int], th
     steps, most, width, longest = shape
     window = AnyWindow(longest)
     problem = Problem(window, steps, thresholds, EVENT, GAUSSIAN, 1.0)
-    design = BlocksDesign(problem, "test", width=width, make_map=lambda size: Filter(size, taps[:size]))
+    design = BlocksDesign.made_of(problem, "test", width=width, make_map=lambda size: Filter(size, taps[:size]))
     return largest_norm(differences(all_logs(steps, most), window, thresholds, EVENT), matrix_of(design), GAUSSIAN)
 
 

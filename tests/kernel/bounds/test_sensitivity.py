@@ -485,7 +485,7 @@ def _squares(
     steps: int, longest: int | None, width: int, thresholds: tuple[int, ...], law: Law, make_map: Any
 ) -> Design:
     problem = Problem(AnyWindow(longest), steps, thresholds, EVENT, law, 1.0)
-    return BlocksDesign(problem, "test", width=width, make_map=make_map)
+    return BlocksDesign.made_of(problem, "test", width=width, make_map=make_map)
 
 
 @pytest.mark.parametrize("thresholds", THRESHOLDS, ids=str)

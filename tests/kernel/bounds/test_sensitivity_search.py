@@ -140,7 +140,7 @@ def squares_cost(design: BlocksDesign) -> Cost:
     for block in blocks:
         for size, reverse in ((block.starts, False), (block.ends, True)):
             if (size, reverse) not in axes:
-                found = design.make_map(size)
+                found = design.by_length[size]
                 assert isinstance(found, Filter)
                 axes[size, reverse] = _Axis.of(found, reverse=reverse)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,7 @@ from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import blocks as certified
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
+from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import NamedDesign
 
 
@@ -39,28 +41,52 @@ class BlocksDesign(NamedDesign):
 
     Reversing the ends leaves the sensitivity as it is and lowers the error: a filter's error grows along its axis, and
     then no window is late on both axes.
+
+    Attributes:
+        width: starts of a block, but for the last.
+        maps: one for each length that an axis of a block has; starts and ends of one length share it.
     """
 
     width: int = field(kw_only=True)
-    make_map: Callable[[int], IntegerMap] = field(kw_only=True)
+    maps: tuple[IntegerMap, ...] = field(kw_only=True)
+
+    @classmethod
+    def made_of(
+        cls,
+        problem: Problem,
+        strategy: str,
+        parameters: Mapping[str, Any] | None = None,
+        *,
+        width: int,
+        make_map: Callable[[int], IntegerMap],
+    ) -> BlocksDesign:
+        """The design whose axes of each length have the map that is made for it."""
+        blocks = blocks_of(problem.steps, longest_window(problem.window, problem.steps), width)
+        sizes = sorted({size for block in blocks for size in (block.starts, block.ends)})
+        return cls(problem, strategy, parameters or {}, width=width, maps=tuple(map(make_map, sizes)))
+
+    @cached_property
+    def by_length(self) -> dict[int, IntegerMap]:
+        """The maps by their length."""
+        return {one.length: one for one in self.maps}
 
     @cached_property
     def _blocks(self) -> list[tuple[Block, IntegerMap, IntegerMap]]:
         longest = longest_window(self.problem.window, self.problem.steps)
         found = blocks_of(self.problem.steps, longest, self.width)
-        maps = {size: self.make_map(size) for block in found for size in (block.starts, block.ends)}
-        return [(block, maps[block.starts], maps[block.ends]) for block in found]
+        return [(block, self.by_length[block.starts], self.by_length[block.ends]) for block in found]
 
     @cached_property
     def certificate(self) -> Certificate:
         """The certificate of the two maps over all blocks.
 
         Raises:
-            NotCertifiedError: no proof covers it, or a map is not as long as its block.
+            NotCertifiedError: no proof covers it, or no map is as long as an axis.
         """
-        axes = [(starts, ends) for _, starts, ends in self._blocks]
-        if any((starts.length, ends.length) != (block.starts, block.ends) for block, starts, ends in self._blocks):
-            raise NotCertifiedError(self.problem, *axes[0])
+        try:
+            axes = [(starts, ends) for _, starts, ends in self._blocks]
+        except KeyError:
+            raise NotCertifiedError(self.problem, *self.maps) from None
         extent = min(self.width + longest_window(self.problem.window, self.problem.steps) - 1, self.problem.steps)
         bound, proof = certified(self.problem, axes, min(self.width, self.problem.steps), extent, len(axes))
         return Certificate(bound, proof, moved=self.rows)

@@ -1,0 +1,125 @@
+"""The plan of a release or a stream that was made: measured by the integers that it carries, and by no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.privacy import parse_budget, parse_unit
+from dpwindows.ask.queries import Measure, PeriodFamily, Query, parse_window
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.whole_numbers import LARGEST_COUNT, MAX_DRAWS
+from dpwindows.errors import InputError
+from dpwindows.kernel.measure import Measurement
+from dpwindows.plan.allotment import Allotment, Alternative
+from dpwindows.plan.description import ENDLESS, HORIZON, LOSS, TOGETHER
+from dpwindows.plan.forecast import Forecast
+from dpwindows.plan.parts import Part
+from dpwindows.plan.plan import Plan
+from dpwindows.plan.plan_file import Values
+from dpwindows.plan.planned import Planned
+from dpwindows.plan.rebuilt import rebuilt
+from dpwindows.plan.stream_plan import StreamPlan
+
+
+def plan_of(metadata: Mapping[str, Any]) -> Plan | StreamPlan:
+    """The plan that a release was made by, from what it says of itself; nothing is searched for.
+
+    Its measurements, their noise and its forecast are those of the release, whatever this version would choose for the
+    same queries. So an audit or an export of it speaks of the numbers that were published.
+
+    Args:
+        metadata: of a release, or of rows of a stream.
+
+    Raises:
+        InputError: the release does not say enough, or this version knows no such measurement.
+    """
+    try:
+        return MeasuredStreamPlan(metadata) if metadata.get("stream") is not None else MeasuredPlan(metadata)
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(f"the release does not say what it was planned by ({type(error).__name__}: {error})") from None
+
+
+class _Measured(Planned):
+    """What both kinds have in common."""
+
+    _metadata: Mapping[str, Any]
+
+    def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
+        metadata = self._metadata
+        entries = [*metadata["measurements"], *([metadata[LOSS]] if LOSS in metadata else [])]
+        known: dict[str, Measurement] = {}
+        found = []
+        for part, entry in zip(parts, entries, strict=True):
+            together = entry.get(TOGETHER, [])
+            measurement = known.get(str(together)) if together else None
+            measurement = rebuilt(metadata, entry) if measurement is None else measurement
+            if together:
+                known[str(together)] = measurement
+            series = together.index(entry["window"]) if together else None
+            chosen = Alternative(entry["strategy"], 0.0)
+            found.append(Allotment(part.query, measurement, float(entry["budget_share"]), chosen, (), series))
+        return tuple(found)
+
+    @cached_property
+    def _forecast(self) -> tuple[Forecast, ...]:
+        entries = ({**one, "by": tuple(one["by"]) if "by" in one else None} for one in self._metadata["forecast"])
+        return tuple(Forecast(**entry) for entry in entries)
+
+
+class MeasuredPlan(_Measured, Plan):
+    """The plan of a batch release; `plan_of` makes it."""
+
+    def __init__(self, metadata: Mapping[str, Any]) -> None:
+        self._metadata = metadata
+        loss = {} if LOSS not in metadata else {"estimate_loss": float(metadata[LOSS]["budget_share"])}
+        timeline = Timeline.from_dict(metadata["timeline"])
+        super().__init__(**_asked(metadata), timeline=timeline, singleton=metadata["singleton"], **loss)
+        self.max_draws = max(MAX_DRAWS, self.workload.draws)
+
+    def to_dict(self) -> Values:
+        """As of any plan."""
+        return self._values_of(Plan)
+
+
+class MeasuredStreamPlan(_Measured, StreamPlan):
+    """The plan of a stream; `plan_of` makes it."""
+
+    def __init__(self, metadata: Mapping[str, Any]) -> None:
+        self._metadata = metadata
+        horizon = None if metadata[HORIZON] == ENDLESS else int(metadata[HORIZON])
+        asked, timeline = _asked(metadata), metadata["timeline"]
+        clock = {name: timeline[name] for name in ("start", "step", "time_zone")}
+        periods = any(isinstance(query.window, PeriodFamily) for query in asked["queries"])
+        super().__init__(**asked, horizon=horizon, **(clock if periods else {}))
+        self.max_draws = max(MAX_DRAWS, self.workload.draws)
+
+    def to_dict(self) -> Values:
+        """As of any plan."""
+        return self._values_of(StreamPlan)
+
+
+def _asked(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments that `Plan` and `StreamPlan` share."""
+    budget, groups = metadata["budget"], metadata.get("groups")
+    grouped = {} if groups is None else {name: groups[name] for name in ("group_of", "max_groups", "totals")}
+    shares: dict[str, float] = {}
+    for entry in metadata["measurements"]:
+        shares[entry["window"]] = shares.get(entry["window"], 0.0) + float(entry["budget_share"])
+    return {
+        "queries": [
+            Query(parse_window(query["window"]), tuple(Measure(one["measure"], one["k"]) for one in query["measures"]))
+            for query in metadata["queries"]
+        ],
+        "unit": parse_unit(metadata["unit"]["name"]),
+        "budget": parse_budget(budget.get("epsilon"), budget.get("delta"), budget.get("rho")),
+        "strategy": metadata["strategy"],
+        "criterion": metadata["criterion"],
+        "weights": shares,
+        **CountingRule(**metadata.get("counting", {})).__dict__,
+        "confidence": metadata["confidence"],
+        "max_draws": LARGEST_COUNT,
+        **({} if groups is None else {"by": {one["name"]: one["values"] for one in groups["columns"]}, **grouped}),
+    }

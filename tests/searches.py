@@ -18,7 +18,8 @@ import dpwindows.strategies
 
 _WHERE = ("dpwindows.strategies", "dpwindows.plan.sharing", "dpwindows.kernel.untrusted.noise_scales")
 # What stands there that is a formula: the groups that steps are in, the variance of a law, names of laws.
-_FORMULAS = {"grouped_problem", "_grouped", "noise_variance", "asked_as", "laws_for", "forget", "shares_of", "weights_of"}
+_FORMULAS = {"grouped_problem", "_grouped", "noise_variance", "asked_as", "laws_for", "forget", "shares_of"}
+_FORMULAS |= {"weights_of"}
 
 
 def forbid_searches(monkeypatch: pytest.MonkeyPatch) -> None:

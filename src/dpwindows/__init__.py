@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.forecast import Forecast
+    from dpwindows.plan.measured_plan import plan_of
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.solve import solve_epsilon, solve_rho
     from dpwindows.plan.stream_plan import StreamPlan
@@ -43,6 +44,7 @@ _HOMES = {
     "count.events": ("EngineSettings",),
     "ledger.ledger": ("Ledger",),
     "plan.forecast": ("Forecast",),
+    "plan.measured_plan": ("plan_of",),
     "plan.plan": ("Plan",),
     "ask.privacy": ("ZCDP", "ApproxDP", "EventLevel", "ItemAddRemove", "ItemLevel", "ItemPerPeriod", "PureDP"),
     "ask.queries": ("AnyWindow", "Cumulative", "Rolling", "ToDate", "Tumbling"),
@@ -98,6 +100,7 @@ __all__ = [
     "Tumbling",
     "Window",
     "__version__",
+    "plan_of",
     "solve_epsilon",
     "solve_rho",
 ]

@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
+from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.audit import audit_encoding, audit_exactly, audit_replay
 from dpwindows.audit.export import export_plan
+from dpwindows.plan.measured_plan import plan_of
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.release import Release
@@ -29,7 +31,7 @@ def log(first: int, last: int) -> pa.Table:
 
 
 def test_of_a_release_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = [dw.Rolling(3).at_least(1, 2), dw.Cumulative(), dw.AnyWindow(4)]
+    asked: list[Query | WindowFamily] = [dw.Rolling(3).at_least(1, 2), dw.Cumulative(), dw.AnyWindow(4)]
     timeline = dw.Timeline.of_steps(12)
     made = Plan(asked, timeline=timeline, unit=dw.ItemAddRemove(), budget=APPROX).run(log(0, 12), **COLUMNS)
     path = tmp_path / "out.parquet"
@@ -38,7 +40,7 @@ def test_of_a_release_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     forbid_searches(monkeypatch)
     release = Release.load(path)
     assert (release.difference((6, 9), (2, 5)), release.ratio((6, 9), (2, 5))) == before
-    plan = release.plan
+    plan = plan_of(release)
     assert isinstance(plan, Plan)
     assert audit_exactly(plan).verdict == "within the claim"
     assert not audit_encoding(plan).faults
@@ -58,7 +60,7 @@ def test_of_a_stream_that_goes_on_and_of_its_rows(tmp_path: Path, monkeypatch: p
     with dw.Stream.open(tmp_path / "state") as stream:
         rows = stream.advance(log(6, 9), through=9)
     assert rows.difference((6, 8), (5, 7)).std_error > 0
-    again = rows.plan
+    again = plan_of(rows)
     assert isinstance(again, StreamPlan)
     assert audit_exactly(again).verdict == "within the claim"
     assert not audit_replay(again, made_up=1).faults

@@ -74,8 +74,7 @@ class PlannedCommand(click.Command):
                 f"--release takes the plan of a release as it was measured, which {other.opts[0]} cannot change: leave "
                 "one of them out"
             )
-        needed = [option for option in self.params if option.required]
-        return {str(option.name): [""] if option.multiple else 0 if option.type is click.INT else "" for option in needed}
+        return {str(option.name): _nothing(option) for option in self.params if option.required}
 
     def _from_file(self, ctx: click.Context, given: dict[str, Any]) -> dict[str, Any]:
         """The values of options that the file has and the line has not, by the names of their parameters."""
@@ -110,15 +109,23 @@ class PlannedCommand(click.Command):
         return {str(options[name].name): _as_on_the_line(options[name], value) for name, value in defaults.items()}
 
 
+def _nothing(option: click.Parameter) -> Any:
+    """A value that an option takes, for what is not asked."""
+    if option.multiple:
+        return [""]
+    return 0 if option.type is click.INT else ""
+
+
 def plan_of_release(path: Path) -> Plan | StreamPlan:
     """The plan of a release in a file; nothing is searched for.
 
     Raises:
         InputError: there is no release, or it does not say by what it was measured.
     """
+    from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.release import Release
 
-    return Release.load(path).plan
+    return plan_of(Release.load(path))
 
 
 def queries_in_file() -> list[Query] | None:

@@ -73,6 +73,7 @@ def release(
     password of a database comes from --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
     """
     from dpwindows.ask.timeline import Timeline
+    from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 
     refuse_inputs(output, options | {"events": events})
@@ -120,7 +121,8 @@ def release(
         )
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
-    show_forecast(planned, console)
+    # A release that was stored errs as it was measured, whatever would be chosen today.
+    show_forecast(plan_of(released) if outcome.stored else planned, console)
     zone = None if timeline.is_integer or zone_said() else _zone_remark(events, settings, options)
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw)]:
         tell(f"Note: {remark}")

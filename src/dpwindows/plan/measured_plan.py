@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import parse_budget, parse_unit
@@ -24,18 +24,31 @@ from dpwindows.plan.rebuilt import rebuilt
 from dpwindows.plan.stream_plan import StreamPlan
 
 
-def plan_of(metadata: Mapping[str, Any]) -> Plan | StreamPlan:
+class Described(Protocol):
+    """What carries its metadata, as a `Release` does."""
+
+    @property
+    def metadata(self) -> Mapping[str, Any]:
+        """What it says of itself."""
+        ...
+
+
+def plan_of(release: Described) -> Plan | StreamPlan:
     """The plan that a release was made by, from what it says of itself; nothing is searched for.
 
     Its measurements, their noise and its forecast are those of the release, whatever this version would choose for the
     same queries. So an audit or an export of it speaks of the numbers that were published.
 
     Args:
-        metadata: of a release, or of rows of a stream.
+        release: a release, or rows of a stream.
 
     Raises:
         InputError: the release does not say enough, or this version knows no such measurement.
+
+    Example:
+        `audit_exactly(plan_of(Release.load("out.parquet")))`
     """
+    metadata = release.metadata
     try:
         return MeasuredStreamPlan(metadata) if metadata.get("stream") is not None else MeasuredPlan(metadata)
     except (KeyError, TypeError, ValueError) as error:
@@ -74,9 +87,9 @@ class MeasuredPlan(_Measured, Plan):
 
     def __init__(self, metadata: Mapping[str, Any]) -> None:
         self._metadata = metadata
-        loss = {} if LOSS not in metadata else {"estimate_loss": float(metadata[LOSS]["budget_share"])}
+        loss = float(metadata[LOSS]["budget_share"]) if LOSS in metadata else None
         timeline = Timeline.from_dict(metadata["timeline"])
-        super().__init__(**_asked(metadata), timeline=timeline, singleton=metadata["singleton"], **loss)
+        super().__init__(**_asked(metadata), timeline=timeline, singleton=metadata["singleton"], estimate_loss=loss)
         self.max_draws = max(MAX_DRAWS, self.workload.draws)
 
     def to_dict(self) -> Values:

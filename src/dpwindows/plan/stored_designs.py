@@ -50,7 +50,7 @@ from dpwindows.strategies.compressed import grouped_problem
 
 Arrays = dict[str, np.ndarray]
 
-_DESIGNS: dict[str, type] = {
+_DESIGNS: dict[str, Any] = {
     kind.__name__: kind
     for kind in (
         *(BlocksDesign, CountersDesign, CrossedDesign, ExtendedDesign, GapDesign, NestedDesign, SeriesDesign),
@@ -118,8 +118,7 @@ def _design(
     shape = own.get("shape")
     if isinstance(shape, PeriodShape):
         own["shape"] = in_calendar(shape, problem.window)
-    found = kind(problem=problem, strategy=strategy, parameters=parameters, **own)
-    assert isinstance(found, Design)
+    found: Design = kind(problem=problem, strategy=strategy, parameters=parameters, **own)
     return found
 
 

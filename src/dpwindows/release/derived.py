@@ -37,9 +37,8 @@ from dpwindows.plan.rebuilt import rebuilt
 from dpwindows.release.groups import group_names
 from dpwindows.release.selection import Term
 
-# How closely a standard error that is worked out again must be that of the release: rounding on another machine may
-# lead a search a little elsewhere.
-_ALIKE = 1e-3
+# How closely a standard error that is worked out again, from the same integers, must be that of the release.
+_ALIKE = 1e-6
 # The kurtosis of Laplace noise is looked at in so many directions a - r b.
 _DIRECTIONS = np.linspace(0.0, np.pi, 181)
 # Of how many rows of a family the standard error is worked out again.

@@ -27,8 +27,7 @@ from dpwindows.release.groups import rows_of_group
 from dpwindows.release.selection import Selected, Window, advice_on, as_window, rows_of, terms_of
 
 if TYPE_CHECKING:
-    from dpwindows.plan.plan import Plan
-    from dpwindows.plan.stream_plan import StreamPlan
+    pass
 
 _UNVERIFIED = (
     "The release file carries no checksum, as files of older versions do not: that it is unchanged was not verified."
@@ -123,19 +122,6 @@ class Release:
     def timeline(self) -> Timeline:
         """The public range and step."""
         return Timeline.from_dict(self.metadata["timeline"])
-
-    @cached_property
-    def plan(self) -> Plan | StreamPlan:
-        """What the numbers were measured by: the integers, the noise and the forecast that the release carries.
-
-        To audit or export what was published, whatever this version would choose for the same queries today.
-
-        Raises:
-            InputError: the release does not say enough, or this version knows no such measurement.
-        """
-        from dpwindows.plan.measured_plan import plan_of
-
-        return plan_of(self.metadata)
 
     @property
     def loss(self) -> Derived | None:

@@ -161,8 +161,9 @@ def advance(
     """Close every step of the stream STATE up to TIME, and release the windows that end at them.
 
     EVENTS holds the events of these steps: a Parquet, CSV or JSON Lines file, a glob, a directory of such files, or a
-    DuckDB database. A log that goes on after TIME can be handed over whole with --later ignore. The same TIME
-    again, with the same EVENTS or none, returns the stored release.
+    DuckDB database, read by the columns and the layout that STATE was created with. A log that goes on after TIME can
+    be handed over whole with --later ignore. The same TIME again, with the same EVENTS or none, returns the stored
+    release.
     """
     from dpwindows.count.events import EngineSettings
     from dpwindows.stream.stream import Stream

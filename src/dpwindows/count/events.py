@@ -163,6 +163,7 @@ class EventColumns:
 
 
 def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+    # That there is no count says something too: then rows are the events.
     return {name: value for name, value in values.items() if value is not None or name == "count"}
 
 

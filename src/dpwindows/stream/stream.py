@@ -214,7 +214,8 @@ class Stream:
 
         Args:
             events: a path (file, glob, directory or DuckDB database), data frame, Arrow table or DuckDB relation with
-                the events of these steps. None: to have the rows of an earlier call again.
+                the events of these steps, read as was fixed when the stream was created. None: to have the rows of an
+                earlier call again.
             through: the end of the last step to close, exclusive; a step boundary. Public: never read from the data.
             empty: say that the steps had no events, in place of `events`.
             late: what to do with events of steps that are closed already: `refuse` them all, `ignore` them, or `move`

@@ -66,7 +66,7 @@ MUTANTS = [
     ),
     Mutant(
         "columns known by what they are called",
-        "With the columns of a file without a line of names renamed, a row counts in two releases for the price of one.",
+        "Once the columns of a file without a line of names are renamed, a row counts twice for the price of once.",
         "count/events.py",
         "return name if names is None else names.index(name) + 1",
         "return name",

@@ -139,3 +139,24 @@ def test_a_refusal_says_how_rows_were_read_and_are_now() -> None:
         require_fit(unnamed, dw.EventLevel(), singleton=False, first=named.facts | named.place)
     assert "cut into columns by their line of names, as its first release read them" in str(raised.value)
     assert "and got by --columns, cut at --delimiter ';'" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("unit", "change", "said"),
+    [
+        (dw.ItemLevel(), {"item": "other"}, "of column 1, and a release that protects those of column 4 does not"),
+        (dw.EventLevel(), {"count": "other"}, "units of column 3 are the events of this dataset"),
+        (
+            dw.ItemPerPeriod(3),
+            {"time": "other"},
+            "in column 2, as its first release read them, and got those in column 4",
+        ),
+    ],
+    ids=["items", "events", "times"],
+)
+def test_a_refusal_names_columns_without_names_by_their_places(unit: Unit, change: dict[str, Any], said: str) -> None:
+    first, other = (replace(asked(columns), unit=unit) for columns in (COLUMNS, replace(COLUMNS, **change)))
+    with pytest.raises(InputError) as raised:
+        require_fit(other, unit, singleton=False, first=first.facts | first.place)
+    assert said in str(raised.value)
+    assert "column 'other'" not in str(raised.value)

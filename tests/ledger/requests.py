@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any
 
 from dpwindows.ask.privacy import Budget, EventLevel, Unit
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.events import EventColumns
 from dpwindows.ledger.request import Request
 
 
@@ -19,9 +21,11 @@ def request(
     what: str = "rolling:7",
     **changes: Any,
 ) -> Request:
-    """A request over integer time, endless where it has no end."""
+    """A request over integer time, endless where it has no end; changes are of its fields, or of its columns'."""
     asked = {"queries": [{"window": what, "measures": [["at_least", 1]]}]}
-    values: dict[str, Any] = {"kind": "release", "item": "who", "time": "at", "endless": end is None} | changes
+    reading = {field.name for field in fields(EventColumns)} & set(changes)
+    columns = EventColumns(**{"item": "who", "time": "at"} | {name: changes.pop(name) for name in reading})
+    values: dict[str, Any] = {"kind": "release", "columns": columns, "endless": end is None} | changes
     return Request(
         asked=asked,
         budget=budget,

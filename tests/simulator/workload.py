@@ -21,6 +21,7 @@ import pyarrow as pa
 
 import dpwindows as dw
 from dpwindows.cli.options import claimed_output, save_spent
+from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.ledger import ledger
@@ -237,10 +238,7 @@ class _Work:
         used = dw.Ledger.open(self.root / LEDGER, DATASET) if verb.ledger else None
         with claimed_output(self._output(verb), force=verb.force):
             outcome = run_plan(
-                *(release_plan(verb.request), events_through(3 + verb.log)),
-                item="who",
-                time="at",
-                count="times",
+                *(release_plan(verb.request), events_through(3 + verb.log), EventColumns("who", "at", "times")),
                 table=None,
                 settings=SETTINGS,
                 ledger=used,

@@ -26,11 +26,10 @@ from dpwindows.cli.options import (
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
-from dpwindows.cli.values import build_plan, csv_layout_of, engine_settings_of, open_ledger
+from dpwindows.cli.values import build_plan, engine_settings_of, event_columns_of, open_ledger
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
-    from dpwindows.count.events import EngineSettings
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
 
@@ -73,6 +72,7 @@ def release(
     password of a database comes from --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
     """
     from dpwindows.ask.timeline import Timeline
+    from dpwindows.count.engines.duckdb_zones import remark_on_zones
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 
@@ -80,19 +80,14 @@ def release(
     ledger = open_ledger(options)
     timeline = Timeline(start, end, step=options["step"], time_zone=options["time_zone"])
     planned = build_plan(timeline, options)
-    settings = engine_settings_of(options)
+    columns, settings = event_columns_of(options), engine_settings_of(options)
     say_notes(planned)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claimed_output(output, force=force):
         outcome = run_plan(
             planned,
             events,
-            item=options["item"],
-            time=options["time"],
-            count=options["count"],
-            time_format=options["time_format"],
-            item_type=options["item_type"],
-            layout=csv_layout_of(options),
+            columns,
             table=options["table"],
             settings=settings,
             ledger=ledger,
@@ -123,7 +118,7 @@ def release(
     console.print(said, "", soft_wrap=True, sep="\n")
     # A release that was stored errs as it was measured, whatever would be chosen today.
     show_forecast(plan_of(released) if outcome.stored else planned, console)
-    zone = None if timeline.is_integer or zone_said() else _zone_remark(events, settings, options)
+    zone = None if timeline.is_integer or zone_said() else remark_on_zones(events, columns, options["table"], settings)
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")
@@ -143,16 +138,6 @@ def _summary(released: Release, output: Path, *, stored: bool, ledger: Ledger | 
         **{name: released.metadata[name] for name in known},
         **({LOSS: released.metadata[LOSS]} if LOSS in released.metadata else {}),
     }
-
-
-def _zone_remark(events: str, settings: EngineSettings, options: dict[str, Any]) -> str | None:
-    from dpwindows.count.engines.duckdb_zones import remark_on_zones
-    from dpwindows.count.events import EventColumns
-
-    columns = EventColumns(
-        options["item"], options["time"], time_format=options["time_format"], layout=csv_layout_of(options)
-    )
-    return remark_on_zones(events, columns, options["table"], settings)
 
 
 def _remarks(released: Release, *, raw: bool) -> list[str]:

@@ -27,7 +27,7 @@ from dpwindows.cli.options import (
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
-from dpwindows.cli.values import build_stream_plan, csv_layout_of, open_ledger
+from dpwindows.cli.values import build_stream_plan, column_names_of, open_ledger
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 from dpwindows.stream.limits import MOST_STEPS
 
@@ -66,6 +66,7 @@ def stream() -> None:
 @click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
 @time_format_option
 @item_type_option
+@csv_options
 @click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
 @click.option("--start", required=True, help="First moment of the first step. Public: never read from the data.")
 @step_option
@@ -100,6 +101,8 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
         count=options["count"],
         time_format=options["time_format"],
         item_type=options["item_type"],
+        delimiter=options["delimiter"],
+        columns=column_names_of(options),
         start=start,
         step=options["step"],
         time_zone=options["time_zone"],
@@ -124,7 +127,6 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
 @click.argument("events", required=False)
 @click.option("--through", required=True, metavar="TIME", help="End of the last step to close, exclusive.")
 @click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB database.")
-@csv_options
 @click.option("--empty", is_flag=True, help="In place of EVENTS: the steps had no events.")
 @click.option(
     "--late",
@@ -159,8 +161,9 @@ def advance(
     """Close every step of the stream STATE up to TIME, and release the windows that end at them.
 
     EVENTS holds the events of these steps: a Parquet, CSV or JSON Lines file, a glob, a directory of such files, or a
-    DuckDB database. A log that goes on after TIME can be handed over whole with --later ignore. The same TIME
-    again, with the same EVENTS or none, returns the stored release.
+    DuckDB database, read by the columns and the layout that STATE was created with. A log that goes on after TIME can
+    be handed over whole with --later ignore. The same TIME again, with the same EVENTS or none, returns the stored
+    release.
     """
     from dpwindows.count.events import EngineSettings
     from dpwindows.stream.stream import Stream
@@ -176,7 +179,6 @@ def advance(
             late=options["late"],
             later=options["later"],
             table=options["table"],
-            layout=csv_layout_of(options),
             max_steps=options["max_steps"],
         )
         for note in opened.notes:

@@ -11,10 +11,22 @@ from dpwindows.errors import InputError
 from dpwindows.progress import painted, working
 
 if TYPE_CHECKING:
-    from dpwindows.count.events import CsvLayout, EngineSettings
+    from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.stream_plan import StreamPlan
+
+
+def column_names_of(options: dict[str, Any]) -> list[str] | None:
+    """The names of all columns of files without a line of names; None where there is one.
+
+    Raises:
+        InputError: of two options that go together one is given alone.
+    """
+    names = options["columns"]
+    if options["no_header"] != (names is not None):
+        raise InputError("--no-header and --columns NAME,NAME,... go together: give both, or neither")
+    return None if names is None else list(names.split(","))
 
 
 def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
@@ -25,10 +37,19 @@ def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
     """
     from dpwindows.count.events import csv_layout
 
-    names = options["columns"]
-    if options["no_header"] != (names is not None):
-        raise InputError("--no-header and --columns NAME,NAME,... go together: give both, or neither")
-    return csv_layout(options["delimiter"], None if names is None else names.split(","))
+    return csv_layout(options["delimiter"], column_names_of(options))
+
+
+def event_columns_of(options: dict[str, Any]) -> EventColumns:
+    """How the options of a command have every row read.
+
+    Raises:
+        InputError: what they say is not legal.
+    """
+    from dpwindows.count.events import EventColumns
+
+    names = ("item", "time", "count", "time_format", "item_type")
+    return EventColumns(layout=csv_layout_of(options), **{name: options[name] for name in names})
 
 
 def open_ledger(options: dict[str, Any]) -> Ledger | None:

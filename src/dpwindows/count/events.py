@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from dpwindows.ask.groups import Grouping
 from dpwindows.count.time_formats import time_format_of
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, near
 
 SPACES = "spaces"
 """The delimiter that stands for runs of spaces and tabs."""
@@ -46,7 +47,15 @@ class CsvLayout:
     def refuse(self, what: str) -> InputError:
         """The error for a source that is laid out by itself."""
         said = "delimiter" if self.names is None else "no-header and columns"
-        return InputError(f"--{said.replace(' and ', ' and --')} say how CSV files are laid out, and {what}: leave out")
+        options = f"--{said.replace(' and ', ' and --')}"
+        return InputError(f"{options} say how CSV files are laid out, and {what}: leave them out, or give CSV files")
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """How lines are cut into columns, as plain values; what columns are called is no part of it."""
+        if self.names is None:
+            return asdict(self) | {"names": True}
+        return asdict(self) | {"delimiter": self.delimiter or ",", "names": False}
 
 
 def csv_layout(delimiter: str | None, columns: Sequence[str] | None) -> CsvLayout | None:
@@ -89,6 +98,7 @@ class EventColumns:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "time_format", time_format_of(self.time_format))
+        object.__setattr__(self, "layout", None if self.layout == CsvLayout() else self.layout)
         if self.item_type not in (None, "integer"):
             raise InputError(f"item_type must be 'integer' or left out, got {self.item_type!r}")
         for role, name in self.roles:
@@ -100,6 +110,11 @@ class EventColumns:
                     f"move all others of its row to another {said_role(role)}, which no guarantee covers; leave "
                     "--count out, or name another column"
                 )
+            if (names := self._by_place) is not None and names.count(name) != 1:
+                raise InputError(
+                    f"--columns must name the column {name!r} for the {said_role(role)} once{near(name, names)}, got "
+                    f"{', '.join(names)}"
+                )
 
     @property
     def roles(self) -> list[tuple[str, str]]:
@@ -108,6 +123,48 @@ class EventColumns:
         pairs += [] if self.count is None else [("count", self.count)]
         names = () if self.grouping is None else self.grouping.names
         return [*pairs, *((f"group_{place}", name) for place, name in enumerate(names))]
+
+    @property
+    def facts(self) -> dict[str, Any]:
+        """How a row is read, as plain values: equal for two of these only where they read every row alike.
+
+        They are of every field, but for those that were left out. A column is known by its name; where a file has none
+        it is known by its place, from 1, since what it is called may change with every call.
+        """
+        known = {role: self._known(name) for role, name in self.roles}
+        groups = [known.pop(role) for role in tuple(known) if said_role(role) == "group"]
+        layout = None if self.layout is None else self.layout.facts
+        return _said(vars(self) | known | {"layout": layout, "grouping": groups or None})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every field as plain values, but for those that were left out; `from_dict` gives it back."""
+        plain = {"layout": self.layout and asdict(self.layout), "grouping": self.grouping and self.grouping.to_dict()}
+        return _said(vars(self) | plain)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> EventColumns:
+        """What `to_dict` gave."""
+        found = dict(values)
+        if (layout := found.get("layout")) is not None:
+            found["layout"] = csv_layout(layout["delimiter"], layout["names"])
+        if (groups := found.get("grouping")) is not None:
+            found["grouping"] = Grouping.from_dict(groups)
+        return cls(**found)
+
+    @property
+    def _by_place(self) -> tuple[str, ...] | None:
+        """The columns of files without a line of names, from left to right; None where files name them."""
+        return None if self.layout is None else self.layout.names
+
+    def _known(self, name: str) -> str | int:
+        """What a column is known by."""
+        names = self._by_place
+        return name if names is None else names.index(name) + 1
+
+
+def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+    # That there is no count says something too: then rows are the events.
+    return {name: value for name, value in values.items() if value is not None or name == "count"}
 
 
 def said_role(role: str) -> str:

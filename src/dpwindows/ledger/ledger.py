@@ -20,7 +20,9 @@ tells whether those answers changed between two versions of a log: that is not p
 (`advance`), so that a state restored from a backup, or copied, is found behind the record and refused: going on from
 it would publish a step again with fresh noise.
 
-**What it cannot see**: releases made without it, and a copy of the ledger itself. Keep one, for all releases.
+**What it cannot see**: releases made without it, and a copy of the ledger itself. Keep one, for all releases. Nor can
+it see which log is read: that all releases of a dataset are of one log, in which a column of one name holds one thing,
+is promised by whoever names the dataset. How the log is read it knows (`EventColumns.facts`).
 """
 
 from __future__ import annotations

@@ -37,9 +37,11 @@ depends on what was spent at u before, and u may still be open when the first rh
 instant.
 
 **What "disjoint" rests on.** That an event has one instant. Ranges are compared as instants (integers, or microseconds
-since 1970), and releases that read times differently, from another column or, where times carry no zone, in another
-zone, could place one event in two disjoint ranges. The first release of a dataset therefore sets its clock, the time
-column and the zone, and a release by another clock counts at every instant. What the ledger cannot see is an event
+since 1970), and releases that read times differently, from another column, by another format or, where times carry no
+zone, in another zone, could place one event in two disjoint ranges. The first release of a dataset therefore sets its
+clock, the time column with its format and the zone, and a release by another clock counts at every instant. A column is
+known by its name, or by its place in files without a line of names, and all releases cut lines into columns alike
+(`request.require_fit`): so one column is not called another, nor two the same. What the ledger cannot see is an event
 whose recorded time is changed between two releases: it is another event then, and is not covered as the same one.
 """
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from dpwindows.ask.privacy import Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.timeline import Timeline, longest_step, step_phase
+from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 from dpwindows.ledger.parallel import SLACK_US, Span
 
@@ -36,11 +37,7 @@ class Request:
         budget: what it spends, a stream over its whole life.
         unit: the unit of privacy it protects.
         timeline: its public range and step. A stream without end gives any timeline with its start, step and zone.
-        item: the column that identifies items.
-        time: the column that holds times.
-        count: the column of multiplicities, or None.
-        time_format: what the times are if their type does not say it, or None.
-        item_type: `integer` if items are the whole numbers that values stand for, or None.
+        columns: how rows of the log are read: all of it, for a row that is read in two ways may count twice.
         singleton: whether its guarantee rests on the public promise of at most one event a step.
         endless: True for a stream without end.
     """
@@ -50,13 +47,9 @@ class Request:
     budget: Budget
     unit: Unit
     timeline: Timeline
-    item: str
-    time: str
-    count: str | None = None
+    columns: EventColumns
     singleton: bool = False
     endless: bool = False
-    time_format: str | None = None
-    item_type: str | None = None
 
     @cached_property
     def facts(self) -> dict[str, Any]:
@@ -69,14 +62,8 @@ class Request:
             "unit": self.unit.name,
             "singleton": self.singleton,
             "timeline": timeline,
-            "columns": {"item": self.item, "time": self.time, "count": self.count} | self._readings,
+            "columns": self.columns.facts,
         }
-
-    @property
-    def _readings(self) -> dict[str, str]:
-        """How columns are read, where that was said: what is left at its default is no part of a key."""
-        said = {"time_format": self.time_format, "item_type": self.item_type}
-        return {name: value for name, value in said.items() if value is not None}
 
     @property
     def key(self) -> str:
@@ -92,10 +79,11 @@ class Request:
         """
         first, last = (int(self.timeline.boundary_values[at]) for at in (0, -1))
         zone = "integer" if self.timeline.is_integer else self.timeline.time_zone
+        columns, time_format = self.facts["columns"], self.columns.time_format
         return {
             "start": first,
             "end": None if self.endless else last,
-            "clock": [zone, self.time] if self.time_format is None else [zone, self.time, self.time_format],
+            "clock": [zone, columns["time"], *([] if time_format is None else [time_format])],
             "grid": [self.timeline.step_text, zone, step_phase(self.timeline)],
             "longest": longest_step(self.timeline),
         }
@@ -184,6 +172,8 @@ def require_fit(request: Request, unit: Unit, *, singleton: bool, first: dict[st
 def _require_alike(request: Request, unit: Unit, first: dict[str, Any]) -> None:
     """Check that what is protected is the same in the log as this request and as the first one reads it.
 
+    - *Rows* are cut alike: what is one row by one delimiter may be several by another. And columns are known alike, by
+      their names or, where files have none, by their places: nothing says which place is that of a name.
     - *Items* are those of one column, read alike.
     - *Events* are counted alike where one is protected: a row that is one event to one release is fifty to another, of
       which it protects one.
@@ -191,23 +181,28 @@ def _require_alike(request: Request, unit: Unit, first: dict[str, Any]) -> None:
       over years by another.
     - *One event a step* is promised of the steps and the events of the first request.
     """
-    columns = first["columns"]
+    columns, own = first["columns"], request.facts["columns"]
     by_item, by_step = not isinstance(unit, EventLevel), isinstance(unit, ItemPerPeriod) or request.singleton
     by_event = isinstance(request.unit, EventLevel) or request.singleton
-    if by_item and request.item != columns["item"]:
+    if own.get("layout") != columns.get("layout"):
         raise InputError(
-            f"the items of this dataset are those of the column {columns['item']!r}, and a release that "
-            f"protects those of {request.item!r} does not protect them: keep another dataset for other items"
+            f"the rows of this dataset are those of files cut into columns {_layout_text(columns)}, as its first "
+            f"release read them, and got {_layout_text(own)}: one of them may be several of the others; read them alike"
         )
-    if by_item and request.item_type != columns.get("item_type"):
+    if by_item and own["item"] != columns["item"]:
         raise InputError(
-            f"the items of this dataset are those of the column {request.item!r} as its first release read them, with "
+            f"the items of this dataset are those of {_column_text(columns['item'])}, and a release that protects "
+            f"those of {_column_text(own['item'])} does not protect them: keep another dataset for other items"
+        )
+    if by_item and own.get("item_type") != columns.get("item_type"):
+        raise InputError(
+            f"the items of this dataset are those of {_column_text(own['item'])} as its first release read them, with "
             f"or without --item-type integer, and one of them may be several of the others: read them alike"
         )
-    if by_event and request.count != columns["count"]:
+    if by_event and own["count"] != columns["count"]:
         raise InputError(
             f"{_events_text(columns['count'])} of this dataset, as its first release counted them, and "
-            f"{_events_text(request.count)} of this one: count them alike, or keep another dataset for other events"
+            f"{_events_text(own['count'])} of this one: count them alike, or keep another dataset for other events"
         )
     place = request.place
     if by_step and place["grid"] != first["grid"]:
@@ -222,13 +217,23 @@ def _require_alike(request: Request, unit: Unit, first: dict[str, Any]) -> None:
         )
 
 
-def _events_text(count: str | None) -> str:
-    return "rows are the events" if count is None else f"units of the column {count!r} are the events"
+def _layout_text(columns: dict[str, Any]) -> str:
+    layout = columns.get("layout", {"delimiter": None, "names": True})
+    cut = "" if layout["delimiter"] is None else f", cut at --delimiter {layout['delimiter']!r}"
+    return f"{'by their line of names' if layout['names'] else 'by --columns'}{cut}"
 
 
-def _clock_text(clock: list[str]) -> str:
+def _column_text(known: str | int) -> str:
+    return f"the column {known!r}" if isinstance(known, str) else f"column {known}"
+
+
+def _events_text(count: str | int | None) -> str:
+    return "rows are the events" if count is None else f"units of {_column_text(count)} are the events"
+
+
+def _clock_text(clock: list[Any]) -> str:
     _, column, *time_format = clock
-    return f"the column {column!r}" + "".join(f" (--time-format {text!r})" for text in time_format)
+    return _column_text(column) + "".join(f" (--time-format {text!r})" for text in time_format)
 
 
 def _grid_text(grid: list[str]) -> str:

@@ -167,18 +167,13 @@ class Plan(Planned):
             EngineError: the engine failed, and nothing was spent; or the ledger could not be written, and the message
                 says what was spent.
         """
-        from dpwindows.count.events import csv_layout, engine_settings
+        from dpwindows.count.events import EventColumns, csv_layout, engine_settings
         from dpwindows.release.run import run_plan
 
         return run_plan(
             self,
             events,
-            item=item,
-            time=time,
-            count=count,
-            time_format=time_format,
-            item_type=item_type,
-            layout=csv_layout(delimiter, columns),
+            EventColumns(item, time, count, time_format, csv_layout(delimiter, columns), item_type),
             table=table,
             settings=engine_settings(settings, engine),
             ledger=ledger,

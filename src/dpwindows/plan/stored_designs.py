@@ -113,7 +113,8 @@ def _design(
         within = grouped_problem(problem, given["size"])
         inner_strategy = strategy.removeprefix("compressed(").removesuffix(")")
         inner = _design(given["inner"], arrays, within, inner_strategy, parameters)
-        return kind(problem=problem, size=given["size"], inner=inner)
+        compressed: Design = kind(problem=problem, size=given["size"], inner=inner)
+        return compressed
     own = {name: restored(value, arrays) for name, value in given.items()}
     shape = own.get("shape")
     if isinstance(shape, PeriodShape):

@@ -36,6 +36,7 @@ from dpwindows.release.release import Release
 
 if TYPE_CHECKING:
     from dpwindows.count.answers import ExactAnswers
+    from dpwindows.count.events import EventColumns
     from dpwindows.count.groups import GroupedAnswers
     from dpwindows.plan.planned import Planned
 
@@ -93,19 +94,6 @@ def _parsed(content: bytes) -> Release:
     return Release(*release_files.from_bytes(content, GROUPED_FORMAT)._replace(verified=True))
 
 
-def batch_request(
-    plan: Planned,
-    *,
-    item: str,
-    time: str,
-    count: str | None,
-    time_format: str | None = None,
-    item_type: str | None = None,
-) -> Request:
-    """The request of one batch release of a plan."""
-    asked = asked_of(plan)
-    return Request(
-        *("release", asked, plan.budget, plan.unit, plan.timeline, item, time, count, plan.singleton),
-        time_format=time_format,
-        item_type=item_type,
-    )
+def batch_request(plan: Planned, columns: EventColumns) -> Request:
+    """The request of one batch release of a plan, from a log whose rows are read so."""
+    return Request("release", asked_of(plan), plan.budget, plan.unit, plan.timeline, columns, plan.singleton)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from dpwindows.count.answers import ExactAnswers
-    from dpwindows.count.events import CsvLayout, EngineSettings
+    from dpwindows.count.events import EngineSettings, EventColumns
     from dpwindows.count.groups import GroupedAnswers
     from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
     from dpwindows.kernel.measure import Measurement
@@ -40,24 +41,21 @@ _CHUNK, _STRETCH = 1 << 16, 512
 def run_plan(
     plan: Planned,
     events: Any,
+    columns: EventColumns,
     *,
-    item: str,
-    time: str,
-    count: str | None,
     table: str | None,
     settings: EngineSettings,
     ledger: Ledger | None = None,
-    time_format: str | None = None,
-    layout: CsvLayout | None = None,
-    item_type: str | None = None,
     consistent: bool = True,
 ) -> Outcome:
-    """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger."""
+    """Count exactly, measure under noise, decode: see `Plan.run`. Tells whether the release was in the ledger.
+
+    The groups are those of the plan, whatever the columns say of them.
+    """
     from dpwindows.count.counting import count_events, count_groups
-    from dpwindows.count.events import EventColumns
     from dpwindows.count.request import CountRequest
 
-    columns = EventColumns(item, time, count, time_format, layout, item_type, plan.grouping)
+    columns = replace(columns, grouping=plan.grouping)
     # What can be worked out without noise is, so that little is left to fail once noise is drawn. Public columns wait:
     # there may be millions of rows of them. They need errors and intervals, as the forecast does, and no data.
     described = describe(plan)
@@ -83,9 +81,7 @@ def run_plan(
 
     if ledger is None:
         return Outcome(draw(read(), {}), stored=False)
-    how = {"time_format": columns.time_format, "item_type": columns.item_type}
-    request = batch_request(plan, item=item, time=time, count=count, **how)
-    return release_once(ledger, request, read, draw)
+    return release_once(ledger, batch_request(plan, columns), read, draw)
 
 
 def draw_estimates(

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 
-from dpwindows.ask.groups import Grouping
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.events import EventColumns
@@ -47,7 +46,7 @@ class Creation:
         token: of the position before the first step, for the ledger.
         described: the part of release metadata that is the same for all releases of the stream.
         mechanism: the mechanism's plain values; its arrays are `arrays`.
-        columns: the names of the columns of events.
+        columns: how every row of every call's events is read.
         start: first moment, canonical.
         begins: the same as a boundary value.
         step: length of a step, canonical.
@@ -86,19 +85,15 @@ class Creation:
 
     def to_json(self) -> str:
         """As text; `from_json` gives it back."""
-        columns = {name: value for name, value in asdict(self.columns).items() if value is not None or name == "count"}
-        if self.columns.grouping is not None:
-            columns["grouping"] = self.columns.grouping.to_dict()
-        return json.dumps(self.__dict__ | {"columns": columns}, ensure_ascii=False, allow_nan=False)
+        columns = {"columns": self.columns.to_dict()}
+        return json.dumps(self.__dict__ | columns, ensure_ascii=False, allow_nan=False)
 
     @classmethod
     def from_json(cls, text: str) -> Creation:
         """What `to_json` wrote."""
         values = json.loads(text)
-        ledger, columns = values["ledger"], values["columns"]
-        if "grouping" in columns:
-            columns["grouping"] = Grouping.from_dict(columns["grouping"])
-        return cls(**values | {"columns": EventColumns(**columns), "ledger": tuple(ledger) if ledger else None})
+        ledger, columns = values["ledger"], EventColumns.from_dict(values["columns"])
+        return cls(**values | {"columns": columns, "ledger": tuple(ledger) if ledger else None})
 
 
 class ClosedStep(NamedTuple):

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from dataclasses import replace
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -30,7 +30,7 @@ from dpwindows import __version__
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.queries import PeriodFamily
 from dpwindows.ask.timeline import Timeline, TimePoint
-from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
+from dpwindows.count.events import EngineSettings, EventColumns, csv_layout
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import BudgetExceededError
 from dpwindows.plan.stream_plan import StreamPlan
@@ -95,6 +95,8 @@ class Stream:
         count: str | None = None,
         time_format: str | None = None,
         item_type: str | None = None,
+        delimiter: str | None = None,
+        columns: Sequence[str] | None = None,
         ledger: Ledger | None = None,
         settings: EngineSettings | None = None,
     ) -> Stream:
@@ -111,6 +113,8 @@ class Stream:
             count: name of an optional column of multiplicities; an event is one occurrence, not one row.
             time_format: what times are whose type does not say it, as in `Plan.run`, for the life of the stream.
             item_type: `integer` if items are the whole numbers that values stand for, as in `Plan.run`.
+            delimiter: of CSV files, as in `Plan.run`, for the life of the stream.
+            columns: the names of all columns of CSV files without a line of names, as in `Plan.run`, for its life too.
             ledger: the dataset whose total the whole budget of the stream is spent from, now.
             settings: memory limit, spill directory, threads and progress of the engine.
 
@@ -133,7 +137,9 @@ class Stream:
             token=secrets.token_hex(16),
             described=plan.describe(),
             mechanism=values,
-            columns=EventColumns(item, time, count, time_format, item_type=item_type, grouping=plan.grouping),
+            columns=EventColumns(
+                *(item, time, count, time_format, csv_layout(delimiter, columns), item_type, plan.grouping)
+            ),
             start=timeline.to_dict()["start"],
             begins=int(timeline.boundary_values[0]),
             step=timeline.to_dict()["step"],
@@ -198,7 +204,6 @@ class Stream:
         late: LatePolicy = "refuse",
         later: LaterPolicy = "refuse",
         table: str | None = None,
-        layout: CsvLayout | None = None,
         max_steps: int = MOST_STEPS,
     ) -> Release:
         """Close every step up to a time and release the windows that end at them; or return what was released then.
@@ -209,14 +214,14 @@ class Stream:
 
         Args:
             events: a path (file, glob, directory or DuckDB database), data frame, Arrow table or DuckDB relation with
-                the events of these steps. None: to have the rows of an earlier call again.
+                the events of these steps, read as was fixed when the stream was created. None: to have the rows of an
+                earlier call again.
             through: the end of the last step to close, exclusive; a step boundary. Public: never read from the data.
             empty: say that the steps had no events, in place of `events`.
             late: what to do with events of steps that are closed already: `refuse` them all, `ignore` them, or `move`
                 them to the first step that this call closes (`dpwindows.stream.calls` has the proof).
             later: what to do with events at or after `through`: `refuse` them all, or `ignore` them, for a later call.
             table: table to read where `events` is a DuckDB database.
-            layout: how CSV files are laid out, where their first line does not say it.
             max_steps: close at most so many steps in this call; more are refused before anything is read.
 
         Returns:
@@ -248,7 +253,7 @@ class Stream:
                     "none (--empty; in Python empty=True)"
                 )
             if events is not None or empty:
-                handed = EMPTY if events is None else self._hand_over(events, timeline, table, layout, later)
+                handed = EMPTY if events is None else self._hand_over(events, timeline, table, later)
                 moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named, self._mechanism.unit)
                 self._close(task, timeline, handed, moved)
                 forget(self._state)
@@ -345,12 +350,10 @@ class Stream:
                 "was closed: install the rules (tzdata) it was closed with"
             )
 
-    def _hand_over(
-        self, events: Any, timeline: Timeline, table: str | None, layout: CsvLayout | None, later: LaterPolicy
-    ) -> Handed:
+    def _hand_over(self, events: Any, timeline: Timeline, table: str | None, later: LaterPolicy) -> Handed:
         creation = self._creation
         handed = hand_over(
-            *(self._state, events, replace(creation.columns, layout=layout), timeline, creation.secret),
+            *(self._state, events, creation.columns, timeline, creation.secret),
             later=later == "refuse",
             table=table,
             settings=self._settings,

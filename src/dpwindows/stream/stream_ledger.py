@@ -30,18 +30,9 @@ def request(plan: StreamPlan, creation: Creation) -> Any:
     from dpwindows.ledger.request import Request
     from dpwindows.plan.description import asked_of
 
-    asked = asked_of(plan)
     timeline = Timeline.of_length(creation.start, plan.horizon or 1, creation.step, creation.time_zone)
-    columns = creation.columns
-    return Request(
-        *("stream", asked, plan.budget, plan.unit, timeline),
-        item=columns.item,
-        time=columns.time,
-        count=columns.count,
-        endless=plan.horizon is None,
-        time_format=columns.time_format,
-        item_type=columns.item_type,
-    )
+    asked, columns = asked_of(plan), creation.columns
+    return Request("stream", asked, plan.budget, plan.unit, timeline, columns, endless=plan.horizon is None)
 
 
 def ledger_of(creation: Creation, given: Ledger | None) -> Ledger | None:

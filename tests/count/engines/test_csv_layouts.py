@@ -92,8 +92,9 @@ def test_what_lays_itself_out_refuses(tmp_path: Path) -> None:
             counted(source, layout(";"))
     with pytest.raises(InputError, match=r"--no-header and --columns say .* engine spark"):
         counted("x/y.csv", layout(None, "item,time"), settings=EngineSettings(engine="spark"))
-    with pytest.raises(InputError, match=r"--columns has none of the columns 'item' for the item, 'time' for the time"):
-        counted(written(tmp_path, "a,0\n"), layout(None, "x,y"))
+    for names in ("x,time", "item,item,time"):
+        with pytest.raises(InputError, match=r"--columns must name the column 'item' for the item once"):
+            EventColumns("item", "time", layout=layout(None, names))
 
 
 def test_both_names_wrong_are_told_with_the_nearest(tmp_path: Path) -> None:
@@ -140,8 +141,20 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert "go together" in alone.err
 
 
-def test_streams_take_layouts_at_every_advance(tmp_path: Path) -> None:
+def test_a_line_of_names_says_its_delimiter_by_itself(tmp_path: Path) -> None:
+    """By the delimiter that makes most names of it, whichever of them are asked for; any other one is to be said."""
+    log = written(tmp_path, "item;time;notes, as they are, by hand, and more\na;0;x\n", "a.csv")
+    with pytest.raises(InputError, match=r"names the columns 'item', 'time' where it is cut at ';'.*--delimiter ';'"):
+        counted(log, None)
+    assert counted(log, layout(";")) == [1, 0, 0]
+    assert counted(written(tmp_path, "item;time;a,b\na;0;x\n", "a.csv"), None) == [1, 0, 0]
+    with pytest.raises(InputError, match="--delimiter ';'"):
+        counted(written(tmp_path, "item;time;a,b,c\na;0;x\n", "a.csv"), None)
+
+
+def test_a_stream_takes_its_layout_when_it_is_created(tmp_path: Path) -> None:
     plan = dw.StreamPlan([dw.Cumulative()], unit=dw.EventLevel(), budget=dw.PureDP(1e6))
-    with dw.Stream.create(tmp_path / "s", plan, item="item", time="time", start=0, step=1) as stream:
-        made = stream.advance(written(tmp_path, "a 0\nb 0\n"), 1, layout=layout("spaces", "item,time"))
+    told: dict[str, Any] = {"delimiter": "spaces", "columns": ["item", "time"]}
+    with dw.Stream.create(tmp_path / "s", plan, item="item", time="time", start=0, step=1, **told) as stream:
+        made = stream.advance(written(tmp_path, "a 0\nb 0\n"), 1)
         assert round(made.to_arrow()["estimate"][0].as_py()) == 2

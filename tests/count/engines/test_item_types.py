@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -110,9 +109,10 @@ def test_other_types_and_engines_refuse(tmp_path: Path) -> None:
 
 
 def test_a_ledger_keeps_to_one_reading_of_items() -> None:
-    asked: tuple[Any, ...] = ("release", {"queries": []}, dw.PureDP(1.0), dw.ItemLevel(), STEPS, "item", "time")
-    plain = Request(*asked)
-    whole = replace(plain, item_type="integer")
+    plain, whole = (
+        Request("release", {"queries": []}, dw.PureDP(1.0), dw.ItemLevel(), STEPS, one)
+        for one in (EventColumns("item", "time"), EventColumns("item", "time", item_type="integer"))
+    )
     assert plain.key != whole.key
     assert plain.facts["columns"] == {"item": "item", "time": "time", "count": None}
     require_fit(whole, dw.ItemLevel(), singleton=False, first=whole.facts | whole.place)

@@ -258,9 +258,8 @@ def test_sqlite_refuses_patterns_by_name(tmp_path: Path) -> None:
 
 
 def request(time_format: str | None = None) -> Request:
-    return Request(
-        "release", {"queries": []}, dw.PureDP(1.0), dw.EventLevel(), DAYS, "who", "at", time_format=time_format
-    )
+    columns = EventColumns("who", "at", time_format=time_format)
+    return Request("release", {"queries": []}, dw.PureDP(1.0), dw.EventLevel(), DAYS, columns)
 
 
 def test_a_format_is_part_of_a_request_and_of_its_clock_only_where_it_is_given() -> None:

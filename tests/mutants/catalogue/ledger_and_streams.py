@@ -13,6 +13,7 @@ FAULTS = "tests/stream/test_faults.py::"
 GATE = "tests/stream/test_gate.py::"
 CREATE = "tests/stream/test_create.py::"
 OUTPUTS = "tests/end_to_end/test_outputs.py::"
+ONE_READING = "tests/end_to_end/test_one_reading.py::"
 
 MUTANTS = [
     Mutant(
@@ -51,7 +52,7 @@ MUTANTS = [
         "rows and units in one sum",
         "Of two releases one takes a row of fifty for one event, and the other protects one of its fifty.",
         "ledger/request.py",
-        'if by_event and request.count != columns["count"]:',
+        'if by_event and own["count"] != columns["count"]:',
         "if False:",
         f"{SHARED}test_events_are_of_one_kind",
     ),
@@ -62,6 +63,46 @@ MUTANTS = [
         'if by_step and place["clock"] != first["clock"]:',
         "if False:",
         f"{SHARED}test_spans_of_steps_are_of_one_clock",
+    ),
+    Mutant(
+        "columns known by what they are called",
+        "Once the columns of a file without a line of names are renamed, a row counts twice for the price of once.",
+        "count/events.py",
+        "return name if names is None else names.index(name) + 1",
+        "return name",
+        f"{ONE_READING}test_columns_renamed_are_the_same_columns_for_a_ledger",
+    ),
+    Mutant(
+        "rows cut in two ways",
+        "A column of one name is two columns by two delimiters, and a row lies in both of two disjoint ranges.",
+        "ledger/request.py",
+        'if own.get("layout") != columns.get("layout"):',
+        "if False:",
+        f"{ONE_READING}test_a_column_by_another_delimiter_is_another_column",
+    ),
+    Mutant(
+        "a delimiter that follows the columns asked for",
+        "Beside another item, the time is another column of the same name, and nobody said so.",
+        "count/engines/csv_files.py",
+        "or delimiter_of(line)",
+        "or max(DELIMITERS, key=lambda mark: wanted <= set(_names(line, mark)))",
+        f"{ONE_READING}test_the_delimiter_does_not_follow_the_columns_asked_for",
+    ),
+    Mutant(
+        "a reading written out by hand",
+        "What times and items are read by is no part of the request: one event has two times under one clock's name.",
+        "count/events.py",
+        "_said(vars(self) | known | {",
+        '_said({"count": None} | known | {',
+        "tests/ledger/test_readings.py::test_a_ledger_knows_it_again_where_the_list_says",
+    ),
+    Mutant(
+        "a stream that hides how it reads",
+        "A stream pays for the instants of one column, and its dataset knows them as those of another.",
+        "stream/stream_ledger.py",
+        "asked, columns = asked_of(plan), creation.columns",
+        "asked, columns = asked_of(plan), type(creation.columns)(creation.columns.item, creation.columns.time)",
+        f"{ONE_READING}test_a_stream_and_a_release_of_one_dataset_know_one_column_by_one_place",
     ),
     Mutant(
         "a closed step with other events",

@@ -172,8 +172,8 @@ MUTANTS = [
         "the delimiter that was said is not heeded",
         "What delimits the fields is guessed from the line of names, although it was said.",
         "count/engines/csv_files.py",
-        "marks = (columns.layout.delimiter,) if columns.layout and columns.layout.delimiter else _DELIMITERS",
-        "marks = _DELIMITERS",
+        "(columns.layout and columns.layout.delimiter) or delimiter_of(line)",
+        "delimiter_of(line)",
         f"{LAYOUTS}test_one_delimiter_with_and_without_names[^]",
     ),
     Mutant(

@@ -20,7 +20,7 @@ from dpwindows.count.engines.names import require_columns
 from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.errors import InputError, near
 
-_DELIMITERS = (",", ";", "\t", "|")
+DELIMITERS = (",", ";", "\t", "|")
 _LONGEST_HEADER = 1 << 20
 
 
@@ -46,7 +46,6 @@ def read_header(file: Path, columns: EventColumns) -> CsvHeader:
     """
     layout = columns.layout
     if layout is not None and layout.names is not None:
-        require_columns(columns, layout.names, "--columns")
         return CsvHeader(layout.delimiter or ",", layout.names, named=False)
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
@@ -57,7 +56,7 @@ def read_header(file: Path, columns: EventColumns) -> CsvHeader:
 
 
 def parse_header(line: str, columns: EventColumns, what: str) -> CsvHeader:
-    """The header that stands before the first line feed: by the delimiter that yields our columns, else the most.
+    """The header that stands before the first line feed.
 
     Raises:
         InputError: it lacks one of our columns. A line that has none of them is not repeated: it may be a row.
@@ -66,19 +65,31 @@ def parse_header(line: str, columns: EventColumns, what: str) -> CsvHeader:
     line = line.partition("\r")[0]
     if not line.strip():
         raise InputError(f"{what} is empty; a CSV file begins with a line of column names")
-    wanted = {name for _, name in columns.roles}
-    marks = (columns.layout.delimiter,) if columns.layout and columns.layout.delimiter else _DELIMITERS
-    found = [CsvHeader(mark, tuple(_names(line, mark)), line_end) for mark in marks]
-    header = max(found, key=lambda header: (wanted <= set(header.names), len(header.names)))
+    wanted, said = {name for _, name in columns.roles}, ", ".join(repr(name) for _, name in columns.roles)
+    mark = (columns.layout and columns.layout.delimiter) or delimiter_of(line)
+    header = CsvHeader(mark, tuple(_names(line, mark)), line_end)
+    other = next((other for other in DELIMITERS if wanted <= set(_names(line, other))), None)
+    if other is not None and not wanted <= set(header.names):
+        raise InputError(
+            f"the first line of {what} names the columns {said} where it is cut at {other!r}, and not where it is cut "
+            f"at {mark!r}: give --delimiter {other!r}"
+        )
     # A first line that is like one of the names asked for is of names, and no row.
     if not wanted & set(header.names) and not any(near(name, header.names) for name in wanted):
-        names = ", ".join(repr(name) for _, name in columns.roles)
         raise InputError(
-            f"the first line of {what} names none of the columns {names}: is the line of names missing? Then give "
+            f"the first line of {what} names none of the columns {said}: is the line of names missing? Then give "
             f"--no-header --columns NAME,NAME,...; if it is there, is it delimited by something else (--delimiter)?"
         )
     require_columns(columns, header.names, what)
     return header
+
+
+def delimiter_of(line: str) -> str:
+    """What a line of names is delimited by where nobody says it: by what makes most names of it, first by a comma.
+
+    Which columns are asked for is no part of it: beside another one, a column of the same name could be another.
+    """
+    return max(DELIMITERS, key=lambda mark: len(_names(line, mark)))
 
 
 def _names(line: str, delimiter: str) -> list[str]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from dpwindows.count.engines.csv_files import DELIMITERS, delimiter_of
 from dpwindows.count.engines.dialect import Kind, quote_name
 from dpwindows.count.engines.duckdb import column_of, private_engine, running
 from dpwindows.count.engines.duckdb_sources import database_table, file_list
@@ -23,7 +24,6 @@ from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColum
 from dpwindows.errors import InputError
 
 _ROWS = 1_000
-_DELIMITERS = (",", ";", "\t", "|")
 _NO_NAME = re.compile(r"\s*|[+-]?[0-9.,:/ -]+([eE][+-]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
 
 
@@ -103,7 +103,7 @@ def _csv_sample(file: Path, told: CsvLayout | None) -> Sample:
         raise InputError(f"{file} is empty: there is nothing to count, and a release of it would be noise")
     delimiter = told.delimiter if told and told.delimiter else _delimiter(lines)
     rows = _cut(lines, delimiter)
-    layout = told or (CsvLayout(delimiter) if delimiter == SPACES else None)
+    layout = told or (CsvLayout(delimiter) if delimiter != delimiter_of(lines[0].rstrip("\r\n")) else None)
     if told is not None and told.names is not None:
         names = list(told.names)
     elif any(_NO_NAME.fullmatch(field) for field in rows[0]):
@@ -134,6 +134,6 @@ def _delimiter(lines: Sequence[str]) -> str:
             return 0, 0
         return (often, width) if width > 1 else (0, 0)
 
-    best = max(_DELIMITERS, key=score)
+    best = max(DELIMITERS, key=score)
     # Blanks are in many texts: they delimit only what nothing else does.
     return best if score(best)[0] > len(lines) // 2 or not score(SPACES)[0] else SPACES

@@ -1,7 +1,8 @@
-"""The two ways a call can fail without being a bug in dpwindows, and the question that many messages ask."""
+"""The two ways a call can fail without being a bug in dpwindows, and what many messages share."""
 
 import difflib
 from collections.abc import Sequence
+from decimal import Decimal
 
 
 class InputError(ValueError):
@@ -40,3 +41,14 @@ def near(name: str, available: Sequence[str]) -> str:
     folded = {other.lower(): other for other in available}
     close = difflib.get_close_matches(name.lower(), folded, n=1)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+def percent(share: float, figures: int = 3) -> str:
+    """A share such as `12.3%`, with more figures where it would round to all or nothing and is neither."""
+    shown = format(Decimal(f"{100 * share:.{figures}g}"), "f")
+    return f"{shown}%" if shown != "100" or share == 1 or figures > 16 else percent(share, figures + 1)
+
+
+def counted(number: int, what: str) -> str:
+    """So many of what is named in the singular: `1 row`, `3,000 rows`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -130,6 +130,19 @@ TestSpending = SpendingModel.TestCase
 TestSpending.settings = settings(max_examples=15, stateful_step_count=10, deadline=None)
 
 
+def test_the_class_opens_a_dataset_that_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "l.db"
+    made = Ledger.create(file, "d", budget=PureDP(1.0), unit=EventLevel())
+    assert Ledger(str(file), dataset="d") == made == Ledger.open(file, "d")
+    with pytest.raises(InputError, match=r"there is no ledger .*: make one with 'dpwindows ledger create'"):
+        Ledger(tmp_path / "none.db", dataset="d")
+    with pytest.raises(InputError, match="no dataset 'other'"):
+        Ledger(file, dataset="other")
+    file.chmod(0o666)
+    with pytest.raises(InputError, match="others"):
+        Ledger(file, dataset="d")
+
+
 def test_a_refusal_names_total_spent_asked_and_left(path: Path) -> None:
     ledger = make(path, ApproxDP(1.0, 1e-6))
     ledger.spend(request(ApproxDP(0.7, 1e-7)))

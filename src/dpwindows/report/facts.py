@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dpwindows.errors import percent
 from dpwindows.report.words import confidence_of, each, figures_of, plain
 
 Metadata = Mapping[str, Any]
@@ -86,7 +87,7 @@ def assumption(metadata: Metadata) -> str:
 def shares(metadata: Metadata) -> str:
     """How the measurements share the budget."""
     rows = [
-        f"{row.get('window')}{each(row.get('groups') or {})}: {100 * float(row.get('budget_share') or 0):.3g}%"
+        f"{row.get('window')}{each(row.get('groups') or {})}: {percent(float(row.get('budget_share') or 0))}"
         for row in measurements_of(metadata)
     ]
     return ", ".join(rows) + "."
@@ -122,8 +123,8 @@ def errors(metadata: Metadata) -> str:
         for row in metadata.get("forecast") or []
     ]
     return (
-        f"Standard errors, known beforehand: {'; '.join(rows)}. Every number has a {100 * confidence_of(metadata):g}% "
-        "interval of its own."
+        f"Standard errors, known beforehand: {'; '.join(rows)}. Every number has a "
+        f"{percent(confidence_of(metadata), 6)} interval of its own."
     )
 
 

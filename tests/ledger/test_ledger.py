@@ -143,6 +143,17 @@ def test_the_class_opens_a_dataset_that_is_there(tmp_path: Path) -> None:
         Ledger(file, dataset="d")
 
 
+@pytest.mark.parametrize("total", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0)], ids=str)
+def test_a_smaller_budget_is_advised_only_where_some_is_left(total: Budget, path: Path) -> None:
+    ledger, half = make(path, total), ZCDP(0.5) if isinstance(total, ZCDP) else PureDP(0.5)
+    ledger.spend(request(half))
+    with pytest.raises(OverBudgetError, match="Ask for a smaller budget, or use the releases there are"):
+        ledger.spend(request(total))
+    ledger.spend(request(half))
+    with pytest.raises(OverBudgetError, match=r"spent\. Use the releases there are"):
+        ledger.spend(request(half))
+
+
 def test_a_refusal_names_total_spent_asked_and_left(path: Path) -> None:
     ledger = make(path, ApproxDP(1.0, 1e-6))
     ledger.spend(request(ApproxDP(0.7, 1e-7)))

@@ -56,5 +56,5 @@ def test_confidence_and_relative_errors_are_not_rounded_to_all_or_nothing() -> N
 
 def test_one_step_is_told_as_one() -> None:
     plan = dw.Plan(dw.Rolling(3), timeline=dw.Timeline.of_steps(1), unit=dw.EventLevel(), budget=dw.PureDP(1.0))
-    assert plan.notes[0] == "rolling:3 is at least as long as the range (1 step), so it means cumulative here"
+    assert plan.notes[0] == "rolling:3 is at least as long as the 1 step of the range, so it means cumulative here"
     assert str(plan.workload).startswith("1 number from 1 noise value, about")

@@ -69,9 +69,10 @@ def _show(found: Check, console: Console) -> None:
         console.print(f"  {bad.role} {bad.text!r}: {counted(bad.rows, 'row')}{place}", soft_wrap=True)
     for note in found.notes:
         console.print(f"Note: {note}", soft_wrap=True)
-    console.print("\nTo run next; --unit is for you to choose:")
+    left = "--unit is for you to choose"
     if found.look.rows_inside is None:
-        console.print("START and END are for you to fill in, from what you know and not from the times above.")
+        left = f"START and END are for you to fill in, from what you know and not from the times above, and {left}"
+    console.print(f"\nTo run next; {left}:")
     console.print(f"  {found.command}", soft_wrap=True)
 
 

@@ -211,7 +211,7 @@ class Planned(PlanValues, ABC):
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks worth telling whoever asked, one sentence each."""
-        long = f"is at least as long as the range ({counted(self.timeline.steps, 'step')}), so it means"
+        long = f"is at least as long as the {counted(self.timeline.steps, 'step')} of the range, so it means"
         found = [
             f"{query.window} {long} cumulative here"
             for query in self.queries

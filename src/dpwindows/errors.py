@@ -1,6 +1,7 @@
 """The two ways a call can fail without being a bug in dpwindows, and what many messages share."""
 
 import difflib
+import math
 from collections.abc import Sequence
 from decimal import Decimal
 
@@ -44,9 +45,10 @@ def near(name: str, available: Sequence[str]) -> str:
 
 
 def percent(share: float, figures: int = 3) -> str:
-    """A share such as `12.3%`, with more figures where it would round to all or nothing and is neither."""
+    """A share such as `12.3%`, with more figures where it would round to all and is not, but for floating errors."""
     shown = format(Decimal(f"{100 * share:.{figures}g}"), "f")
-    return f"{shown}%" if shown != "100" or share == 1 or figures > 16 else percent(share, figures + 1)
+    rounded = shown == "100" and not math.isclose(share, 1.0, rel_tol=1e-12)
+    return percent(share, figures + 1) if rounded else f"{shown}%"
 
 
 def counted(number: int, what: str) -> str:

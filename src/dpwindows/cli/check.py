@@ -95,8 +95,7 @@ def _figures(found: Check) -> list[tuple[str, str]]:
         rows.insert(9, ("count below 1", f"{seen.ignored + seen.null_counts:,}"))
     if seen.rows_inside is not None:
         share = seen.rows_inside / seen.rows if seen.rows else 0.0
-        inside = (
-            f"{counted(seen.inside, 'event')} of {counted(seen.items_inside, 'item')}, {percent(share)} of the rows"
-        )
+        events, items = counted(seen.inside or 0, "event"), counted(seen.items_inside or 0, "item")
+        inside = f"{events} of {items}, {percent(share)} of the rows"
         rows.insert(7, ("in the range", inside))
     return rows

@@ -123,7 +123,10 @@ def folder(tmp_path: Path, flights: Path, forking: Path) -> Path:
 @pytest.mark.parametrize("page", RUN)
 def test_what_a_page_shows_works_from_top_to_bottom(page: str, folder: Path) -> None:
     for block in (block for block in ALL if block.page == page and block.reason is None):
-        assert block.language in ("", "python"), block
+        assert block.language in ("", "python", "toml"), block
+        if block.language == "toml":
+            (folder / block.text.splitlines()[0].removeprefix("# ")).write_text(block.text, encoding="utf-8")
+            continue
         if block.language:
             run(folder, [str(folder / "bin" / "python"), "-c", block.text])
             continue

@@ -1,7 +1,9 @@
-"""The two ways a call can fail without being a bug in dpwindows, and the question that many messages ask."""
+"""The two ways a call can fail without being a bug in dpwindows, and what many messages share."""
 
 import difflib
+import math
 from collections.abc import Sequence
+from decimal import Decimal
 
 
 class InputError(ValueError):
@@ -40,3 +42,15 @@ def near(name: str, available: Sequence[str]) -> str:
     folded = {other.lower(): other for other in available}
     close = difflib.get_close_matches(name.lower(), folded, n=1)
     return f" (did you mean {folded[close[0]]!r}?)" if close else ""
+
+
+def percent(share: float, figures: int = 3) -> str:
+    """A share such as `12.3%`, with more figures where it would round to all and is not, but for floating errors."""
+    shown = format(Decimal(f"{100 * share:.{figures}g}"), "f")
+    rounded = shown == "100" and not math.isclose(share, 1.0, rel_tol=1e-12)
+    return percent(share, figures + 1) if rounded else f"{shown}%"
+
+
+def counted(number: int, what: str) -> str:
+    """So many of what is named in the singular: `1 row`, `3,000 rows`."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

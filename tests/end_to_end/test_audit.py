@@ -34,7 +34,7 @@ def test_it_prints_claim_neighbours_loss_bound_and_verdict() -> None:
         "log         1....\n  neighbour   2....\n  changed     ^",
         "Exact audit: every neighbouring pair, 810 compared",
         "epsilon = 1, claimed 1",
-        "100.0% of what the certificates allow for",
+        "  100% of what the certificates allow for",
         "within the claim",
         "Noise: what is measured less what is exact",
         "1,200 draws, discrete Laplace of scale 3 stated",

@@ -68,8 +68,38 @@ def test_the_range_is_left_to_the_operator(write: Write) -> None:
 def test_the_wrong_year_is_caught(write: Write) -> None:
     outcome = run("check", write("log.csv", ROWS), "--start", "2014-01-01", "--end", "2014-02-01")
     assert outcome.code == 2
-    assert "none of the 5 rows lies in the range 2014-01-01 to 2014-02-01" in outcome.err
+    assert "of 5 rows none lies in the range 2014-01-01 to 2014-02-01" in outcome.err
     assert "is the year right?" in outcome.err
+
+
+def test_one_row_of_many_is_neither_nothing_nor_all(write: Write) -> None:
+    log = write("log.csv", "who,at\n" + "ann,2013-01-01T10:00\n" * 3000 + "bob,2013-02-01T10:00\n")
+    outcome = run("check", log, *JANUARY)
+    assert outcome.code == 0, outcome.err
+    assert "3,000 events of 1 item, 99.97% of the rows\n" in outcome.out
+    assert "Note: 0.0333% of the rows lie outside the range" in outcome.out
+
+
+def test_what_was_given_is_not_asked_for(write: Write) -> None:
+    log = write("log.csv", ROWS)
+    assert "START and END are for you to fill in" in run("check", log).out
+    assert "START" not in run("check", log, *JANUARY).out
+
+
+@pytest.mark.parametrize(
+    ("rows", "options", "mend"),
+    [
+        ("a,02/30/2013,1", ["--time-format", "%m/%d/%Y"], "it is not as --time-format '%m/%d/%Y' says: give another"),
+        ("a,2013-02-30,1", [], "say how it is written with --time-format"),
+        ("a,2013-02-03,x", ["--count", "n"], "counts are whole numbers: mend them, or leave --count out"),
+    ],
+)
+def test_a_row_that_cannot_be_read_names_what_mends_it(write: Write, rows: str, options: list[str], mend: str) -> None:
+    log = write("log.csv", f"who,at,n\n{rows}\n")
+    outcome = run("check", log, "--item", "who", "--time", "at", *options)
+    assert outcome.code == 2
+    assert "1 row cannot be read" in outcome.err
+    assert mend in outcome.err
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "who,at\n"])
@@ -130,7 +160,7 @@ def test_milliseconds_said_to_be_seconds_are_noticed(write: Write) -> None:
     assert any("milliseconds" in note for note in seen(log, "--time-format", "epoch-us")["notes"])
     outcome = run("check", log, "--time-format", "epoch-s", "--start", "2012-07-01", "--end", "2012-08-01")
     assert outcome.code == 2
-    assert "none of the 2 rows lies in the range" in outcome.err
+    assert "of 2 rows none lies in the range" in outcome.err
 
 
 def test_every_kind_of_file(write: Write, tmp_path: Path) -> None:

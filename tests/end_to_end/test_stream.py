@@ -142,7 +142,7 @@ def test_wrong_calls_exit_with_2_and_change_nothing(
     outcome = run("stream", "advance", state, *(argument.format(**paths) for argument in arguments))
     assert outcome.code == 2, outcome.err
     assert all(word in outcome.err for word in words), outcome.err
-    assert "1 steps, up to 2013-01-02" in run("stream", "show", state).out
+    assert "1 step, up to 2013-01-02" in run("stream", "show", state).out
 
 
 @pytest.mark.parametrize(

@@ -130,6 +130,30 @@ TestSpending = SpendingModel.TestCase
 TestSpending.settings = settings(max_examples=15, stateful_step_count=10, deadline=None)
 
 
+def test_the_class_opens_a_dataset_that_is_there(tmp_path: Path) -> None:
+    file = tmp_path / "l.db"
+    made = Ledger.create(file, "d", budget=PureDP(1.0), unit=EventLevel())
+    assert Ledger(str(file), dataset="d") == made == Ledger.open(file, "d")
+    with pytest.raises(InputError, match=r"there is no ledger .*: make one with 'dpwindows ledger create'"):
+        Ledger(tmp_path / "none.db", dataset="d")
+    with pytest.raises(InputError, match="no dataset 'other'"):
+        Ledger(file, dataset="other")
+    file.chmod(0o666)
+    with pytest.raises(InputError, match="others"):
+        Ledger(file, dataset="d")
+
+
+@pytest.mark.parametrize("total", [PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(1.0)], ids=str)
+def test_a_smaller_budget_is_advised_only_where_some_is_left(total: Budget, path: Path) -> None:
+    ledger, half = make(path, total), ZCDP(0.5) if isinstance(total, ZCDP) else PureDP(0.5)
+    ledger.spend(request(half))
+    with pytest.raises(OverBudgetError, match="Ask for a smaller budget, or use the releases there are"):
+        ledger.spend(request(total))
+    ledger.spend(request(half))
+    with pytest.raises(OverBudgetError, match=r"spent\. Use the releases there are"):
+        ledger.spend(request(half))
+
+
 def test_a_refusal_names_total_spent_asked_and_left(path: Path) -> None:
     ledger = make(path, ApproxDP(1.0, 1e-6))
     ledger.spend(request(ApproxDP(0.7, 1e-7)))

@@ -43,3 +43,18 @@ def test_groups_leave_names_whole(expect: float | None) -> None:
         assert f"{entry.rms:,.4g}" in rows.split()
     assert rows.count("\nx platform ") == 2
     assert "x limit" in rows
+
+
+def test_confidence_and_relative_errors_are_not_rounded_to_all_or_nothing() -> None:
+    timeline = dw.Timeline.of_steps(20)
+    plan = dw.Plan(dw.Rolling(3), timeline=timeline, unit=dw.EventLevel(), budget=dw.PureDP(1.0), confidence=0.9975)
+    shown = StringIO()
+    show_forecast(plan, Console(file=shown, width=140), 1e6)
+    assert "99.75% interval" in shown.getvalue()
+    assert f" {100 * plan.forecast()[0].rms / 1e6:.3g}% " in shown.getvalue()
+
+
+def test_one_step_is_told_as_one() -> None:
+    plan = dw.Plan(dw.Rolling(3), timeline=dw.Timeline.of_steps(1), unit=dw.EventLevel(), budget=dw.PureDP(1.0))
+    assert plan.notes[0] == "rolling:3 is at least as long as the 1 step of the range, so it means cumulative here"
+    assert str(plan.workload).startswith("1 number from 1 noise value, about")

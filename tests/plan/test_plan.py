@@ -88,7 +88,7 @@ def test_more_weight_means_less_error() -> None:
 @pytest.mark.parametrize(
     ("weights", "message"),
     [
-        ([1.0], "1 weights were given for 3 window families"),
+        ([1.0], "weights are one for each window family .*, got 1"),
         ([1.0, 0.0, 1.0], "weights must be finite and greater than 0"),
         ([1.0, -1.0, 1.0], "weights must be finite"),
         ([1.0, math.nan, 1.0], "weights must be finite"),

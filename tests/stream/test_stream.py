@@ -235,6 +235,8 @@ def test_a_log_that_goes_on_may_be_handed_over_as_a_whole(stream: Stream, monkey
     whole = table_of(FIRST + NEW)
     with pytest.raises(dw.InputError, match=r"at or after 20.*--later ignore"):
         stream.advance(whole, 2 * STEP)
+    with pytest.raises(dw.InputError, match=r"at or after 20.*before it$"):
+        stream.advance(whole, 2 * STEP, late="move")
     with spied(monkeypatch) as seen:
         released = stream.advance(whole, 2 * STEP, later="ignore")
         stream.advance(whole, 3 * STEP, later="ignore")

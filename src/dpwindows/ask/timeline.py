@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from dpwindows.ask.whole_numbers import LONGEST, read_whole
 from dpwindows.ask.zones import DAY_US, EPOCH, Int64Array, OffsetTable, from_microseconds, offset_table, to_microseconds
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, counted
 
 TimePoint = str | date | datetime | SupportsIndex
 
@@ -161,7 +161,7 @@ class Timeline:
         return cls(*(values[key] for key in wanted))
 
     def __str__(self) -> str:
-        count = f"{self.steps} step{'s' if self.steps != 1 else ''} of {self.step_text}"
+        count = f"{counted(self.steps, 'step')} of {self.step_text}"
         zone = "" if self.is_integer else f" ({self.time_zone})"
         return f"{count} from {self.start} to {self.end}{zone}"
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 
+from dpwindows.errors import counted, percent
 from dpwindows.plan.forecast_table import said_groups
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ class Findings:
 
 def show(planned: Planned, found: Findings, console: Console, *, told: bool) -> None:
     """Print the findings; of the exact audit the worst neighbours alone where it was not asked for (`told`)."""
-    console.print(f"Claim: {planned.budget} for unit {planned.unit.name!r}, {planned.timeline.steps} steps")
+    console.print(f"Claim: {planned.budget} for unit {planned.unit.name!r}, {counted(planned.timeline.steps, 'step')}")
     for allotment in planned.every_allotment:
         measurement = allotment.measurement
         groups = "" if allotment.by is None else f", in {said_groups(allotment.by)}"
@@ -73,7 +74,7 @@ def _show_exact(exactly: ExactAudit, console: Console) -> None:
     console.print(f"  {loss.name} = {_between(loss.bounds.low, loss.bounds.high)}, claimed {loss.claimed:.6g}")
     if loss.epsilon is not None:
         console.print(f"  epsilon = {loss.epsilon:.6g} at the claimed delta")
-    console.print(f"  {exactly.of_certified:.1%} of what the certificates allow for")
+    console.print(f"  {percent(exactly.of_certified)} of what the certificates allow for")
     console.print(f"  {exactly.verdict}", style="bold")
     _finds(console, "a wrong sensitivity, stated scale or share of the budget; no noise is drawn here")
     if not exactly.exhaustive and exactly.verdict == "within the claim":
@@ -92,7 +93,8 @@ def _show_noise(noise: NoiseAudit, console: Console) -> None:
         if one.found_below is not None and one.found_above is not None:
             _finds(
                 console,
-                f"less than {one.found_below:.1%} or more than {one.found_above:.1%} of that scale (probability 0.99)",
+                f"less than {percent(one.found_below)} or more than {percent(one.found_above)} of that scale "
+                "(probability 0.99)",
             )
     _faults([f"{fault.test}: chance {fault.chance:.1g}" for fault in noise.faults], console)
     console.print(f"  {noise.verdict} (false alarm: probability {noise.error:g} over all tests)")
@@ -113,7 +115,7 @@ def _show_replay(replay: ReplayAudit, console: Console) -> None:
     console.print(
         f"\nReplay: {replay.pairs:,} pairs of neighbours, each released under one noise, {replay.draws:,} draws"
     )
-    console.print(f"  {replay.reached:.1%} of the certified sensitivity reached")
+    console.print(f"  {percent(replay.reached)} of the certified sensitivity reached")
     _faults(replay.faults, console)
     console.print(f"  {replay.verdict}", style="bold")
     _finds(console, "rows, errors, metadata or noise that depend on these logs; a sensitivity they exceed")
@@ -126,9 +128,9 @@ def _show_black_box(seen: BlackBoxAudit, console: Console) -> None:
         f"  an event chosen on {seen.runs - seen.tested:,} of them occurred in {seen.seen[0]:,} "
         f"and in {seen.seen[1]:,} of the other {seen.tested:,}"
     )
-    shown = f"{seen.share:.0%} of" if seen.share > 0 else "which shows nothing of"
+    shown = f"{percent(seen.share, 2)} of" if seen.share > 0 else "which shows nothing of"
     console.print(
-        f"  epsilon >= {seen.bound:.3g}{at} ({1 - seen.error:.4%} confidence), {shown} the "
+        f"  epsilon >= {seen.bound:.3g}{at} ({percent(1 - seen.error, 6)} confidence), {shown} the "
         f"{seen.claim.epsilon:.3g} claimed there{'' if seen.share > 0 else '; that is no fault'}"
     )
     console.print(f"  {seen.verdict}", style="bold")

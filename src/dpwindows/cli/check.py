@@ -10,7 +10,7 @@ import click
 from dpwindows.cli.options import csv_options, item_type_option, time_format_option, zone_option, zone_said
 from dpwindows.cli.screen import screen
 from dpwindows.cli.values import csv_layout_of
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, counted, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -66,13 +66,13 @@ def _show(found: Check, console: Console) -> None:
         console.print(f"{name:<18}{value}", soft_wrap=True)
     for bad in found.look.bad:
         place = f", first in {bad.place}" if bad.place else ""
-        console.print(f"  {bad.role} {bad.text!r}: {bad.rows:,} rows{place}", soft_wrap=True)
+        console.print(f"  {bad.role} {bad.text!r}: {counted(bad.rows, 'row')}{place}", soft_wrap=True)
     for note in found.notes:
         console.print(f"Note: {note}", soft_wrap=True)
-    console.print(
-        "\nTo run next; START and END are for you to fill in, from what you know and not from the times above, and "
-        "--unit is for you to choose:"
-    )
+    left = "--unit is for you to choose"
+    if found.look.rows_inside is None:
+        left = f"START and END are for you to fill in, from what you know and not from the times above, and {left}"
+    console.print(f"\nTo run next; {left}:")
     console.print(f"  {found.command}", soft_wrap=True)
 
 
@@ -95,8 +95,7 @@ def _figures(found: Check) -> list[tuple[str, str]]:
         rows.insert(9, ("count below 1", f"{seen.ignored + seen.null_counts:,}"))
     if seen.rows_inside is not None:
         share = seen.rows_inside / seen.rows if seen.rows else 0.0
-        inside = (
-            f"{seen.inside:,} events of {seen.items_inside:,} items, {share:.1%} of the rows; {1 - share:.1%} outside"
-        )
+        events, items = counted(seen.inside or 0, "event"), counted(seen.items_inside or 0, "item")
+        inside = f"{events} of {items}, {percent(share)} of the rows"
         rows.insert(7, ("in the range", inside))
     return rows

@@ -75,12 +75,12 @@ def show(
     What is left is told in releases too: as many as fit of the last budget that was spent, or of the one given.
     """
     from dpwindows.ask.privacy import parse_budget
-    from dpwindows.ledger.ledger import Ledger, datasets
+    from dpwindows.ledger.ledger import book_of, datasets
     from dpwindows.ledger.store import require_trusted
 
     names = [dataset] if dataset is not None else datasets(file)
     budget = None if (epsilon, delta, rho) == (None, None, None) else parse_budget(epsilon, delta, rho)
-    books = [Ledger(file, name).book() for name in names]
+    books = [book_of(file, name) for name in names]
     pages = [book.to_dict() for book in books]
     if budget is not None:
         for book, page in zip(books, pages, strict=True):

@@ -27,6 +27,7 @@ from dpwindows.cli.options import (
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.cli.values import build_plan, engine_settings_of, event_columns_of, open_ledger
+from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
@@ -103,8 +104,7 @@ def release(
     if as_json:
         show_json(_summary(released, output, stored=outcome.stored, ledger=ledger))
         return
-    rows = released.table.num_rows
-    what = f"{rows:,} number{'' if rows == 1 else 's'} to {output} (release {released.metadata['release_id']})"
+    what = f"{counted(released.table.num_rows, 'number')} to {output} (release {released.metadata['release_id']})"
     if ledger is None:
         said = f"Released {what}. Running this again draws fresh noise and spends the budget again."
     elif outcome.stored:

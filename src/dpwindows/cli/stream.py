@@ -28,6 +28,7 @@ from dpwindows.cli.options import (
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
 from dpwindows.cli.values import build_stream_plan, column_names_of, open_ledger
+from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 from dpwindows.stream.limits import MOST_STEPS
 
@@ -242,10 +243,11 @@ def _write(released: Release, output: Path | None, force: bool, *, as_json: bool
 
 def _say_advanced(opened: Stream, released: Release, before: int, output: Path | None) -> None:
     closed, made = opened.closed_steps - before, released.metadata["stream"]
-    did = f"Closed {closed} step{'s' if closed != 1 else ''}" if closed else "Nothing new to close; as stored"
+    did = f"Closed {counted(closed, 'step')}" if closed else "Nothing new to close; as stored"
     where = f" to {output}" if output is not None else ""
+    numbers = counted(released.table.num_rows, "number")
     screen(stderr=True).print(
-        f"{did}: {released.table.num_rows:,} numbers of {_said_steps(made['first_step'], made['last_step'])}{where} "
+        f"{did}: {numbers} of {_said_steps(made['first_step'], made['last_step'])}{where} "
         f"(release {released.metadata['release_id']}). The stream is closed up to {opened.through}.",
         soft_wrap=True,
     )
@@ -259,20 +261,21 @@ def _describe(opened: Stream, console: Console) -> None:
     about = opened.description
     timeline, horizon = about["timeline"], about["horizon"]
     asked = "; ".join(
-        f"{query['window']}: {', '.join(_counted(measure) for measure in query['measures'])}"
+        f"{query['window']}: {', '.join(_measure(measure) for measure in query['measures'])}"
         for query in about["queries"]
     )
+    zone = f" ({timeline['time_zone']})" if timeline.get("time_zone") is not None else ""
     lines = (
         f"Stream    {about['state_id']}",
         f"Releases  {asked}",
-        f"Steps     {timeline['step']} from {timeline['start']} ({timeline['time_zone']}), "
+        f"Steps     {timeline['step']} from {timeline['start']}{zone}, "
         + ("without end" if horizon is None else f"{horizon:,} in all"),
-        f"Closed    {opened.closed_steps:,} steps, up to {opened.through}",
+        f"Closed    {counted(opened.closed_steps, 'step')}, up to {opened.through}",
         f"Promise   {about['guarantee']}",
     )
     for line in lines:
         console.print(line, soft_wrap=True)
 
 
-def _counted(measure: dict[str, Any]) -> str:
+def _measure(measure: dict[str, Any]) -> str:
     return f"{measure['measure'].replace('_', ' ')} {measure['k']}"

@@ -21,7 +21,7 @@ from dpwindows.count.engines.duckdb_sample import Sample, sample_of
 from dpwindows.count.engines.duckdb_zones import remark_on_zones
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.guesses import guessed_columns, time_guess
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, counted, percent
 
 _WARNING = "For your eyes only: exact figures of the log, protected by nothing. Nothing was written or spent."
 # A series of more steps than this is hard to read.
@@ -53,7 +53,7 @@ class Check:
     """What was found: the reading that was used, what of it was guessed, the figures, and what to think of them.
 
     `problems` are what a release would fail on, or be nothing but noise for; `notes` are worth a look. `command` is the
-    shape of the release to run next, with START and END left to be filled in.
+    shape of the release to run next, with START and END left to be filled in where no range was given.
     """
 
     columns: EventColumns
@@ -170,10 +170,9 @@ def _problems(found: Look, columns: EventColumns, timeline: Timeline | None) -> 
         first = found.bad[0]
         where = f" in {first.place}" if first.place else ""
         name = dict(columns.roles)[first.role]
-        option = "--time-format" if first.role == "time" else "--count"
         yield (
-            f"{found.bad_rows:,} rows cannot be read, such as {first.text!r} in the {first.role} column "
-            f"{name!r}{where}: say how it is written with {option}, or mend them"
+            f"{counted(found.bad_rows, 'row')} cannot be read, such as {first.text!r} in the {first.role} column "
+            f"{name!r}{where}: {_mend(first.role, columns)}"
         )
     if found.first is None and not found.bad_rows:
         yield f"no row has a time in the column {columns.time!r}: a release of it would be nothing but noise"
@@ -181,20 +180,33 @@ def _problems(found: Look, columns: EventColumns, timeline: Timeline | None) -> 
         yield f"no row has an item in the column {columns.item!r}: a release of it would be nothing but noise"
     elif timeline is not None and not found.rows_inside and not found.bad_rows:
         yield (
-            f"none of the {found.rows:,} rows lies in the range {timeline.start} to {timeline.end}, as times go from "
-            f"{found.first} to {found.last}: a release of it would be nothing but noise; is the year right?"
+            f"of {counted(found.rows, 'row')} none lies in the range {timeline.start} to {timeline.end}, as times go "
+            f"from {found.first} to {found.last}: a release of it would be nothing but noise; is the year right?"
         )
+
+
+def _mend(role: str, columns: EventColumns) -> str:
+    """What to do about rows that cannot be read."""
+    if role == "count":
+        return "counts are whole numbers: mend them, or leave --count out"
+    if columns.time_format is None:
+        return "say how it is written with --time-format, or mend them"
+    return f"it is not as --time-format {columns.time_format!r} says: give another, or mend them"
 
 
 def _notes(found: Look, formats: tuple[str, ...], columns: EventColumns) -> Iterator[str]:
     outside = found.rows - (found.rows_inside or 0) - min(found.rows, found.null_items + found.null_times)
     if found.rows_inside and outside > 0 and not found.bad_rows:
-        yield f"{outside / found.rows:.1%} of the rows lie outside the range, or have a count below 1, and are ignored"
+        share = percent(outside / found.rows)
+        yield f"{share} of the rows lie outside the range, or have a count below 1, and are ignored"
     if len(formats) > 1:
         others = ", ".join(formats[1:3])
         yield f"the first times fit --time-format {formats[0]!r} and {others!r} alike: which one is meant, you must say"
     if isinstance(found.first, str) and not _EARLIEST <= found.first < _LATEST:
-        yield f"the first time is {found.first}: is --time-format right (seconds, milliseconds, microseconds)?"
+        right = f"{columns.time!r} the column of times"
+        if columns.time_format is not None:
+            right = f"--time-format {columns.time_format} right (seconds, milliseconds, microseconds)"
+        yield f"the first time is {found.first}: is {right}?"
     elif isinstance(found.last, str) and found.last > datetime.now(UTC).isoformat():
         yield f"the last time is {found.last}, which is still to come"
     if found.items == found.rows > 1:

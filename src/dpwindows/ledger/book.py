@@ -147,10 +147,12 @@ class Book:
         where = "" if ends == [None, None] else f" between {first} and {last}"
         if where and isinstance(self.unit, ItemPerPeriod):
             where = f" for stretches of {self.unit.steps:,} steps that begin{where}"
+        left = left_of(before)
+        smaller = "Ask for a smaller budget, or use" if left.get("epsilon") or left.get("rho") else "Use"
         return OverBudgetError(
             f"dataset {self.dataset!r} has a total of {self.total}; {amount_text(spent_of(before))} is spent{where}. "
-            f"This {request.kind} asks for {request.budget}, and {amount_text(left_of(before))} is left: nothing was "
-            "drawn or spent. Ask for a smaller budget, or use the releases there are"
+            f"This {request.kind} asks for {request.budget}, and {amount_text(left)} is left: nothing was "
+            f"drawn or spent. {smaller} the releases there are"
         )
 
     def _entry_dict(self, entry: Entry) -> dict[str, Any]:

@@ -71,12 +71,24 @@ class Position(NamedTuple):
     token: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Ledger:
-    """One dataset in a ledger file; see the module. Make it with `create` or `open`."""
+    """One dataset of an existing ledger file; see the module. `create` makes the file or the dataset.
+
+    Raises:
+        InputError: there is no such file or dataset, the file is no ledger, or others may write it.
+        EngineError: the file is damaged, locked or cannot be read.
+    """
 
     path: Path
     dataset: str
+
+    def __init__(self, path: str | Path, dataset: str) -> None:
+        _require_name(dataset)
+        object.__setattr__(self, "path", Path(path))
+        object.__setattr__(self, "dataset", dataset)
+        ledger_store.require_trusted(self.path)
+        self.book()
 
     @classmethod
     def create(cls, path: str | Path, dataset: str, *, budget: Budget, unit: Unit, singleton: bool = False) -> Ledger:
@@ -94,7 +106,8 @@ class Ledger:
             InputError: the dataset exists, the file is no ledger, or an argument is not legal.
             EngineError: the file is locked or cannot be written.
         """
-        ledger = cls(Path(path), _checked_name(dataset))
+        path = Path(path)
+        _require_name(dataset)
         if not isinstance(budget, (PureDP, ApproxDP, ZCDP)):
             raise InputError(f"budget must be PureDP(...), ApproxDP(...) or ZCDP(...), got {budget!r}")
         if not isinstance(unit, Unit):
@@ -103,8 +116,8 @@ class Ledger:
         facts = canonical(
             {"unit": unit.name, "budget": budget.to_dict(), "singleton": bool(singleton), "created": _now()}
         )
-        ledger_store.create_file(ledger.path)
-        with writing(ledger.path) as connection:
+        ledger_store.create_file(path)
+        with writing(path) as connection:
             if connection.execute("SELECT 1 FROM datasets WHERE name = ?", (dataset,)).fetchone():
                 raise InputError(
                     f"the ledger {str(path)!r} has a dataset {dataset!r} already, and a total is set once: "
@@ -113,20 +126,12 @@ class Ledger:
             secret = secrets.token_bytes(32)
             connection.execute("INSERT INTO datasets VALUES (?, ?, ?, 0, '', '')", (dataset, facts, secret))
             seal_dataset(connection, dataset)
-        return ledger
+        return cls(path, dataset)
 
     @classmethod
     def open(cls, path: str | Path, dataset: str) -> Ledger:
-        """A dataset of an existing ledger.
-
-        Raises:
-            InputError: there is no such file or dataset, the file is no ledger, or others may write it.
-            EngineError: the file is damaged, locked or cannot be read.
-        """
-        ledger = cls(Path(path), _checked_name(dataset))
-        ledger_store.require_trusted(ledger.path)
-        ledger.book()
-        return ledger
+        """A dataset of an existing ledger, as `Ledger(path, dataset)`."""
+        return cls(path, dataset)
 
     def _repr_html_(self) -> str:
         """A notebook shows what was spent and what is left."""
@@ -136,8 +141,7 @@ class Ledger:
 
     def book(self) -> Book:
         """The dataset's total and all its entries, as plain values."""
-        with ledger_store.reading(self.path) as connection:
-            return read_book(connection, self.path, self.dataset)
+        return book_of(self.path, self.dataset)
 
     def require_room(self, request: Request) -> None:
         """Check that a request fits what is left, without spending.
@@ -311,6 +315,17 @@ class Ledger:
         seal_dataset(connection, self.dataset)
 
 
+def book_of(path: Path, dataset: str) -> Book:
+    """A dataset's total and all its entries, for looking at: of a ledger that others may write, too.
+
+    Raises:
+        InputError: there is no such file or dataset, or the file is no ledger.
+        EngineError: the file is damaged, locked or cannot be read.
+    """
+    with ledger_store.reading(path) as connection:
+        return read_book(connection, path, dataset)
+
+
 def datasets(path: str | Path) -> list[str]:
     """The names of the datasets in a ledger file, in order.
 
@@ -324,10 +339,9 @@ def datasets(path: str | Path) -> list[str]:
     return names
 
 
-def _checked_name(dataset: str) -> str:
+def _require_name(dataset: str) -> None:
     if not isinstance(dataset, str) or not dataset.strip() or len(dataset) > 200 or not dataset.isprintable():
         raise InputError(f"a dataset needs a name of 1 to 200 printable characters, got {dataset!r}")
-    return dataset
 
 
 def _now() -> str:

@@ -11,6 +11,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from dpwindows.ask.privacy import PureDP
+from dpwindows.errors import percent
 from dpwindows.plan.warnings import budget_warnings
 from dpwindows.progress import QUIET
 
@@ -95,7 +96,7 @@ def _forecasts(planned: Planned, wide: bool, expect: float | None, *, close: boo
     table.add_column("counted")
     table.add_column("strategy", no_wrap=close)
     relative = [] if expect is None else [f"of {expect:,.10g}"]
-    numbers = ["std error", *relative, f"{planned.confidence:.0%} interval", "x limit"]
+    numbers = ["std error", *relative, f"{percent(planned.confidence, 6)} interval", "x limit"]
     for name in [*numbers, *(["largest"] if wide else [])]:
         table.add_column(name, justify="right")
     if wide:
@@ -106,7 +107,7 @@ def _forecasts(planned: Planned, wide: bool, expect: float | None, *, close: boo
         row = [window, f"{entry.measure.replace('_', ' ')} {entry.k}", entry.strategy]
         row += [
             f"{entry.rms:,.4g}",
-            *([] if expect is None else [f"{entry.rms / expect:.2%}"]),
+            *([] if expect is None else [percent(entry.rms / expect)]),
             f"±{entry.half_width:,.4g}",
             limit,
         ]

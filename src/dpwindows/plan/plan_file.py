@@ -123,13 +123,13 @@ class PlanValues:
             InputError: it cannot be read, a key is unknown or missing, or a value is not legal.
         """
         try:
-            return cls.from_dict(read_plan(path))
+            return cls.from_dict(read_toml(path, "the plan"))
         except InputError as error:
             raise error if str(path) in str(error) else InputError(f"{path}: {error}") from None
 
 
-def read_plan(path: str | Path) -> Values:
-    """What a TOML file holds; nothing of it is checked yet.
+def read_toml(path: str | Path, what: str) -> Values:
+    """What a TOML file holds; nothing of it is checked yet. Messages call it `what`, such as `the plan`.
 
     Raises:
         InputError: it cannot be read, or is no TOML.
@@ -138,12 +138,12 @@ def read_plan(path: str | Path) -> Values:
         with Path(path).open("rb") as stream:
             content = stream.read(_LONGEST + 1)
         if len(content) > _LONGEST:
-            raise InputError(f"{path} is longer than any plan: a plan file holds what --save writes")
+            raise InputError(f"{what} {path} is longer than {_LONGEST:,} bytes: it holds something else")
         return tomllib.loads(content.decode("utf-8-sig"))
     except OSError as error:
-        raise InputError(f"the plan {path} cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{what} {path} cannot be read: {error.strerror or error}") from None
     except (UnicodeError, tomllib.TOMLDecodeError, RecursionError, ValueError) as error:
-        raise InputError(f"the plan {path} is no TOML: {error}") from None
+        raise InputError(f"{what} {path} is no TOML: {error}") from None
 
 
 def keys_of(*plans: type) -> Kinds:

@@ -18,7 +18,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import longest_window
 from dpwindows.count.first_runs import Series
 from dpwindows.count.wanted import Wanted
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
@@ -215,7 +215,7 @@ class Planned(PlanValues, ABC):
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks worth telling whoever asked, one sentence each."""
-        long = f"is at least as long as the {self.timeline.steps} steps of the range, so it means"
+        long = f"is at least as long as the {counted(self.timeline.steps, 'step')} of the range, so it means"
         found = [
             f"{query.window} {long} cumulative here"
             for query in self.queries

@@ -128,7 +128,7 @@ def weights_of(queries: Sequence[Query], weights: Mapping[str, float] | Sequence
         weights = [weights.get(text, 1.0) for text in texts]
     weights = list(weights) if weights is not None else [1.0] * len(texts)
     if len(weights) != len(texts):
-        raise InputError(f"{len(weights)} weights were given for {len(texts)} window families: {', '.join(texts)}")
+        raise InputError(f"weights are one for each window family ({', '.join(texts)}), got {len(weights)}")
     # Compared and not converted: a whole number may be too large for a floating one.
     if not all(isinstance(weight, (int, float)) and 0 < weight <= sys.float_info.max for weight in weights):
         raise InputError(f"weights must be finite and greater than 0, got {weights}")

@@ -16,7 +16,7 @@ from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import over
 from dpwindows.count.engines.groups import has_rule
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.problem import Criterion
@@ -125,7 +125,7 @@ class StreamPlan(Planned):
         self.allotments = tuple(self._over(allotment, self.timeline.steps) for allotment in self.allotments)
 
     def __repr__(self) -> str:
-        steps = "unlimited" if self.horizon is None else f"{self.horizon} steps"
+        steps = "unlimited" if self.horizon is None else counted(self.horizon, "step")
         return f"StreamPlan({self._asked}; {steps}; {self.unit.name} level; {self.budget})"
 
     @property

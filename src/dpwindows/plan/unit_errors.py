@@ -16,7 +16,7 @@ import numpy as np
 
 from dpwindows.ask.privacy import EventLevel, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, PeriodFamily, Rolling, WindowFamily
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import PrescribedScale
@@ -96,7 +96,7 @@ def asked_of_sliders(plan: Planned) -> dict[str, Any]:
         "delta": budget.get("delta") or 1e-6,
         "unit": plan.unit.name,
         "horizon": plan.timeline.steps,
-        "sentence": f"Asked: {queries}; {plan.timeline.steps:,} steps, {plan.unit.name} level, {plan.budget}."
+        "sentence": f"Asked: {queries}; {counted(plan.timeline.steps, 'step')}, {plan.unit.name} level, {plan.budget}."
         f"{apart if together else ''}",
     }
 

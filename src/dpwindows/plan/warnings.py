@@ -24,7 +24,9 @@ def budget_warnings(budget: Budget, expect: float | None = None) -> list[str]:
         )
     if isinstance(budget, ApproxDP):
         if budget.delta > _LARGE_DELTA:
-            found.append(f"delta {budget.delta:g} is above {_LARGE_DELTA:g}: with that probability nothing is promised")
+            found.append(
+                f"delta {budget.delta:g} is above {_LARGE_DELTA:g}: with that probability everything may be given away"
+            )
         elif expect is not None and budget.delta > 1 / expect:
             found.append(
                 f"delta {budget.delta:g} is above one over the {expect:,.10g} that you expect: publishing one of them "

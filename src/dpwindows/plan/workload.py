@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.whole_numbers import LARGEST_COUNT
 from dpwindows.ask.windows import count_windows, longest_window
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, counted
 
 if TYPE_CHECKING:
     from dpwindows.ask.queries import Query
@@ -68,8 +68,8 @@ class Workload:
 
     def __str__(self) -> str:
         return (
-            f"{self.rows:,} numbers from {self.draws:,} noise values, about {_time_text(self.seconds)} on one core and "
-            f"{_size_text(self.memory)} of memory"
+            f"{counted(self.rows, 'number')} from {counted(self.draws, 'noise value')}, about "
+            f"{time_text(self.seconds)} on one core and {_size_text(self.memory)} of memory"
         )
 
 
@@ -118,7 +118,8 @@ def require_limit(max_draws: object) -> None:
         raise InputError(f"max_draws must be a whole number from 1 to 10^18, got {max_draws!r}")
 
 
-def _time_text(seconds: float) -> str:
+def time_text(seconds: float) -> str:
+    """About how long something takes, such as `40 s` or `3 hours`."""
     for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
         if seconds >= 2 * size:
             return f"{seconds / size:,.0f} {name}"

@@ -18,7 +18,7 @@ import pyarrow as pa
 from dpwindows.ask.groups import Value
 from dpwindows.ask.queries import Measure, MeasureKind
 from dpwindows.ask.timeline import Timeline
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, counted
 from dpwindows.plan.description import GROUPED_FORMAT, LOSS
 from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
@@ -283,7 +283,8 @@ class Release:
     def __repr__(self) -> str:
         asked = ", ".join(f"{row['window']} {row['measure'].replace('_', ' ')} {row['k']}" for row in self._asked)
         budget = ", ".join(f"{name} = {value}" for name, value in self.metadata["budget"].items() if name != "kind")
-        return f"Release({self.table.num_rows} numbers: {asked}; {self.metadata['unit']['name']} level; {budget})"
+        numbers = counted(self.table.num_rows, "number")
+        return f"Release({numbers}: {asked}; {self.metadata['unit']['name']} level; {budget})"
 
     def _repr_html_(self) -> str:
         """A notebook shows the release as one chart to point at, and a table of its first rows."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, percent
 from dpwindows.report.clock import Clock
 from dpwindows.report.series import Row, Series, records
 
@@ -181,7 +181,7 @@ def _tooltip(clock: Clock, confidence: float, rows: list[Row], *, series: bool) 
     """
     errors = [row["e"] for row in rows if row["e"] is not None]
     digits = ",.0f" if min(errors, default=0) >= 2 else ",.1f"
-    interval = f"{100 * confidence:g}% interval"
+    interval = f"{percent(confidence, 6)} interval"
     shown: list[tuple[str, str, str | None]] = [("seen", "s", None)] if series else []
     shown += [("from", "a", None), (clock.until, "b", None), ("estimate", "y", digits), ("standard error", "e", ",.1f")]
     shown += [(f"{interval}, low", "lo", digits), (f"{interval}, high", "hi", digits)]

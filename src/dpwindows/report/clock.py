@@ -19,6 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpwindows.errors import counted
+
 _UNITS = {"s": "second", "m": "minute", "h": "hour", "d": "day", "w": "week", "mo": "month"}
 _MILLISECONDS_A_DAY = 86_400_000
 # Units of time since 1970, finest last; numbers from 2000 to 2100 in one of them are taken for times.
@@ -109,12 +111,12 @@ class Clock:
     def length(self, steps: int) -> str:
         """So many steps in words: `28 days`, `7 hours`, `12 steps`."""
         if self.unit is None:
-            return f"{steps:,} step{'' if steps == 1 else 's'}"
+            return counted(steps, "step")
         total, unit = steps * self.count, self.unit
         for smaller, larger in (("second", "minute"), ("minute", "hour")):
             if unit == smaller and total % 60 == 0:
                 total, unit = total // 60, larger
-        return f"{total:,} {unit}{'' if total == 1 else 's'}"
+        return counted(total, unit)
 
     @property
     def steps(self) -> str:

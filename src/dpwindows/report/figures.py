@@ -12,6 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpwindows.errors import percent
 from dpwindows.report import charts
 from dpwindows.report.clock import Clock
 from dpwindows.report.series import Family, Row, Series, cells, families, records
@@ -141,7 +142,7 @@ def _counted(group: tuple[Series, ...]) -> str:
 
 
 def _interval(row: Row, confidence: float) -> str:
-    return f"{100 * confidence:g}% interval {number(row['lo'], row['e'])} to {number(row['hi'], row['e'])}"
+    return f"{percent(confidence, 6)} interval {number(row['lo'], row['e'])} to {number(row['hi'], row['e'])}"
 
 
 def _values(group: tuple[Series, ...], last: list[Row], confidence: float) -> str:

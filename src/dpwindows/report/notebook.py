@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
 from dpwindows.report.html import asset, grid
 from dpwindows.report.pack import pack
@@ -31,7 +32,7 @@ def release_html(table: pa.Table, metadata: Mapping[str, Any]) -> str:
     found, clock = families(table), Clock.of(table, metadata)
     if not found:
         return fragment("<p>This release holds no rows.</p>")
-    interval = f"{100 * confidence_of(metadata):g}% interval"
+    interval = f"{percent(confidence_of(metadata), 6)} interval"
     head = ["Window", "Seen", clock.until.capitalize(), "Estimate", "Standard error", interval]
     ones = [one for family in found for one in family.series]
     rows = [_last_row(one, clock) for one in ones[:_TABLE_ROWS]]
@@ -54,7 +55,7 @@ def forecast_html(entries: Sequence[Mapping[str, Any]], confidence: float | None
         confidence: of the intervals, where it is known.
         said: a sentence before the table.
     """
-    interval = f"{100 * confidence:g}% interval \u00b1" if confidence else "Interval \u00b1"
+    interval = f"{percent(confidence, 6)} interval \u00b1" if confidence else "Interval \u00b1"
     head = ["Window", "Seen", "Standard error", interval, "Largest", "Times the known limit", "Strategy"]
     names = [f"{str(row['measure']).replace('_', ' ')} {row['k']}{each(row)}" for row in entries]
     rows = [
@@ -126,7 +127,7 @@ def _chart(family: Family, clock: Clock, metadata: Mapping[str, Any]) -> str:
     packed = pack([shown], clock)
     title = ("Items seen " if len(kept) > 1 or not kept[0].distinct else "Distinct items ") + family.in_windows(clock)
     given: dict[str, Any] = {"index": packed.index, "text": packed.text, "title": title, "byLength": any_family}
-    given["confidence"] = f"{100 * confidence_of(metadata):g}%"
+    given["confidence"] = f"{percent(confidence_of(metadata), 6)}"
     return f"const given = {_inside(json.dumps(given, allow_nan=False))};\n{asset('notebook.js')}"
 
 

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
 from dpwindows.report.headlines import factor, gaussian_windows, headlines
 from dpwindows.report.html import document, grid, script, unbroken_dates
@@ -66,7 +67,7 @@ def _lede(table: pa.Table, clock: Clock, metadata: Mapping[str, Any]) -> str:
     zone = f" Times are those of {clock.zone}." if clock.zone else ""
     if clock.epoch:
         zone = f" Times in the release are whole numbers, read here as {clock.epoch} since 1970 and shown in UTC."
-    interval = f"{100 * confidence_of(metadata):g}% interval"
+    interval = f"{percent(confidence_of(metadata), 6)} interval"
     biased = (pc.max(table["bias_bound"]).as_py() or 0) > 0
     average = "right on average, but for the bias bound beside them" if biased else "right on average"
     text = (
@@ -82,7 +83,7 @@ def _headlines(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -
         return ""
     listed = "".join(f"<li>{unbroken_dates(one.text)}</li>" for one in said)
     note = (
-        f"All of this holds together with {100 * confidence_of(metadata):g}% certainty: "
+        f"All of this holds together with {percent(confidence_of(metadata), 6)} certainty: "
         "the ranges are wider than the intervals of single numbers below."
     )
     return (
@@ -98,7 +99,7 @@ def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> 
     widest = not {family.window for family in found} <= gaussian_windows(metadata)
     stated = {
         **packed.index,
-        "confidence": f"{100 * confidence:g}%",
+        "confidence": f"{percent(confidence, 6)}",
         # For the difference of two windows: no sum of Gaussian or of Laplace noise has a wider quantile.
         "factor": max(factor(1 - confidence, gaussian=gaussian) for gaussian in {True, not widest}),
     }
@@ -197,7 +198,7 @@ def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
         return ""
     released = {_named(one): one for family in found for one in family.series}
     limits = any(row.get("ratio_to_limit") is not None for row in forecast)
-    interval = f"{100 * confidence_of(metadata):g}% interval"
+    interval = f"{percent(confidence_of(metadata), 6)} interval"
     head = [
         "Window",
         "Seen",

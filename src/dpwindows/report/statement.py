@@ -3,8 +3,7 @@
 The questions are those that NIST SP 800-226, "Guidelines for Evaluating Differential Privacy Guarantees" (2025), tells
 to ask of any such claim: the guarantee itself and its unit, how it adds up, how useful the numbers are, how it is
 implemented, against whom it holds, and what it leaves to those who run it. Each answer is taken from the metadata;
-what the software cannot know is said to be open, and by whom it is to be answered. `registry_entry` says the same in
-the fields of the Differential Privacy Deployments Registry.
+what the software cannot know is said to be open, and by whom it is to be answered.
 """
 
 from __future__ import annotations
@@ -13,16 +12,12 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
+from dpwindows.report import facts
 from dpwindows.report.html import document
-from dpwindows.report.words import each, figures_of, plain
+from dpwindows.report.words import plain
 
 Answered = tuple[str, str]
 OPEN = "To be answered by whoever runs this: "
-_KINDS = {
-    "pure": "pure differential privacy",
-    "approximate": "approximate differential privacy",
-    "zcdp": "zero-concentrated differential privacy",
-}
 
 
 def statement_html(metadata: Mapping[str, Any]) -> str:
@@ -44,74 +39,35 @@ def statement_markdown(metadata: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
-def registry_entry(metadata: Mapping[str, Any]) -> dict[str, Any]:
-    """An entry for the Differential Privacy Deployments Registry, with what its three tiers ask for.
-
-    Fields that only whoever deploys it knows are null.
-    """
-    budget = {key: value for key, value in (metadata.get("budget") or {}).items() if key != "kind"}
-    timeline = metadata.get("timeline") or {}
-    return {
-        "tier": 3,
-        "deployment": {
-            "name": None,
-            "data_curator": None,
-            "intended_use": None,
-            "data_product_type": _product(metadata),
-            "description": _asked(metadata),
-            "publication_date": str(metadata.get("released_at") or "")[:10] or None,
-            "status": "stream" if _is_stream(metadata) else "single release",
-        },
-        "guarantee": {
-            "flavor": _kind(metadata),
-            "privacy_loss_parameters": budget,
-            "privacy_unit": (metadata.get("unit") or {}).get("name"),
-            "privacy_unit_description": (metadata.get("unit") or {}).get("promise"),
-            "data_domain": "event logs of (item, time); times in a public range, items of any kind",
-            "unprotected_quantities": _public(metadata),
-            "model": "central",
-        },
-        "accounting": {
-            "composition": _composition(metadata),
-            "post_processing": _after(),
-            "time_range": {key: timeline.get(key) for key in ("start", "end", "step", "time_zone")},
-        },
-        "implementation": {
-            "software": metadata.get("versions") or {},
-            "mechanisms": [_mechanism(row) for row in _measured(metadata)],
-            "noise_sampler": "OpenDP, exact on integers",
-            "release_id": metadata.get("release_id") or metadata.get("state_id"),
-            "rationale": None,
-        },
-    }
-
-
 def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, list[Answered]]]:
     unit = metadata.get("unit") or {}
     yield (
         "The guarantee",
         [
-            ("Which definition of differential privacy?", f"{_kind(metadata).capitalize()}."),
-            ("With which parameters?", f"{_amounts(metadata)}, for everything {_what(metadata)} holds together."),
+            ("Which definition of differential privacy?", f"{facts.definition(metadata).capitalize()}."),
+            (
+                "With which parameters?",
+                f"{facts.amounts(metadata)}, for everything {facts.what_it_is(metadata)} holds together.",
+            ),
             ("What is the unit of privacy?", f"{unit.get('name', '')}. {unit.get('promise', '')}"),
             ("In full?", str(metadata.get("guarantee") or "")),
-            ("What is public, and so not protected?", _public(metadata)),
-            ("Does it rest on a promise about the data?", _assumed(metadata)),
+            ("What is public, and so not protected?", facts.public_facts(metadata)),
+            ("Does it rest on a promise about the data?", facts.assumption(metadata)),
         ],
     )
     yield (
         "How it adds up",
         [
-            ("How is the budget shared?", _shares(metadata)),
-            ("What happens with more releases?", _composition(metadata)),
-            ("What is done to the numbers after the noise?", _after()),
+            ("How is the budget shared?", facts.shares(metadata)),
+            ("What happens with more releases?", facts.composition(metadata)),
+            ("What is done to the numbers after the noise?", facts.post_processing()),
         ],
     )
     yield (
         "Utility",
         [
-            ("What is published?", _asked(metadata)),
-            ("How exact is it?", _exactness(metadata)),
+            ("What is published?", facts.asked(metadata)),
+            ("How exact is it?", facts.errors(metadata)),
             ("Is it biased?", _bias(metadata)),
             (
                 "Is the error uneven?",
@@ -125,7 +81,7 @@ def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, list[Answered]
         [
             (
                 "By which mechanisms?",
-                "; ".join(_mechanism(row)["summary"] for row in _measured(metadata)),
+                "; ".join(facts.mechanism(row) for row in facts.measurements_of(metadata)),
             ),
             (
                 "How is the sensitivity known?",
@@ -178,16 +134,8 @@ def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, list[Answered]
     )
 
 
-def _is_stream(metadata: Mapping[str, Any]) -> bool:
-    return "state_id" in metadata and "release_id" not in metadata
-
-
-def _what(metadata: Mapping[str, Any]) -> str:
-    return "the stream" if _is_stream(metadata) else "the release"
-
-
 def _title(metadata: Mapping[str, Any]) -> str:
-    return f"Privacy statement of {'a stream' if _is_stream(metadata) else 'a release'}"
+    return f"Privacy statement of {'a stream' if facts.is_stream(metadata) else 'a release'}"
 
 
 def _preface(metadata: Mapping[str, Any]) -> str:
@@ -195,115 +143,12 @@ def _preface(metadata: Mapping[str, Any]) -> str:
     when = f", released at {plain(metadata['released_at'])}" if metadata.get("released_at") else ""
     return (
         f"Identifier {name}{when}. The questions are those of NIST SP 800-226. The answers are taken from what "
-        f"{_what(metadata)} says of itself; none depends on the data but through published numbers."
-    )
-
-
-def _kind(metadata: Mapping[str, Any]) -> str:
-    kind = str((metadata.get("budget") or {}).get("kind") or "")
-    return _KINDS.get(kind, kind)
-
-
-def _amounts(metadata: Mapping[str, Any]) -> str:
-    budget = metadata.get("budget") or {}
-    return ", ".join(f"{name} = {plain(value)}" for name, value in budget.items() if name != "kind")
-
-
-def _asked(metadata: Mapping[str, Any]) -> str:
-    queries = "; ".join(
-        f"{query['window']}: {', '.join(_measure(one) for one in query['measures'])}"
-        for query in metadata.get("queries") or []
-    )
-    timeline = metadata.get("timeline") or {}
-    until = f" to {timeline['end']} (not included)" if timeline.get("end") is not None else ""
-    return (
-        f"How many items are seen in time windows ({queries}), from {timeline.get('start')}{until} in steps of "
-        f"{timeline.get('step')}, time zone {timeline.get('time_zone')}."
-    )
-
-
-def _measure(one: Mapping[str, Any]) -> str:
-    return f"{str(one['measure']).replace('_', ' ')} {one['k']}"
-
-
-def _product(metadata: Mapping[str, Any]) -> str:
-    return "statistics released continually" if _is_stream(metadata) else "table of statistics"
-
-
-def _public(metadata: Mapping[str, Any]) -> str:
-    groups = " The names of the groups are public too." if metadata.get("groups") or metadata.get("by") else ""
-    return (
-        "The range and length of steps, what is counted, the budget, the errors, the software and the time of release. "
-        f"Facts that hold for many items together are what is published.{groups}"
-    )
-
-
-def _assumed(metadata: Mapping[str, Any]) -> str:
-    if metadata.get("singleton"):
-        return (
-            "Yes: every step holds at most one event over all items. It is not checked; where it fails, the claim may."
-        )
-    return "On none but what the guarantee names in full; otherwise it holds for every log."
-
-
-def _shares(metadata: Mapping[str, Any]) -> str:
-    rows = [f"{row.get('window')}: {100 * float(row.get('budget_share') or 0):.3g}%" for row in _measured(metadata)]
-    return ", ".join(rows) + "."
-
-
-def _measured(metadata: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """What each measurement says of itself, and what that of the items that lost something by a bound does."""
-    loss = metadata.get("loss")
-    return [*(metadata.get("measurements") or []), *([] if loss is None else [{**loss, "window": loss.get("of")}])]
-
-
-def _composition(metadata: Mapping[str, Any]) -> str:
-    return (
-        f"Everything {_what(metadata)} holds is covered together. Whatever else is released about the same log spends "
-        "further budget; a ledger of dpwindows keeps one total for a dataset and refuses what does not fit."
-    )
-
-
-def _after() -> str:
-    return (
-        "Decoding, intervals and tables made consistent are computed from the noisy numbers alone, which spends "
-        "nothing further."
-    )
-
-
-def _exactness(metadata: Mapping[str, Any]) -> str:
-    rows = [
-        f"{row['window']}, {_measure(row)}{each(row)}: typically {figures_of(row.get('rms'))} and at most "
-        f"{figures_of(row.get('max'))} counts"
-        for row in metadata.get("forecast") or []
-    ]
-    confidence = 100 * float(metadata.get("confidence") or 0.95)
-    return (
-        f"Standard errors, known beforehand: {'; '.join(rows)}. Every number has a {confidence:g}% interval of its own."
+        f"{facts.what_it_is(metadata)} says of itself; none depends on the data but through published numbers."
     )
 
 
 def _bias(metadata: Mapping[str, Any]) -> str:
     return "No, but for the bound that is published beside each number as bias_bound; it is 0 where nothing is said."
-
-
-def _mechanism(row: Mapping[str, Any]) -> dict[str, Any]:
-    noise, sensitivity = row.get("noise") or {}, row.get("sensitivity") or {}
-    together = f" (as one with {', '.join(row['together'])})" if row.get("together") else ""
-    summary = (
-        f"{row.get('window')} by {row.get('strategy')}{together} with {noise.get('law')} noise of scale "
-        f"{plain(noise.get('scale'))} at {sensitivity.get('norm')} sensitivity "
-        f"{plain(sensitivity.get('value'))} ({noise.get('unit')}), proof "
-        f"{sensitivity.get('proof')}"
-    )
-    return {
-        "window": row.get("window"),
-        "strategy": row.get("strategy"),
-        "noise": dict(noise),
-        "sensitivity": dict(sensitivity),
-        "budget_share": row.get("budget_share"),
-        "summary": summary,
-    }
 
 
 def _plain_markdown(text: str) -> str:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from rich.table import Table
 from rich.text import Text
 
+from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
 from dpwindows.report.series import families, group_columns, records
 from dpwindows.report.words import confidence_of, number
@@ -28,7 +29,7 @@ def preview(table: pa.Table, metadata: Mapping[str, Any]) -> Table:
 
     For `any` windows the course is over window length, among those that end last.
     """
-    confidence = f"{100 * confidence_of(metadata):g}%"
+    confidence = f"{percent(confidence_of(metadata), 6)}"
     clock = Clock.of(table, metadata)
     names = group_columns(table)
     wide = _BESIDE_GROUPS if names else _WIDTH

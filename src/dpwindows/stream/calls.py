@@ -164,9 +164,11 @@ def moved_fingerprint(
             there are late ones and the policy refuses them.
     """
     if any(step > task.last for step in handed.steps):
+        # --late move admits no --later ignore.
+        leave = "" if policy == "move" else ", or leave them for a later call with --later ignore (later='ignore')"
         raise InputError(
             f"there are events at or after {name(task.last)}, up to which the stream is to be closed: hand over what "
-            "happened before it, or leave them for a later call with --later ignore (in Python later='ignore')"
+            f"happened before it{leave}"
         )
     for step in range(task.first, min(task.closed, task.last) + 1):
         if handed.of(step) != recorded(step):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dpwindows.errors import InputError
+from dpwindows.plan.workload import time_text
 
 # Two days of minutes: more in one call are more often a mistake in its time than a gap.
 MOST_STEPS = 3000
@@ -28,6 +29,6 @@ def require_few(steps: int, most: int, numbers_a_step: int) -> None:
     numbers = f" and release {steps * numbers_a_step:,} numbers or more" if numbers_a_step else ""
     raise InputError(
         f"this call would close {steps:,} steps{numbers}, and at most {most:,} are closed at once. It takes about "
-        f"{steps * _LEAST / 60:,.0f} minutes, and {steps * _A_MILLION / 60:,.0f} more for each million items. If the "
+        f"{time_text(steps * _LEAST)}, and {time_text(steps * _A_MILLION)} more for each million items. If the "
         f"time is right, allow it with --max-steps {steps} (in Python max_steps={steps}). Nothing was read or drawn"
     )

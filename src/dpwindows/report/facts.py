@@ -1,0 +1,139 @@
+"""What the metadata of a release or a stream say, in sentences: for a privacy statement and for a registry."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dpwindows.errors import percent
+from dpwindows.report.words import confidence_of, each, figures_of, plain
+
+Metadata = Mapping[str, Any]
+_DEFINITIONS = {
+    "pure": "pure differential privacy",
+    "approximate": "approximate differential privacy",
+    "zcdp": "zero-concentrated differential privacy",
+}
+
+
+def is_stream(metadata: Metadata) -> bool:
+    """Whether the metadata are those of a stream."""
+    return "state_id" in metadata and "release_id" not in metadata
+
+
+def what_it_is(metadata: Metadata) -> str:
+    """What a sentence is about."""
+    return "the stream" if is_stream(metadata) else "the release"
+
+
+def definition(metadata: Metadata) -> str:
+    """Which definition of differential privacy the budget is of."""
+    kind = str((metadata.get("budget") or {}).get("kind") or "")
+    return _DEFINITIONS.get(kind, kind)
+
+
+def amounts(metadata: Metadata) -> str:
+    """The parameters of the budget, such as `epsilon = 1, delta = 10⁻⁶`."""
+    budget = metadata.get("budget") or {}
+    return ", ".join(f"{name} = {plain(value)}" for name, value in budget.items() if name != "kind")
+
+
+def asked(metadata: Metadata) -> str:
+    """What is published, over which range and in which groups."""
+    queries = "; ".join(
+        f"{query['window']}: {', '.join(measure_in_words(one) for one in query['measures'])}"
+        for query in metadata.get("queries") or []
+    )
+    timeline = metadata.get("timeline") or {}
+    until = f" to {timeline['end']} (not included)" if timeline.get("end") is not None else ""
+    zone = f", time zone {timeline['time_zone']}" if timeline.get("time_zone") is not None else ""
+    return (
+        f"How many items are seen in time windows ({queries}), from {timeline.get('start')}{until} in steps of "
+        f"{timeline.get('step')}{zone}{_groups(metadata)}."
+    )
+
+
+def _groups(metadata: Metadata) -> str:
+    groups = metadata.get("groups")
+    if not groups:
+        return ""
+    columns = " x ".join(str(column["name"]) for column in groups["columns"])
+    return f", for each {columns}{' and in total' if groups.get('totals') else ''}"
+
+
+def measure_in_words(one: Metadata) -> str:
+    """A measure, such as `at least 3`."""
+    return f"{str(one['measure']).replace('_', ' ')} {one['k']}"
+
+
+def public_facts(metadata: Metadata) -> str:
+    """What is not protected, because it is public."""
+    groups = " The names of the groups are public too." if metadata.get("groups") or metadata.get("by") else ""
+    return (
+        "The range and length of steps, what is counted, the budget, the errors, the software and the time of release. "
+        f"Facts that hold for many items together are what is published.{groups}"
+    )
+
+
+def assumption(metadata: Metadata) -> str:
+    """The promise about the data that the guarantee rests on."""
+    if metadata.get("singleton"):
+        return (
+            "Yes: every step holds at most one event over all items. It is not checked; where it fails, the claim may."
+        )
+    return "On none but what the guarantee names in full; otherwise it holds for every log."
+
+
+def shares(metadata: Metadata) -> str:
+    """How the measurements share the budget."""
+    rows = [
+        f"{row.get('window')}{each(row.get('groups') or {})}: {percent(float(row.get('budget_share') or 0))}"
+        for row in measurements_of(metadata)
+    ]
+    return ", ".join(rows) + "."
+
+
+def measurements_of(metadata: Metadata) -> list[Metadata]:
+    """What each measurement says of itself, and what that of the items that lost something by a bound does."""
+    loss = metadata.get("loss")
+    return [*(metadata.get("measurements") or []), *([] if loss is None else [{**loss, "window": loss.get("of")}])]
+
+
+def composition(metadata: Metadata) -> str:
+    """What happens with several releases."""
+    return (
+        f"Everything {what_it_is(metadata)} holds is covered together. Whatever else is released about the same log "
+        "spends further budget; a ledger of dpwindows keeps one total for a dataset and refuses what does not fit."
+    )
+
+
+def post_processing() -> str:
+    """What is done to the numbers after the noise."""
+    return (
+        "Decoding, intervals and tables made consistent are computed from the noisy numbers alone, which spends "
+        "nothing further."
+    )
+
+
+def errors(metadata: Metadata) -> str:
+    """The standard errors, as they were forecast."""
+    rows = [
+        f"{row['window']}, {measure_in_words(row)}{each(row)}: typically {figures_of(row.get('rms'))} and at most "
+        f"{figures_of(row.get('max'))} counts"
+        for row in metadata.get("forecast") or []
+    ]
+    return (
+        f"Standard errors, known beforehand: {'; '.join(rows)}. Every number has a "
+        f"{percent(confidence_of(metadata), 6)} interval of its own."
+    )
+
+
+def mechanism(row: Metadata) -> str:
+    """How one measurement was made: strategy, noise, sensitivity and its proof."""
+    noise, sensitivity = row.get("noise") or {}, row.get("sensitivity") or {}
+    together = f" (as one with {', '.join(row['together'])})" if row.get("together") else ""
+    return (
+        f"{row.get('window')}{each(row.get('groups') or {})} by {row.get('strategy')}{together} with "
+        f"{noise.get('law')} noise of scale {plain(noise.get('scale'))} at {sensitivity.get('norm')} sensitivity "
+        f"{plain(sensitivity.get('value'))} ({noise.get('unit')}), proof {sensitivity.get('proof')}"
+    )

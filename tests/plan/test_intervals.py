@@ -18,7 +18,7 @@ from dpwindows.ask.queries import Measure, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, Law
 from dpwindows.plan.allotment import Allotment
-from dpwindows.plan.intervals import half_width_factors
+from dpwindows.plan.intervals import Sums, half_width_factors
 from dpwindows.plan.lattice_noise import Noise
 from dpwindows.plan.noise_weights import noise_weights
 
@@ -183,9 +183,9 @@ def test_sums_by_their_moments(law: Law, scale: float) -> None:
         for confidence in CONFIDENCES:
             std_error = math.sqrt(squares.sum()) * noise.spread
             for known in (kurtosis, None):
-                half = float(half_width_factors([noise], known, confidence)[0]) * std_error
+                half = float(half_width_factors(Sums.of(noise, known), confidence)[0]) * std_error
                 assert inside(errors, half) >= confidence - 0.001, (weights, confidence)
-            half = float(half_width_factors([noise], kurtosis, confidence)[0]) * std_error
+            half = float(half_width_factors(Sums.of(noise, kurtosis), confidence)[0]) * std_error
             # By steps of less than a fortieth of a standard deviation, and by few of them, nothing is wide.
             if confidence == 0.95 and noise.spread >= (2.8 if law == LAPLACE else 8) and errors.max() < 0.02:
                 assert inside(errors, half) <= 0.975, weights
@@ -201,13 +201,13 @@ def test_sums_of_one_vector(law: Law, size: int, scale: float) -> None:
         values = (np.arange(len(errors)) - (len(errors) - 1) / 2) / 2
         std_error = math.sqrt(errors @ values**2)
         for confidence in CONFIDENCES:
-            half = float(half_width_factors([noise], None, confidence)[0]) * std_error
+            half = float(half_width_factors(Sums.of(noise), confidence)[0]) * std_error
             assert inside(errors, 2 * half) >= confidence - 0.001, (weights, confidence)
     one = probabilities(noise)
     for weight in (1, 2, 5):
         errors = added(one, stretched(one, weight))
         for confidence in CONFIDENCES:
-            half = float(half_width_factors([noise], None, confidence)[0]) * noise.spread * math.hypot(1, weight)
+            half = float(half_width_factors(Sums.of(noise), confidence)[0]) * noise.spread * math.hypot(1, weight)
             assert inside(errors, half) >= confidence - 0.001, (weight, confidence)
 
 
@@ -221,9 +221,15 @@ def test_sums_of_several_kinds() -> None:
     for kinds in pairs:
         for weights in ((1, 1), (3, 1), (1, 3)):
             errors = added(*(stretched(probabilities(one), by) for one, by in zip(kinds, weights, strict=True)))
-            std_error = math.hypot(*(one.spread * by for one, by in zip(kinds, weights, strict=True)))
+            parts = np.array([one.spread * by for one, by in zip(kinds, weights, strict=True)])
+            std_error = float(np.linalg.norm(parts))
+            smoothed, added_ = (
+                np.array([np.linalg.norm(parts * [getattr(one, name) for one in kinds]) / std_error])
+                for name in ("smoothed", "added")
+            )
+            sums = Sums(kinds, smoothed, added_, None)
             for confidence in CONFIDENCES:
-                half = float(half_width_factors(kinds, None, confidence)[0]) * std_error
+                half = float(half_width_factors(sums, confidence)[0]) * std_error
                 assert inside(errors, half) >= confidence - 0.001, (kinds, weights, confidence)
 
 
@@ -233,7 +239,7 @@ FINE = Noise(LAPLACE, 2.0**40)
 
 
 def factor(kurtosis: float, confidence: float) -> float:
-    return float(half_width_factors([FINE], np.array([kurtosis]), confidence)[0])
+    return float(half_width_factors(Sums.of(FINE, np.array([kurtosis])), confidence)[0])
 
 
 _POINTS = (np.arange(8000) + 0.5) * 0.005
@@ -286,14 +292,14 @@ def test_wider_for_more_confidence() -> None:
     for noise in (FINE, Noise(LAPLACE, 1.0), Noise(GAUSSIAN, 0.5), Noise(GAUSSIAN, 4.0), Noise(RANGE, 0.4, 9)):
         for kurtosis in (0.0, 0.1, 0.7, 1.5, 2.9, 3.0, None):
             known = None if kurtosis is None else np.array([kurtosis])
-            found = [float(half_width_factors([noise], known, confidence)[0]) for confidence in CONFIDENCES]
+            found = [float(half_width_factors(Sums.of(noise, known), confidence)[0]) for confidence in CONFIDENCES]
             assert all(np.diff(found) > 0)
 
 
 @pytest.mark.parametrize("confidence", CONFIDENCES)
 def test_an_unknown_kurtosis_has_the_widest_quantile(confidence: float) -> None:
-    known = half_width_factors([FINE], np.linspace(0, 3, 61), confidence)
-    (found,) = half_width_factors([FINE], None, confidence)
+    known = half_width_factors(Sums.of(FINE, np.linspace(0, 3, 61)), confidence)
+    (found,) = half_width_factors(Sums.of(FINE), confidence)
     assert known.max() <= found <= known.max() * (1 + 1e-3)
 
 

@@ -263,16 +263,18 @@ def test_intervals_cover_as_often_as_they_say(budget: Budget, unit: Unit, monkey
     release = release_of(plan, answers)
     parts = {name: [Parts(release, window) for window in windows] for name, (_, *windows) in questions.items()}
     inside = dict.fromkeys(questions, 0)
-    # How wide a ratio's interval is in standard errors depends on its noise, which all releases share.
-    widest, known = derived._widest_factor, dict[tuple[int, int], float]()
+    # How wide an interval is in standard errors depends on its noise, which all releases share.
+    factors, known = derived._factors, dict[tuple[int, int], NDArray[Any]]()
 
-    def found_once(above: derived.Combined, below: derived.Combined, *more: Any) -> float:
+    def found_once(above: derived.Combined, below: derived.Combined, *more: Any) -> NDArray[Any]:
+        if not below.noise:
+            return factors(above, below, *more)
         key = id(above.noise), id(below.noise)
         if key not in known:
-            known[key] = widest(above, below, *more)
+            known[key] = factors(above, below, *more)
         return known[key]
 
-    monkeypatch.setattr(derived, "_widest_factor", found_once)
+    monkeypatch.setattr(derived, "_factors", found_once)
     for _ in range(2000):
         estimates = np.concatenate(draw_estimates(plan, answers))
         for name, (answered, *_) in questions.items():

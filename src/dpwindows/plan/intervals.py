@@ -32,6 +32,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from statistics import NormalDist
 
@@ -98,7 +99,7 @@ def half_widths(
     if single.all() and len(single):
         return lattice_half_width(np.sqrt(squares), noise, parts, confidence)
     # Numbers of a joint law are measured as they are.
-    found = half_width_factors([noise], kurtosis, confidence, alone=parts == 1) * std_errors
+    found = half_width_factors(Sums.of(noise, kurtosis), confidence, alone=parts == 1) * std_errors
     if single.any():
         found[single] = lattice_half_width(np.sqrt(squares[single]), noise, parts, confidence)
     return found
@@ -114,39 +115,62 @@ def lattice_half_width(
     return np.asarray(weights * outwards * lattice_quantile(noise, draws, confidence, paired=paired))
 
 
-def half_width_factors(
-    noises: Collection[Noise], kurtosis: FloatArray | None, confidence: float, *, alone: bool = False
-) -> FloatArray:
-    """Half widths, in standard errors, of sums of noise of these kinds: a bound (module docstring).
+@dataclass(frozen=True)
+class Sums:
+    """What is known of sums of noise: all that their quantiles are bounded from.
+
+    Attributes:
+        kinds: of all numbers that are summed; none is always 0.
+        smoothed: standard deviation of each sum when its numbers are smoothed, over its own.
+        added: standard deviation (or a bound, as in `lattice_noise`) of what smooths each sum, over its own.
+        kurtosis: excess kurtosis of each sum when smoothed, where all of it is Laplace noise; None where unknown.
+    """
+
+    kinds: Collection[Noise]
+    smoothed: FloatArray
+    added: FloatArray
+    kurtosis: FloatArray | None
+
+    @staticmethod
+    def of(noise: Noise, kurtosis: FloatArray | None = None) -> Sums:
+        """Sums of one kind of noise."""
+        return Sums({noise}, np.array([noise.smoothed]), np.array([noise.added]), kurtosis)
+
+
+def half_width_factors(sums: Sums, confidence: float, *, alone: bool = False) -> FloatArray:
+    """Half widths of intervals, in standard errors of these sums: a bound (module docstring).
 
     Args:
-        noises: of all numbers that are summed; none is always 0.
-        kurtosis: excess kurtosis of each sum's continuous law, where all of it is Laplace noise of one scale; None
-            where it is unknown: one bound for all.
+        sums: what is known of them.
         confidence: coverage of each interval by itself, strictly between 0 and 1.
         alone: whether numbers of a joint law are not summed.
-
-    Returns:
-        Shape of `kurtosis`, or (1,).
     """
 
     def quantile(tail: float) -> FloatArray:
-        each = (_quantile(noise, kurtosis, 1 - tail, alone) for noise in noises)
+        each = (_quantile(noise, sums.kurtosis, 1 - tail, alone) for noise in sums.kinds)
         return np.asarray(np.max(np.broadcast_arrays(*each), axis=0))
 
-    tail = 1 - confidence
-    smoothed = max(noise.smoothed for noise in noises)
-    if all(noise.fine for noise in noises):
-        return quantile(tail) * smoothed + max(1 / noise.spread for noise in noises)
-    if not all(noise.smooth for noise in noises):
-        if len(noises) == 1:
-            return np.array([math.sqrt(2 * math.log(2 / tail)) * smoothed])
+    if len(sums.kinds) > 1 and not all(noise.smooth for noise in sums.kinds):
         # Each kind by itself, with its part of the tail: n standard errors sum to at most sqrt(n) times their root.
-        apart = [half_width_factors([noise], None, 1 - tail / len(noises)) for noise in noises]
-        return np.asarray(np.max(apart, axis=0) * math.sqrt(len(noises)))
-    added = max(noise.added for noise in noises)
-    shifted = [quantile(tail * (1 - lost)) * smoothed + shift * added for shift, lost in _SHIFTS]
-    return np.asarray(np.min(shifted, axis=0))
+        share = 1 - (1 - confidence) / len(sums.kinds)
+        apart = [half_width_factors(Sums.of(noise), share).max() for noise in sums.kinds]
+        return np.array([max(apart) * math.sqrt(len(sums.kinds))])
+    return shifted(quantile, sums, 1 - confidence)
+
+
+def shifted(quantile: Callable[[float], FloatArray], sums: Sums, tail: float) -> FloatArray:
+    """The same from the quantiles of smoothed sums, in their standard deviations, by the probability beyond them."""
+    if not all(noise.smooth for noise in sums.kinds):
+        return np.array([max(_chernoff(noise, tail) for noise in sums.kinds)])
+    if all(noise.fine for noise in sums.kinds):
+        return np.asarray(quantile(tail) * sums.smoothed + max(1 / noise.spread for noise in sums.kinds))
+    moved = [quantile(tail * (1 - lost)) * sums.smoothed + shift * sums.added for shift, lost in _SHIFTS]
+    return np.asarray(np.min(moved, axis=0))
+
+
+def _chernoff(noise: Noise, tail: float) -> float:
+    """The same of Gaussian noise that is not smoothed."""
+    return math.sqrt(2 * math.log(2 / tail)) * noise.scale / noise.spread
 
 
 def _quantile(noise: Noise, kurtosis: FloatArray | None, confidence: float, alone: bool) -> FloatArray:

@@ -67,9 +67,7 @@ class Noise:
 
     @property
     def smoothed(self) -> float:
-        """Standard deviation of the smoothed number over its own; of the normal law that bounds one that is not."""
-        if not self.smooth:
-            return self.scale / self.spread
+        """Standard deviation of the smoothed number over its own."""
         if self.law == LAPLACE:
             return math.sqrt(2) * self.scale / self.spread
         return math.sqrt(1 + self.added**2)

@@ -10,14 +10,14 @@ whole numbers are added that all weigh the same, and else a bound on it, from th
 *Ratios* have Fieller's set: every r for which `a - r b`, a difference, could be 0 at the confidence asked for. It holds
 the true ratio just as often as the interval of a difference holds the true difference, however small b is, which no
 interval around a/b does. Where b cannot be told from 0 it has no ends, and says so with infinities. The quantile is a
-bound for every r.
+bound for all r between the ends: the widest of all gives the first ends, and the widest between these the next.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.untrusted.joint_moments import common_share
 from dpwindows.plan.description import TOGETHER
-from dpwindows.plan.intervals import half_width_factors, lattice_half_width
+from dpwindows.plan.intervals import Sums, half_width_factors, lattice_half_width
 from dpwindows.plan.lattice_noise import Noise, noise_of
 from dpwindows.plan.noise_weights import Coefficients, Weights, noise_weights
 from dpwindows.plan.rebuilt import rebuilt
@@ -39,8 +39,8 @@ from dpwindows.release.selection import Term
 # How closely a standard error that is worked out again must be that of the release: rounding on another machine may
 # lead a search a little elsewhere.
 _ALIKE = 1e-3
-# The kurtosis of Laplace noise is looked at in so many directions a - r b.
-_DIRECTIONS = np.linspace(0.0, np.pi, 181)
+# Quantiles are worked out in so many directions a - r b, and so often in those that are left.
+_DIRECTIONS, _ROUNDS = np.linspace(-np.pi / 2, np.pi / 2, 181), 3
 # Of how many rows of a family the standard error is worked out again.
 _CHECKED = 4
 # How closely two weights are one, for rounding.
@@ -134,6 +134,11 @@ class Combined:
         """The kinds of noise that are in it."""
         return {self.kinds[vector] for (vector, _), values in self.noise.items() if values.any()}
 
+    def scaled(self, by: Callable[[Noise], float]) -> Combined:
+        """The same with weights that are larger by a factor for each kind of noise."""
+        noise = {(vector, part): by(self.kinds[vector]) * values for (vector, part), values in self.noise.items()}
+        return replace(self, noise=noise)
+
     def half_width(self, confidence: float) -> float:
         """Half width of the interval, bias bound included."""
         variance = self.moment(self)
@@ -141,8 +146,8 @@ class Combined:
             return self.bias_bound
         found = self._of_one_weight(confidence)
         if found is None:
-            kurtosis = np.array([3 * self.moment(self, self, self) / variance**2])
-            found = _factor(self.held, kurtosis, confidence) * math.sqrt(variance)
+            factor = _factors(self, Combined(0.0, 0.0, {}, {}), np.zeros(1), confidence).max()
+            found = float(factor) * math.sqrt(variance)
         return found + self.bias_bound
 
     def _of_one_weight(self, confidence: float) -> float | None:
@@ -168,13 +173,6 @@ class Combined:
             paired, draws = counts == {2}, draws // max(counts)
         unit = noise.spread * math.sqrt(1 - common_share(noise.law))
         return float(lattice_half_width(weights[:1] / unit, noise, draws, confidence, paired=paired)[0])
-
-
-def _factor(kinds: set[Noise], kurtosis: FloatArray, confidence: float) -> float:
-    """The widest half width, in standard errors, of sums of these kinds of noise, Laplace noise of these kurtoses."""
-    # Smoothing changes the kurtosis of a sum of coarse noise of several scales.
-    known = all(noise.law == LAPLACE for noise in kinds) and (len(kinds) == 1 or all(noise.fine for noise in kinds))
-    return float(half_width_factors(kinds, kurtosis if known else None, confidence).max())
 
 
 def _fitted(values: FloatArray, size: int) -> FloatArray:
@@ -286,8 +284,14 @@ def alone(one: Combined, confidence: float, what: str) -> Derived:
 def ratio(above: Combined, below: Combined, confidence: float, what: str) -> Derived:
     """One combination over another, with Fieller's set as its interval."""
     squares = above.moment(above), above.moment(below), below.moment(below)
-    factor = _widest_factor(above, below, squares, confidence)
-    lower, upper = fieller((above.estimate, below.estimate), squares, factor, (above.bias_bound, below.bias_bound))
+    factors, slopes = _factors(above, below, _DIRECTIONS, confidence), np.tan(_DIRECTIONS)
+    lower, upper = -math.inf, math.inf
+    # Ratios beyond the ends are not in the set, however wide the quantile is there.
+    for _ in range(_ROUNDS):
+        near = slice(max(0, int(np.searchsorted(slopes, lower)) - 1), int(np.searchsorted(slopes, upper)) + 1)
+        lower, upper = fieller(
+            (above.estimate, below.estimate), squares, float(factors[near].max()), (above.bias_bound, below.bias_bound)
+        )
     if below.estimate == 0.0:
         return Derived(math.nan, math.inf, 0.0, lower, upper, confidence, what)
     found = above.estimate / below.estimate
@@ -295,20 +299,29 @@ def ratio(above: Combined, below: Combined, confidence: float, what: str) -> Der
     return Derived(found, spread, 0.0, lower, upper, confidence, what)
 
 
-def _widest_factor(above: Combined, below: Combined, squares: tuple[float, float, float], confidence: float) -> float:
-    """The half width, in standard errors, that is enough for `a - r b` whatever r is."""
-    kurtosis = np.zeros(1)
+def _factors(above: Combined, below: Combined, directions: FloatArray, confidence: float) -> FloatArray:
+    """The half widths, in standard errors, of `a cos - b sin` in these directions: of `a - r b`, r their tangent."""
     kinds = above.held | below.held
     if not kinds:
-        return 0.0
+        return np.zeros(len(directions))
+    cosine, sine = np.cos(directions), -np.sin(directions)
+
+    def square(by: Callable[[Noise], float]) -> FloatArray:
+        one, other = above.scaled(by), below.scaled(by)
+        found = one.moment(one) * cosine**2 + 2 * one.moment(other) * cosine * sine + other.moment(other) * sine**2
+        return np.asarray(np.maximum(found, 1e-300))
+
+    own, smoothed = square(lambda _: 1.0), square(lambda noise: noise.smoothed)
+    kurtosis = None
     if all(noise.law == LAPLACE for noise in kinds):
-        cosine, sine = np.cos(_DIRECTIONS), -np.sin(_DIRECTIONS)
+        one, other = above.scaled(lambda noise: noise.smoothed), below.scaled(lambda noise: noise.smoothed)
         counts = (1, 4, 6, 4, 1)
-        fourths = [_mixed(above, below, 4 - power, power) for power in range(5)]
+        fourths = [_mixed(one, other, 4 - power, power) for power in range(5)]
         fourth = sum(n * m * cosine ** (4 - p) * sine**p for p, (n, m) in enumerate(zip(counts, fourths, strict=True)))
-        square = squares[0] * cosine**2 + 2 * squares[1] * cosine * sine + squares[2] * sine**2
-        kurtosis = 3 * np.asarray(fourth) / np.maximum(square, 1e-300) ** 2
-    return _factor(kinds, kurtosis, confidence)
+        kurtosis = 3 * np.asarray(fourth) / smoothed**2
+    added = square(lambda noise: noise.added)
+    sums = Sums(kinds, np.sqrt(smoothed / own), np.sqrt(added / own), kurtosis)
+    return half_width_factors(sums, confidence) * np.ones(len(directions))
 
 
 def _mixed(above: Combined, below: Combined, first: int, second: int) -> float:

@@ -11,24 +11,29 @@ bound for that one variable bounds both tails of any such sum, at any level. So 
 drawn for n at once (`dpwindows.kernel.joint_noise`), uniform or the difference of two uniform ones up to a radius that
 is gamma distributed: the moments of order 2j + 2 and 2j of such a number stand in a ratio that is at most that of the
 Laplace variable of the same variance for every j, with equality for j = 0.
+
+That is for continuous noise. What noise on whole numbers adds to it is known of each measurement from its scale
+(`dpwindows.plan.intervals`).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy
 
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT
+from dpwindows.plan.intervals import Sums, shifted
+from dpwindows.plan.lattice_noise import Noise
 from dpwindows.report.clock import Clock
 from dpwindows.report.series import Family, Series
 from dpwindows.report.words import confidence_of, figures_of, number, place_of, when
 
 _MOST = 4
-_GAUSSIAN = "discrete Gaussian"
 
 
 @dataclass(frozen=True)
@@ -64,8 +69,22 @@ def headlines(families: Sequence[Family], clock: Clock, metadata: Mapping[str, A
     return [_headline(family, one, clock, metadata, share, largest=largest) for family, one, largest in said]
 
 
-def factor(alpha: float, *, gaussian: bool) -> float:
-    """Standard errors beyond which an error lies, in either direction, with probability at most `alpha`."""
+def factor(alpha: float, noises: Collection[Noise]) -> float:
+    """Standard errors beyond which an error lies, in either direction, with probability at most `alpha`.
+
+    Args:
+        alpha: strictly between 0 and 1.
+        noises: the kinds of noise that may be in it; none where that is not known, and then steps are taken as fine.
+    """
+    gaussian = bool(noises) and all(noise.law == GAUSSIAN for noise in noises)
+    found = [_continuous(alpha, gaussian=gaussian)]
+    for noise in noises:
+        found += shifted(lambda tail: np.array([_continuous(tail, gaussian=gaussian)]), Sums.of(noise), alpha).tolist()
+    return max(found)
+
+
+def _continuous(alpha: float, *, gaussian: bool) -> float:
+    """The same of continuous noise."""
     if gaussian:
         return float(-scipy.special.ndtri(alpha / 2))
 
@@ -76,10 +95,20 @@ def factor(alpha: float, *, gaussian: bool) -> float:
     return float(scipy.optimize.brentq(log_tail, 1e-6, 4 - 4 * math.log(alpha / 2))) / math.sqrt(2)
 
 
-def gaussian_windows(metadata: Mapping[str, Any]) -> set[str]:
-    """The families whose noise is said to be Gaussian; for all others the wider factor is used."""
+def noises_of(metadata: Mapping[str, Any], windows: Collection[str]) -> set[Noise]:
+    """The kinds of noise in these families; none where the release does not say."""
     measured = metadata.get("measurements") or []
-    return {str(row.get("window")) for row in measured if (row.get("noise") or {}).get("law") == _GAUSSIAN}
+    found = {row.get("window"): row for row in measured if "scale" in (row.get("noise") or {})}
+    if not found.keys() >= set(windows):
+        return set()
+    return {_noise(found[window]) for window in windows}
+
+
+def _noise(row: Mapping[str, Any]) -> Noise:
+    law = row["noise"]["law"]
+    # Of groups it is not known how many numbers each shares its noise with; fewer make coarser steps beside it.
+    size = 2 if "groups" in row else row["numbers_measured"] // len(row["thresholds"])
+    return Noise(law, float(row["noise"]["scale"]), size if law in JOINT else 1)
 
 
 def _headline(
@@ -90,7 +119,7 @@ def _headline(
     row = int(rows[np.argmax(estimates[rows])]) if largest else _latest(series, rows)
     alpha = share / (len(rows) if largest else 1)
     error, bias = float(series.numbers("std_error")[row]), float(series.numbers("bias_bound")[row])
-    half = factor(alpha, gaussian=series.window in gaussian_windows(metadata)) * error + bias
+    half = factor(alpha, noises_of(metadata, [series.window])) * error + bias
     estimate = float(estimates[row])
     first, last = int(series.steps("first_step")[row]), int(series.steps("last_step")[row])
     span = f"{when(place_of(series, row, clock), clock)} ({clock.length(last - first + 1)})"

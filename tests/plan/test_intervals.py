@@ -17,9 +17,9 @@ from dpwindows.ask.privacy import Unit
 from dpwindows.ask.queries import Measure, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, Law
+from dpwindows.kernel.untrusted.lattice_noise import Noise, Sums
 from dpwindows.plan.allotment import Allotment
-from dpwindows.plan.intervals import Sums, half_width_factors
-from dpwindows.plan.lattice_noise import Noise
+from dpwindows.plan.intervals import half_width_factors
 from dpwindows.plan.noise_weights import noise_weights
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -48,7 +48,7 @@ def radii(law: Law, scale: float, size: int) -> Values:
 
 def added(one: Values, other: Values) -> Values:
     """Probabilities of a sum; both are of an odd number of values around 0."""
-    return np.convolve(one, other)
+    return np.asarray(np.convolve(one, other))
 
 
 def stretched(probabilities: Values, weight: int) -> Values:
@@ -61,7 +61,7 @@ def stretched(probabilities: Values, weight: int) -> Values:
 def centred(several: list[tuple[float, Values]]) -> Values:
     """A mixture."""
     longest = max(len(one) for _, one in several)
-    return np.sum([share * np.pad(one, (longest - len(one)) // 2) for share, one in several], axis=0)
+    return np.asarray(np.sum([share * np.pad(one, (longest - len(one)) // 2) for share, one in several], axis=0))
 
 
 def of_a_vector(law: Law, scale: float, size: int, weights: tuple[int, ...]) -> Values:

@@ -1,21 +1,9 @@
 """How exact an estimate is: its variance, and the half width of its interval from the noise that really is in it.
 
 An estimate's error X is a weighted sum of noise on whole numbers. Of one such number, and of few of one weight, the
-half width is the exact quantile (`dpwindows.plan.lattice_noise`). For other sums it is a bound, from the sums of the
-squares and of the fourth powers of the weights alone, in three steps.
-
-*From whole numbers to a continuous law.* With the same weights on what smooths each number (`lattice_noise`) there is a
-V, independent of X, such that `Y = X + V` is a sum of continuous noise. V is symmetric, so for every s >= 0
-`P(|Y| > h - s) >= P(|X| > h) P(V >= -s)`, and
-
-    P(|X| > h)  <=  P(|Y| > h - s) / (1 - p)    with    p = P(V < -s).
-
-For V of standard deviation v or less, `p <= 1/2` at s = 0; V is unimodal, so `p <= 2 v^2 / (9 s^2)` from `s = 2 v /
-sqrt(3)` on (Gauss's inequality); and as a sum of variables that are uniform, nearer to 0 than such, or normal it is
-sub-Gaussian, so `p <= exp(-s^2 / (2 v^2))`. The s of `_SHIFTS` that gives the least h is taken. Where a draw has a
-standard deviation of 4,096 steps or more, s is one step and p is left out: that loses less than 0.003 points (s = 4 v
-has p < 0.0004, and h is too small by 0.7 steps then). Gaussian noise of a scale below 2 is not smoothed: its moment
-generating function is at most the normal one (arXiv 2004.00010, Corollary 9), and so are Chernoff's bounds.
+half width is the exact quantile (`dpwindows.kernel.untrusted.lattice_noise`). For other sums it is a bound, from the
+sums of the squares and of the fourth powers of the weights alone: that of the same sum Y of numbers that are smoothed,
+moved outwards by what smoothing may hide (same file). Y is continuous.
 
 *The quantile of Y under Laplace noise.* Y is Gaussian given its variance, a weighted sum of exponential variables.
 Only its variance and its excess kurtosis `3 sum c^4 / (sum c^2)^2` are known, and the wider is taken of two laws of
@@ -31,8 +19,7 @@ variance (searched and tested likewise), over the law of the radius.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from collections.abc import Callable
 from functools import cache, lru_cache
 from statistics import NormalDist
 
@@ -44,13 +31,11 @@ from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.untrusted.joint_moments import radius_shape, radius_weights
+from dpwindows.kernel.untrusted.lattice_noise import Noise, Sums, lattice_quantile, shifted
 from dpwindows.kernel.untrusted.noise_scales import noise_variance
-from dpwindows.plan.lattice_noise import Noise, lattice_quantile, noise_of
 
 # Excess kurtoses at which quantiles are worked out; those of few weights change fastest near 0.
 _GRID = 3.0 * np.linspace(0.0, 1.0, 25) ** 2
-# How far (in standard deviations of V) h is moved, and the p that is left then.
-_SHIFTS = ((0.0, 1 / 2), (2 / math.sqrt(3), 1 / 6), (2.0, 1 / 18), (3.0, math.exp(-4.5)), (4.0, math.exp(-8.0)))
 # Scales of joint noise below which its radii are summed over; above, their law is that of a gamma variable.
 _SUMMED = 4.0
 # How near to that of one number a kurtosis is, for rounding; and what rounding may add to a sum of weights that are no
@@ -68,6 +53,12 @@ def estimate_variance(measurement: Measurement, measure: Measure, squares: Float
     """
     each = noise_variance(measurement.law, measurement.scale, measurement.design.rows)
     return squares * each * len(measure.thresholds)
+
+
+def noise_of(measurement: Measurement) -> Noise:
+    """The noise in each number of a measurement."""
+    size = measurement.design.rows if measurement.law in JOINT else 1
+    return Noise(measurement.law, measurement.scale, size)
 
 
 def half_widths(
@@ -115,28 +106,6 @@ def lattice_half_width(
     return np.asarray(weights * outwards * lattice_quantile(noise, draws, confidence, paired=paired))
 
 
-@dataclass(frozen=True)
-class Sums:
-    """What is known of sums of noise: all that their quantiles are bounded from.
-
-    Attributes:
-        kinds: of all numbers that are summed; none is always 0.
-        smoothed: standard deviation of each sum when its numbers are smoothed, over its own.
-        added: standard deviation (or a bound, as in `lattice_noise`) of what smooths each sum, over its own.
-        kurtosis: excess kurtosis of each sum when smoothed, where all of it is Laplace noise; None where unknown.
-    """
-
-    kinds: Collection[Noise]
-    smoothed: FloatArray
-    added: FloatArray
-    kurtosis: FloatArray | None
-
-    @staticmethod
-    def of(noise: Noise, kurtosis: FloatArray | None = None) -> Sums:
-        """Sums of one kind of noise."""
-        return Sums({noise}, np.array([noise.smoothed]), np.array([noise.added]), kurtosis)
-
-
 def half_width_factors(sums: Sums, confidence: float, *, alone: bool = False) -> FloatArray:
     """Half widths of intervals, in standard errors of these sums: a bound (module docstring).
 
@@ -156,21 +125,6 @@ def half_width_factors(sums: Sums, confidence: float, *, alone: bool = False) ->
         apart = [half_width_factors(Sums.of(noise), share).max() for noise in sums.kinds]
         return np.array([max(apart) * math.sqrt(len(sums.kinds))])
     return shifted(quantile, sums, 1 - confidence)
-
-
-def shifted(quantile: Callable[[float], FloatArray], sums: Sums, tail: float) -> FloatArray:
-    """The same from the quantiles of smoothed sums, in their standard deviations, by the probability beyond them."""
-    if not all(noise.smooth for noise in sums.kinds):
-        return np.array([max(_chernoff(noise, tail) for noise in sums.kinds)])
-    if all(noise.fine for noise in sums.kinds):
-        return np.asarray(quantile(tail) * sums.smoothed + max(1 / noise.spread for noise in sums.kinds))
-    moved = [quantile(tail * (1 - lost)) * sums.smoothed + shift * sums.added for shift, lost in _SHIFTS]
-    return np.asarray(np.min(moved, axis=0))
-
-
-def _chernoff(noise: Noise, tail: float) -> float:
-    """The same of Gaussian noise that is not smoothed."""
-    return math.sqrt(2 * math.log(2 / tail)) * noise.scale / noise.spread
 
 
 def _quantile(noise: Noise, kurtosis: FloatArray | None, confidence: float, alone: bool) -> FloatArray:

@@ -28,9 +28,9 @@ from dpwindows.kernel.accounting import JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.untrusted.joint_moments import common_share
+from dpwindows.kernel.untrusted.lattice_noise import Noise, Sums
 from dpwindows.plan.description import TOGETHER
-from dpwindows.plan.intervals import Sums, half_width_factors, lattice_half_width
-from dpwindows.plan.lattice_noise import Noise, noise_of
+from dpwindows.plan.intervals import half_width_factors, lattice_half_width, noise_of
 from dpwindows.plan.noise_weights import Coefficients, Weights, noise_weights
 from dpwindows.plan.rebuilt import rebuilt
 from dpwindows.release.groups import group_names

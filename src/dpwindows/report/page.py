@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from dpwindows.report.clock import Clock
-from dpwindows.report.headlines import factor, headlines, noises_of
+from dpwindows.report.headlines import headlines, widest_factor
 from dpwindows.report.html import document, grid, script, unbroken_dates
 from dpwindows.report.pack import pack
 from dpwindows.report.series import ALL, Family, Series, families
@@ -95,12 +95,11 @@ def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> 
     """Everything that is drawn from the packed numbers, and the numbers."""
     packed = pack(found, clock)
     confidence = confidence_of(metadata)
-    noises = noises_of(metadata, {family.window for family in found})
     stated = {
         **packed.index,
         "confidence": f"{100 * confidence:g}%",
         # For the difference of two windows: no sum of Gaussian or of Laplace noise has a wider quantile.
-        "factor": factor(1 - confidence, noises),
+        "factor": widest_factor(1 - confidence, metadata, [family.window for family in found]),
     }
     everywhere = any(family.name == "any" for family in found)
     fitted = any(column[0] == "consistent" for column in packed.index["columns"])

@@ -20,12 +20,14 @@ from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import JOINT
+from dpwindows.kernel.untrusted.lattice_noise import Noise
 from dpwindows.plan.description import describe
 from dpwindows.plan.plan import Plan
 from dpwindows.release import derived
 from dpwindows.release.derived import fieller
 from dpwindows.release.run import draw_estimates
 from dpwindows.release.selection import Selected, as_window, terms_of
+from tests.plan.test_intervals import inside, of_a_vector, stretched, whole_numbers
 
 DATA = Path(__file__).parents[1] / "data"
 APPROX, PURE, GAUSS = dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0), dw.ZCDP(0.05)
@@ -263,16 +265,18 @@ def test_intervals_cover_as_often_as_they_say(budget: Budget, unit: Unit, monkey
     release = release_of(plan, answers)
     parts = {name: [Parts(release, window) for window in windows] for name, (_, *windows) in questions.items()}
     inside = dict.fromkeys(questions, 0)
-    # How wide a ratio's interval is in standard errors depends on its noise, which all releases share.
-    widest, known = derived._widest_factor, dict[tuple[int, int], float]()
+    # How wide an interval is in standard errors depends on its noise, which all releases share.
+    factors, known = derived._factors, dict[tuple[int, int], NDArray[Any]]()
 
-    def found_once(above: derived.Combined, below: derived.Combined, *more: Any) -> float:
+    def found_once(above: derived.Combined, below: derived.Combined, *more: Any) -> NDArray[Any]:
+        if not below.noise:
+            return factors(above, below, *more)
         key = id(above.noise), id(below.noise)
         if key not in known:
-            known[key] = widest(above, below, *more)
+            known[key] = factors(above, below, *more)
         return known[key]
 
-    monkeypatch.setattr(derived, "_widest_factor", found_once)
+    monkeypatch.setattr(derived, "_factors", found_once)
     for _ in range(2000):
         estimates = np.concatenate(draw_estimates(plan, answers))
         for name, (answered, *_) in questions.items():
@@ -305,6 +309,46 @@ def test_noise_that_is_drawn_at_once_is_known_in_differences_and_means(unit: Uni
     assert spread[1] == pytest.approx(mean.std_error, rel=0.12)
     inside = np.mean(abs(np.array(found)[:, 0]) <= (change.upper - change.lower) / 2)
     assert 0.93 < inside < 0.985
+
+
+@pytest.mark.parametrize("epsilon", [0.4, 1.0, 2.5])
+@pytest.mark.parametrize("unit", [dw.EventLevel(), dw.ItemLevel(), dw.ItemAddRemove()], ids=lambda unit: unit.name)
+def test_small_noise_on_whole_numbers_is_exact_in_differences_and_bounded_in_ratios(unit: Unit, epsilon: float) -> None:
+    """By probabilities added up: `a - b`, and `a - r b` for the true ratio r."""
+    strategy = "direct" if isinstance(unit, dw.EventLevel) else "joint-noise"
+    plan = plan_of(dw.Tumbling(8), budget=dw.PureDP(epsilon), unit=unit, strategy=strategy)
+    release = release_of(plan, Constant(STEPS, {1: 9}))
+    (made,) = (allotment.measurement for allotment in plan.allotments)
+    noise = Noise(made.law, made.scale, made.design.rows if made.law in JOINT else 1)
+    one, other = dw.Window(0, 8), dw.Window(8, 16)
+    change = release.difference(one, other)
+    half = (change.upper - change.lower) / 2
+    errors = of_two(noise, 1, -1)
+    assert half == pytest.approx(round(half), abs=1e-9)
+    assert inside(errors, half) >= 0.95 > inside(errors, half - 1)
+    above, below = (
+        derived.combined(terms_of(as_window(window), release.table, release.timeline), release.metadata)
+        for window in (one, other)
+    )
+    for first, second in ((1, 1), (2, 1), (1, 3), (4, 3)):
+        errors = of_two(noise, first, -second)
+        values = np.arange(len(errors)) - len(errors) // 2
+        std_error = math.sqrt(errors @ values**2.0)
+        (factor,) = derived._factors(above, below, np.array([math.atan2(second, first)]), 0.95)
+        assert inside(errors, factor * std_error) >= 0.949
+        # What is looked at in ratios is nowhere narrower than between the directions that are looked at.
+        at = int(np.searchsorted(derived._DIRECTIONS, math.atan2(second, first)))
+        near = derived._factors(above, below, derived._DIRECTIONS[at - 1 : at + 1], 0.95)
+        assert factor <= near.max() * 1.001
+
+
+def of_two(noise: Noise, first: int, second: int) -> NDArray[Any]:
+    """Probabilities of a sum of two numbers with whole weights: of two draws, or of one vector of a joint law."""
+    if noise.law in JOINT:
+        weights = (first, second, *[0] * (noise.size - 2))
+        return of_a_vector(noise.law, noise.scale, noise.size, weights)[::2]
+    one = whole_numbers(noise.scale, noise.law)
+    return np.asarray(np.convolve(stretched(one, abs(first)), stretched(one, abs(second))))
 
 
 # --- What is refused --------------------------------------------------------------------------------------------------

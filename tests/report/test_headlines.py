@@ -10,8 +10,10 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from dpwindows.kernel.accounting import LAPLACE, RANGE
+from dpwindows.kernel.untrusted.lattice_noise import Noise, lattice_quantile
 from dpwindows.report.clock import Clock
-from dpwindows.report.headlines import factor, headlines
+from dpwindows.report.headlines import factor, headlines, widest_factor
 from dpwindows.report.series import families
 from tests.report.made_up import a_release, about
 
@@ -78,3 +80,16 @@ def test_factors_cover_what_they_are_for(alpha: float) -> None:
     for terms in (1, 2, 5, 40):
         sums = rng.laplace(0, 1, (20_000, terms)).sum(axis=1) / math.sqrt(2 * terms)
         assert (np.abs(sums) > wide).mean() <= alpha
+
+
+@pytest.mark.parametrize(
+    "noise", [Noise(LAPLACE, 0.3), Noise(LAPLACE, 0.7), Noise(LAPLACE, 2.0), Noise(RANGE, 0.3, 5)], ids=str
+)
+@pytest.mark.parametrize("alpha", [0.05, 0.01, 1e-4])
+def test_factors_hold_for_noise_on_whole_numbers(alpha: float, noise: Noise) -> None:
+    """At the exact quantiles of one number and of sums of two and three."""
+    metadata = {"measurements": [{"window": "rolling:7", "noise": {"law": noise.law, "scale": noise.scale}}]}
+    found = widest_factor(alpha, metadata, ["rolling:7"])
+    assert factor(alpha, gaussian=False) < found
+    for draws in (1, 2, 3):
+        assert found * noise.spread * math.sqrt(draws) >= lattice_quantile(noise, draws, 1 - alpha)

@@ -16,6 +16,7 @@ from dpwindows.audit.exact import audit_exactly
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import CUBE, LAPLACE, RANGE
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.untrusted.lattice_noise import Noise
 from dpwindows.plan.intervals import joint_factor
 from dpwindows.plan.unit_errors import unit_errors
 from dpwindows.release.run import draw_estimates
@@ -162,8 +163,8 @@ def test_errors_and_intervals_are_those_of_the_noise(window: WindowFamily, steps
         for confidence in (0.8, 0.95):
             inside = float((abs(found[:, -1]) <= allotment.half_widths(measure, confidence)[-1]).mean())
             spread = math.sqrt(confidence * (1 - confidence) / 3000)
-            # Exact for one number, and for a difference never too narrow by more than whole numbers make it.
-            assert confidence - 0.012 - 5 * spread < inside < confidence + 0.04 + 5 * spread, (measure, confidence)
+            # Whole numbers make it wider by a step at most.
+            assert confidence - 5 * spread < inside < confidence + 0.04 + 5 * spread, (measure, confidence)
 
 
 @pytest.mark.parametrize(("law", "size"), [(CUBE, 1), (CUBE, 2), (CUBE, 12), (CUBE, 365), (RANGE, 2), (RANGE, 100)])
@@ -176,7 +177,7 @@ def test_half_widths_of_one_number_are_its_quantiles(law: Any, size: int) -> Non
     variance = (weights * (sides**2 - 1)).sum() / (12 if law == CUBE else 6)
     for confidence in (0.5, 0.9, 0.95, 0.999):
         # Half a unit beyond the last whole number inside.
-        beyond = joint_factor(law, size, confidence, alone=True) * math.sqrt(variance) - 0.5
+        beyond = joint_factor(Noise(law, 50.0, size), confidence, alone=True) * math.sqrt(variance) - 0.5
         left = np.maximum(radii - beyond, 0.0)
         tail = 2 * left / sides if law == CUBE else left * (left + 1) / sides**2
         assert float((weights * tail).sum()) == pytest.approx(1 - confidence, rel=0.02)
@@ -195,5 +196,5 @@ def test_half_widths_of_sums_are_never_too_narrow(law: Any, size: int) -> None:
     one, other = vectors(), vectors()
     for sums in (one[:, 0] - one[:, 1], one.mean(axis=1), one[:, 0] - 3 * one[:, 2], one[:, 0] + other[:, 0]):
         for confidence in (0.5, 0.8, 0.9, 0.95, 0.99):
-            inside = (abs(sums) <= joint_factor(law, size, confidence, alone=False) * sums.std()).mean()
+            inside = (abs(sums) <= joint_factor(Noise(law, 1e6, size), confidence, alone=False) * sums.std()).mean()
             assert inside > confidence - 0.01, confidence

@@ -1,15 +1,19 @@
 """How exact an estimate is: its variance, and the half width of its interval from the noise that really is in it.
 
-An estimate's error is a weighted sum of independent noise values. Under Gaussian noise it is Gaussian. Under Laplace
-noise its tails lie between those of one Laplace variable and the Gaussian; where, follows from the excess kurtosis
-`3 sum c^4 / (sum c^2)^2`. The quantile used is that of a sum of m independent Laplace variables of equal scale, with m
-(real) chosen to match the kurtosis: exact for one variable, for m equal weights and in the Gaussian limit, and within
-a fraction of a percent between.
+An estimate's error X is a weighted sum of noise on whole numbers. Of one such number, and of few of one weight, the
+half width is the exact quantile (`dpwindows.kernel.untrusted.lattice_noise`). For other sums it is a bound, from the
+sums of the squares and of the fourth powers of the weights alone: that of the same sum Y of numbers that are smoothed,
+moved outwards by what smoothing may hide (same file). Y is continuous.
 
-Noise of a joint law is uniform given a radius that all its numbers share (`dpwindows.kernel.joint_noise`), and the
-radius is all but gamma distributed. One number then has a uniform law (cube) or that of a triangle (range), mixed over
-radii, and its quantile is that. Sums of several such numbers lie between these two and the Gaussian, mixed alike: they
-get the widest quantile of the three.
+*The quantile of Y under Laplace noise.* Y is Gaussian given its variance, a weighted sum of exponential variables.
+Only its variance and its excess kurtosis `3 sum c^4 / (sum c^2)^2` are known, and the wider is taken of two laws of
+that kurtosis: the sum of m (real) Laplace variables of one weight, and one Laplace variable beside a Gaussian. Between
+them, to 0.06 points of coverage or less, lie the sums of other weights (found by a search over sums of two weights and
+a Gaussian, which `tests/plan/test_intervals.py` repeats; no proof).
+
+*Under a joint law* Y is, given the radius, a sum of uniform variables on intervals of one length. Its tail is taken as
+the largest, at every place, of those of one such variable, of the difference of two and of the Gaussian of the same
+variance (searched and tested likewise), over the law of the radius.
 """
 
 from __future__ import annotations
@@ -23,30 +27,20 @@ import numpy as np
 import scipy
 
 from dpwindows.ask.queries import Measure
-from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, Law
+from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
-from dpwindows.kernel.untrusted.joint_moments import radius_shape
+from dpwindows.kernel.untrusted.joint_moments import radius_shape, radius_weights
+from dpwindows.kernel.untrusted.lattice_noise import Noise, Sums, lattice_quantile, shifted
 from dpwindows.kernel.untrusted.noise_scales import noise_variance
 
-_GRID = np.linspace(0.0, 3.0, 13)
-
-
-def half_width_factors(kurtosis: FloatArray | None, confidence: float, count: int) -> FloatArray:
-    """For each of `count` estimates, its two-sided half width in standard errors.
-
-    Args:
-        kurtosis: excess kurtosis in [0, 3] of each estimate (0 throughout for Gaussian noise), or None where it is
-            unknown: the larger of the two extremes is taken.
-        confidence: coverage of each interval by itself, strictly between 0 and 1.
-        count: number of estimates.
-    """
-    if kurtosis is None:
-        return np.full(count, max(_factor(0.0, confidence), _factor(3.0, confidence)))
-    if not kurtosis.any():
-        return np.full(count, _factor(0.0, confidence))
-    known = np.array([_factor(float(value), confidence) for value in _GRID])
-    return np.asarray(np.interp(np.clip(kurtosis, 0.0, 3.0), _GRID, known))
+# Excess kurtoses at which quantiles are worked out; those of few weights change fastest near 0.
+_GRID = 3.0 * np.linspace(0.0, 1.0, 25) ** 2
+# Scales of joint noise below which its radii are summed over; above, their law is that of a gamma variable.
+_SUMMED = 4.0
+# How near to that of one number a kurtosis is, for rounding; and what rounding may add to a sum of weights that are no
+# powers of 2, as a share of their quantile.
+_SINGLE, _OUTWARDS = 1e-13, 1e-6
 
 
 def estimate_variance(measurement: Measurement, measure: Measure, squares: FloatArray) -> FloatArray:
@@ -59,6 +53,12 @@ def estimate_variance(measurement: Measurement, measure: Measure, squares: Float
     """
     each = noise_variance(measurement.law, measurement.scale, measurement.design.rows)
     return squares * each * len(measure.thresholds)
+
+
+def noise_of(measurement: Measurement) -> Noise:
+    """The noise in each number of a measurement."""
+    size = measurement.design.rows if measurement.law in JOINT else 1
+    return Noise(measurement.law, measurement.scale, size)
 
 
 def half_widths(
@@ -78,34 +78,86 @@ def half_widths(
         confidence: coverage of each interval by itself, strictly between 0 and 1.
     """
     std_errors = np.sqrt(estimate_variance(measurement, measure, squares))
-    if measurement.law == GAUSSIAN:
-        return _factor(0.0, confidence) * std_errors
-    if measurement.law in JOINT:
-        size = measurement.design.rows
-        return joint_factor(measurement.law, size, confidence, alone=len(measure.thresholds) == 1) * std_errors
-    known = fourths()
+    noise, parts = noise_of(measurement), len(measure.thresholds)
+    if noise.spread == 0.0:
+        return std_errors
+    known = None if noise.fine and noise.law != LAPLACE else fourths()
     # Independent estimates of equal law divide the kurtosis of their sum or difference.
-    parts = len(measure.thresholds)
     kurtosis = None if known is None else 3 * known / np.maximum(squares, 1e-300) ** 2 / parts
-    return half_width_factors(kurtosis, confidence, len(squares)) * std_errors
+    single = np.zeros(len(squares), dtype=bool)
+    if kurtosis is not None and not noise.fine:
+        single = abs(kurtosis * parts - 3) <= 3 * _SINGLE
+    if single.all() and len(single):
+        return lattice_half_width(np.sqrt(squares), noise, parts, confidence)
+    # Numbers of a joint law are measured as they are.
+    found = half_width_factors(Sums.of(noise, kurtosis), confidence, alone=parts == 1) * std_errors
+    if single.any():
+        found[single] = lattice_half_width(np.sqrt(squares[single]), noise, parts, confidence)
+    return found
+
+
+def lattice_half_width(
+    weights: FloatArray, noise: Noise, draws: int, confidence: float, *, paired: bool = False
+) -> FloatArray:
+    """The half width, in counts, of sums of so many independent numbers (`lattice_quantile`) of one weight each."""
+    # The errors of an interval's ends must not exclude what lies on them.
+    exact = np.frexp(weights)[0] == 0.5
+    outwards = np.where(exact, 1.0, 1.0 + _OUTWARDS)
+    return np.asarray(weights * outwards * lattice_quantile(noise, draws, confidence, paired=paired))
+
+
+def half_width_factors(sums: Sums, confidence: float, *, alone: bool = False) -> FloatArray:
+    """Half widths of intervals, in standard errors of these sums: a bound (module docstring).
+
+    Args:
+        sums: what is known of them.
+        confidence: coverage of each interval by itself, strictly between 0 and 1.
+        alone: whether numbers of a joint law are not summed.
+    """
+
+    def quantile(tail: float) -> FloatArray:
+        each = (_quantile(noise, sums.kurtosis, 1 - tail, alone) for noise in sums.kinds)
+        return np.asarray(np.max(np.broadcast_arrays(*each), axis=0))
+
+    if len(sums.kinds) > 1 and not all(noise.smooth for noise in sums.kinds):
+        # Each kind by itself, with its part of the tail: n standard errors sum to at most sqrt(n) times their root.
+        share = 1 - (1 - confidence) / len(sums.kinds)
+        apart = [half_width_factors(Sums.of(noise), share).max() for noise in sums.kinds]
+        return np.array([max(apart) * math.sqrt(len(sums.kinds))])
+    return shifted(quantile, sums, 1 - confidence)
+
+
+def _quantile(noise: Noise, kurtosis: FloatArray | None, confidence: float, alone: bool) -> FloatArray:
+    """The half width, in standard errors, of a sum of smoothed noise."""
+    if noise.law == GAUSSIAN:
+        return np.array([_two_sided(confidence)])
+    if noise.law in JOINT:
+        return np.array([joint_factor(noise, confidence, alone=alone)])
+    known = _laplace_factors(confidence)
+    return known.max(keepdims=True) if kurtosis is None else np.interp(kurtosis, _GRID, known)
 
 
 @lru_cache(maxsize=256)
-def joint_factor(law: Law, size: int, confidence: float, *, alone: bool) -> float:
-    """The half width, in standard errors, of one number of a vector of `size` under a joint law, or of sums of them."""
-    single = _uniform if law == CUBE else _triangular
-    shape = radius_shape(law, size)
-    nodes, weights = _quadrature()
-    # Radii over the root of their mean square.
-    radii = scipy.special.gammaincinv(shape, nodes) / math.sqrt(shape * (shape + 1))
-    found = []
-    for inside in (single,) if alone else (_uniform, _triangular, _gaussian):
+def joint_factor(noise: Noise, confidence: float, *, alone: bool) -> float:
+    """The same of one number of a vector under a joint law, or of sums of them."""
+    insides = (_uniform if noise.law == CUBE else _triangular,) if alone else (_uniform, _triangular, _gaussian)
+    radii, weights = _radii(noise)
 
-        def excess(x: float, inside: Callable[[FloatArray], FloatArray] = inside) -> float:
-            return float(weights @ inside(x / radii)) - confidence
+    def excess(x: float) -> float:
+        return float(weights @ np.minimum.reduce([inside(x / radii) for inside in insides])) - confidence
 
-        found.append(float(scipy.optimize.brentq(excess, 0.0, _furthest(confidence), xtol=1e-9)))
-    return max(found)
+    return float(scipy.optimize.brentq(excess, 0.0, 2 * _furthest(confidence), xtol=1e-9))
+
+
+def _radii(noise: Noise) -> tuple[FloatArray, FloatArray]:
+    """Lengths of intervals over the root of their mean square, and their weights."""
+    shape = radius_shape(noise.law, noise.size)
+    known = radius_weights(noise.law, noise.scale, noise.size) if noise.scale < _SUMMED else None
+    if known is None:
+        nodes, weights = _quadrature()
+        return scipy.special.gammaincinv(shape, nodes) / math.sqrt(shape * (shape + 1)), weights
+    lengths, weights = known[0] + (0.5 if noise.law == CUBE else 1.0), known[1]
+    return lengths / math.sqrt(float(weights @ lengths**2)), weights
 
 
 def _uniform(x: FloatArray) -> FloatArray:
@@ -128,20 +180,21 @@ def _furthest(confidence: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def _factor(kurtosis: float, confidence: float) -> float:
-    if kurtosis == 0.0:
-        return _two_sided(confidence)
-    if kurtosis == 3.0:
-        return float(-np.log1p(-confidence) / np.sqrt(2))
-    # A sum of m Laplace variables is a Gaussian whose variance is drawn from a gamma law of shape m and mean 1.
-    shape = 3.0 / kurtosis
+def _laplace_factors(confidence: float) -> FloatArray:
+    """The half width, in standard errors, of sums of Laplace noise of each kurtosis of the grid."""
     nodes, weights = _quadrature()
-    variances = scipy.special.gammaincinv(shape, nodes) / shape
-
-    def excess(x: float) -> float:
-        return float(weights @ scipy.special.erf(x / np.sqrt(2 * variances))) - confidence
-
-    return float(scipy.optimize.brentq(excess, 0.0, _furthest(confidence), xtol=1e-7))
+    one = np.sqrt(_GRID[1:, None] / 3)
+    shape = 3 / _GRID[1:, None]
+    # Variances of the Gaussian that such a sum is: m equal variables, or one beside a constant.
+    variances = np.stack([scipy.special.gammaincinv(shape, nodes) / shape, 1 - one - one * np.log1p(-nodes)])
+    low, high = np.zeros(variances.shape[:2]), np.full(variances.shape[:2], _furthest(confidence))
+    for _ in range(60):
+        middle = (low + high) / 2
+        inside = scipy.special.erf(middle[..., None] / np.sqrt(2 * variances)) @ weights >= confidence
+        low, high = np.where(inside, low, middle), np.where(inside, middle, high)
+    found = high.max(axis=0)
+    # One variable alone has a formula.
+    return np.array([_two_sided(confidence), *found[:-1], -np.log1p(-confidence) / math.sqrt(2)])
 
 
 def _two_sided(confidence: float) -> float:

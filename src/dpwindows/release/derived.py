@@ -4,34 +4,33 @@ Numbers of one measurement share noise: two rolling counts a day apart far more 
 of the noise is known from the plan alone (`dpwindows.plan.noise_weights`), so the error of any combination is, too, and
 nothing here spends any budget.
 
-*Differences and means* have the interval of their own noise: a quantile of the Gaussian; under Laplace noise that of
-the sum of Laplace variables with the same variance and kurtosis, and under noise that is drawn for all numbers at once
-the widest that a sum of them has (`dpwindows.plan.intervals`).
+*Differences and means* have the interval of their own noise (`dpwindows.plan.intervals`): the exact quantile where
+whole numbers are added that all weigh the same, and else a bound on it, from the variance and the kurtosis.
 
 *Ratios* have Fieller's set: every r for which `a - r b`, a difference, could be 0 at the confidence asked for. It holds
 the true ratio just as often as the interval of a difference holds the true difference, however small b is, which no
-interval around a/b does. Where b cannot be told from 0 it has no ends, and says so with infinities. Under Laplace noise
-the quantile is the largest over all r, a bound.
+interval around a/b does. Where b cannot be told from 0 it has no ends, and says so with infinities. The quantile is a
+bound for all r between the ends: the widest of all gives the first ends, and the widest between these the next.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy
 
 from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import JOINT, LAPLACE, Law
+from dpwindows.kernel.accounting import JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.untrusted.joint_moments import common_share
-from dpwindows.kernel.untrusted.noise_scales import noise_variance
+from dpwindows.kernel.untrusted.lattice_noise import Noise, Sums
 from dpwindows.plan.description import TOGETHER
-from dpwindows.plan.intervals import half_width_factors, joint_factor
+from dpwindows.plan.intervals import half_width_factors, lattice_half_width, noise_of
 from dpwindows.plan.noise_weights import Coefficients, Weights, noise_weights
 from dpwindows.plan.rebuilt import rebuilt
 from dpwindows.release.groups import group_names
@@ -39,10 +38,12 @@ from dpwindows.release.selection import Term
 
 # How closely a standard error that is worked out again, from the same integers, must be that of the release.
 _ALIKE = 1e-6
-# The kurtosis of Laplace noise is looked at in so many directions a - r b.
-_DIRECTIONS = np.linspace(0.0, np.pi, 181)
+# Quantiles are worked out in so many directions a - r b, and so often in those that are left.
+_DIRECTIONS, _ROUNDS = np.linspace(-np.pi / 2, np.pi / 2, 181), 3
 # Of how many rows of a family the standard error is worked out again.
 _CHECKED = 4
+# How closely two weights are one, for rounding.
+_ROUNDING = 1e-9
 # The part of a measurement that is the noise which all its numbers share.
 _SHARED = "shared"
 # The signs of the at-least counts, k and k + 1, that a measure is made of.
@@ -91,13 +92,14 @@ class Derived:
 class Combined:
     """A combination of released numbers and the noise in it, in counts, by the value drawn.
 
-    `laws` are those of this noise, each with how many numbers are drawn together where it is a joint one.
+    `noise` are weights on values of unit variance, by the measured vector and the part of it; `kinds` are the kinds of
+    noise of these vectors.
     """
 
     estimate: float
     bias_bound: float
-    noise: Mapping[Hashable, FloatArray]
-    laws: frozenset[tuple[Law, int]]
+    noise: Mapping[tuple[Hashable, Hashable], FloatArray]
+    kinds: Mapping[Hashable, Noise]
 
     def __sub__(self, other: Combined) -> Combined:
         """The difference, with whatever noise both share taken off."""
@@ -107,7 +109,7 @@ class Combined:
             self.estimate - other.estimate,
             self.bias_bound + other.bias_bound,
             {key: _added(one, None if two is None else -two) for key, (one, two) in pairs.items()},
-            self.laws | other.laws,
+            {**self.kinds, **other.kinds},
         )
 
     def moment(self, *others: Combined) -> float:
@@ -126,23 +128,50 @@ class Combined:
         """Standard deviation of the noise."""
         return math.sqrt(self.moment(self))
 
+    @property
+    def held(self) -> set[Noise]:
+        """The kinds of noise that are in it."""
+        return {self.kinds[vector] for (vector, _), values in self.noise.items() if values.any()}
+
+    def scaled(self, by: Callable[[Noise], float]) -> Combined:
+        """The same with weights that are larger by a factor for each kind of noise."""
+        noise = {(vector, part): by(self.kinds[vector]) * values for (vector, part), values in self.noise.items()}
+        return replace(self, noise=noise)
+
     def half_width(self, confidence: float) -> float:
         """Half width of the interval, bias bound included."""
         variance = self.moment(self)
         if variance == 0.0:
             return self.bias_bound
-        kurtosis = np.array([3 * self.moment(self, self, self) / variance**2])
-        return _factor(self.laws, kurtosis, confidence) * math.sqrt(variance) + self.bias_bound
+        found = self._of_one_weight(confidence)
+        if found is None:
+            factor = _factors(self, Combined(0.0, 0.0, {}, {}), np.zeros(1), confidence).max()
+            found = float(factor) * math.sqrt(variance)
+        return found + self.bias_bound
 
-
-def _factor(laws: frozenset[tuple[Law, int]], kurtosis: FloatArray, confidence: float) -> float:
-    """The widest half width, in standard errors, under laws of which Laplace noise alone has one of these kurtoses."""
-    kinds = {law for law, _ in laws}
-    if kinds == {LAPLACE}:
-        return float(half_width_factors(kurtosis, confidence, len(kurtosis)).max())
-    found = [joint_factor(law, size, confidence, alone=False) for law, size in laws if law in JOINT]
-    found += half_width_factors(None if LAPLACE in kinds else np.zeros(1), confidence, 1).tolist()
-    return max(found)
+    def _of_one_weight(self, confidence: float) -> float | None:
+        """The exact half width where numbers of one kind are added that all weigh the same; None for other sums."""
+        vectors: dict[Hashable, list[FloatArray]] = {}
+        for (vector, _), values in self.noise.items():
+            vectors.setdefault(vector, []).append(abs(values[values != 0.0]))
+        by_vector = {vector: np.concatenate(parts) for vector, parts in vectors.items()}
+        # What two combinations share may be taken off but for rounding.
+        largest = max(float(values.max(initial=0.0)) for values in by_vector.values())
+        by_vector = {vector: values[values > _ROUNDING * largest] for vector, values in by_vector.items()}
+        weights = np.concatenate(list(by_vector.values()))
+        kinds = {self.kinds[vector] for vector, values in by_vector.items() if len(values)}
+        noise = next(iter(kinds))
+        if len(kinds) > 1 or noise.fine or weights.min() < (1 - _ROUNDING) * largest:
+            return None
+        draws, paired = len(weights), False
+        if noise.law in JOINT:
+            # Numbers of one vector share its radius; of a range every number is the difference of two uniform ones.
+            counts = {len(values) for values in by_vector.values() if len(values)}
+            if len(counts) > 1 or max(counts) > 2:
+                return None
+            paired, draws = counts == {2}, draws // max(counts)
+        unit = noise.spread * math.sqrt(1 - common_share(noise.law))
+        return float(lattice_half_width(weights[:1] / unit, noise, draws, confidence, paired=paired)[0])
 
 
 def _fitted(values: FloatArray, size: int) -> FloatArray:
@@ -166,8 +195,8 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
         InputError: the release does not say enough, or is not of this version.
     """
     listed = list(terms)
-    noise: dict[Hashable, FloatArray] = {}
-    laws = set[tuple[Law, int]]()
+    noise: dict[tuple[Hashable, Hashable], FloatArray] = {}
+    kinds: dict[Hashable, Noise] = {}
     names = group_names(metadata)
     for text, *group in dict.fromkeys(_measured(term, names) for term in listed):
         by = [name for name, value in zip(names, group, strict=True) if value is not None]
@@ -178,9 +207,8 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
         )
         together = entry.get(TOGETHER)
         made, series = rebuilt(metadata, entry), together.index(text) if together else None
-        size = made.design.rows if made.law in JOINT else 1
-        laws.add((made.law, size))
-        unit = math.sqrt(noise_variance(made.law, made.scale, size))
+        kind = noise_of(made)
+        unit = kind.spread
         own = [term for term in listed if _measured(term, names) == (text, *group)]
         _require_same(own, made, unit, series)
         by_threshold: dict[int, dict[tuple[int, int], float]] = {}
@@ -189,15 +217,16 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
                 windows = by_threshold.setdefault(term.row["k"] + above, {})
                 windows[_steps(term.row)] = windows.get(_steps(term.row), 0.0) + sign * unit * term.coefficient
         for k, coefficients in by_threshold.items():
+            # Groups share no noise; families measured together do.
+            vector = (TOGETHER if together else text, *group, k)
+            kinds[vector] = kind
             for part, values in _weights(made, k, coefficients, series).items():
-                # Groups share no noise; families measured together do.
-                key = (TOGETHER if together else text, *group, k, part)
-                noise[key] = _added(noise.get(key), values.ravel())
+                noise[vector, part] = _added(noise.get((vector, part)), values.ravel())
     return Combined(
         sum(term.coefficient * term.row["estimate"] for term in listed),
         sum(abs(term.coefficient) * term.row["bias_bound"] for term in listed),
         noise,
-        frozenset(laws),
+        kinds,
     )
 
 
@@ -254,8 +283,14 @@ def alone(one: Combined, confidence: float, what: str) -> Derived:
 def ratio(above: Combined, below: Combined, confidence: float, what: str) -> Derived:
     """One combination over another, with Fieller's set as its interval."""
     squares = above.moment(above), above.moment(below), below.moment(below)
-    factor = _widest_factor(above, below, squares, confidence)
-    lower, upper = fieller((above.estimate, below.estimate), squares, factor, (above.bias_bound, below.bias_bound))
+    factors, slopes = _factors(above, below, _DIRECTIONS, confidence), np.tan(_DIRECTIONS)
+    lower, upper = -math.inf, math.inf
+    # Ratios beyond the ends are not in the set, however wide the quantile is there.
+    for _ in range(_ROUNDS):
+        near = slice(max(0, int(np.searchsorted(slopes, lower)) - 1), int(np.searchsorted(slopes, upper)) + 1)
+        lower, upper = fieller(
+            (above.estimate, below.estimate), squares, float(factors[near].max()), (above.bias_bound, below.bias_bound)
+        )
     if below.estimate == 0.0:
         return Derived(math.nan, math.inf, 0.0, lower, upper, confidence, what)
     found = above.estimate / below.estimate
@@ -263,18 +298,29 @@ def ratio(above: Combined, below: Combined, confidence: float, what: str) -> Der
     return Derived(found, spread, 0.0, lower, upper, confidence, what)
 
 
-def _widest_factor(above: Combined, below: Combined, squares: tuple[float, float, float], confidence: float) -> float:
-    """The half width, in standard errors, that is enough for `a - r b` whatever r is."""
-    kurtosis = np.zeros(1)
-    laws = above.laws | below.laws
-    if all(law == LAPLACE for law, _ in laws):
-        cosine, sine = np.cos(_DIRECTIONS), -np.sin(_DIRECTIONS)
+def _factors(above: Combined, below: Combined, directions: FloatArray, confidence: float) -> FloatArray:
+    """The half widths, in standard errors, of `a cos - b sin` in these directions: of `a - r b`, r their tangent."""
+    kinds = above.held | below.held
+    if not kinds:
+        return np.zeros(len(directions))
+    cosine, sine = np.cos(directions), -np.sin(directions)
+
+    def square(by: Callable[[Noise], float]) -> FloatArray:
+        one, other = above.scaled(by), below.scaled(by)
+        found = one.moment(one) * cosine**2 + 2 * one.moment(other) * cosine * sine + other.moment(other) * sine**2
+        return np.asarray(np.maximum(found, 1e-300))
+
+    own, smoothed = square(lambda _: 1.0), square(lambda noise: noise.smoothed)
+    kurtosis = None
+    if all(noise.law == LAPLACE for noise in kinds):
+        one, other = above.scaled(lambda noise: noise.smoothed), below.scaled(lambda noise: noise.smoothed)
         counts = (1, 4, 6, 4, 1)
-        fourths = [_mixed(above, below, 4 - power, power) for power in range(5)]
+        fourths = [_mixed(one, other, 4 - power, power) for power in range(5)]
         fourth = sum(n * m * cosine ** (4 - p) * sine**p for p, (n, m) in enumerate(zip(counts, fourths, strict=True)))
-        square = squares[0] * cosine**2 + 2 * squares[1] * cosine * sine + squares[2] * sine**2
-        kurtosis = 3 * np.asarray(fourth) / np.maximum(square, 1e-300) ** 2
-    return _factor(laws, kurtosis, confidence)
+        kurtosis = 3 * np.asarray(fourth) / smoothed**2
+    added = square(lambda noise: noise.added)
+    sums = Sums(kinds, np.sqrt(smoothed / own), np.sqrt(added / own), kurtosis)
+    return half_width_factors(sums, confidence) * np.ones(len(directions))
 
 
 def _mixed(above: Combined, below: Combined, first: int, second: int) -> float:

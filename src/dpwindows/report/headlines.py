@@ -11,12 +11,17 @@ bound for that one variable bounds both tails of any such sum, at any level. So 
 drawn for n at once (`dpwindows.kernel.joint_noise`), uniform or the difference of two uniform ones up to a radius that
 is gamma distributed: the moments of order 2j + 2 and 2j of such a number stand in a ratio that is at most that of the
 Laplace variable of the same variance for every j, with equality for j = 0.
+
+**Noise on whole numbers** X is continuous noise Y less a small symmetric V that does not depend on X, of a standard
+deviation of v times that of X or less (`dpwindows.kernel.untrusted.lattice_noise`, which has the proofs). So X exceeds
+a bound with at most twice the probability of Y, whose standard deviation is `sqrt(1 + v^2)` times that of X or less;
+and with at most `1 / (1 - e^-8)` times the probability that Y exceeds a bound that is less by 4 v.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -64,8 +69,21 @@ def headlines(families: Sequence[Family], clock: Clock, metadata: Mapping[str, A
     return [_headline(family, one, clock, metadata, share, largest=largest) for family, one, largest in said]
 
 
-def factor(alpha: float, *, gaussian: bool) -> float:
-    """Standard errors beyond which an error lies, in either direction, with probability at most `alpha`."""
+def factor(alpha: float, *, gaussian: bool, added: float = 0.0) -> float:
+    """Standard errors beyond which an error lies, in either direction, with probability at most `alpha`.
+
+    Args:
+        alpha: strictly between 0 and 1.
+        gaussian: whether all noise is.
+        added: v of the module docstring; 0 for continuous noise.
+    """
+    shifts = ((0.0, 1 / 2), (4.0, math.exp(-8.0))) if added else ((0.0, 0.0),)
+    wider = math.sqrt(1 + added**2)
+    return min(_continuous(alpha * (1 - left), gaussian) * wider + shift * added for shift, left in shifts)
+
+
+def _continuous(alpha: float, gaussian: bool) -> float:
+    """The same for continuous noise."""
     if gaussian:
         return float(-scipy.special.ndtri(alpha / 2))
 
@@ -76,10 +94,22 @@ def factor(alpha: float, *, gaussian: bool) -> float:
     return float(scipy.optimize.brentq(log_tail, 1e-6, 4 - 4 * math.log(alpha / 2))) / math.sqrt(2)
 
 
-def gaussian_windows(metadata: Mapping[str, Any]) -> set[str]:
-    """The families whose noise is said to be Gaussian; for all others the wider factor is used."""
-    measured = metadata.get("measurements") or []
-    return {str(row.get("window")) for row in measured if (row.get("noise") or {}).get("law") == _GAUSSIAN}
+def widest_factor(alpha: float, metadata: Mapping[str, Any], windows: Collection[str]) -> float:
+    """The largest factor of the noise in these families; that of continuous noise where no scale is stated."""
+    rows = {str(row.get("window")): row.get("noise") or {} for row in metadata.get("measurements") or []}
+    noises = [rows.get(window) or {} for window in windows]
+    gaussian = bool(noises) and all(noise.get("law") == _GAUSSIAN for noise in noises)
+    return factor(alpha, gaussian=gaussian, added=max(map(_added, noises), default=0.0))
+
+
+def _added(noise: Mapping[str, Any]) -> float:
+    """V of a measurement's noise, or more: numbers that are drawn together vary more than one alone, a Laplace one."""
+    if "scale" not in noise:
+        return 0.0
+    scale = max(float(noise["scale"]), 1e-2)
+    if noise.get("law") == _GAUSSIAN:
+        return 1 / scale
+    return math.sqrt(1 / 6) * -math.expm1(-1 / scale) / math.sqrt(2 * math.exp(-1 / scale))
 
 
 def _headline(
@@ -90,7 +120,7 @@ def _headline(
     row = int(rows[np.argmax(estimates[rows])]) if largest else _latest(series, rows)
     alpha = share / (len(rows) if largest else 1)
     error, bias = float(series.numbers("std_error")[row]), float(series.numbers("bias_bound")[row])
-    half = factor(alpha, gaussian=series.window in gaussian_windows(metadata)) * error + bias
+    half = widest_factor(alpha, metadata, [series.window]) * error + bias
     estimate = float(estimates[row])
     first, last = int(series.steps("first_step")[row]), int(series.steps("last_step")[row])
     span = f"{when(place_of(series, row, clock), clock)} ({clock.length(last - first + 1)})"

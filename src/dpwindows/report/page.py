@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 
 from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
-from dpwindows.report.headlines import factor, gaussian_windows, headlines
+from dpwindows.report.headlines import headlines, widest_factor
 from dpwindows.report.html import document, grid, script, unbroken_dates
 from dpwindows.report.pack import pack
 from dpwindows.report.series import ALL, Family, Series, families
@@ -96,12 +96,11 @@ def _numbers(found: list[Family], clock: Clock, metadata: Mapping[str, Any]) -> 
     """Everything that is drawn from the packed numbers, and the numbers."""
     packed = pack(found, clock)
     confidence = confidence_of(metadata)
-    widest = not {family.window for family in found} <= gaussian_windows(metadata)
     stated = {
         **packed.index,
         "confidence": f"{percent(confidence, 6)}",
         # For the difference of two windows: no sum of Gaussian or of Laplace noise has a wider quantile.
-        "factor": max(factor(1 - confidence, gaussian=gaussian) for gaussian in {True, not widest}),
+        "factor": widest_factor(1 - confidence, metadata, [family.window for family in found]),
     }
     everywhere = any(family.name == "any" for family in found)
     fitted = any(column[0] == "consistent" for column in packed.index["columns"])

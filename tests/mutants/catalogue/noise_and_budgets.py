@@ -8,6 +8,7 @@ KERNEL = "tests/kernel/test_measure.py::"
 ACCOUNTING = "tests/kernel/test_accounting.py::"
 JOINT = "tests/kernel/test_joint_noise.py::"
 AUDIT_NOISE = "tests/audit/test_noise.py::"
+INTERVALS = "tests/plan/test_intervals.py::"
 
 MUTANTS = [
     Mutant(
@@ -238,5 +239,21 @@ MUTANTS = [
         "total = delta + (1 + growth) * _ball(eta)",
         "total = delta + _ball(eta)",
         f"{ACCOUNTING}test_the_lattice_term_is_charged",
+    ),
+    Mutant(
+        "one side of an interval",
+        "Intervals of single numbers leave out as much on either side as they may leave out on both.",
+        "kernel/untrusted/lattice_noise.py",
+        "    tails = 2 * np.cumsum(found[:0:-1])[::-1]\n",
+        "    tails = np.cumsum(found[:0:-1])[::-1]\n",
+        f"{INTERVALS}test_months_of_a_release_by_event[0.5]",
+    ),
+    Mutant(
+        "intervals of smoothed noise",
+        "Sums of noise on whole numbers have the half widths of the continuous noise beside it.",
+        "kernel/untrusted/lattice_noise.py",
+        "_SHIFTS = ((0.0, 1 / 2), ",
+        "_SHIFTS = ((0.0, 0.0), ",
+        f"{INTERVALS}test_sums_by_their_moments[discrete Laplace-0.8]",
     ),
 ]

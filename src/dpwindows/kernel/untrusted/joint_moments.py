@@ -37,6 +37,16 @@ def _radii(shape: int, scale: float) -> FloatArray | None:
     return None if high - low > _SUMMED else np.arange(low, high, dtype=np.float64)
 
 
+def radius_weights(law: Law, scale: float, size: int) -> tuple[FloatArray, FloatArray] | None:
+    """All radii that matter, in ascending order, with their probabilities; None where they are too many."""
+    shape, radii = radius_shape(law, size), _radii(radius_shape(law, size), scale)
+    if radii is None:
+        return None
+    logs = (shape - 1) * np.log(radii + (1.0 if law == RANGE else 0.5)) - radii / scale
+    weights = np.exp(logs - logs.max())
+    return radii, weights / weights.sum()
+
+
 @lru_cache(maxsize=256)
 def joint_variance(law: Law, scale: float, size: int) -> float:
     """The variance of one number of a vector of `size`, in squared lattice units.
@@ -46,12 +56,11 @@ def joint_variance(law: Law, scale: float, size: int) -> float:
     gamma law, `s (s+1) b^2`, up to a relative `(2 pi b)^-s`, by Poisson summation; where that may matter it is summed.
     """
     shape, (least, parts) = radius_shape(law, size), (1.0, 6) if law == RANGE else (0.5, 3)
-    radii = _radii(shape, scale)
-    if radii is None:
+    known = radius_weights(law, scale, size)
+    if known is None:
         return (shape * (shape + 1) * scale**2 - least**2) / parts
-    logs = (shape - 1) * np.log(radii + least) - radii / scale
-    weights = np.exp(logs - logs.max())
-    return float((weights * radii * (radii + 2 * least)).sum() / weights.sum()) / parts
+    radii, weights = known
+    return float((weights * radii * (radii + 2 * least)).sum()) / parts
 
 
 @lru_cache(maxsize=256)

@@ -127,10 +127,11 @@ def test_the_picture_in_the_documentation_is_true_to_the_imports() -> None:
 def test_the_lowest_versions_that_are_tested_are_those_that_are_promised() -> None:
     stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     project = stated["project"]
-    asked = sum([*project["optional-dependencies"].values(), *stated["dependency-groups"].values()], [])
+    lists = [project["dependencies"], *project["optional-dependencies"].values(), *stated["dependency-groups"].values()]
     locked = (ROOT / "requirements-lowest.lock").read_text(encoding="utf-8")
-    versions = dict(re.findall(r"^([a-z0-9-]+)==([0-9.]+)", locked, re.MULTILINE))
-    floors = [re.match(r"([A-Za-z0-9-]+)(?:\[\w+\])?[>=]=([0-9.]+)", one) for one in project["dependencies"] + asked]
+    # Of several for different Pythons the first is for the oldest.
+    versions = dict(reversed(re.findall(r"^([a-z0-9-]+)==([0-9.]+)", locked, re.MULTILINE)))
+    floors = [re.match(r"([A-Za-z0-9-]+)(?:\[\w+\])?[>=]=([0-9.]+)", one) for several in lists for one in several]
     assert len(floors) > 20
     for floor in floors:
         assert floor is not None

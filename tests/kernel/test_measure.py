@@ -575,7 +575,7 @@ LAW_DRAWS, RARE = 20_000, 1e-10
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", LAW_SCALES)
 def test_the_noise_has_the_discrete_law(law: Law, scale: float) -> None:
-    """By exact probabilities of ranges, of the tails and of the scale; noise of a scale 30 % off is not taken for it."""
+    """By exact probabilities of ranges, of the tails and of the scale; noise of a scale 30 % off does not pass."""
     stated = NoiseLaw(law, scale)
     chances = noise_tests.law_chances(stated, draw_noise(law, scale, LAW_DRAWS))
     assert min(chances.values()) > RARE, chances

@@ -192,7 +192,7 @@ def require_usable_draws(draws: int, error: float) -> None:
 
 
 def draws_needed(plan: Planned, draws: int) -> int:
-    """How many noise values `audit_noise` draws for so many of each measurement, those of the sampler by itself apart."""
+    """How many noise values `audit_noise` draws for so many of each measurement, but for the sampler alone."""
     rows = rows_measured(plan)
     calls = _calls(rows, draws)
     whole = any(one.law in JOINT for one in plan.measurements)

@@ -7,6 +7,7 @@
 
 PYTHON ?= python3
 VENV := .venv
+LOCK := requirements.lock
 WORKERS := 2
 ARGS :=
 
@@ -15,10 +16,10 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers demo docs test simulate search fuzz coverage mutate lint format bench lock clean
+.PHONY: help setup servers demo docs test test-lowest test-newest simulate search fuzz coverage mutate lint format bench lock clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## install dpwindows and everything its tests need into .venv
 
@@ -30,6 +31,17 @@ docs: $(READY) ## the documentation as a site (build/site/index.html): notebooks
 
 test: $(READY) servers ## run all tests
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+
+QUICK := -m "not slow"
+
+test-lowest: ## the quick tests with the lowest versions that pyproject.toml admits (Python 3.11 or 3.12)
+	@$(MAKE) test VENV=$(VENV)-lowest LOCK=requirements-lowest.lock ARGS='$(QUICK) $(ARGS)'
+
+test-newest: $(BIN)/python ## the quick tests with the newest versions that there are today
+	@mkdir -p build
+	$(BIN)/python -m pip install --quiet uv
+	$(COMPILE) --upgrade -o build/newest.lock
+	@$(MAKE) test VENV=$(VENV)-newest LOCK=build/newest.lock ARGS='$(QUICK) $(ARGS)'
 
 # Bounds, measuring, budgets and ledgers.
 TRUSTED := tests/kernel tests/ledger tests/ask/test_privacy.py
@@ -68,14 +80,17 @@ format: $(READY) ## rewrite the files in the house's format
 bench: $(READY) ## measure time and memory against exact counting
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
-lock: $(BIN)/python ## compile requirements.lock anew (ARGS=--upgrade for the newest versions)
+COMPILE = $(BIN)/uv pip compile --quiet --python $(BIN)/python --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-emit-index-url --no-emit-find-links --all-extras --group dev --group docs pyproject.toml
+
+lock: $(BIN)/python ## compile both locks anew (ARGS=--upgrade for the newest versions)
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --quiet --python $(BIN)/python --universal --python-version 3.11 --generate-hashes --no-header \
-		--no-emit-index-url --no-emit-find-links --all-extras --group dev --group docs $(ARGS) pyproject.toml -o requirements.lock
-	@! grep -nE '://|file:|--(extra-)?index|--find-links' requirements.lock
+	$(COMPILE) $(ARGS) -o requirements.lock
+	$(COMPILE) --resolution lowest-direct $(ARGS) -o requirements-lowest.lock
+	@! grep -nE '://|file:|--(extra-)?index|--find-links' requirements.lock requirements-lowest.lock
 
 clean: ## remove the environment and everything made by the commands above
-	rm -rf $(VENV) build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-lowest $(VENV)-newest build dist out .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # The tests run a PostgreSQL server and Spark of their own, compile a small library and open pages in Chromium. What
@@ -102,8 +117,9 @@ servers:
 		"JAVA_HOME), a C compiler (cc) and Chromium; missing here:" $$missing". On Debian and Ubuntu these are the" \
 		"packages postgresql, openjdk-17-jre-headless, gcc, libc6-dev and chromium" >&2; exit 1
 
-$(READY): requirements.lock pyproject.toml | $(BIN)/python
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --require-hashes -r requirements.lock
+# The locks are whole. Where pyproject.toml overrides what a library asks for, pip would refuse them.
+$(READY): $(LOCK) pyproject.toml | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --use-pep517 --no-deps --require-hashes -r $(LOCK)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
 	@touch $@
 

@@ -29,6 +29,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.slow)
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """What came of the runs before this one (`.ci/run`)."""
+    for line in os.environ.get("EARLIER_RUNS", "").splitlines():
+        terminalreporter.write_line(line)
+
+
 @pytest.fixture(scope="module")
 def one_engine() -> Iterator[None]:
     """DuckDB reads events of this module's tests with one engine, in a connection of its own each time.

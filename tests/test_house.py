@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -121,3 +122,17 @@ def test_the_picture_in_the_documentation_is_true_to_the_imports() -> None:
     assert [room for _, room, _ in lines] == list(drawn)
     assert {room: (int(floor), set(filter(None, on.split(", ")))) for floor, room, on in lines} == drawn
     assert max(floors.values()) <= 10
+
+
+def test_the_lowest_versions_that_are_tested_are_those_that_are_promised() -> None:
+    stated = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    project = stated["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values(), *stated["dependency-groups"].values()]
+    locked = (ROOT / "requirements-lowest.lock").read_text(encoding="utf-8")
+    # Of several for different Pythons the first is for the oldest.
+    versions = dict(reversed(re.findall(r"^([a-z0-9-]+)==([0-9.]+)", locked, re.MULTILINE)))
+    floors = [re.match(r"([A-Za-z0-9-]+)(?:\[\w+\])?[>=]=([0-9.]+)", one) for several in lists for one in several]
+    assert len(floors) > 20
+    for floor in floors:
+        assert floor is not None
+        assert re.fullmatch(rf"{floor[2]}(\.[0-9]+)*", versions[floor[1].lower()]), floor[0]

@@ -21,6 +21,7 @@ from dpwindows.audit import NoiseAudit, audit_noise, joint_noise, noise_tests
 from dpwindows.audit.discrete_laws import NoiseLaw
 from dpwindows.audit.noise import draws_needed
 from dpwindows.audit.processes import draws_of_processes
+from dpwindows.audit.sampler import small_scale_chances
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
@@ -49,7 +50,7 @@ def plan_of(name: str, steps: int = 8) -> dw.Plan:
 
 
 def audited(name: str, draws: int = 1200, **more: Any) -> NoiseAudit:
-    return audit_noise(plan_of(name), draws=draws, processes=False, **more)
+    return audit_noise(plan_of(name), draws=draws, sampler=False, **more)
 
 
 # --- Honest noise ---------------------------------------------------------------------------------------------------
@@ -66,10 +67,10 @@ def test_honest_noise_is_as_stated(name: str) -> None:
 
 def test_honest_noise_of_a_stream_and_of_next_to_no_noise_is_as_stated() -> None:
     stream = dw.StreamPlan([Rolling(3).at_least(1, 2)], horizon=6, unit=EventLevel(), budget=ZCDP(0.5))
-    assert audit_noise(stream, draws=600, processes=False).verdict == "as stated"
+    assert audit_noise(stream, draws=600, sampler=False).verdict == "as stated"
     for budget in (PureDP(3.0), PureDP(1e6)):
         loud = dw.Plan(Rolling(2), timeline=dw.Timeline.of_steps(4), unit=EventLevel(), budget=budget)
-        assert audit_noise(loud, draws=600, processes=False).verdict == "as stated"
+        assert audit_noise(loud, draws=600, sampler=False).verdict == "as stated"
 
 
 @pytest.mark.parametrize(
@@ -360,6 +361,33 @@ def test_new_processes_draw_whole_vectors_too(name: str, monkeypatch: pytest.Mon
     assert any("two processes" in fault.test for fault in audit_noise(plan, draws=300).faults)
 
 
+@pytest.mark.parametrize("law", [CUBE, RANGE])
+def test_the_sampler_at_a_small_scale_is_of_its_law_and_of_no_scale_near_it(
+    law: Law, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails by chance with probability below 10^-8."""
+    rng, draw = np.random.default_rng(0), kernel.draw_noise
+    assert min(small_scale_chances(law, rng).values()) > 1e-9
+    for factor in (0.9, 1.1):
+        monkeypatch.setattr(kernel, "draw_noise", scaled(factor)(draw))
+        assert min(small_scale_chances(law, rng).values()) < 1e-9
+
+
+def test_a_sampler_that_is_wrong_at_small_scales_only_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As OpenDP's before 0.14.2, which plans of large scales do not show."""
+    draw = kernel.draw_noise
+
+    def drawn(law: Law, scale: float, *more: Any) -> Ints:
+        noise = draw(law, scale, *more)
+        return np.where(abs(noise) % 3 == 1, noise + np.sign(noise), noise) if scale < 100 else noise
+
+    assert audited("gaussian").verdict == "as stated"
+    monkeypatch.setattr(kernel, "draw_noise", drawn)
+    assert audited("gaussian").verdict == "as stated"
+    found = audit_noise(plan_of("gaussian"), draws=600)
+    assert "shape (discrete Gaussian of scale 2.5)" in {fault.test for fault in found.faults}
+
+
 def test_processes_that_draw_the_same_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from dpwindows.audit import noise
 
@@ -449,7 +477,7 @@ def test_probabilities_are_those_of_the_formula(law: Law, scale: float) -> None:
 @pytest.mark.parametrize("wrong", [{"draws": 299}, {"draws": 0}, {"error": 0.0}, {"error": 1.0}], ids=str)
 def test_what_tells_nothing_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        audit_noise(plan_of("laplace"), processes=False, **wrong)
+        audit_noise(plan_of("laplace"), sampler=False, **wrong)
 
 
 def test_the_noise_that_is_drawn_is_what_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -462,7 +490,7 @@ def test_the_noise_that_is_drawn_is_what_was_said(monkeypatch: pytest.MonkeyPatc
 
 def test_findings_are_plain_values() -> None:
     plan = dw.Plan(Cumulative(), timeline=dw.Timeline.of_steps(3), unit=ItemLevel(), budget=ApproxDP(1.0, 1e-6))
-    told = audit_noise(plan, draws=300, processes=False).to_dict()
+    told = audit_noise(plan, draws=300, sampler=False).to_dict()
     assert told["verdict"] == "as stated"
     assert told["faults"] == []
     assert told["false_alarm_probability"] == 1e-6

@@ -26,6 +26,7 @@ from dpwindows.audit.discrete_laws import NoiseLaw
 from dpwindows.audit.neighbours import Ints
 from dpwindows.audit.probe import Counted, Mechanism, encoded, probe
 from dpwindows.audit.processes import draws_of_processes
+from dpwindows.audit.sampler import SMALL, small_scale_chances
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import JOINT, LAPLACE
@@ -115,7 +116,7 @@ def audit_noise(
     draws: int = 10_000,
     error: float = 1e-6,
     seed: int = 0,
-    processes: bool = True,
+    sampler: bool = True,
     progress: Callable[[int], None] = lambda drawn: None,
 ) -> NoiseAudit:
     """Test the noise of a plan: of a batch release, or of a stream (`StreamPlan`).
@@ -128,7 +129,7 @@ def audit_noise(
         draws: of each measurement on each kind of log, at least.
         error: the probability of a false alarm.
         seed: of the made-up log, not of the noise.
-        processes: compare the noise of two new processes as well.
+        sampler: test the sampler of the plan's laws as well: at a small scale, and in two new processes.
         progress: called with the count of noise values drawn since the last call.
 
     Raises:
@@ -161,8 +162,9 @@ def audit_noise(
         for chance in (*_each(names, laws, sample, name), *_between_measurements(names, sample, name))
     ]
     chances += list(_between_logs(names, laws, samples))
-    if processes:
+    if sampler:
         chances += list(_between_processes(names, stated, rng))
+        chances += list(_at_small_scales(stated, rng))
     limit = error / len(chances)
     least = min(chances, key=lambda one: one.chance)
     return NoiseAudit(
@@ -190,7 +192,7 @@ def require_usable_draws(draws: int, error: float) -> None:
 
 
 def draws_needed(plan: Planned, draws: int) -> int:
-    """How many noise values `audit_noise` draws for so many of each measurement."""
+    """How many noise values `audit_noise` draws for so many of each measurement, but for the sampler alone."""
     rows = rows_measured(plan)
     calls = _calls(rows, draws)
     whole = any(one.law in JOINT for one in plan.measurements)
@@ -294,10 +296,8 @@ def _each(names: list[str], laws: list[NoiseLaw], sample: list[Ints], log: str) 
     """Each measurement by itself."""
     for name, law, noise in zip(names, laws, sample, strict=True):
         about = f"{name}, {log}"
-        yield Chance(f"scale ({about})", noise_tests.scale_chance(law, noise))
-        yield Chance(f"shape ({about})", noise_tests.shape_chance(law, noise))
-        yield Chance(f"tails ({about})", noise_tests.tail_chance(law, noise))
-        yield Chance(f"signs ({about})", noise_tests.sign_chance(noise))
+        for what, chance in noise_tests.law_chances(law, noise).items():
+            yield Chance(f"{what} ({about})", chance)
         yield Chance(f"values that repeat ({about})", noise_tests.repeat_chance(law, noise))
         stretches = noise_tests.recurrence_chance(law, noise.reshape(len(noise), -1))
         yield Chance(f"stretches that come again ({about})", stretches)
@@ -358,6 +358,13 @@ def _between_processes(names: list[str], laws: list[NoiseLaw], rng: np.random.Ge
         one, other = joint_noise.independent(law, np.stack([one, other]), rng)
         law = joint_noise.INDEPENDENT
     yield from _of_pairs(f"two processes ({names[0]})", law, one, other)
+
+
+def _at_small_scales(laws: list[NoiseLaw], rng: np.random.Generator) -> Iterator[Chance]:
+    """Each law once, where a wrong arithmetic of its sampler shows."""
+    for law in sorted({one.law for one in laws}):
+        for what, chance in small_scale_chances(law, rng).items():
+            yield Chance(f"{what} ({law} of scale {SMALL[law]:g})", chance)
 
 
 def _under_test(name: str, law: NoiseLaw, parts: list[Ints], limit: float) -> NoiseUnderTest:

@@ -74,6 +74,16 @@ def sign_chance(noise: Ints) -> float:
     return _two_sided(int((noise > 0).sum()), int((noise != 0).sum()), 0.5)
 
 
+def law_chances(law: NoiseLaw, noise: Ints) -> dict[str, float]:
+    """Of draws of a law, whatever their order: by their scale, shape, tails and signs."""
+    return {
+        "scale": scale_chance(law, noise),
+        "shape": shape_chance(law, noise),
+        "tails": tail_chance(law, noise),
+        "signs": sign_chance(noise),
+    }
+
+
 def pair_chances(law: NoiseLaw, one: Ints, other: Ints) -> dict[str, float]:
     """Of what two equally long vectors have in common, for draws of one law that should be independent."""
     sizes = abs(one), abs(other)

@@ -260,12 +260,15 @@ def usable_path(path: str | Path) -> Path:
     """The real path of a state, which the engine can open.
 
     Raises:
-        InputError: it names a folder, or lies in none, or is no text.
+        InputError: it names a folder, or lies in none, or is no text or a loop of links.
         EngineError: it cannot be looked at.
     """
     try:
         str(path).encode()
         found = Path(path).resolve()
+        # From Python 3.13 on what cannot be resolved is given back; before, resolving it is an error.
+        if found.is_symlink():
+            raise ValueError("its links lead in a circle")
         folder = not found.name or found.is_dir()
     except UnicodeEncodeError:
         raise InputError(f"the path of a state must be UTF-8 text, which {str(path)!r} is not: name another") from None

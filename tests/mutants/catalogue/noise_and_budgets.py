@@ -100,7 +100,15 @@ MUTANTS = [
         "np.array([source.gauss(0, scale) if law == GAUSSIAN else scale * (source.expovariate(1) - "
         "source.expovariate(1)) for source in [__import__('secrets').SystemRandom()] for _ in range(size)])"
         ".astype(np.int64)",
-        f"{KERNEL}test_the_noise_has_the_discrete_law[0.4-discrete Laplace]",
+        f"{KERNEL}test_the_noise_has_the_discrete_law[0.5-discrete Laplace]",
+    ),
+    Mutant(
+        "whole scales",
+        "Noise is drawn at a whole scale: of large ones nothing shows.",
+        "kernel/measure.py",
+        'make_laplace(domain, l1_distance(T="i64"), scale=scale)',
+        'make_laplace(domain, l1_distance(T="i64"), scale=float(max(1, round(scale))))',
+        f"{KERNEL}test_the_noise_has_the_discrete_law[1.7-discrete Laplace]",
     ),
     Mutant(
         "budget split twice",

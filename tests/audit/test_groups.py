@@ -266,7 +266,7 @@ def test_noise_that_groups_share_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 def test_releases_of_groups_show_part_of_the_claim_and_a_sixth_of_the_noise_is_flagged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

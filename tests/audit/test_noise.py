@@ -27,6 +27,8 @@ from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
 from dpwindows.kernel.joint_noise import draw_jointly
 from dpwindows.kernel.measure import draw_noise
 
+pytestmark = pytest.mark.usefixtures("seeded_noise")
+
 Ints = NDArray[np.int64]
 Draw = Callable[..., Ints]
 

@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
@@ -25,6 +25,7 @@ from dpwindows.errors import InputError
 from tests.brute_force import any_window, cumulative, rolling
 from tests.count import one_engine
 from tests.counting import count_events
+from tests.search import examples
 from tests.terminal import Terminal
 
 Log = list[tuple[int, int, int]]
@@ -70,7 +71,7 @@ def in_one_engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
 
 
 @given(case=logs(), weighted=st.booleans())
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_any_log(
     in_one_engine: Callable[[], AbstractContextManager[None]], case: tuple[Log, int, list[int]], weighted: bool
 ) -> None:

@@ -12,6 +12,8 @@ import pytest
 import dpwindows as dw
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 WEEKS = ("2013-01-15", "2013-01-22"), ("2013-01-08", "2013-01-15")
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tests.end_to_end.command_line import run
 
-pytestmark = pytest.mark.usefixtures("one_engine")
+pytestmark = pytest.mark.usefixtures("one_engine", "seeded_noise")
 
 ONCE = ("--window", "rolling:2", "--at-least", "1", "--at-least", "2", "--distinct-steps")
 ALMOST_EXACT = ("--unit", "event", "--epsilon", "1e9", "--delta", "1e-6")

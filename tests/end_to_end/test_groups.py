@@ -17,6 +17,8 @@ from scipy import stats
 import dpwindows as dw
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 DATA = ("--item", "user", "--time", "day", "--start", "0", "--end", "4", "--step", "1")
 EVENT = ("--unit", "event", "--epsilon", "1", "--delta", "1e-6")
 LISTS = ("--by", "country", "--values", "US,DE,NA")

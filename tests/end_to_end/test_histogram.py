@@ -13,6 +13,8 @@ from dpwindows.errors import InputError
 from tests.brute_force import count_at_least
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 STEPS = 9
 WINDOWS = ("cumulative", "rolling:3", "any:4")
 UNITS = ("event", "item-per:2", "item", "item-add-remove")

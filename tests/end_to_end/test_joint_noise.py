@@ -13,6 +13,8 @@ import pytest
 
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 ASKED = ("--window", "rolling:1", "--window", "cumulative", "--histogram", "2", "--epsilon", "1")
 RANGE = ("--start", "2013-01-01", "--end", "2013-01-31")
 

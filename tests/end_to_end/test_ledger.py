@@ -14,6 +14,8 @@ from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
 from tests.end_to_end.command_line import Outcome, run, run_process
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:

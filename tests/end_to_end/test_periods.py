@@ -17,6 +17,8 @@ import pytest
 import dpwindows as dw
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 BERLIN = ZoneInfo("Europe/Berlin")
 START, END = datetime(2013, 2, 20, tzinfo=BERLIN), datetime(2013, 5, 6, tzinfo=BERLIN)
 DATA = ("--item", "who", "--time", "at", "--start", "2013-02-20", "--time-zone", "Europe/Berlin")
@@ -209,6 +211,7 @@ def test_refusals_say_what_to_do(options: tuple[str, ...], complaint: str) -> No
     assert refused.err.count("\n") == 1
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_the_noise_is_as_wide_as_stated(tmp_path: Path) -> None:
     """An empty log: what is released is noise. One test in a million fails by chance."""
     (tmp_path / "log.csv").write_text("who,at\n")

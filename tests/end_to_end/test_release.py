@@ -85,6 +85,7 @@ def test_without_noise_every_number_is_the_count_distinct(
     assert max(abs(row["estimate"] - round(row["estimate"])) for row in rows) < 0.4
 
 
+@pytest.mark.usefixtures("seeded_noise")
 @exactly
 def test_noise_is_as_large_as_the_standard_errors_say(flights: Path, exact: Exact, tmp_path: Path) -> None:
     out = tmp_path / "release.json"

@@ -21,7 +21,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -45,6 +44,8 @@ from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
 from tests.counting import count_events
 from tests.ledger.requests import request
+from tests.patience import PATIENCE
+from tests.search import examples
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ class SpendingModel(RuleBasedStateMachine):
 
 
 TestSpending = SpendingModel.TestCase
-TestSpending.settings = settings(max_examples=15, stateful_step_count=10, deadline=None)
+TestSpending.settings = examples(15, steps=10)
 
 
 def test_a_refusal_names_total_spent_asked_and_left(path: Path) -> None:
@@ -343,7 +344,7 @@ def test_of_many_copies_of_a_state_one_goes_on(path: Path) -> None:
 def in_processes(mode: str, path: Path) -> Any:
     command = [sys.executable, "-m", "tests.ledger.processes", mode, str(path)]
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 

@@ -133,7 +133,7 @@ def test_the_forecast_is_of_the_standard_errors(budget: Budget) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("drawn_ahead")
+@pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_the_error_that_is_forecast_is_the_error_that_is_made(budget: Budget) -> None:
     """Real noise of 4,000 releases of an empty log.

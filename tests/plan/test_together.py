@@ -153,6 +153,7 @@ def test_noise_is_all_that_hides_a_neighbour() -> None:
         assert found.reached > 0
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_errors_of_the_plan_are_those_of_the_decoder_and_of_releases() -> None:
     plan = Plan(MIXED, timeline=dw.Timeline.of_steps(8), unit=EVENT, budget=ZCDP)
     one = plan.measurements[0]

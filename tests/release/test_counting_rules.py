@@ -17,6 +17,8 @@ from dpwindows.release.run import draw_estimates
 from tests.brute_force import cumulative, first_occurrences, rolling, rolling_in_first_runs
 from tests.counting import count_events
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 LOG = pa.table({"who": ["a", "a", "a", "b", "b"], "at": [0, 0, 0, 0, 1]})
 
 

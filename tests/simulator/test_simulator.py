@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE
 from tests.simulator.planted import FOUND_BY, PLANTED
 from tests.simulator.schedule import FAMILIES, schedule_of
 
@@ -21,18 +21,17 @@ ROOT = Path(__file__).parents[2]
 def simulate(*arguments: str) -> tuple[int, str]:
     """Run the command; its status and what it said."""
     command = [sys.executable, "-m", "tests.simulator", *arguments]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=6 * PATIENCE)
     LOG.info("%s", done.stdout)
     return done.returncode, done.stdout + done.stderr
 
 
 @pytest.mark.slow
 def test_no_schedule_is_violated() -> None:
-    """From a seed of its own each time; those of one seed are in the next test."""
-    seed = random.SystemRandom().randrange(1 << 32)
-    status, said = simulate("--schedules", "8", "--seed", str(seed), "--workers", "1")
+    """Of fixed seeds; `make simulate` goes on from a random one."""
+    status, said = simulate("--schedules", "8", "--seed", "7", "--workers", "1")
     assert status == 0, said
-    assert f"8 schedules from seed {seed} on" in said
+    assert "8 schedules from seed 7 on" in said
 
 
 @pytest.mark.slow

@@ -234,7 +234,7 @@ def test_without_noise_a_release_is_exact(budget: Budget) -> None:
     assert abs(errors_of(rows)).max() < 0.01
 
 
-@pytest.mark.usefixtures("one_engine")
+@pytest.mark.usefixtures("one_engine", "seeded_noise")
 @pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), pytest.param(dw.PureDP(1.0), marks=pytest.mark.slow)])
 def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
     plan, scaled = plan_of(budget, dw.ItemAddRemove()), []

@@ -190,7 +190,7 @@ def test_without_noise_a_release_is_exact(budget: Budget, unit: Unit, longest: i
     assert abs(errors).max() < 0.01
 
 
-@pytest.mark.usefixtures("one_engine")
+@pytest.mark.usefixtures("one_engine", "seeded_noise")
 @pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)], ids=lambda budget: budget.kind)
 def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
     """Errors, measured again, are the noise that was drawn: 300 independent numbers in each release."""

@@ -69,6 +69,7 @@ def test_it_is_neither_for_streams_nor_for_any_windows_nor_for_one_number() -> N
             plan_of(window, steps=steps, unit=ITEM, strategy="joint-noise")
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_steps_are_compressed_under_the_law_that_is_best_for_fewer_of_them() -> None:
     problem = Problem(dw.Rolling(28), 365, (1,), ITEM, LAPLACE, 1.0, singleton=True, budget=PURE)
     best = next(one for one in candidates(problem) if one.strategy == "compressed(joint-noise)")
@@ -146,6 +147,7 @@ def test_the_sliders_of_a_page_know_it() -> None:
 # --- Errors and intervals ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("unit", [ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
 @pytest.mark.parametrize(
     ("window", "steps"), [(dw.Rolling(1), 2), (dw.Rolling(2), 5), (dw.Tumbling(3), 30), (dw.ToDate(5), 40)], ids=str

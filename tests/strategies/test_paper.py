@@ -456,7 +456,7 @@ def test_every_cell_runs_through_the_kernel(unit: Unit) -> None:
                 assert np.allclose(found.decode(measured.astype(np.float64)), wanted, atol=0.01)
 
 
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize(
     ("window", "unit", "budget", "runs"),
     [

@@ -22,6 +22,7 @@ from dpwindows.stream.mark import mark_path, write_mark
 from dpwindows.stream.state_file import StateFile
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
+from tests.patience import PATIENCE
 from tests.stream.streams import STEP, Event, new_stream, plan_of, same, spied, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
@@ -68,7 +69,7 @@ def test_twelve_copies_of_a_state_give_one_noise(
 
     def close_and_wait(*arguments: Any, **options: Any) -> Any:
         progress = close_step(*arguments, **options)
-        together.wait(60)
+        together.wait(PATIENCE)
         return progress
 
     monkeypatch.setattr(stream_module, "close_step", close_and_wait)

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
@@ -25,6 +25,7 @@ from dpwindows.count.recency import recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window
 from tests.counting import count_events
+from tests.search import examples
 
 Log = list[tuple[int, int, int]]
 STEPS = 9
@@ -85,7 +86,7 @@ def logs(draw: st.DrawFn) -> tuple[Log, list[int]]:
 
 
 @given(case=logs(), weighted=st.booleans(), hashed=st.booleans())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_both_forms_of_the_query_count_what_direct_counting_does(
     case: tuple[Log, list[int]], weighted: bool, hashed: bool
 ) -> None:

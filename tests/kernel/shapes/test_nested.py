@@ -101,7 +101,7 @@ def test_exact_numbers_are_decoded_to_what_was_counted(counts: int) -> None:
             assert found == pytest.approx(square[first - 1, last - 1], abs=1e-9 * counts)
 
 
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("longest", [None, 3])
 def test_errors_of_releases_are_as_forecast(longest: int | None) -> None:
     """400 releases: neither the mean nor the variance of any error is off by more than 6 standard errors."""

@@ -274,7 +274,7 @@ def test_vectors_make_independent_numbers_of_the_right_law_only(law: Law, other:
     rng, stated = np.random.default_rng(0), NoiseLaw(law, scale)
 
     def chances(drawn: Law, factor: float) -> tuple[float, float]:
-        vectors = np.array([draw_jointly(drawn, scale * factor, size) for _ in range(12_000 // size)])
+        vectors = np.array([draw_jointly(drawn, scale * factor, size) for _ in range(6_000 // size)])
         numbers = joint_noise.independent(stated, vectors, rng)
         assert numbers.shape == vectors.shape
         radius = joint_noise.radius_chance(stated, vectors)

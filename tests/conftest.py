@@ -22,10 +22,21 @@ choose_profile()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that go to one process start something there that takes long: a server, a browser, a Spark."""
+    """Tests that go to one process start something there that takes long: a server, a browser, a Spark.
+
+    Of tests marked `quick(n)` all cases are slow but for n, which are spread evenly.
+    """
+    families: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.slow)
+        elif item.get_closest_marker("quick") and not item.get_closest_marker("slow"):
+            families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for family in families.values():
+        (number,) = next(family[0].iter_markers("quick")).args
+        for place, item in enumerate(family):
+            if (place + 1) * number // len(family) == place * number // len(family):
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture(scope="module")

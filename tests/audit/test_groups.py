@@ -192,6 +192,7 @@ def test_totals_that_nobody_pays_for_are_flagged(unit: Unit, of: str, limit: int
     assert audit_measurements(unpaid, budget, unit).verdict == "beyond the claim"
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("unit", "of", "limit"), UNITS, ids=str)
 @pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)
 def test_the_search_finds_most_of_what_enumeration_does(unit: Unit, of: str, limit: int | None, budget: Budget) -> None:

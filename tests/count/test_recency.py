@@ -70,6 +70,7 @@ def in_one_engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
         yield in_use
 
 
+@pytest.mark.slow
 @given(case=logs(), weighted=st.booleans())
 @examples(120)
 def test_any_log(
@@ -80,6 +81,7 @@ def test_any_log(
         check(counted(log, steps, thresholds, weighted=weighted), log, steps, thresholds)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_long_logs(seed: int, weighted: bool) -> None:
@@ -184,6 +186,7 @@ def largest_size(directory: Path) -> Iterator[list[int]]:
         watcher.join()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_small_memory_limit_spills_and_changes_nothing(tmp_path: Path, weighted: bool) -> None:
     """Two million events of a million items need far more than 60 MB."""
@@ -207,6 +210,7 @@ def test_a_small_memory_limit_spills_and_changes_nothing(tmp_path: Path, weighte
     assert list(spill.iterdir()) == []  # the private spill directory is gone
 
 
+@pytest.mark.slow
 def test_progress_shows_on_a_terminal_only_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpwindows.progress._DELAY", 0.01)
     monkeypatch.setattr("dpwindows.progress._INTERVAL", 0.01)

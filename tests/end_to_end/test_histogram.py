@@ -34,6 +34,7 @@ def events(log: list[tuple[str, int, int]], tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("privacy", [("--epsilon", "1e9", "--delta", "1e-6"), ("--epsilon", "1e9")], ids=str)
 def test_without_noise_the_histogram_is_that_of_the_log(

@@ -178,6 +178,7 @@ def test_a_process_of_its_own(ledger: Path) -> None:
     assert "left  epsilon = 1" in outcome.out
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("total", "each", "room"),
     [

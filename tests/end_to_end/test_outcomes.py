@@ -125,6 +125,7 @@ def test_an_error_below_every_lattice_is_solved_for_or_refused() -> None:
 # --- Screens and pipes ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_screens_that_know_ascii_only_get_ascii() -> None:
     process = _start(*PLAN, "--steps", "9", env={"PYTHONIOENCODING": "ascii", "LANG": "C", "LC_ALL": "C"})
     out, err = process.communicate(timeout=PATIENCE)
@@ -142,6 +143,7 @@ def test_output_that_cannot_be_written_is_a_failure() -> None:
     _one_message(result.stderr)
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_one_message() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -228,6 +230,7 @@ def test_plans_tell_the_size_of_their_release_exactly() -> None:
         )
 
 
+@pytest.mark.slow
 def test_bounded_any_windows_over_many_steps_take_little_memory() -> None:
     limited = f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({3 << 30},) * 2); "
     call = "from dpwindows.cli import main; main()"

@@ -72,6 +72,7 @@ def test_an_output_that_appears_after_a_step_was_closed_exits_1(
     assert run(*words, tmp_path / "other.csv").code == 0
 
 
+@pytest.mark.slow
 def test_a_service_runs_for_some_days(tmp_path: Path) -> None:
     state, ledger = tmp_path / "users.state", tmp_path / "ledger"
     in_ledger = ("--ledger", ledger, "--dataset", "users")
@@ -112,6 +113,7 @@ def test_a_service_runs_for_some_days(tmp_path: Path) -> None:
     assert not any(secret in text for secret in (str(tmp_path), "users.state", "2013-01-03.csv", "ann"))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

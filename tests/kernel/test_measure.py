@@ -97,6 +97,7 @@ def scaled(design: Design, budget: Budget) -> Measurement:
 # --- Exact integers ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize(
     "unit", [EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove()], ids=lambda unit: unit.name
 )
@@ -561,6 +562,7 @@ def test_the_noise_has_the_scale_that_was_charged(law: Law) -> None:
         assert not accepts(law, wrong[1], SCALE)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", [0.4, 1.3, 6.0])
 def test_the_noise_has_the_discrete_law(law: Law, scale: float) -> None:

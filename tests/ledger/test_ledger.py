@@ -488,6 +488,7 @@ def test_a_truncated_ledger_is_refused(path: Path) -> None:
             _everything(Ledger.open(path, "d"))
 
 
+@pytest.mark.slow
 def test_no_damaged_byte_goes_unnoticed_where_it_matters(path: Path) -> None:
     ledger = _used(path)
     whole, wanted = path.read_bytes(), _everything(ledger)
@@ -792,6 +793,7 @@ def test_a_release_that_cannot_be_stored_is_not_returned(path: Path, monkeypatch
     assert plan().run(LOG, item="who", time="at", ledger=ledger).metadata["ledger"]["entry"] == 2
 
 
+@pytest.mark.slow
 def test_fingerprints_are_of_the_answers_alone_and_keyed(path: Path) -> None:
     first = make(path)
     second = Ledger.create(path, "e", budget=PureDP(1.0), unit=EventLevel())

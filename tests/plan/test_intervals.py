@@ -33,6 +33,7 @@ def test_one_laplace_and_the_gaussian_are_exact(confidence: float) -> None:
     assert factor(3.0, confidence) == pytest.approx(-np.log(1 - confidence) / np.sqrt(2), rel=1e-12)
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize("terms", [2, 3, 4, 6, 12])
 @pytest.mark.parametrize("confidence", [0.5, 0.9, 0.95, 0.99])
 def test_sums_of_equal_laplace_variables(terms: int, confidence: float) -> None:

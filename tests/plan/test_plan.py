@@ -50,6 +50,7 @@ def plan(
 # --- One budget -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("unit", [EVENT, ItemPerPeriod(2), ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_several_queries_share_one_budget(unit: Unit, budget: Budget) -> None:
@@ -184,6 +185,7 @@ def test_units_cost_what_they_promise() -> None:
     assert by_unit["event"] <= by_unit["item"] * 1.000001
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_a_longer_period_costs_more_and_the_longest_is_item_level(budget: Budget) -> None:
     errors = {

@@ -86,6 +86,7 @@ def plans(draw: st.DrawFn) -> dw.Plan:
     )
 
 
+@pytest.mark.slow
 @examples(25)
 @given(plans())
 def test_a_plan_is_read_back_as_it_was(plan: dw.Plan) -> None:
@@ -96,6 +97,7 @@ def test_a_plan_is_read_back_as_it_was(plan: dw.Plan) -> None:
     assert again.to_dict() == plan.to_dict()
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1), st.text(st.characters(codec="utf-8"))))
 def test_any_text_is_written_as_toml(values: dict[str, str]) -> None:
     assert tomllib.loads(to_toml({"query": [values, {}], "own": values, "n": [1e-7, True]})) == {

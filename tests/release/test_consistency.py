@@ -99,6 +99,7 @@ def require_identities(at_least: Counts, exactly: Counts) -> None:
 
 
 # A sum of parts lowers one of the cumulative counts, and so those of shorter windows, of which there are sums again.
+@pytest.mark.slow
 @example((Rolling(2), Rolling(4), Cumulative()), "reach", 7, 50.0, 1)
 @given(
     families=st.sampled_from(FAMILIES),
@@ -197,6 +198,7 @@ class Log:
         return np.array([self.seen[:, a - 1 : b].any(axis=1).sum() for a, b in zip(first, last, strict=True)], float)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("families", [(AnyWindow(60),), (Rolling(7), Rolling(28), Cumulative(), AnyWindow(60))])
 def test_consistent_numbers_err_less(families: tuple[WindowFamily, ...]) -> None:
     log = Log()

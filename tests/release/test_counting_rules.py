@@ -118,6 +118,7 @@ def test_bounded_counts_are_released_and_say_so(unit: dw.Unit, bound: dict[str, 
     assert dw.Release.load(tmp_path / "release.parquet").metadata == release.metadata
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("bound", [{"max_runs": 2}, {"max_occurrences": 4}], ids=str)
 def test_a_bound_lowers_the_error_that_is_forecast_and_released(bound: dict[str, int]) -> None:
     plain, bounded = (bounded_plan(1.0, unit=dw.ItemAddRemove(), **options) for options in ({}, bound))

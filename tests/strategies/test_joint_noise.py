@@ -138,6 +138,7 @@ def test_months_err_less_under_an_approximate_budget_too(unit: Unit) -> None:
     assert found.verdict == "within the claim"
 
 
+@pytest.mark.slow
 def test_the_sliders_of_a_page_know_it() -> None:
     (family,) = unit_errors(plan_of(dw.Rolling(1), steps=60, unit=ITEM))["families"]
     place = family["lengths"].index(1) * len(family["horizons"]) + family["horizons"].index(60)
@@ -147,6 +148,7 @@ def test_the_sliders_of_a_page_know_it() -> None:
 # --- Errors and intervals ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(1)
 @pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("unit", [ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
 @pytest.mark.parametrize(

@@ -140,6 +140,7 @@ def categorical_frame(rows: Sequence[Row]) -> pd.DataFrame:
     return frame
 
 
+@pytest.mark.slow
 @examples(100)
 @given(case=st.sampled_from([TIMES, NUMBERS]).flatmap(lambda timeline: st.tuples(logs(timeline), st.just(timeline))))
 @example(case=([("x", NAIVE.replace(tzinfo=UTC), 1), ("a", NAIVE, 1)], TIMES))
@@ -152,6 +153,7 @@ def test_frames_without_types(case: tuple[list[Row], Timeline]) -> None:
     require_local(lambda some: duckdb_events(object_frame(some), timeline), rows)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(rows=logs(TIMES))
 @example(rows=[(date(2013, 1, 2), NAIVE, 1), (datetime(2013, 1, 2, 5), NAIVE, 1)])
@@ -193,6 +195,7 @@ def column(kind: str, texts: Sequence[str | None]) -> pa.Array | pa.ChunkedArray
     return plain
 
 
+@pytest.mark.slow
 @examples(60)
 @given(
     kind=st.sampled_from(
@@ -254,6 +257,7 @@ def csv_line(row: Row, delimiter: str, quoting: Any) -> str:
     return written.getvalue()
 
 
+@pytest.mark.slow
 @examples(100)
 @given(
     case=st.sampled_from([TIMES, NUMBERS]).flatmap(lambda timeline: st.tuples(csv_rows(timeline), st.just(timeline))),
@@ -276,6 +280,7 @@ def test_csv(case: tuple[list[tuple[Row, int]], Timeline], delimiter: str, end: 
     require_local(read, lines)
 
 
+@pytest.mark.slow
 @examples(60)
 @given(lines=st.lists(st.text("a7;\t|, '\\#\r", max_size=8).map(lambda text: f"{text},7,1"), min_size=1, max_size=5))
 @example(lines=["a\rb,7,1", "c,7,1"])
@@ -331,6 +336,7 @@ def files_of(items: list[pa.Array], *, has: bool = False) -> st.SearchStrategy[l
     return st.lists(one, min_size=1, max_size=4)
 
 
+@pytest.mark.slow
 @examples(100)
 @given(
     # Items mostly of one type, as other files are refused.
@@ -384,6 +390,7 @@ def sqlite_events(rows: Iterable[Row], affinity: str, timeline: Timeline) -> Eve
     return sorted((f"{kind} {item!r}", step, count) for item, step, count, kind in rows_)
 
 
+@pytest.mark.slow
 @examples(100)
 @given(
     rows=st.one_of(

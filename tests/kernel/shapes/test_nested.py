@@ -71,6 +71,7 @@ def test_every_number_is_a_weighted_sum_of_windows_inside() -> None:
         assert abs(np.array(wanted)).any(axis=1).all() or len(taps) < steps + beyond
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("block", [3, 256])
 def test_decoding_is_least_squares_over_the_windows_that_exist(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the size of the blocks that matrices are multiplied in."""

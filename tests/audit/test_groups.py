@@ -251,6 +251,7 @@ def test_a_limit_that_the_engine_does_not_keep_is_found(monkeypatch: pytest.Monk
     assert any("counted wrongly" in fault for fault in audit_encoding(plan).faults)
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_noise_that_groups_share_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(Rolling(2), unit=EventLevel(), budget=PureDP(1.0), steps=4)
     honest = audit_noise(plan, draws=600, processes=False)

@@ -11,7 +11,7 @@ import pytest
 from dpwindows.kernel import measure as kernel
 from tests.end_to_end.command_line import run
 
-pytestmark = pytest.mark.usefixtures("one_engine")
+pytestmark = pytest.mark.usefixtures("one_engine", "seeded_noise")
 
 EVENT = ("--unit", "event", "--epsilon", "1")
 

@@ -38,8 +38,8 @@ from dpwindows.kernel.untrusted.joint_moments import joint_variance, log_normali
 from tests.single_item import SingleItem, TableAnswers, all_logs
 
 LAWS: tuple[Law, ...] = (CUBE, RANGE)
-# Honest draws fail a test of this chance once in a million runs.
-RARE = 1e-6
+# Honest draws fail a test of this chance once in a thousand million runs.
+RARE = 1e-9
 Vector = tuple[int, ...]
 
 

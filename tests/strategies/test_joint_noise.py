@@ -155,17 +155,17 @@ def test_the_sliders_of_a_page_know_it() -> None:
     ("window", "steps"), [(dw.Rolling(1), 2), (dw.Rolling(2), 5), (dw.Tumbling(3), 30), (dw.ToDate(5), 40)], ids=str
 )
 def test_errors_and_intervals_are_those_of_the_noise(window: WindowFamily, steps: int, unit: Unit) -> None:
-    """The noise of 3,000 releases; the numbers of one release share a radius, so one of each is looked at."""
+    """The noise of 1,500 releases; the numbers of one release share a radius, so one of each is looked at."""
     asked = Query(window, (Measure("at_least", 1), Measure("exactly", 2)))
     plan = plan_of(asked, steps=steps, unit=unit, budget=dw.PureDP(0.3), strategy="joint-noise")
     (allotment,) = plan.allotments
-    for measure, found in zip(asked.measures, drawn(plan, 3000), strict=True):
+    for measure, found in zip(asked.measures, drawn(plan, 1500), strict=True):
         error = allotment.std_errors(measure)
         assert found[:, -1].std() == pytest.approx(error[-1], rel=0.1)
-        assert abs(found[:, -1].mean()) < 6 * error[-1] / math.sqrt(3000)
+        assert abs(found[:, -1].mean()) < 6 * error[-1] / math.sqrt(1500)
         for confidence in (0.8, 0.95):
             inside = float((abs(found[:, -1]) <= allotment.half_widths(measure, confidence)[-1]).mean())
-            spread = math.sqrt(confidence * (1 - confidence) / 3000)
+            spread = math.sqrt(confidence * (1 - confidence) / 1500)
             # Exact for one number, and for a difference never too narrow by more than whole numbers make it.
             assert confidence - 0.012 - 5 * spread < inside < confidence + 0.04 + 5 * spread, (measure, confidence)
 

@@ -322,6 +322,7 @@ def test_rolling_28_under_a_pure_budget() -> None:
     assert _forecast(Rolling(28), EVENT, PureDP(1.0))[0] <= 14
 
 
+@pytest.mark.slow
 def test_strategies_gain_where_they_are_meant_to() -> None:
     """Independent noise on every answer is what a strategy has to beat."""
     for window, unit, budget, least in (

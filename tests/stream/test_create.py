@@ -42,6 +42,7 @@ def left(folder: Path) -> list[str]:
 # --- Paid for once ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_whoever_comes_while_a_stream_is_paid_for_pays_nothing(
     tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:

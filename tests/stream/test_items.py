@@ -42,6 +42,7 @@ def run(
     return connection
 
 
+@pytest.mark.slow
 @examples(50)
 @given(logs, st.sampled_from([(1,), (2,), (1, 3), (2, 7), (5,)]), st.sampled_from([0, 1, 2, 5, 20]), st.booleans())
 def test_answers_are_those_of_the_whole_log(

@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -163,14 +164,14 @@ def _wait_until(process: subprocess.Popen[str], moment: str, scratch: Path) -> N
     While DuckDB's library is being set up it may end the process itself, by SIGABRT: that moment is not tried.
     """
     maps = Path(f"/proc/{process.pid}/maps")
-    reached = {
+    reached: dict[str, Callable[[], bool]] = {
         "loading": lambda: "_multiarray_umath" in maps.read_text(),
         # Its folder for what does not fit into memory is made by what has loaded the library.
         "counting": lambda: any(scratch.iterdir()),
         "drawing": lambda: "opendp" in maps.read_text(),
-    }[moment]
+    }
     until = time.monotonic() + PATIENCE
-    while process.poll() is None and not reached():
+    while process.poll() is None and not reached[moment]():
         assert time.monotonic() < until, f"never {moment}"
         time.sleep(0.02)
     time.sleep(1.0 if moment == "drawing" else 0.0)

@@ -181,7 +181,9 @@ CEILINGS: dict[tuple[str, str, str], tuple[float, float]] = {
     ("tree", "any:m", "event"): (12.0, 24.0),  # at m = 1, where no tree is wanted
 }
 # All thresholds on three and four steps; on fewer and on five, one and all of them; on six what can be enumerated.
-_CHEAP = [*((steps, thresholds) for steps in (1, 2) for thresholds in ((1,), (2,), (1, 2, 3)))]
+_CHEAP: list[tuple[int, tuple[int, ...]]] = [
+    *((steps, thresholds) for steps in (1, 2) for thresholds in ((1,), (2,), (1, 2, 3)))
+]
 _CHEAP += [*((3, thresholds) for thresholds in THRESHOLDS), (4, (1,)), (4, (1, 2))]
 _COSTLY = [*((4, thresholds) for thresholds in ((2,), (3,), (1, 3), (2, 3), (1, 2, 3)))]
 _COSTLY += [(5, (1,)), (5, (1, 2, 3)), (6, (1,)), (6, (2,)), (6, (3,)), (6, (1, 2))]

@@ -144,7 +144,9 @@ def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> None:
         for first in range(2 + turn // 2 % 2, steps + 1, 2 * AT_ONCE):
             last_steps = np.arange(first, min(first + 2 * AT_ONCE, steps + 1), 2)
             rows = slice(first - 1, last_steps[-1], 2), slice(first - 2, last_steps[-1] - 1, 2)
-            moved |= _bend_rows([by_end[some] for some in rows], [give[some] for some in rows], last_steps, 2 + turn % 2)
+            moved |= _bend_rows(
+                [by_end[some] for some in rows], [give[some] for some in rows], last_steps, 2 + turn % 2
+            )
         still = 0 if moved else still + 1
         if still == 4:
             return

@@ -24,7 +24,7 @@ choose_profile()
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that go to one process start something there that takes long: a server, a browser, a Spark.
 
-    Of tests marked `quick(n)` all cases are slow but for n, which are spread evenly.
+    Of tests marked `quick(n)` all cases are slow but for n, the first and others spread evenly.
     """
     families: dict[str, list[pytest.Item]] = {}
     for item in items:
@@ -35,7 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for family in families.values():
         (number,) = next(family[0].iter_markers("quick")).args
         for place, item in enumerate(family):
-            if (place + 1) * number // len(family) == place * number // len(family):
+            if place * number % len(family) >= number:
                 item.add_marker(pytest.mark.slow)
 
 

@@ -233,5 +233,5 @@ class StreamMachine(RuleBasedStateMachine):
             assert shown.filter(chosen).equals(released.table)
 
 
-TestStream = StreamMachine.TestCase
+TestStream = pytest.mark.slow(StreamMachine.TestCase)
 TestStream.settings = examples(8, steps=12)

@@ -505,5 +505,5 @@ class PageMachine(RuleBasedStateMachine):
         assert spent == float(self.spent) <= float(TOTAL)
 
 
-TestPage = PageMachine.TestCase
+TestPage = pytest.mark.slow(PageMachine.TestCase)
 TestPage.settings = examples(12, steps=12)

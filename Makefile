@@ -64,9 +64,8 @@ fuzz: $(READY) ## feed 5,000 changed inputs to every reader (FUZZ_INPUTS=N for m
 simulate: $(READY) servers ## crashes, power failures and old backups, at random (ARGS="--schedules 10000 --seed 7")
 	$(BIN)/python -m tests.simulator --workers $(WORKERS) $(ARGS)
 
-search: $(READY) ## streams and ledgers in random hands, fifteen times as long as in the tests (SEARCH_TIMES=N for more)
-	SEARCH_TIMES=$${SEARCH_TIMES:-15} $(BIN)/python -m pytest -n $(WORKERS) -m slow tests/ledger/test_stateful.py \
-		tests/stream/test_stateful.py tests/stream/test_property.py tests/stream/test_kills.py $(ARGS)
+search: $(READY) servers ## all tests of Hypothesis, and kills, at random and fifteen times as many (SEARCH_TIMES=N for more)
+	SEARCH_TIMES=$${SEARCH_TIMES:-15} $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "hypothesis or search" $(ARGS)
 
 lint: $(READY) ## check style, format and types
 	$(BIN)/ruff check

@@ -5,28 +5,38 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
 
-if TYPE_CHECKING:
-    from dpwindows.kernel.accounting import Law
+from tests.search import choose_profile
 
 for library in ("OPENBLAS", "MKL", "OMP"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 # Hundreds of tests start processes of their own: without what is compiled, each would compile the package anew.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+choose_profile()
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that go to one process start something there that takes long: a server, a browser, a Spark."""
+    """Tests that go to one process start something there that takes long: a server, a browser, a Spark.
+
+    Of tests marked `quick(n)` all cases are slow but for n, the first and others spread evenly.
+    """
+    families: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("xdist_group"):
             item.add_marker(pytest.mark.slow)
+        elif item.get_closest_marker("quick") and not item.get_closest_marker("slow"):
+            families.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for family in families.values():
+        (number,) = next(family[0].iter_markers("quick")).args
+        for place, item in enumerate(family):
+            if place * number % len(family) >= number:
+                item.add_marker(pytest.mark.slow)
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -57,26 +67,17 @@ def forking() -> Iterator[Path]:
 
 
 @pytest.fixture
-def drawn_ahead(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Noise of the same sampler, drawn by thousands and used once: calling OpenDP takes longer than what it draws."""
-    from dpwindows.kernel import measure as kernel
+def seeded_noise() -> Iterator[None]:
+    """Noise of the kernel's laws that is the same in each run: what is made of it passes always, or never."""
+    from tests.seeded_noise import install
 
-    sampler_of = kernel._sampler
-    ahead: dict[tuple[Law, float], list[int]] = {}
-
-    def taken(law: Law, scale: float, zeros: list[int]) -> list[int]:
-        left = ahead.setdefault((law, scale), [])
-        if len(left) < len(zeros):
-            left += sampler_of(law, scale)([0] * max(4096, len(zeros)))
-        noise = left[-len(zeros) :]
-        del left[-len(zeros) :]
-        return noise
-
-    monkeypatch.setattr(kernel, "_sampler", lambda law, scale: partial(taken, law, scale))
+    with pytest.MonkeyPatch.context() as patch:
+        install(patch)
+        yield
 
 
 @pytest.fixture
-def encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def encoded_once() -> Iterator[None]:
     """The integers that noise is added to are worked out once for every log: they are those of all its releases."""
     from dpwindows.kernel import measure as kernel
 
@@ -90,7 +91,9 @@ def encoded_once(monkeypatch: pytest.MonkeyPatch) -> None:
             known[key] = measurement, answers, encode(measurement, answers)
         return known[key][2]
 
-    monkeypatch.setattr(kernel, "_encode_all", remembered)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "_encode_all", remembered)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -46,6 +46,7 @@ def test_schema(loaded: pa.Table) -> None:
     assert loaded["time"].null_count == 0
 
 
+@pytest.mark.slow
 @needs_data
 def test_missing_tail_numbers_are_null(loaded: pa.Table, raw: list[dict[str, str]]) -> None:
     expected = [row["tailnum"] if row["tailnum"] not in ("NA", "") else None for row in raw]
@@ -53,6 +54,7 @@ def test_missing_tail_numbers_are_null(loaded: pa.Table, raw: list[dict[str, str
     assert None in expected
 
 
+@pytest.mark.slow
 @needs_data
 def test_days_are_those_of_the_airports(loaded: pa.Table, raw: list[dict[str, str]]) -> None:
     zone = ZoneInfo("America/New_York")

@@ -87,6 +87,7 @@ ENDING_TOGETHER = [
 ]
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize(("name", "step", "steps"), ENDING_TOGETHER)
 def test_no_period_has_more_or_fewer_steps_than_said(name: str, step: str, steps: int) -> None:
     start = "1987-01-01" if step != "1w" else "1987-01-05"

@@ -9,12 +9,13 @@ from zoneinfo import ZoneInfo
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.step_map import StepMap, instant_map, wall_map
 from dpwindows.errors import InputError
+from tests.search import examples
 
 HOUR_US = 3_600_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -190,7 +191,7 @@ TIMELINES = [
 
 
 @given(timeline=st.sampled_from(TIMELINES), share=st.floats(-0.1, 1.1), second=st.integers(-7200, 7200))
-@settings(max_examples=600, deadline=None)
+@examples(600)
 def test_every_time_meets_its_step(timeline: Timeline, share: float, second: int) -> None:
     """Instants by search among the boundaries; local times by what Python's own zone makes of them."""
     bounds = timeline.boundary_values

@@ -68,7 +68,7 @@ CELLS = [
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_what_releases_show_is_below_the_claim_and_above_sixty_percent_of_it(cell: Cell) -> None:
     plan = plan_of(cell.query, unit=cell.unit, budget=cell.budget, steps=cell.steps, strategy=cell.strategy)
@@ -93,7 +93,7 @@ def _audit(query: Query | WindowFamily, budget: Budget, runs: int = 1500) -> Any
     return audit_black_box(plan, audit_exactly(plan).worst, runs=runs)
 
 
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize(("query", "budget"), BROKEN, ids=str)
 def test_half_the_noise_is_flagged(
     query: Query | WindowFamily, budget: Budget, monkeypatch: pytest.MonkeyPatch
@@ -105,7 +105,7 @@ def test_half_the_noise_is_flagged(
     assert found.bound > found.claim.epsilon
 
 
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize(("query", "budget"), BROKEN, ids=str)
 def test_noise_that_does_not_change_is_flagged(
     query: Query | WindowFamily, budget: Budget, monkeypatch: pytest.MonkeyPatch
@@ -122,7 +122,7 @@ def test_noise_that_does_not_change_is_flagged(
     assert _audit(query, budget).verdict == "beyond the claim"
 
 
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 def test_noise_shared_by_two_thresholds_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their difference carries none: what is learned from releases finds it, the stated likelihood does not."""
     draw = kernel.draw_noise
@@ -138,7 +138,7 @@ def test_noise_shared_by_two_thresholds_is_flagged(monkeypatch: pytest.MonkeyPat
     assert _audit(Rolling(3).at_least(1, 2), ApproxDP(1.0, 0.1)).verdict == "beyond the claim"
 
 
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 def test_noise_on_a_count_that_is_off_by_one_row_is_flagged(monkeypatch: pytest.MonkeyPatch) -> None:
     """A number released exactly: the noise of one row is missing."""
     draw = kernel.draw_noise

@@ -24,6 +24,7 @@ def plan_of(*queries: Query | WindowFamily, unit: Unit, budget: Budget, steps: i
     return dw.Plan(list(queries), timeline=dw.Timeline.of_steps(steps), unit=unit, budget=budget)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_every_cell_applies_one_matrix(unit: Unit, budget: Budget) -> None:
@@ -35,6 +36,7 @@ def test_every_cell_applies_one_matrix(unit: Unit, budget: Budget) -> None:
         assert found.neighbours == 2 * found.logs
 
 
+@pytest.mark.slow
 def test_streams_apply_one_matrix() -> None:
     plan = dw.StreamPlan([Rolling(3).at_least(1, 2), Cumulative()], horizon=8, unit=EventLevel(), budget=ZCDP(0.5))
     assert audit_encoding(plan).verdict == "one matrix"

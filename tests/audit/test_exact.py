@@ -132,6 +132,7 @@ def test_compressed_streams_and_the_paper_on_them_are_within_the_claim(unit: Uni
                 assert found.verdict == "within the claim"
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)], ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_the_worst_pair_is_the_worst_of_an_independent_enumeration(unit: Unit, thresholds: tuple[int, ...]) -> None:
@@ -202,6 +203,7 @@ def test_hard_instances_are_no_worse_than_the_worst_pair(
 # --- Broken mechanisms ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(13)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", [*BUDGETS, ApproxDP(0.3, 0.05)], ids=str)
 @pytest.mark.parametrize("window", [Cumulative(), Rolling(2), AnyWindow(2)], ids=str)
@@ -416,6 +418,7 @@ def test_a_picture_shows_both_logs_and_where_they_differ() -> None:
     assert " 12" in wide
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)
 def test_the_search_finds_what_enumeration_does(unit: Unit, budget: Budget) -> None:

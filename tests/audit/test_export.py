@@ -63,6 +63,7 @@ EXPORTED = [
 ]
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize(("queries", "budget", "strategy", "shapes"), EXPORTED)
 def test_a_third_party_recomputes_sensitivity_and_unbiasedness(
@@ -134,6 +135,7 @@ GROUPS: list[tuple[Unit, str, int | None]] = [
 ]
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)
 @pytest.mark.parametrize(("unit", "of", "limit"), GROUPS, ids=str)
 def test_a_third_party_recomputes_the_sensitivity_in_all_groups_together(
@@ -197,6 +199,7 @@ LONG = [
 ]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("queries", "unit", "budget", "strategy", "singleton", "shapes", "least"), LONG)
 def test_a_third_party_needs_only_the_factors_at_long_horizons(
     queries: list[Query],

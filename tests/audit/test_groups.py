@@ -192,6 +192,7 @@ def test_totals_that_nobody_pays_for_are_flagged(unit: Unit, of: str, limit: int
     assert audit_measurements(unpaid, budget, unit).verdict == "beyond the claim"
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("unit", "of", "limit"), UNITS, ids=str)
 @pytest.mark.parametrize("budget", [PureDP(1.0), ZCDP(0.5)], ids=lambda budget: budget.kind)
 def test_the_search_finds_most_of_what_enumeration_does(unit: Unit, of: str, limit: int | None, budget: Budget) -> None:
@@ -229,7 +230,7 @@ def test_nothing_but_noise_differs_and_large_logs_are_measured_alike(unit: Unit,
         max_groups=limit,
         totals=0.4,
     )
-    replayed = audit_replay(plan, [audit_exactly(plan).worst])
+    replayed = audit_replay(plan, [audit_exactly(plan).worst], made_up=2)
     assert replayed.faults == ()
     assert 0.1 < replayed.reached <= 1.0
     assert audit_encoding(plan).faults == ()
@@ -250,6 +251,7 @@ def test_a_limit_that_the_engine_does_not_keep_is_found(monkeypatch: pytest.Monk
     assert any("counted wrongly" in fault for fault in audit_encoding(plan).faults)
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_noise_that_groups_share_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(Rolling(2), unit=EventLevel(), budget=PureDP(1.0), steps=4)
     honest = audit_noise(plan, draws=600, sampler=False)
@@ -266,7 +268,7 @@ def test_noise_that_groups_share_is_found(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 def test_releases_of_groups_show_part_of_the_claim_and_a_sixth_of_the_noise_is_flagged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

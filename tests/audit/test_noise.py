@@ -28,6 +28,8 @@ from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
 from dpwindows.kernel.joint_noise import draw_jointly
 from dpwindows.kernel.measure import draw_noise
 
+pytestmark = pytest.mark.usefixtures("seeded_noise")
+
 Ints = NDArray[np.int64]
 Draw = Callable[..., Ints]
 
@@ -73,6 +75,7 @@ def test_honest_noise_of_a_stream_and_of_next_to_no_noise_is_as_stated() -> None
         assert audit_noise(loud, draws=600, sampler=False).verdict == "as stated"
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("law", "scale"),
     [(law, scale) for law in (LAPLACE, GAUSSIAN) for scale in (0.001, 0.4, 1.0, 7.0, 300.0, 2.0**24, 2.0**50)],
@@ -209,6 +212,7 @@ WRONG: dict[str, tuple[Callable[[Draw], Draw], str, int]] = {
 }
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize("name", ["laplace", "gaussian"])
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_noise_that_is_not_as_stated_is_found(name: str, wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +259,7 @@ WRONG_TOGETHER: dict[str, tuple[Callable[[Draw], Draw], str, int]] = {
 }
 
 
+@pytest.mark.quick(7)
 @pytest.mark.parametrize("name", ["cube", "range"])
 @pytest.mark.parametrize("wrong", WRONG_TOGETHER, ids=str)
 def test_noise_of_vectors_that_is_not_as_stated_is_found(
@@ -267,13 +272,14 @@ def test_noise_of_vectors_that_is_not_as_stated_is_found(
     assert any(word in fault.test for fault in found.faults), found.faults
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("law", "other"), [(CUBE, RANGE), (RANGE, CUBE)])
 @pytest.mark.parametrize(("size", "scale"), [(1, 0.4), (3, 2.0), (40, 1e7)])
 def test_vectors_make_independent_numbers_of_the_right_law_only(law: Law, other: Law, size: int, scale: float) -> None:
     rng, stated = np.random.default_rng(0), NoiseLaw(law, scale)
 
     def chances(drawn: Law, factor: float) -> tuple[float, float]:
-        vectors = np.array([draw_jointly(drawn, scale * factor, size) for _ in range(12_000 // size)])
+        vectors = np.array([draw_jointly(drawn, scale * factor, size) for _ in range(6_000 // size)])
         numbers = joint_noise.independent(stated, vectors, rng)
         assert numbers.shape == vectors.shape
         radius = joint_noise.radius_chance(stated, vectors)
@@ -431,6 +437,7 @@ def test_the_documentation_states_the_power_that_there_is() -> None:
         assert (int(low), int(high)) == pytest.approx((100 * below, 100 * above), abs=1)
 
 
+@pytest.mark.slow
 def test_the_bounds_are_above_the_true_probabilities() -> None:
     """Of small samples, over all outcomes, weighed: nothing is drawn."""
     known = NoiseLaw(LAPLACE, 0.8)

@@ -171,6 +171,7 @@ SOURCES: dict[str, Callable[[pa.Table, Path], Any]] = {
 }
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("source", SOURCES, ids=str)
 @pytest.mark.parametrize("unit", [EventLevel(), ItemLevel()], ids=lambda unit: unit.name)
 def test_neighbours_from_any_source_differ_in_nothing_but_noise(source: str, unit: Unit, tmp_path: Path) -> None:

@@ -606,6 +606,7 @@ NASTY = [
 ]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", NASTY)
 def test_any_name_is_only_a_name(name: str, tmp_path: Path) -> None:
     # The engine takes a backslash for a separator where a path also has glob characters.

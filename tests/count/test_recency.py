@@ -13,7 +13,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
@@ -25,6 +25,7 @@ from dpwindows.errors import InputError
 from tests.brute_force import any_window, cumulative, rolling
 from tests.count import one_engine
 from tests.counting import count_events
+from tests.search import examples
 from tests.terminal import Terminal
 
 Log = list[tuple[int, int, int]]
@@ -69,8 +70,9 @@ def in_one_engine() -> Iterator[Callable[[], AbstractContextManager[None]]]:
         yield in_use
 
 
+@pytest.mark.slow
 @given(case=logs(), weighted=st.booleans())
-@settings(max_examples=120, deadline=None)
+@examples(120)
 def test_any_log(
     in_one_engine: Callable[[], AbstractContextManager[None]], case: tuple[Log, int, list[int]], weighted: bool
 ) -> None:
@@ -79,6 +81,7 @@ def test_any_log(
         check(counted(log, steps, thresholds, weighted=weighted), log, steps, thresholds)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_long_logs(seed: int, weighted: bool) -> None:
@@ -183,6 +186,7 @@ def largest_size(directory: Path) -> Iterator[list[int]]:
         watcher.join()
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_small_memory_limit_spills_and_changes_nothing(tmp_path: Path, weighted: bool) -> None:
     """Two million events of a million items need far more than 60 MB."""
@@ -206,6 +210,7 @@ def test_a_small_memory_limit_spills_and_changes_nothing(tmp_path: Path, weighte
     assert list(spill.iterdir()) == []  # the private spill directory is gone
 
 
+@pytest.mark.slow
 def test_progress_shows_on_a_terminal_only_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dpwindows.progress._DELAY", 0.01)
     monkeypatch.setattr("dpwindows.progress._INTERVAL", 0.01)

@@ -11,11 +11,12 @@ import pytest
 from dpwindows.kernel import measure as kernel
 from tests.end_to_end.command_line import run
 
-pytestmark = pytest.mark.usefixtures("one_engine")
+pytestmark = pytest.mark.usefixtures("one_engine", "seeded_noise")
 
 EVENT = ("--unit", "event", "--epsilon", "1")
 
 
+@pytest.mark.slow
 def test_it_prints_claim_neighbours_loss_bound_and_verdict() -> None:
     outcome = run(
         *("audit", "--window", "rolling:3", "--at-least", "2"),
@@ -100,6 +101,7 @@ def test_a_window_longer_than_the_audited_horizon_is_told() -> None:
     assert "means cumulative here" in outcome.err
 
 
+@pytest.mark.slow
 def test_a_violation_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = kernel.draw_noise
     monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 3, *more))
@@ -109,6 +111,7 @@ def test_a_violation_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "Traceback" not in outcome.err
 
 
+@pytest.mark.slow
 def test_half_the_noise_of_the_documented_example_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """What thousands of releases do not show: the noise by itself does, in a few hundred draws."""
     asked = ("--window", "rolling:7", "--at-least", "3", "--unit", "item-per:3", "--epsilon", "1", "--steps", "8")
@@ -221,6 +224,7 @@ def test_bad_requests_are_refused(changed: tuple[str, ...], word: str) -> None:
     assert "Traceback" not in outcome.err
 
 
+@pytest.mark.slow
 def test_what_an_audit_will_take_is_said_and_can_be_allowed() -> None:
     asked = ("--window", "rolling:2", *EVENT, "--steps", "3", "--check", "black-box", "--runs", "3000")
     refused = run("audit", *asked, "--max-minutes", "0.01")

@@ -12,6 +12,8 @@ import pytest
 import dpwindows as dw
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 WEEKS = ("2013-01-15", "2013-01-22"), ("2013-01-08", "2013-01-15")
 
 
@@ -96,6 +98,7 @@ def test_what_has_no_answer_is_refused(released: Path, options: tuple[str, ...],
     assert message in refused.err
 
 
+@pytest.mark.slow
 def test_steps_of_a_stream_answer_too(tmp_path: Path) -> None:
     state, out = tmp_path / "s.state", tmp_path / "all.parquet"
     asked = ("--window", "rolling:2", "--window", "cumulative", "--unit", "event", "--rho", "1e4")

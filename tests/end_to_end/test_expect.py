@@ -9,6 +9,8 @@ import pytest
 
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 PLAN = ("plan", "--window", "rolling:3", "--at-least", "1", "--at-least", "2", "--unit", "event", "--steps", "9")
 
 

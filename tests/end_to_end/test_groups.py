@@ -17,6 +17,8 @@ from scipy import stats
 import dpwindows as dw
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 DATA = ("--item", "user", "--time", "day", "--start", "0", "--end", "4", "--step", "1")
 EVENT = ("--unit", "event", "--epsilon", "1", "--delta", "1e-6")
 LISTS = ("--by", "country", "--values", "US,DE,NA")
@@ -48,6 +50,7 @@ def exact(log: Path, row: dict[str, Any], names: Sequence[str] = ("country", "st
     return int(frame["user"].nunique())
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
 def test_without_noise_every_group_is_counted(log: Path, tmp_path: Path, ending: str) -> None:
     out = tmp_path / f"release.{ending}"
@@ -78,6 +81,7 @@ def test_without_noise_every_group_is_counted(log: Path, tmp_path: Path, ending:
 MANY = tuple(f"g{number}" for number in range(300))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("privacy", "groups"),
     [
@@ -237,6 +241,7 @@ def test_an_exported_plan_says_how_it_is_measured_in_groups(tmp_path: Path) -> N
         assert int(one["groups"]["bound"]) >= int(one["sensitivity"]["bound"])
 
 
+@pytest.mark.slow
 def test_a_stream_releases_by_group(log: Path, tmp_path: Path) -> None:
     planned = run("plan", "--stream", "--steps", "4", "--window", "cumulative", *LISTS, *EVENT)
     assert (planned.code, "each country" in planned.out) == (0, True), planned

@@ -13,6 +13,8 @@ from dpwindows.errors import InputError
 from tests.brute_force import count_at_least
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 STEPS = 9
 WINDOWS = ("cumulative", "rolling:3", "any:4")
 UNITS = ("event", "item-per:2", "item", "item-add-remove")
@@ -32,6 +34,7 @@ def events(log: list[tuple[str, int, int]], tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", UNITS)
 @pytest.mark.parametrize("privacy", [("--epsilon", "1e9", "--delta", "1e-6"), ("--epsilon", "1e9")], ids=str)
 def test_without_noise_the_histogram_is_that_of_the_log(

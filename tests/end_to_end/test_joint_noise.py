@@ -13,6 +13,8 @@ import pytest
 
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 ASKED = ("--window", "rolling:1", "--window", "cumulative", "--histogram", "2", "--epsilon", "1")
 RANGE = ("--start", "2013-01-01", "--end", "2013-01-31")
 
@@ -54,6 +56,7 @@ def test_a_release_says_its_law_and_errs_as_planned(unit: str, law: str, log: Pa
     assert change == pytest.approx(one * (math.sqrt(2) if unit == "item" else 1))
 
 
+@pytest.mark.slow
 def test_an_audit_of_it_finds_no_fault_and_all_of_what_is_claimed() -> None:
     asked = ("--window", "rolling:1", "--unit", "item-add-remove", "--epsilon", "1", "--steps", "4")
     told = run("audit", *asked, "--draws", "1000", "--runs", "500", "--json")

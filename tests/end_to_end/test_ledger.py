@@ -14,6 +14,8 @@ from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
 from tests.end_to_end.command_line import Outcome, run, run_process
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
@@ -176,6 +178,7 @@ def test_a_process_of_its_own(ledger: Path) -> None:
     assert "left  epsilon = 1" in outcome.out
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("total", "each", "room"),
     [

@@ -9,12 +9,14 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 import dpwindows as dw
 from tests.end_to_end.command_line import run
+from tests.patience import PATIENCE
 
 BASE = ("--item", "who", "--time", "at", "--start", "2013-01-01", "--end", "2013-02-01", "--unit", "event")
 ASKED = (*BASE, "--window", "rolling:7", "--epsilon", "1")
@@ -64,7 +66,7 @@ def test_names_are_shown_as_they_are(log: Path, name: str) -> None:
 
 def test_an_argument_that_is_no_utf_8_is_refused_before_anything_is_spent(log: Path) -> None:
     process = _start("release", log, *ASKED, "-o", b"\xff.json")
-    _, err = process.communicate(timeout=120)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 2
     _one_message(err)
     assert r"\xff" in err or r"\udcff" in err
@@ -124,9 +126,10 @@ def test_an_error_below_every_lattice_is_solved_for_or_refused() -> None:
 # --- Screens and pipes ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_screens_that_know_ascii_only_get_ascii() -> None:
     process = _start(*PLAN, "--steps", "9", env={"PYTHONIOENCODING": "ascii", "LANG": "C", "LC_ALL": "C"})
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, err
     assert out.isascii()
     assert "+-" in out
@@ -141,6 +144,7 @@ def test_output_that_cannot_be_written_is_a_failure() -> None:
     _one_message(result.stderr)
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_one_message() -> None:
     reading, writing = os.pipe()
     os.close(reading)
@@ -154,27 +158,38 @@ def test_a_reader_that_goes_away_is_one_message() -> None:
 # --- Ctrl-C ---------------------------------------------------------------------------------------------------------
 
 
-def _wait_until_imported(process: subprocess.Popen[str], library: str) -> None:
-    """Wait until the process has loaded a library: it is then past its start, and about to use it."""
+def _wait_until(process: subprocess.Popen[str], moment: str, scratch: Path) -> None:
+    """Wait until a process loads NumPy, has an engine that counts, or draws noise.
+
+    While DuckDB's library is being set up it may end the process itself, by SIGABRT: that moment is not tried.
+    """
     maps = Path(f"/proc/{process.pid}/maps")
-    for _ in range(3000):
-        if process.poll() is not None or library in maps.read_text():
-            return
+    reached: dict[str, Callable[[], bool]] = {
+        "loading": lambda: "_multiarray_umath" in maps.read_text(),
+        # Its folder for what does not fit into memory is made by what has loaded the library.
+        "counting": lambda: any(scratch.iterdir()),
+        "drawing": lambda: "opendp" in maps.read_text(),
+    }
+    until = time.monotonic() + PATIENCE
+    while process.poll() is None and not reached[moment]():
+        assert time.monotonic() < until, f"never {moment}"
         time.sleep(0.02)
+    time.sleep(1.0 if moment == "drawing" else 0.0)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize(("library", "after"), [("_multiarray_umath", 0.0), ("_duckdb", 0.5), ("opendp", 1.0)])
-def test_ctrl_c_is_130_and_one_line(log: Path, library: str, after: float) -> None:
-    """While DuckDB's library is being set up it may end the process itself, by SIGABRT: that moment is not tried."""
+@pytest.mark.parametrize("moment", ["loading", "counting", "drawing"])
+def test_ctrl_c_is_130_and_one_line(log: Path, moment: str, tmp_path_factory: pytest.TempPathFactory) -> None:
+    scratch = tmp_path_factory.mktemp("scratch")
     many = ("--item", "who", "--time", "at", "--start", "2010-01-01", "--end", "2013-01-01", "--unit", "event")
-    process = _start("release", log, *many, "--window", "any", "--rho", "1", "-o", "out.parquet")
-    _wait_until_imported(process, library)
-    time.sleep(after)
+    process = _start(
+        "release", log, *many, "--window", "any", "--rho", "1", "-o", "out.parquet", env={"TMPDIR": str(scratch)}
+    )
+    _wait_until(process, moment, scratch)
     assert process.poll() is None, process.communicate()
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
+    _, err = process.communicate(timeout=PATIENCE)
     assert process.returncode == 130, err
     _one_message(err)
     assert not Path("out.parquet").exists()
@@ -216,6 +231,7 @@ def test_plans_tell_the_size_of_their_release_exactly() -> None:
         )
 
 
+@pytest.mark.slow
 def test_bounded_any_windows_over_many_steps_take_little_memory() -> None:
     limited = f"import resource; resource.setrlimit(resource.RLIMIT_DATA, ({3 << 30},) * 2); "
     call = "from dpwindows.cli import main; main()"

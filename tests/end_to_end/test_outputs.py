@@ -308,6 +308,7 @@ def test_a_page_says_that_a_release_is_unverified(log: Path, tmp_path: Path) -> 
     assert "checksum" in refused.err
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_leaves_its_output_and_nothing_else(log: Path, tmp_path: Path) -> None:
     outcome = run_process("release", log, *ASKED, "-o", tmp_path / "out.csv")
     assert outcome.code == 0

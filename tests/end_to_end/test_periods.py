@@ -17,6 +17,8 @@ import pytest
 import dpwindows as dw
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 BERLIN = ZoneInfo("Europe/Berlin")
 START, END = datetime(2013, 2, 20, tzinfo=BERLIN), datetime(2013, 5, 6, tzinfo=BERLIN)
 DATA = ("--item", "who", "--time", "at", "--start", "2013-02-20", "--time-zone", "Europe/Berlin")
@@ -98,6 +100,7 @@ def test_months_and_weeks_to_date_of_a_range(tmp_path: Path) -> None:
     assert friday.window == "to-date:week"
 
 
+@pytest.mark.slow
 def test_a_stream_releases_the_same_as_it_goes(tmp_path: Path) -> None:
     state, horizon = tmp_path / "state", str((END.replace(tzinfo=None) - START.replace(tzinfo=None)).days)
     made = run("stream", "create", state, *DATA, "--horizon", horizon, *ASKED, *EXACT)
@@ -209,6 +212,8 @@ def test_refusals_say_what_to_do(options: tuple[str, ...], complaint: str) -> No
     assert refused.err.count("\n") == 1
 
 
+@pytest.mark.slow
+@pytest.mark.usefixtures("seeded_noise")
 def test_the_noise_is_as_wide_as_stated(tmp_path: Path) -> None:
     """An empty log: what is released is noise. One test in a million fails by chance."""
     (tmp_path / "log.csv").write_text("who,at\n")
@@ -246,6 +251,7 @@ def test_a_ledger_returns_the_same_months_again(tmp_path: Path) -> None:
     assert other.code == 2, "another question is another release, which the ledger has no budget for"
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", ["event", "item", "item-per:3"])
 def test_plans_are_audited_and_exported(tmp_path: Path, unit: str) -> None:
     asked = ("--window", "tumbling:3", "--window", "to-date:3", "--at-least", "2", "--unit", unit, "--epsilon", "1")

@@ -16,6 +16,8 @@ from dpwindows.cli.options import group_options, privacy_options, query_options
 from dpwindows.plan.plan_file import keys_of
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 RANGE = ("--start", "2013-01-01", "--end", "2013-01-11", "--time-zone", "America/New_York")
 QUERY = ("--window", "rolling:3", "--window", "cumulative", "--at-least", "1", "--at-least", "2")
 PRIVACY = ("--unit", "event", "--epsilon", "1", "--delta", "1e-6", "--weights", "1,2")

@@ -85,6 +85,7 @@ def test_without_noise_every_number_is_the_count_distinct(
     assert max(abs(row["estimate"] - round(row["estimate"])) for row in rows) < 0.4
 
 
+@pytest.mark.usefixtures("seeded_noise")
 @exactly
 def test_noise_is_as_large_as_the_standard_errors_say(flights: Path, exact: Exact, tmp_path: Path) -> None:
     out = tmp_path / "release.json"
@@ -102,6 +103,7 @@ def test_noise_is_as_large_as_the_standard_errors_say(flights: Path, exact: Exac
         assert np.mean(np.array(inside)[of_window]) > 0.8
 
 
+@pytest.mark.slow
 def test_plan_and_release_agree_to_the_last_bit(flights: Path, tmp_path: Path) -> None:
     asked = ("--window", "rolling:28", "--window", "any:20", "--at-least", "1", "--exactly", "2", *EVENT)
     planned = run("plan", *asked, "--start", "2013-01-01", "--end", "2014-01-01", *ZONE, "--json")
@@ -164,6 +166,7 @@ def test_raw_releases_have_no_consistent_numbers(flights: Path, tmp_path: Path) 
     assert pyarrow.parquet.read_table(out)["consistent"].null_count == 365
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
 def test_every_file_kind_loads_as_it_was(flights: Path, tmp_path: Path, ending: str) -> None:
     plan = dw.Plan(
@@ -183,6 +186,7 @@ def test_every_file_kind_loads_as_it_was(flights: Path, tmp_path: Path, ending: 
     )
 
 
+@pytest.mark.slow
 def test_a_released_window_can_be_asked_for_by_its_dates(flights: Path) -> None:
     plan = dw.Plan(
         [dw.AnyWindow(60).at_least(1), dw.Rolling(28).exactly(2)],
@@ -261,6 +265,7 @@ def test_a_row_with_a_count_is_that_many_events(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_a_singleton_stream_may_be_compressed_and_says_so(tmp_path: Path) -> None:
     log = tmp_path / "log.csv"
     log.write_text("who,at\n" + "".join(f"{step % 60},{step}\n" for step in range(365)))

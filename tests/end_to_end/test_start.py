@@ -54,6 +54,7 @@ def test_help_loads_no_library_of_numbers_or_data() -> None:
     assert not modules & {"numpy", "scipy", "flint", "pyarrow", "duckdb", "pandas", "opendp"}
 
 
+@pytest.mark.slow
 def test_releases_and_steps_are_made_and_read_without_pandas_and_most_of_scipy(tmp_path: Path) -> None:
     log, out, state = tmp_path / "log.csv", tmp_path / "out.csv", tmp_path / "users.state"
     log.write_text("who,at\nann,1\nbob,2\n")

@@ -60,6 +60,7 @@ LINES: list[tuple[str, ...]] = [
 ]
 
 
+@pytest.mark.slow
 def test_json_is_json_alone_and_quiet_is_silent() -> None:
     for words in LINES:
         outcome = run(*words, "--json")
@@ -109,6 +110,7 @@ def test_the_json_of_a_stream_has_its_numbers() -> None:
     assert shown["rows"] == found["rows"]
 
 
+@pytest.mark.slow
 def test_no_colour_codes_in_pipes() -> None:
     for words in (LINES[0], LINES[1], ("release", "log.csv", *DATA, *RANGE, *ASKED, "-o", "out.csv"), LINES[8]):
         outcome = run_process(*words, cwd=Path.cwd())

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import dpwindows
 from tests.fuzz.case import LONGEST, Case, Outcome
+from tests.patience import PATIENCE
 
 # Private memory, which the threads of the engine and of the numerics ask for far more of than they use. (Not address
 # space: what draws the charts reserves that by the terabyte.)
@@ -72,7 +73,7 @@ class Worker:
         """End the process."""
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
-            self._process.wait(timeout=30)
+            self._process.wait(timeout=PATIENCE)
         self._process = None
 
 

@@ -65,6 +65,7 @@ def test_the_scale_found_is_the_least_that_is_certified(budget: ApproxDP) -> Non
     assert not is_certified(budget, Cost(GAUSSIAN, FINE**2, scale * (1 - 1e-9), 7))
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("budget", GRID, ids=str)
 def test_delta_of_the_scale_found_at_sixty_digits(budget: ApproxDP) -> None:
     """By whichever route it was certified; computed here from the formulas alone."""
@@ -172,6 +173,7 @@ def discrete_delta(law: Law, scale: float, shift: int, epsilon: float) -> mpmath
     )
 
 
+@pytest.mark.quick(17)
 @pytest.mark.parametrize("shift", [1, 2, 5, 13])
 @pytest.mark.parametrize("epsilon", [0.1, 1.0, 4.0])
 @pytest.mark.parametrize("delta", [1e-9, 1e-5, 1e-2])
@@ -351,6 +353,7 @@ def test_extreme_budgets_give_certified_scales_or_a_refusal(budget: Budget) -> N
             certify(budget, [Cost(law, 1 << 40, found[0], 10), Cost(law, 3, found[1], 10)])
 
 
+@pytest.mark.quick(25)
 @pytest.mark.parametrize("budget", EXTREMES, ids=str)
 def test_extreme_budgets_give_plans_or_a_refusal(budget: Budget) -> None:
     def plan() -> Plan | str:

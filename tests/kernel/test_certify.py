@@ -231,6 +231,7 @@ def worst(design: Design) -> tuple[int, int]:
     return largest_norm(changes, matrix, problem.law), moved
 
 
+@pytest.mark.quick(7)
 @pytest.mark.parametrize("steps", [2, 3, 4])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_neighbour_moves_any_map_by_more_than_its_certificate(shape: str, steps: int) -> None:

@@ -38,8 +38,8 @@ from dpwindows.kernel.untrusted.joint_moments import joint_variance, log_normali
 from tests.single_item import SingleItem, TableAnswers, all_logs
 
 LAWS: tuple[Law, ...] = (CUBE, RANGE)
-# Honest draws fail a test of this chance once in a million runs.
-RARE = 1e-6
+# Honest draws fail a test of this chance once in a thousand million runs.
+RARE = 1e-9
 Vector = tuple[int, ...]
 
 
@@ -148,6 +148,7 @@ def chance(seen: Counter[Vector], law: Law, scale: float, size: int) -> float:
     )
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("law", "size", "scale"), [(CUBE, 2, 0.8), (RANGE, 2, 0.8), (CUBE, 3, 0.5), (RANGE, 3, 0.4)])
 def test_draws_are_of_the_law_and_of_no_scale_near_it(law: Law, size: int, scale: float) -> None:
     seen = Counter(tuple(draw_jointly(law, scale, size).tolist()) for _ in range(6000))
@@ -325,6 +326,7 @@ def test_it_is_drawn_for_each_vector_apart_and_never_step_by_step(monkeypatch: p
 # --- What is known of it before it is drawn ---------------------------------------------------------------------------
 
 
+@pytest.mark.quick(15)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("size", [1, 2, 5, 30])
 @pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 6.0])

@@ -102,6 +102,7 @@ def scaled(design: Design, budget: Budget) -> Measurement:
 # --- Exact integers ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(8)
 @pytest.mark.parametrize(
     "unit", [EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove()], ids=lambda unit: unit.name
 )
@@ -572,6 +573,7 @@ LAW_SCALES = (0.3, 0.5, 0.75, 1.0, 1.7, 2.5, 3.0, 5.0, 8.9, 33.3, 1000.0, 2.0**2
 LAW_DRAWS, RARE = 20_000, 1e-10
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("law", LAWS)
 @pytest.mark.parametrize("scale", LAW_SCALES)
 def test_the_noise_has_the_discrete_law(law: Law, scale: float) -> None:

@@ -67,11 +67,11 @@ def kill_while_spending(path: Path) -> dict[str, Any]:
         while True:
             os.write(writing, f"{ledger.spend(request(PureDP(0.001)))}\n".encode())
 
-    acknowledged, interrupted = [], 0
+    acknowledged, interrupted, dice = [], 0, random.Random(4)
     for _ in range(12):
         child, reading = _forked(work)
         first = os.read(reading, 1)
-        time.sleep(random.uniform(0, 0.15))
+        time.sleep(dice.uniform(0, 0.15))
         os.kill(child, signal.SIGKILL)
         os.waitpid(child, 0)
         interrupted += path.with_name(path.name + "-journal").exists()

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import mpmath  # type: ignore[import-untyped]
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
@@ -139,7 +139,6 @@ def test_budgets_are_the_decimals_they_are_written_as() -> None:
 decimals = st.integers(1, 10**6).map(lambda numerator: numerator / 10**4)
 
 
-@settings(deadline=None)
 @given(decimals, st.lists(decimals, max_size=8))
 def test_pure_and_rho_totals_add_up_exactly(total: float, parts: list[float]) -> None:
     scaled = [round(part * 10**4) for part in parts]
@@ -151,7 +150,6 @@ def test_pure_and_rho_totals_add_up_exactly(total: float, parts: list[float]) ->
     assert rho.left.rho == Fraction(round(total * 10**4), 10**4) - Fraction(halves, 2 * 10**8)
 
 
-@settings(deadline=None)
 @given(decimals, st.integers(1, 999), st.lists(st.tuples(decimals, st.integers(0, 400)), max_size=8))
 def test_epsilons_and_deltas_add_up_exactly(total: float, delta: int, parts: list[tuple[float, int]]) -> None:
     budgets = [ApproxDP(part, d / 1000) if d else PureDP(part) for part, d in parts]
@@ -162,7 +160,6 @@ def test_epsilons_and_deltas_add_up_exactly(total: float, delta: int, parts: lis
     assert account.within == (min(left.delta, left.epsilon) >= 0)
 
 
-@settings(deadline=None)
 @given(decimals, st.integers(1, 10))
 def test_alike_charges_may_be_added_at_once(part: float, times: int) -> None:
     for total in (PureDP(5.0), ZCDP(5.0), ApproxDP(5.0, 1e-6)):

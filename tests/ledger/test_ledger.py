@@ -21,7 +21,6 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -45,6 +44,8 @@ from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
 from tests.counting import count_events
 from tests.ledger.requests import request
+from tests.patience import PATIENCE
+from tests.search import examples
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ class SpendingModel(RuleBasedStateMachine):
 
 
 TestSpending = SpendingModel.TestCase
-TestSpending.settings = settings(max_examples=15, stateful_step_count=10, deadline=None)
+TestSpending.settings = examples(15, steps=10)
 
 
 def test_the_class_opens_a_dataset_that_is_there(tmp_path: Path) -> None:
@@ -367,7 +368,7 @@ def test_of_many_copies_of_a_state_one_goes_on(path: Path) -> None:
 def in_processes(mode: str, path: Path) -> Any:
     command = [sys.executable, "-m", "tests.ledger.processes", mode, str(path)]
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False, timeout=100)
+    done = subprocess.run(command, capture_output=True, text=True, cwd=root, check=False, timeout=PATIENCE)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -511,6 +512,7 @@ def test_a_truncated_ledger_is_refused(path: Path) -> None:
             _everything(Ledger.open(path, "d"))
 
 
+@pytest.mark.slow
 def test_no_damaged_byte_goes_unnoticed_where_it_matters(path: Path) -> None:
     ledger = _used(path)
     whole, wanted = path.read_bytes(), _everything(ledger)
@@ -815,6 +817,7 @@ def test_a_release_that_cannot_be_stored_is_not_returned(path: Path, monkeypatch
     assert plan().run(LOG, item="who", time="at", ledger=ledger).metadata["ledger"]["entry"] == 2
 
 
+@pytest.mark.slow
 def test_fingerprints_are_of_the_answers_alone_and_keyed(path: Path) -> None:
     first = make(path)
     second = Ledger.create(path, "e", budget=PureDP(1.0), unit=EventLevel())

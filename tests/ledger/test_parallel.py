@@ -8,7 +8,7 @@ from itertools import pairwise, product
 from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwindows.ask.privacy import (
@@ -44,8 +44,6 @@ def spans(draw: st.DrawFn) -> Span:
 charges = st.sampled_from([PureDP(0.1), PureDP(0.25), ZCDP(0.01), ApproxDP(0.2, 1e-8)])
 
 
-# On a machine that is busy, the first input takes long to draw.
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from([PureDP(1.0), ZCDP(1.0), ApproxDP(1.0, 1e-6)]),
     st.lists(st.tuples(charges, spans()), max_size=7),

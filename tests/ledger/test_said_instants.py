@@ -10,6 +10,8 @@ import pytest
 from dpwindows.ledger.book import said_instant
 from tests.end_to_end.command_line import run
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 PRIVACY = ("--unit", "item-per:28", "--epsilon", "1", "--delta", "1e-6")
 
 

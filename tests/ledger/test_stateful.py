@@ -20,13 +20,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, ItemPerPeriod, PureDP, parse_unit
 from dpwindows.ledger.ledger import Ledger
-from tests.search import TIMES
+from tests.patience import PATIENCE
+from tests.search import examples
 
 STEPS = 6
 # The first instants of spans that can meet a range; the last one is met by streams without end alone.
@@ -104,7 +104,7 @@ class Page:
 def _nursery() -> Iterator[None]:
     yield
     if Nursery.process is not None:
-        Nursery.process.communicate(timeout=30)
+        Nursery.process.communicate(timeout=PATIENCE)
         Nursery.process = None
 
 
@@ -334,16 +334,5 @@ def test_a_span_meets_a_range_as_the_ledger_says() -> None:
     assert Spent((TOTAL, Fraction(0)), 0, 2, "changed").counts(2, unit, "at")
 
 
-# Not repeatable on purpose, in continuous integration as elsewhere: every run is another search. What fails is printed.
-SEARCH: dict[str, Any] = {"deadline": None, "database": None, "derandomize": False, "print_blob": True}
-
 TestSharedLedger = SharedLedger.TestCase
-TestSharedLedger.settings = settings(max_examples=6, stateful_step_count=10, **SEARCH)
-
-
-class LongerSearch(SharedLedger):
-    """The same, with more and longer histories."""
-
-
-TestLongerSearch = pytest.mark.slow(LongerSearch.TestCase)
-TestLongerSearch.settings = settings(max_examples=4 * TIMES, stateful_step_count=20, **SEARCH)
+TestSharedLedger.settings = examples(6, steps=10)

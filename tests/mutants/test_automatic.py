@@ -54,6 +54,7 @@ def test_changes_are_valid_source_and_differ() -> None:
     assert {change.within for change in found} == {"", "paid"}
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("target", read_targets(), ids=lambda target: target.file)
 def test_files_and_tests_that_are_named_are_there(target: Target) -> None:
     """And every listed change is one that the tool makes."""

@@ -17,6 +17,8 @@ from tests.mutants.forks import Forks, forks
 from tests.mutants.mutant import Mutant
 
 PACKAGE = Path(dpwindows.__file__).parent
+# The copy is made, and libraries are loaded for it, once.
+one_process = pytest.mark.xdist_group("mutants")
 
 
 @pytest.fixture(scope="module")
@@ -47,7 +49,7 @@ def test_a_mutant_whose_source_is_gone_says_so() -> None:
         MUTANTS[0].apply(MUTANTS[0].before * 2)
 
 
-@pytest.mark.slow
+@one_process
 def test_the_copy_is_in_no_tests_way(copied: Forks) -> None:
     """A file that fails on any copy would notice every mutant. That all named tests pass is what the suite shows."""
     named = sorted({mutant.test for mutant in MUTANTS})
@@ -56,7 +58,7 @@ def test_the_copy_is_in_no_tests_way(copied: Forks) -> None:
     assert f"{len({test.partition('::')[0] for test in named})} passed" in said
 
 
-@pytest.mark.slow
+@one_process
 @pytest.mark.parametrize("mutant", MUTANTS, ids=str)
 def test_the_named_test_notices(mutant: Mutant, copied: Forks) -> None:
     file = copied.folder / "dpwindows" / mutant.file

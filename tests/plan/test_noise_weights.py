@@ -66,6 +66,7 @@ def require_right(design: Design) -> None:
         assert product(single, single) == pytest.approx(float(design.variance()[at]), rel=1e-6)
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("name", sorted(BATCH))
 def test_of_releases(name: str) -> None:
     found = list(planned(name, stream=False))
@@ -74,6 +75,7 @@ def test_of_releases(name: str) -> None:
         require_right(design)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("name", sorted(STREAM))
 def test_of_streams(name: str) -> None:
     found = list(planned(name, stream=True))

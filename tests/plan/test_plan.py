@@ -50,6 +50,7 @@ def plan(
 # --- One budget -------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("unit", [EVENT, ItemPerPeriod(2), ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_several_queries_share_one_budget(unit: Unit, budget: Budget) -> None:
@@ -133,7 +134,7 @@ def test_the_forecast_is_of_the_standard_errors(budget: Budget) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("drawn_ahead")
+@pytest.mark.usefixtures("seeded_noise")
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_the_error_that_is_forecast_is_the_error_that_is_made(budget: Budget) -> None:
     """Real noise of 4,000 releases of an empty log.
@@ -184,6 +185,7 @@ def test_units_cost_what_they_promise() -> None:
     assert by_unit["event"] <= by_unit["item"] * 1.000001
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_a_longer_period_costs_more_and_the_longest_is_item_level(budget: Budget) -> None:
     errors = {

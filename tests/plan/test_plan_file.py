@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import dpwindows as dw
 from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.plan.plan_file import keys_of, to_toml
 from dpwindows.plan.planned import Planned
+from tests.search import examples
 
 DAYS = dw.Timeline("2013-01-01", "2013-01-13", "1d", "America/New_York")
 STEPS = dw.Timeline.of_steps(12)
@@ -85,7 +86,8 @@ def plans(draw: st.DrawFn) -> dw.Plan:
     )
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.mark.slow
+@examples(25)
 @given(plans())
 def test_a_plan_is_read_back_as_it_was(plan: dw.Plan) -> None:
     again = read_back(plan)
@@ -95,6 +97,7 @@ def test_a_plan_is_read_back_as_it_was(plan: dw.Plan) -> None:
     assert again.to_dict() == plan.to_dict()
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(st.characters(codec="utf-8"), min_size=1), st.text(st.characters(codec="utf-8"))))
 def test_any_text_is_written_as_toml(values: dict[str, str]) -> None:
     assert tomllib.loads(to_toml({"query": [values, {}], "own": values, "n": [1e-7, True]})) == {

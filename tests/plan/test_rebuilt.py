@@ -52,6 +52,7 @@ def require_same(plan: Planned, described: dict[str, Any]) -> None:
             np.testing.assert_array_equal(one[:size], other[:size])
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
 def test_of_releases_and_streams(unit: Unit, budget: Budget) -> None:

@@ -32,6 +32,7 @@ def worst(queries: list[Query | WindowFamily], budget: Budget, **options: Any) -
     return worst_error(Plan(queries, timeline=TIMELINE, unit=EventLevel(), budget=budget, **options))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("target", [0.05, 3.0, 40.0, 1e4])
 @pytest.mark.parametrize(
     ("queries", "options"),

@@ -46,6 +46,7 @@ def errors(plan: Plan) -> list[float]:
     return [entry.rms for entry in plan.forecast()]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("lengths", "most"), [((7, 28), 1.31), ((1, 7, 28), 1.50), ((1, 7, 28, 90), 1.65), ((24, 168), 1.36)]
 )
@@ -60,6 +61,7 @@ def test_together_they_err_less_than_apart(lengths: tuple[int, ...], most: float
     assert all(entry.limit is not None and entry.limit <= entry.rms for entry in found.forecast())
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("criterion", ["rms", "max"])
 @pytest.mark.parametrize("budget", [APPROX, ZCDP, dw.ApproxDP(0.1, 1e-9)], ids=str)
 @pytest.mark.parametrize("weights", [(1, 1, 1), (8, 1, 1), (1, 1, 30), (1, 5, 2)], ids=str)
@@ -153,6 +155,7 @@ def test_noise_is_all_that_hides_a_neighbour() -> None:
         assert found.reached > 0
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_errors_of_the_plan_are_those_of_the_decoder_and_of_releases() -> None:
     plan = Plan(MIXED, timeline=dw.Timeline.of_steps(8), unit=EVENT, budget=ZCDP)
     one = plan.measurements[0]

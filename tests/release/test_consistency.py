@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpwindows as dw
@@ -21,6 +21,7 @@ from dpwindows.release.consistency.band import whole_distinct
 from dpwindows.release.consistency.series import Series, raise_parts
 from dpwindows.release.consistency.smoothing import series_smoothers, smooth, traces
 from dpwindows.release.consistency.table import consistent_counts
+from tests.search import examples
 
 Counts = dict[tuple[int, int, int], int]
 
@@ -98,6 +99,7 @@ def require_identities(at_least: Counts, exactly: Counts) -> None:
 
 
 # A sum of parts lowers one of the cumulative counts, and so those of shorter windows, of which there are sums again.
+@pytest.mark.slow
 @example((Rolling(2), Rolling(4), Cumulative()), "reach", 7, 50.0, 1)
 @given(
     families=st.sampled_from(FAMILIES),
@@ -106,7 +108,7 @@ def require_identities(at_least: Counts, exactly: Counts) -> None:
     size=st.sampled_from((0.0, 1.0, 5.0, 50.0)),
     seed=st.integers(0, 2**32 - 1),
 )
-@settings(max_examples=25, deadline=None)
+@examples(25)
 def test_every_identity_holds_of_any_estimates(
     families: tuple[WindowFamily, ...], measures: str, steps: int, size: float, seed: int
 ) -> None:
@@ -134,7 +136,7 @@ def test_the_identities_are_those_of_logs() -> None:
 
 
 @given(steps=st.integers(1, 12), longest=st.integers(1, 12), seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@examples(60)
 def test_distinct_counts_of_any_windows_are_those_of_a_log(steps: int, longest: int, seed: int) -> None:
     """The table tells for every step how many of its items were last seen at each earlier one: never below 0."""
     longest = min(steps, longest)
@@ -196,6 +198,7 @@ class Log:
         return np.array([self.seen[:, a - 1 : b].any(axis=1).sum() for a, b in zip(first, last, strict=True)], float)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("families", [(AnyWindow(60),), (Rolling(7), Rolling(28), Cumulative(), AnyWindow(60))])
 def test_consistent_numbers_err_less(families: tuple[WindowFamily, ...]) -> None:
     log = Log()

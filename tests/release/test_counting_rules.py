@@ -17,6 +17,8 @@ from dpwindows.release.run import draw_estimates
 from tests.brute_force import cumulative, first_occurrences, rolling, rolling_in_first_runs
 from tests.counting import count_events
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 LOG = pa.table({"who": ["a", "a", "a", "b", "b"], "at": [0, 0, 0, 0, 1]})
 
 
@@ -116,6 +118,7 @@ def test_bounded_counts_are_released_and_say_so(unit: dw.Unit, bound: dict[str, 
     assert dw.Release.load(tmp_path / "release.parquet").metadata == release.metadata
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("bound", [{"max_runs": 2}, {"max_occurrences": 4}], ids=str)
 def test_a_bound_lowers_the_error_that_is_forecast_and_released(bound: dict[str, int]) -> None:
     plain, bounded = (bounded_plan(1.0, unit=dw.ItemAddRemove(), **options) for options in ({}, bound))

@@ -245,7 +245,7 @@ class Parts:
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("budget", [PURE, GAUSS], ids=lambda budget: budget.kind)
 @pytest.mark.parametrize("unit", [dw.EventLevel(), dw.ItemAddRemove()], ids=lambda unit: unit.name)
 def test_intervals_cover_as_often_as_they_say(budget: Budget, unit: Unit, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,6 +289,7 @@ def test_intervals_cover_as_often_as_they_say(budget: Budget, unit: Unit, monkey
     assert all(0.93 <= share <= (0.992 if joint else 0.97) for share in shares.values()), shares
 
 
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("unit", [dw.ItemLevel(), dw.ItemAddRemove()], ids=lambda unit: unit.name)
 def test_noise_that_is_drawn_at_once_is_known_in_differences_and_means(unit: Unit) -> None:
     """Under the range law all numbers share a part, which differences do without and means do not."""

@@ -233,6 +233,7 @@ def _kill_before_change(step: int) -> None:
         setattr(Path, name, counted(getattr(Path, name)))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
 def test_a_killed_replacement_leaves_the_release_before_or_the_one_after(
     release: dw.Release, tmp_path: Path, ending: str
@@ -254,6 +255,7 @@ def test_a_killed_replacement_leaves_the_release_before_or_the_one_after(
     assert list(tmp_path.glob(".*")) == [], "what the killed ones left is removed by the next writer"
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("ending", ["parquet", "csv", "json"])
 def test_a_write_that_was_killed_is_made_good_by_the_same_call(
     release: dw.Release, tmp_path: Path, ending: str
@@ -466,6 +468,7 @@ def _use(loaded: dw.Release) -> None:
         loaded.count(0, 4, at_least=2)
 
 
+@pytest.mark.slow
 def test_values_of_the_wrong_type_are_refused_or_do_no_harm(tmp_path: Path) -> None:
     document = json.loads((DATA / "format-1-integer-time.json").read_text())
     crafted = [(at, value) for at in _places(document) for value in _ODD]

@@ -18,6 +18,8 @@ from dpwindows.kernel.measure import measure
 from dpwindows.release import files as release_files
 from dpwindows.release.run import draw_estimates
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 LOG = pa.table({"item": ["a", "b", "b"], "time": [0, 0, 1], "origin": ["EWR", "JFK", "EWR"], "gate": [1, 2, 2]})
 
 

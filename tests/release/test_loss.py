@@ -20,6 +20,8 @@ from dpwindows.release.run import draw_estimates
 from tests.brute_force import losers
 from tests.counting import count_events
 
+pytestmark = pytest.mark.usefixtures("one_engine")
+
 STEPS = 20
 BOUNDS: list[dict[str, Any]] = [{"max_runs": 1}, {"max_occurrences": 3}, {"max_occurrences": 2, "distinct_steps": True}]
 UNITS = [dw.ItemLevel(), dw.ItemAddRemove()]
@@ -45,6 +47,7 @@ def meant(bound: dict[str, Any]) -> int:
     return losers(made(), STEPS, series=[(1, 3), (2, 3)], **bounds)
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("bound", BOUNDS, ids=str)
 def test_one_more_number_is_released_with_its_error(unit: dw.Unit, bound: dict[str, Any], tmp_path: Path) -> None:
@@ -93,6 +96,7 @@ def test_it_costs_its_share_and_no_more(budget: dw.Budget, bound: dict[str, Any]
         assert with_loss.loss.std_errors(measure)[0] == pytest.approx(expected, rel=0.01)
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_its_noise_is_drawn_anew_and_has_the_error_that_is_stated() -> None:
     plan, log = asked(dw.ZCDP(0.5), max_runs=1), table_of(made())
     first, second = (plan.run(log, item="who", time="at", consistent=False).loss for _ in range(2))

@@ -11,7 +11,9 @@ from typing import Any, Literal
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+
+from tests.patience import PATIENCE
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
 _FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update")
@@ -57,9 +59,16 @@ def launch() -> Iterator[Browser]:
     if program is None:
         pytest.fail("these tests need Chromium: apt-get install chromium (make servers does it)")
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=program, args=list(_FLAGS))
+        browser = driver.chromium.launch(executable_path=program, args=list(_FLAGS), timeout=1000 * PATIENCE)
         yield browser
         browser.close()
+
+
+def context_of(browser: Browser, **options: Any) -> BrowserContext:
+    """A context whose pages may take their time, as everything on a busy machine does."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(1000 * PATIENCE)
+    return context
 
 
 @contextmanager
@@ -72,7 +81,7 @@ def opened(
     **more: Any,
 ) -> Iterator[Shown]:
     """A page that has drawn everything; it must have asked for nothing and complained of nothing."""
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
+    context = context_of(browser, viewport={"width": width, "height": 900}, color_scheme=scheme, **more)
     shown = Shown(context.new_page())
     shown.page.on("console", lambda message: shown.complaints.append(message.text))
     shown.page.on("pageerror", lambda error: shown.complaints.append(str(error)))

@@ -31,6 +31,7 @@ def rows_of(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return found
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("name", SHAPES)
 def test_chart_and_preview_of_every_shape(name: str) -> None:
     assert chart(SHAPES[name], about()).to_dict()["vconcat"]
@@ -57,6 +58,7 @@ def test_what_is_not_there_is_refused(asked: dict[str, Any], said: str) -> None:
         chosen(SHAPES["several families"], **asked)
 
 
+@pytest.mark.slow
 def test_charts_are_valid_vega_lite() -> None:
     converter = pytest.importorskip("vl_convert")
     for name in ("several families", "one row of any", "integer time, any", "two measures"):

@@ -10,7 +10,7 @@ from playwright.sync_api import Browser
 
 import dpwindows as dw
 from dpwindows.report.notebook import release_html
-from tests.report.browser import Shown, launch
+from tests.report.browser import Shown, context_of, launch
 from tests.report.made_up import EVIL, SHAPES, about
 
 pytestmark = pytest.mark.xdist_group("chromium")
@@ -83,7 +83,7 @@ def test_charts_are_drawn_and_answer_to_keys(browser: Browser, plan: dw.Plan, tm
     colours = {"light": "white;color:#222", "dark": "#111;color:#eee"}[scheme]
     body = f'<html lang="en"><title>x</title><body style="background:{colours}"><main>{"".join(cells)}</main>'
     (tmp_path / "book.html").write_text(f'<meta charset="utf-8">{body}', encoding="utf-8")
-    context = browser.new_context(viewport={"width": 800, "height": 900})
+    context = context_of(browser, viewport={"width": 800, "height": 900})
     shown = Shown(context.new_page())
     shown.page.on("console", lambda message: shown.complaints.append(message.text))
     shown.page.on("pageerror", lambda error: shown.complaints.append(str(error)))

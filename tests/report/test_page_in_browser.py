@@ -18,7 +18,7 @@ from playwright.sync_api import Browser
 import dpwindows as dw
 from dpwindows.report import page
 from dpwindows.report.words import number
-from tests.report.browser import Shown, launch, opened
+from tests.report.browser import Shown, context_of, launch, opened
 from tests.report.made_up import a_release, about
 from tests.report.test_page import with_groups
 
@@ -227,7 +227,7 @@ def test_nothing_is_in_the_way_of_anyone(
 
 def test_axe_finds_what_is_wrong(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "bad.html").write_text('<title>x</title><img src="data:,"><input>', encoding="utf-8")
-    context = browser.new_context()
+    context = context_of(browser)
     shown = Shown(context.new_page())
     shown.page.goto((tmp_path / "bad.html").as_uri())
     found = {one.split(":")[0] for one in shown.violations()}
@@ -318,7 +318,7 @@ def test_times_of_day_and_plain_numbers_can_be_typed(browser: Browser, tmp_path:
 
 def test_a_page_without_rows_is_a_page(browser: Browser, tmp_path: Path) -> None:
     (tmp_path / "empty.html").write_text(page(a_release().slice(0, 0), about()), encoding="utf-8")
-    context = browser.new_context()
+    context = context_of(browser)
     shown = Shown(context.new_page())
     shown.page.goto((tmp_path / "empty.html").as_uri())
     assert shown.violations() == []
@@ -332,10 +332,11 @@ def test_a_browser_that_never_draws_a_frame_has_all_charts_all_the_same(
     """Of few numbers and of many, whose charts are drawn later."""
     file = tmp_path / "report.html"
     file.write_text(page(a_release("any", steps=steps), about()), encoding="utf-8")
-    shown = browser.new_page()
+    context = context_of(browser)
+    shown = context.new_page()
     shown.add_init_script("window.requestAnimationFrame = () => 0")
     shown.goto(file.as_uri())
     # By its attributes: the driver's own way to wait for a function waits for frames.
     shown.wait_for_selector("html[data-ready=all]", state="attached")
     assert shown.locator("[data-window] svg").count() > 0
-    shown.close()
+    context.close()

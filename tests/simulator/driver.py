@@ -18,15 +18,13 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.patience import PATIENCE
 from tests.simulator import workload
 from tests.simulator.disk import Disk
 from tests.simulator.invariants import Witness
 from tests.simulator.schedule import Backup, Copy, Event, PowerFailure, Process, Restore, Run, Schedule
 from tests.simulator.shim import Clock, Control, Op, Record, read_log
 from tests.simulator.workload import OUT, Verb
-
-# Seconds after which a process counts as hung.
-_PATIENCE = 60.0
 
 
 class SimulatorError(Exception):
@@ -282,7 +280,7 @@ class _Running:
         if self.begun:
             os.write(self.says, b"g")
         self.begun = True
-        readable, _, _ = select.select([self.hears], [], [], _PATIENCE)
+        readable, _, _ = select.select([self.hears], [], [], PATIENCE)
         if not readable:
             os.kill(self.child, signal.SIGKILL)
             os.waitpid(self.child, 0)

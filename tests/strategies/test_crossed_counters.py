@@ -70,6 +70,7 @@ def check_moments(found: CrossedFilters, decoder: NDArray[np.float64]) -> None:
     assert moment[asked] == pytest.approx((decoder**4).sum(axis=1)[asked.ravel()], rel=1e-9)
 
 
+@pytest.mark.slow
 def test_a_long_block_has_the_variance_of_its_decoder() -> None:
     # Rows of the decoder by its transpose's definition: the variance of a window is the decoder applied both ways.
     size = 150
@@ -129,6 +130,7 @@ def test_blocks_of_starts_give_every_window_back(width: int, longest: int | None
 
 
 # Errors to reach, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("unit", "law", "longest", "criterion", "most"),
     [
@@ -174,6 +176,7 @@ def test_a_change_within_a_period_moves_few_lines(
     assert score(best) <= most
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("steps", "longest"), [(600, 30), (2000, 90), (6000, 300)])
 def test_long_horizons_are_cut_into_blocks_at_little_cost(steps: int, longest: int) -> None:
     found = crossed_counters.design(asked(steps, dw.ItemAddRemove(), GAUSSIAN, longest))
@@ -234,7 +237,7 @@ def test_without_noise_a_release_is_exact(budget: Budget) -> None:
     assert abs(errors_of(rows)).max() < 0.01
 
 
-@pytest.mark.usefixtures("one_engine")
+@pytest.mark.usefixtures("one_engine", "seeded_noise")
 @pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), pytest.param(dw.PureDP(1.0), marks=pytest.mark.slow)])
 def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
     plan, scaled = plan_of(budget, dw.ItemAddRemove()), []

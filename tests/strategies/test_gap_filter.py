@@ -30,6 +30,7 @@ def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: 
 
 
 # Errors to reach, in counts at T = 365 and (1, 1e-6) or epsilon = 1.
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("unit", "law", "longest", "criterion", "most"),
     [
@@ -123,6 +124,7 @@ def test_beyond_64_bits_all_numbers_are_pythons() -> None:
     assert {type(value) for value in encoded} == {int}
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("unit", [dw.ItemAddRemove(), dw.ItemLevel()], ids=lambda unit: unit.name)
 @pytest.mark.parametrize("steps", [8, 20])
 def test_a_plan_is_found_to_apply_one_matrix(unit: Unit, steps: int) -> None:
@@ -190,7 +192,8 @@ def test_without_noise_a_release_is_exact(budget: Budget, unit: Unit, longest: i
     assert abs(errors).max() < 0.01
 
 
-@pytest.mark.usefixtures("one_engine")
+@pytest.mark.quick(1)
+@pytest.mark.usefixtures("one_engine", "seeded_noise")
 @pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)], ids=lambda budget: budget.kind)
 def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
     """Errors, measured again, are the noise that was drawn: 300 independent numbers in each release."""

@@ -70,6 +70,7 @@ def test_it_is_neither_for_streams_nor_for_any_windows_nor_for_one_number() -> N
             plan_of(window, steps=steps, unit=ITEM, strategy="joint-noise")
 
 
+@pytest.mark.usefixtures("seeded_noise")
 def test_steps_are_compressed_under_the_law_that_is_best_for_fewer_of_them() -> None:
     problem = Problem(dw.Rolling(28), 365, (1,), ITEM, LAPLACE, 1.0, singleton=True, budget=PURE)
     best = next(one for one in candidates(problem) if one.strategy == "compressed(joint-noise)")
@@ -138,6 +139,7 @@ def test_months_err_less_under_an_approximate_budget_too(unit: Unit) -> None:
     assert found.verdict == "within the claim"
 
 
+@pytest.mark.slow
 def test_the_sliders_of_a_page_know_it() -> None:
     (family,) = unit_errors(plan_of(dw.Rolling(1), steps=60, unit=ITEM))["families"]
     place = family["lengths"].index(1) * len(family["horizons"]) + family["horizons"].index(60)
@@ -147,22 +149,24 @@ def test_the_sliders_of_a_page_know_it() -> None:
 # --- Errors and intervals ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(1)
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("unit", [ITEM, ADD_REMOVE], ids=lambda unit: unit.name)
 @pytest.mark.parametrize(
     ("window", "steps"), [(dw.Rolling(1), 2), (dw.Rolling(2), 5), (dw.Tumbling(3), 30), (dw.ToDate(5), 40)], ids=str
 )
 def test_errors_and_intervals_are_those_of_the_noise(window: WindowFamily, steps: int, unit: Unit) -> None:
-    """The noise of 3,000 releases; the numbers of one release share a radius, so one of each is looked at."""
+    """The noise of 1,500 releases; the numbers of one release share a radius, so one of each is looked at."""
     asked = Query(window, (Measure("at_least", 1), Measure("exactly", 2)))
     plan = plan_of(asked, steps=steps, unit=unit, budget=dw.PureDP(0.3), strategy="joint-noise")
     (allotment,) = plan.allotments
-    for measure, found in zip(asked.measures, drawn(plan, 3000), strict=True):
+    for measure, found in zip(asked.measures, drawn(plan, 1500), strict=True):
         error = allotment.std_errors(measure)
         assert found[:, -1].std() == pytest.approx(error[-1], rel=0.1)
-        assert abs(found[:, -1].mean()) < 6 * error[-1] / math.sqrt(3000)
+        assert abs(found[:, -1].mean()) < 6 * error[-1] / math.sqrt(1500)
         for confidence in (0.8, 0.95):
             inside = float((abs(found[:, -1]) <= allotment.half_widths(measure, confidence)[-1]).mean())
-            spread = math.sqrt(confidence * (1 - confidence) / 3000)
+            spread = math.sqrt(confidence * (1 - confidence) / 1500)
             # Whole numbers make it wider by a step at most.
             assert confidence - 5 * spread < inside < confidence + 0.04 + 5 * spread, (measure, confidence)
 

@@ -64,6 +64,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.quick(15)
 @pytest.mark.parametrize(("length", "thresholds", "steps"), SMALL, ids=str)
 def test_the_bound_holds_for_every_item(length: int, thresholds: tuple[int, ...], steps: int) -> None:
     """For the strategy's own integers on fine and coarse lattices, and for matrices that no strategy would make."""

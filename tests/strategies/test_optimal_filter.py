@@ -54,6 +54,7 @@ def test_stationary_limits_are_reached_for_single_runs(length: int, limit_: floa
     assert limit_ - 0.001 < last < limit_ * 1.002
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     ("window", "k", "unit", "std"),
     [
@@ -99,6 +100,7 @@ SMALL = [
 ]
 
 
+@pytest.mark.quick(10)
 @pytest.mark.parametrize(("window", "thresholds", "unit", "steps"), SMALL)
 def test_no_gaussian_strategy_is_below_the_limit(
     window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, steps: int
@@ -186,6 +188,7 @@ def test_descent_finds_the_minimum_of_a_crooked_valley() -> None:
     assert np.allclose(minimise(valley, np.array([-1.2, 1.0]), rounds=300, tolerance=0.0), 1.0, atol=1e-4)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("length", "k"), [(7, 3), (28, 2), (28, 3), (28, 10), (90, 3)])
 def test_bounds_for_rolling_counts_are_tight(length: int, k: int) -> None:
     """A local search over patterns comes within 2 % (in standard error) of what the filter is charged for."""
@@ -228,6 +231,7 @@ def _gain(flips: tuple[int, int], single: FloatArray, sign: FloatArray, gram: Fl
     return float(single[i] if i == j else single[i] + single[j] + 2 * sign[i] * sign[j] * gram[i, j])
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("length", "steps", "thresholds", "runs", "part"),
     [

@@ -76,6 +76,7 @@ def test_a_prefix_is_the_sum_of_its_dyadic_nodes(length: int) -> None:
 # --- Right answers --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(9)
 @pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("window", [*WINDOWS, Rolling(5), AnyWindow(4)], ids=str)
@@ -356,6 +357,7 @@ def test_random_search_stays_below_the_fixed_window_point_bounds(k: int) -> None
 # --- Noise and budget -----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 30.0, 1e4])
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("window", [Cumulative(), Rolling(7), AnyWindow(), AnyWindow(5)], ids=str)
@@ -456,7 +458,7 @@ def test_every_cell_runs_through_the_kernel(unit: Unit) -> None:
                 assert np.allclose(found.decode(measured.astype(np.float64)), wanted, atol=0.01)
 
 
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize(
     ("window", "unit", "budget", "runs"),
     [

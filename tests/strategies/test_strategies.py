@@ -109,6 +109,7 @@ def parts_of(design: Design) -> list[Design]:
 # --- Unbiased, with the errors they announce --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_estimates_are_unbiased_and_count_their_rows() -> None:
     rng = np.random.default_rng(1)
     met = set()
@@ -138,6 +139,7 @@ def test_estimates_are_unbiased_on_other_horizons(steps: int) -> None:
             assert np.allclose(found, exact(window, square), rtol=1e-9, atol=1e-4)
 
 
+@pytest.mark.slow
 def test_variance_and_fourth_moment_are_those_of_the_decoder() -> None:
     for design in (part for one in designs() for part in parts_of(one)):
         decoder = decoder_of(design)
@@ -197,6 +199,7 @@ def singleton_stream(rng: np.random.Generator, steps: int, items: int) -> dict[i
 COMPRESSIBLE = (Cumulative(), Rolling(4), Rolling(6), AnyWindow(), AnyWindow(5), AnyWindow(9))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("window", COMPRESSIBLE, ids=str)
 @pytest.mark.parametrize("steps", [7, 20, 23])
 def test_compressed_estimates_are_biased_within_their_bound(window: WindowFamily, steps: int) -> None:
@@ -253,6 +256,7 @@ def proof_of(name: str) -> str:
     return PROOFS[name].__doc__ or ""
 
 
+@pytest.mark.quick(28)
 @pytest.mark.parametrize("window", [Cumulative(), Rolling(3), AnyWindow(), AnyWindow(3)], ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)
@@ -318,6 +322,7 @@ def test_rolling_28_under_a_pure_budget() -> None:
     assert _forecast(Rolling(28), EVENT, PureDP(1.0))[0] <= 14
 
 
+@pytest.mark.slow
 def test_strategies_gain_where_they_are_meant_to() -> None:
     """Independent noise on every answer is what a strategy has to beat."""
     for window, unit, budget, least in (

@@ -29,6 +29,7 @@ def at_least(*thresholds: int) -> tuple[Measure, ...]:
     return tuple(Measure("at_least", k) for k in thresholds)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("unit", "other", "errors"),
     [(ItemAddRemove(), "offset-filter", (38.5, 45.8)), (ItemLevel(), "filter", (77.0, 91.5))],
@@ -53,7 +54,7 @@ def test_exact_counts_err_by_both_of_their_thresholds() -> None:
     assert allotment.half_widths(Measure("exactly", 2), 0.95) == pytest.approx(1.959964 * np.sqrt(exact), rel=1e-6)
 
 
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 def test_what_is_drawn_errs_as_is_forecast() -> None:
     """Through the kernel: within 6 %, where noise off by 30 % would be far outside."""
     plan = planned(3, *at_least(1, 2), steps=12, strategy="threshold-filters")

@@ -25,6 +25,7 @@ def random_log(seed: int, steps: int) -> list[Event]:
     return [(rng.choice("abcde"), step, rng.choice([1, 1, 2, 4])) for step in range(1, steps + 1) for _ in range(3)]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("windows", [("rolling:2", "any:3", "cumulative"), ("rolling:3",)])
 def test_a_stream_counts_active_steps(
     windows: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -59,6 +60,7 @@ def streamed(path: Path, plan: dw.StreamPlan, log: list[Event], steps: int) -> N
             stream.advance(table_of(event for event in log if event[1] == step), step * STEP)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("once", [False, True])
 def test_a_stream_counts_the_first_occurrences(once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"unit": "item-add-remove", "horizon": 9, "max_occurrences": 3, "distinct_steps": once}

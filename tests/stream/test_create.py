@@ -18,6 +18,7 @@ from dpwindows.stream.creating import draft_path
 from dpwindows.stream.limits import MOST_STEPS
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run, run_process
+from tests.patience import PATIENCE
 from tests.stream.streams import STEP, new_stream, plan_of, spied, table_of
 
 PLAN = ("rolling:2", "cumulative")
@@ -41,6 +42,7 @@ def left(folder: Path) -> list[str]:
 # --- Paid for once ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_whoever_comes_while_a_stream_is_paid_for_pays_nothing(
     tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +69,7 @@ def test_of_several_at_once_one_pays(tmp_path: Path, ledger: dw.Ledger) -> None:
         together, made, refused = threading.Barrier(4), list[str](), list[str]()
 
         def make(path: Path, together: threading.Barrier, made: list[str], refused: list[str]) -> None:
-            together.wait(60)
+            together.wait(PATIENCE)
             try:
                 made.append(new_stream(path, plan_of(*PLAN), ledger=ledger).description["state_id"])
             except dw.InputError as error:

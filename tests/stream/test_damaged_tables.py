@@ -70,6 +70,7 @@ def open_and_show(path: Path) -> None:
         stream.show()
 
 
+@pytest.mark.slow
 def test_a_changed_table_is_refused_before_it_is_read(made: Path, tmp_path: Path) -> None:
     for number, (table, edit) in enumerate(changes()):
         path = edited(made, tmp_path / f"state-{number}", edit)

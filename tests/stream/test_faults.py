@@ -228,6 +228,7 @@ def outcome_of(path: Path, first: dw.Release) -> str:
     return "whole" if whole else "changed"
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(
     "edit",
     [
@@ -313,6 +314,7 @@ with Stream.open(sys.argv[1]):
 """
 
 
+@pytest.mark.slow
 def test_of_two_processes_one_wins_and_the_other_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
     first = started(path)
@@ -328,6 +330,7 @@ def test_of_two_processes_one_wins_and_the_other_says_so(tmp_path: Path, monkeyp
     require_whole(path, first, monkeypatch)
 
 
+@pytest.mark.slow
 def test_of_two_in_one_process_as_well(tmp_path: Path) -> None:
     path = tmp_path / "state"
     started(path)

@@ -22,6 +22,7 @@ from dpwindows.stream.mark import mark_path, write_mark
 from dpwindows.stream.state_file import StateFile
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
+from tests.patience import PATIENCE
 from tests.stream.streams import STEP, Event, new_stream, plan_of, same, spied, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
@@ -58,6 +59,7 @@ def copied(path: Path, to: Path) -> Path:
 # --- Under a ledger ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_twelve_copies_of_a_state_give_one_noise(
     tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -68,7 +70,7 @@ def test_twelve_copies_of_a_state_give_one_noise(
 
     def close_and_wait(*arguments: Any, **options: Any) -> Any:
         progress = close_step(*arguments, **options)
-        together.wait(60)
+        together.wait(PATIENCE)
         return progress
 
     monkeypatch.setattr(stream_module, "close_step", close_and_wait)
@@ -176,6 +178,7 @@ def require_same_again(path: Path, published: dw.Release) -> None:
         stream.advance(table_of(LOG[2]), 3 * STEP)
 
 
+@pytest.mark.slow
 def test_no_step_that_was_published_is_lost_with_the_log(tmp_path: Path) -> None:
     """A process publishes and is killed; then the log is cut, deleted or overwritten."""
     path, out = tmp_path / "state", tmp_path / "2.json"
@@ -230,6 +233,7 @@ DAMAGES: dict[str, Callable[[bytes], bytes]] = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("damage", sorted(DAMAGES))
 def test_a_torn_log_costs_no_published_step_and_no_stream(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str

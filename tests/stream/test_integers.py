@@ -145,6 +145,7 @@ def _number(value: Any) -> float | None:
     return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("part", ["streams", "releases", pytest.param("plans", marks=pytest.mark.slow)])
 def test_what_is_measured_is_what_was_pinned(part: str) -> None:
     found = json.loads(json.dumps(PARTS[part]()))

@@ -5,13 +5,14 @@ from __future__ import annotations
 import duckdb
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwindows.stream import items
 from dpwindows.stream.items import make_items, occur, prune
 from dpwindows.stream.step_counts import NONE, Change, StepCounts, oldest_at
 from tests.brute_force import count_at_least
+from tests.search import examples
 
 ENGINE = duckdb.connect(config={"threads": 1})
 occurrences = st.dictionaries(st.integers(0, 6), st.integers(1, 9), max_size=5)
@@ -41,7 +42,8 @@ def run(
     return connection
 
 
-@settings(max_examples=50, deadline=None)
+@pytest.mark.slow
+@examples(50)
 @given(logs, st.sampled_from([(1,), (2,), (1, 3), (2, 7), (5,)]), st.sampled_from([0, 1, 2, 5, 20]), st.booleans())
 def test_answers_are_those_of_the_whole_log(
     log: list[dict[int, int]], thresholds: tuple[int, ...], reach: int, totals: bool

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -23,7 +22,7 @@ from dpwindows.stream import items
 from dpwindows.stream.mechanism import StepAnswers
 from dpwindows.stream.state_file import StateFile
 from dpwindows.stream.stream import Stream
-from tests.search import TIMES
+from tests.search import examples
 from tests.stream.streams import STEP, Event, new_stream, plan_of, require_exact, same, spied, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
@@ -234,13 +233,5 @@ class StreamMachine(RuleBasedStateMachine):
             assert shown.filter(chosen).equals(released.table)
 
 
-TestStream = StreamMachine.TestCase
-TestStream.settings = settings(max_examples=8, stateful_step_count=12, deadline=None)
-
-
-class LongerSearch(StreamMachine):
-    """The same, with more histories."""
-
-
-TestLongerSearch = pytest.mark.slow(LongerSearch.TestCase)
-TestLongerSearch.settings = settings(max_examples=3 * TIMES, stateful_step_count=12, deadline=None)
+TestStream = pytest.mark.slow(StreamMachine.TestCase)
+TestStream.settings = examples(8, steps=12)

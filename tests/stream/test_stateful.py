@@ -21,7 +21,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -32,7 +31,7 @@ from dpwindows.ledger.ledger import Ledger
 from dpwindows.stream.state_file import StateFile
 from dpwindows.stream.stream import Stream
 from tests.ledger.requests import request
-from tests.search import TIMES
+from tests.search import examples
 from tests.stream.streams import STEP, Event, new_stream, plan_of, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
@@ -506,16 +505,5 @@ class PageMachine(RuleBasedStateMachine):
         assert spent == float(self.spent) <= float(TOTAL)
 
 
-# Not repeatable on purpose, in continuous integration as elsewhere: every run is another search. What fails is printed.
-SEARCH: dict[str, Any] = {"deadline": None, "database": None, "derandomize": False, "print_blob": True}
-
-TestPage = PageMachine.TestCase
-TestPage.settings = settings(max_examples=12, stateful_step_count=12, **SEARCH)
-
-
-class LongerSearch(PageMachine):
-    """The same, with more and longer histories."""
-
-
-TestLongerSearch = pytest.mark.slow(LongerSearch.TestCase)
-TestLongerSearch.settings = settings(max_examples=4 * TIMES, stateful_step_count=25, **SEARCH)
+TestPage = pytest.mark.slow(PageMachine.TestCase)
+TestPage.settings = examples(12, steps=12)

@@ -295,6 +295,7 @@ def test_an_unknown_policy_is_refused(stream: Stream) -> None:
 # --- Items and times of every type ------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("values", "type_"),
     [

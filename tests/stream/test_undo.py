@@ -66,6 +66,7 @@ def torn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Torn:
     return Torn(tmp_path, monkeypatch)
 
 
+@pytest.mark.slow
 def test_a_torn_checkpoint_costs_nothing_that_was_published(torn: Torn, tmp_path: Path) -> None:
     """The step that was being folded in is there as well, with its noise: the log still holds it."""
     for seed in range(20):

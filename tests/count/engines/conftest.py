@@ -1,4 +1,4 @@
-"""Servers that start when a test first asks for them, once in a test process.
+"""Servers that start when a test first asks for them, once in a test process, and stop after the tests of engines.
 
 Tests that need a server carry the mark `xdist_group` with its name: they go to one process, so it starts once in all.
 """
@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from tests.count.engines import servers
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def cluster() -> Iterator[servers.PostgreSQL]:
     """A PostgreSQL server."""
     with servers.postgresql() as server:
@@ -27,7 +27,7 @@ def server(cluster: servers.PostgreSQL, monkeypatch: pytest.MonkeyPatch) -> serv
     return cluster
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
     """A running Spark session."""
     with servers.spark() as session:

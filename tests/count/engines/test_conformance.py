@@ -107,6 +107,7 @@ ENGINES = [
 ]
 
 
+@pytest.mark.quick(12)
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
 @pytest.mark.parametrize("put", ENGINES)
 def test_every_engine_counts_as_the_definition_says(
@@ -177,6 +178,7 @@ def test_every_engine_enforces_what_counts(
             assert answers.windows(k, 1, steps, 1, steps).tolist() == windows(place, k, rule)
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("once", [False, True])
 @pytest.mark.parametrize("place", range(len(RULED)), ids=lambda place: RULED[place].name)
 @pytest.mark.parametrize("put", ENGINES)
@@ -204,6 +206,7 @@ def test_every_engine_counts_items_in_their_first_runs(
 LOSSES = [*RULES[1:], CountingRule(max_occurrences=1), CountingRule(max_runs=1), CountingRule(True, max_runs=2)]
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("place", range(len(RULED)), ids=lambda place: RULED[place].name)
 @pytest.mark.parametrize("put", ENGINES)
 def test_every_engine_counts_the_items_that_lost_something(

@@ -63,6 +63,7 @@ def counted(source: object, columns: EventColumns, timeline: Timeline, k: int = 
     return [int(count) for count in count_events(source, columns, timeline, [k], **options).rolling(k, 1)]
 
 
+@pytest.mark.quick(6)
 @pytest.mark.parametrize(("collation", "thresholds"), ASKED, ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_a_collation_makes_no_two_items_one(

@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
@@ -25,6 +25,7 @@ from dpwindows.count.recency import recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window
 from tests.counting import count_events
+from tests.search import examples
 
 Log = list[tuple[int, int, int]]
 STEPS = 9
@@ -84,8 +85,9 @@ def logs(draw: st.DrawFn) -> tuple[Log, list[int]]:
     return draw(st.lists(event, max_size=30)), draw(st.lists(st.integers(1, 8), min_size=1, max_size=3, unique=True))
 
 
+@pytest.mark.slow
 @given(case=logs(), weighted=st.booleans(), hashed=st.booleans())
-@settings(max_examples=40, deadline=None)
+@examples(40)
 def test_both_forms_of_the_query_count_what_direct_counting_does(
     case: tuple[Log, list[int]], weighted: bool, hashed: bool
 ) -> None:
@@ -102,6 +104,7 @@ def test_both_forms_of_the_query_count_what_direct_counting_does(
                 assert answers.windows(k, 1, STEPS, 1, STEPS).tolist() == any_window(occurrences, k, STEPS)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("kind", ITEMS)
 def test_items_of_every_type_come_in_order(kind: str) -> None:
     """The engine sorts each type as it compares it: the query in order passes its own checks."""
@@ -115,6 +118,7 @@ def test_items_of_every_type_come_in_order(kind: str) -> None:
             assert found == expected
 
 
+@pytest.mark.slow
 def test_many_rows_of_several_threads_and_spilled_ones_come_in_order(tmp_path: Path) -> None:
     """More threads than cores, and less memory than the rows need."""
     path = tmp_path / "events.parquet"

@@ -138,6 +138,7 @@ def test_columns_that_are_not_read_may_differ_in_case_only(tmp_path: Path) -> No
     assert counted(tmp_path / "log.parquet", EventColumns("id", "at"), Timeline.of_steps(2)) == [1, 1]
 
 
+@pytest.mark.slow
 def test_whatever_the_names_a_column_is_read_or_refused(tmp_path: Path) -> None:
     """In every order of up to four names, whatever the engine makes of them, none is read from another column."""
     names = ("u", "U", "u_1", "U_1", "u_1_1", "U_1_1")

@@ -62,6 +62,7 @@ READING = {
 }
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("case", READING)
 def test_a_view_cannot_read_files(case: str, secrets: Path, tmp_path: Path) -> None:
     with duckdb.connect(tmp_path / "given.duckdb") as connection:
@@ -142,6 +143,7 @@ def test_what_is_off_stays_off(attempt: str, secrets: Path, tmp_path: Path) -> N
     ]
 
 
+@pytest.mark.slow
 def test_tables_and_views_over_them_are_counted_and_spill(tmp_path: Path) -> None:
     """With less memory than the rows take: what spills is still written and read, and then gone."""
     with duckdb.connect(tmp_path / "given.duckdb") as connection:

@@ -31,6 +31,7 @@ def is_noted(tmp_path: Path, log: Path, *options: str) -> bool:
     return noted
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize(
     ("time", "options", "noted"),
     [

@@ -18,12 +18,13 @@ from dpwindows.count.engines.files import first_bytes
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import EngineError, InputError
 from tests.counting import count_events
+from tests.patience import PATIENCE
 
 
 def elsewhere(program: str, path: Path) -> str:
     """What another process says, given the file as `path`."""
     command = [sys.executable, "-c", f"path = {str(path)!r}\n{program}"]
-    found = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     return found.stdout.strip()
 
 

@@ -268,12 +268,13 @@ def test_select_on_three_columns_of_one_snapshot_is_all_it_takes(server: Postgre
 
 
 def test_what_the_server_ends_has_its_reason(server: PostgreSQL, owner: psycopg.Connection) -> None:
-    owner.execute("CREATE TABLE log AS SELECT i AS id, 0 AS at FROM generate_series(1, 200000) AS i")
+    owner.execute("CREATE TABLE log AS SELECT i AS id, 0 AS at FROM generate_series(1, 2) AS i")
     owner.execute("CREATE MATERIALIZED VIEW unfilled AS SELECT * FROM log WITH NO DATA")
+    owner.execute("CREATE VIEW endless AS SELECT log.* FROM log, pg_sleep(600)")
     with pytest.raises(EngineError, match=r"SQLSTATE 55000 .*: a materialized view was never filled"):
         counted(server.address(), table="unfilled")
     with pytest.raises(EngineError, match=r"SQLSTATE 57014 .*: it stopped the query: statement_timeout ran out"):
-        counted(server.address() + "?options=-cstatement_timeout%3D20")
+        counted(server.address() + "?options=-cstatement_timeout%3D2000", table="endless")
 
 
 def test_no_item_leaves_the_server(server: PostgreSQL, owner: psycopg.Connection) -> None:

@@ -21,7 +21,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
@@ -31,6 +31,7 @@ from dpwindows.count.engines.duckdb import open_events
 from dpwindows.count.engines.relation import EventQueries
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
+from tests.search import examples
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 
@@ -139,7 +140,8 @@ def categorical_frame(rows: Sequence[Row]) -> pd.DataFrame:
     return frame
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.slow
+@examples(100)
 @given(case=st.sampled_from([TIMES, NUMBERS]).flatmap(lambda timeline: st.tuples(logs(timeline), st.just(timeline))))
 @example(case=([("x", NAIVE.replace(tzinfo=UTC), 1), ("a", NAIVE, 1)], TIMES))
 @example(case=([("x", date(2013, 1, 2), 1), ("a", NAIVE, 1)], TIMES))
@@ -151,7 +153,8 @@ def test_frames_without_types(case: tuple[list[Row], Timeline]) -> None:
     require_local(lambda some: duckdb_events(object_frame(some), timeline), rows)
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.slow
+@examples(60)
 @given(rows=logs(TIMES))
 @example(rows=[(date(2013, 1, 2), NAIVE, 1), (datetime(2013, 1, 2, 5), NAIVE, 1)])
 def test_categories_without_types(rows: list[Row]) -> None:
@@ -192,7 +195,8 @@ def column(kind: str, texts: Sequence[str | None]) -> pa.Array | pa.ChunkedArray
     return plain
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.slow
+@examples(60)
 @given(
     kind=st.sampled_from(
         [
@@ -253,7 +257,8 @@ def csv_line(row: Row, delimiter: str, quoting: Any) -> str:
     return written.getvalue()
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.slow
+@examples(100)
 @given(
     case=st.sampled_from([TIMES, NUMBERS]).flatmap(lambda timeline: st.tuples(csv_rows(timeline), st.just(timeline))),
     delimiter=st.sampled_from(",;\t|"),
@@ -275,7 +280,8 @@ def test_csv(case: tuple[list[tuple[Row, int]], Timeline], delimiter: str, end: 
     require_local(read, lines)
 
 
-@settings(max_examples=60, deadline=None)
+@pytest.mark.slow
+@examples(60)
 @given(lines=st.lists(st.text("a7;\t|, '\\#\r", max_size=8).map(lambda text: f"{text},7,1"), min_size=1, max_size=5))
 @example(lines=["a\rb,7,1", "c,7,1"])
 @example(lines=["a,7,1\r", "c,7,1"])
@@ -330,7 +336,8 @@ def files_of(items: list[pa.Array], *, has: bool = False) -> st.SearchStrategy[l
     return st.lists(one, min_size=1, max_size=4)
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.slow
+@examples(100)
 @given(
     # Items mostly of one type, as other files are refused.
     files=st.lists(st.sampled_from(ITEM_TYPES), min_size=1, max_size=2).flatmap(lambda items: files_of(items, has=True))
@@ -383,7 +390,8 @@ def sqlite_events(rows: Iterable[Row], affinity: str, timeline: Timeline) -> Eve
     return sorted((f"{kind} {item!r}", step, count) for item, step, count, kind in rows_)
 
 
-@settings(max_examples=100, deadline=None)
+@pytest.mark.slow
+@examples(100)
 @given(
     rows=st.one_of(
         *(

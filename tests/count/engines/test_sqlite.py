@@ -250,18 +250,20 @@ def test_nothing_appears_beside_a_file_in_write_ahead_mode(tmp_path: Path) -> No
 def test_a_file_written_a_moment_ago_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Until a write would show in its time of modification; a file written to meanwhile is opened as any other."""
     waited: list[float] = []
-    path = alone(tmp_path / "w" / "l.db", [("a", 0, 1)], seconds_ago=1)
+    path, clock = alone(tmp_path / "w" / "l.db", [("a", 0, 1)]), [time.time()]
+    os.utime(path, (clock[0] - 1,) * 2)
+    # However long this process is kept from working.
+    monkeypatch.setattr(time, "time", lambda: clock[0])
 
     def sleep(seconds: float) -> None:
         waited.append(seconds)
-        os.utime(path, (path.stat().st_mtime - seconds,) * 2)
+        clock[0] += seconds + 0.01
 
     monkeypatch.setattr(time, "sleep", sleep)
     assert counted(path) == [1, 0]
-    assert len(waited) == 1
-    assert 0 < waited[0] <= 1.1
+    assert waited == [pytest.approx(1.1)]
     assert beside(path) == {""}
-    os.utime(path)
+    os.utime(path, (clock[0],) * 2)
     monkeypatch.setattr(time, "sleep", lambda seconds: execute(path, LATE))
     assert counted(path) == [2, 0]
 

@@ -65,6 +65,7 @@ def changes(answers: Ints, unit: Unit) -> list[Ints]:
     return [(one[None] - answers) for one in answers]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: "-".join(f"{k}{v}" for k, v in rule.to_dict().items()))
 @pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel()], ids=lambda unit: unit.name)
 def test_no_item_moves_any_map_by_more_than_its_certificate(rule: CountingRule, unit: Unit) -> None:
@@ -106,6 +107,7 @@ def test_runs_and_places_are_as_few_as_is_said(rule: CountingRule) -> None:
 FILTER = (1000, -400, -200, -120, -80, -50, -30, -20)
 
 
+@pytest.mark.slow
 def test_fewer_runs_cost_less_over_a_year() -> None:
     bounds: dict[str, Any] = {
         "presence": lambda rule: rolling_patterns_add_remove_l2(FILTER, 7, 365, (1,), rule),

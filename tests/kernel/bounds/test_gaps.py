@@ -34,6 +34,7 @@ def filters(draw: st.DrawFn, steps: int, offsets: bool = True) -> GapFilter:
     return GapFilter((draw(st.integers(1, 9)), *rest), tuple(weights), offset, draw(st.integers(1, 60)))
 
 
+@pytest.mark.slow
 @given(data=st.data(), steps=st.integers(2, 7))
 def test_what_an_item_that_is_added_is_charged_is_attained(data: st.DataObject, steps: int) -> None:
     measured = data.draw(filters(steps))

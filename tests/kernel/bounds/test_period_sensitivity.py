@@ -115,6 +115,7 @@ CEILINGS: dict[tuple[str, str], float] = {
 }
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("steps", "thresholds", "most"),
     [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
@@ -161,6 +162,7 @@ def random_cases(rng: np.random.Generator, count: int) -> Iterator[tuple[int, in
         yield steps, int(rng.integers(1, steps + 1)), int(rng.integers(1, steps + 1)), ks, most
 
 
+@pytest.mark.slow
 def test_filters_and_differences_with_any_parameters() -> None:
     rng = np.random.default_rng(1)
     for steps, span, length, ks, most in random_cases(rng, 60):

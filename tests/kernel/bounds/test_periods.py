@@ -67,6 +67,7 @@ def found(problem: Problem) -> list[Design]:
     return designs
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
 def test_no_neighbour_moves_a_design_further_than_it_is_charged_for(window: Tumbling | ToDate, unit: Unit) -> None:
@@ -125,6 +126,7 @@ def test_the_bound_for_periods_without_end_is_met() -> None:
         assert periods_met_at_most(7, span) == periods_met(firsts, 280, span)
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("horizon", [STEPS, None])
 @pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
 def test_no_neighbour_moves_a_stream_further_than_it_is_charged_for(
@@ -143,6 +145,7 @@ def test_no_neighbour_moves_a_stream_further_than_it_is_charged_for(
                 assert truth(design) <= design.sensitivity, (design.strategy, unit.name, law)
 
 
+@pytest.mark.slow
 def test_maps_drawn_at_random_are_certified_or_refused() -> None:
     draw, met = Draw(np.random.default_rng(7)), Counter[str]()
     for _ in range(400):

@@ -280,6 +280,7 @@ def test_prices_are_not_negative() -> None:
 FOUND = json.loads((Path(__file__).parents[2] / "data" / "rolling-period-bounds.json").read_text())
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("part", range(6))
 def test_no_bound_is_looser_than_it_was(part: int) -> None:
     """Rolling counts of an item changed within a period: bounds of a dynamic programme that no check came after."""

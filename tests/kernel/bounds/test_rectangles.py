@@ -172,6 +172,7 @@ def largest_change(norms: Sequence[int], block: int, extent: int, offset: int, t
     return int(total.max())
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (4,), (1, 2), (2, 3), (1, 3), (1, 2, 3), (3, 4)], ids=str)
 def test_no_change_on_the_unbounded_horizon_exceeds_the_bound(thresholds: tuple[int, ...]) -> None:
     rng = np.random.default_rng(sum(thresholds))
@@ -205,6 +206,7 @@ ONE_BLOCK = (6, 2, 6, 6)
 SHAPES = [(8, 1, 8, 8), ONE_BLOCK, (9, 1, 3, 3), (9, 1, 4, 4), (7, 1, 2, 4), (6, 2, 2, 2), (6, 2, 3, 3), (6, 1, 1, 6)]
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (5,), (1, 2), (2, 3), (1, 2, 3), (1, 3, 5), (4, 5)], ids=str)
 def test_no_log_exceeds_the_bound(thresholds: tuple[int, ...]) -> None:
     rng = np.random.default_rng(sum(thresholds))
@@ -254,6 +256,7 @@ def test_in_use_it_saves_a_quarter() -> None:
         assert new <= 0.8 * old
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("longest", [None, 20], ids=str)
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (10,), (1, 2)], ids=str)
 def test_searches_see_nearly_the_certified_cost(thresholds: tuple[int, ...], longest: int | None) -> None:

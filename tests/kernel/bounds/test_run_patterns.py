@@ -121,6 +121,7 @@ def measured(taps: tuple[int, ...], steps: int) -> NDArray[np.int64]:
     return np.array([[padded[t - j] if t >= j else 0 for j in range(steps)] for t in range(steps)])
 
 
+@pytest.mark.quick(3)
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (1, 2), (2, 3)])
 @pytest.mark.parametrize("seed", range(3))
 def test_event_level_bounds_every_added_occurrence(

@@ -422,6 +422,7 @@ def _cases() -> Iterator[Any]:
         met.add((name, window, type(unit)))
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize(("name", "window", "thresholds", "unit", "law", "least"), [*_cases()], ids=str)
 def test_no_neighbour_found_exceeds_the_bound(
     name: str, window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, law: Law, least: float

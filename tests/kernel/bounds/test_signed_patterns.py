@@ -46,6 +46,7 @@ def signed_runs(vectors: Ints) -> Ints:
 # --- Any vector of signs ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.quick(4)
 @pytest.mark.parametrize("seed", range(10))
 def test_no_vector_of_signs_exceeds_the_bound(seed: int) -> None:
     """All places, all patterns with few runs, those of one sign somewhere; any memory and any near distances."""
@@ -110,6 +111,7 @@ def item_counts(length: int, starts: int, places: int) -> Ints:
     return np.unique((sums[:, length:] - sums[:, :-length] > 0).astype(np.int64)[:, :places], axis=0)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(
     ("length", "starts"), [(1, 4), (2, 2), (2, 3), (2, 6), (3, 1), (3, 4), (3, 6), (4, 3), (4, 5), (5, 6)]
 )
@@ -150,6 +152,7 @@ def test_a_coarse_clock_only_loosens() -> None:
 CASES = [(2, 1, 3), (2, 2, 2), (2, 2, 3), (2, 2, 4), (2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 3), (3, 3, 2)]
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("k", "length", "span"), CASES)
 def test_no_change_of_an_item_exceeds_the_bound(k: int, length: int, span: int) -> None:
     places = affected_ends(length, span, None)
@@ -171,6 +174,7 @@ def test_no_change_of_an_item_exceeds_the_bound(k: int, length: int, span: int) 
             assert bound <= 2.0 * true
 
 
+@pytest.mark.quick(2)
 @pytest.mark.parametrize("span", [1, 2, 3, 5, 7])
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)])
 def test_horizons_cut_changes_and_never_raise_them(span: int, thresholds: tuple[int, ...]) -> None:
@@ -194,6 +198,7 @@ def comb_counts(k: int, length: int, places: int, phase: int) -> Ints:
     return np.asarray(sums[length:] - sums[:-length] >= k, dtype=np.int64)
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize(("k", "length", "places"), [(2, 5, 150), (3, 8, 240), (3, 12, 360), (4, 8, 240)])
 def test_starts_and_stops_are_charged_for_all_k_minus_one_occurrences(k: int, length: int, places: int) -> None:
     """A filter that sees changes only, and two items as changeable as items can be: the best price leaves no room.

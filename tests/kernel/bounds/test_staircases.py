@@ -7,7 +7,7 @@ from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -23,6 +23,7 @@ from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.strategies.crossed_counters import design
 from dpwindows.strategies.search.fractional import integer_taps
 from tests import brute_force
+from tests.search import examples
 
 UNITS: tuple[Unit, ...] = (ItemAddRemove(), ItemLevel())
 
@@ -60,7 +61,7 @@ small_filters = st.integers(2, 5).flatmap(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@examples(60)
 @given(small_filters)
 def test_added_or_removed_the_bound_is_the_truth_for_any_taps(found: CrossedFilters) -> None:
     steps = found.shape[0]
@@ -70,7 +71,7 @@ def test_added_or_removed_the_bound_is_the_truth_for_any_taps(found: CrossedFilt
     assert abs(encoded).sum(axis=1).max() == crossed_counters_l1(found.taps, lines, (3,), formal=False)
 
 
-@settings(deadline=None, max_examples=40)
+@examples(40)
 @given(small_filters)
 def test_changed_no_pair_of_staircases_exceeds_the_bound_for_any_taps(found: CrossedFilters) -> None:
     encoded = np.array([found.encode(f) for f in staircases(found.shape[0])])

@@ -39,6 +39,7 @@ def lags_of(taps: tuple[int, ...], steps: int) -> list[float]:
     return [float(lag) for lag in (autocorrelation(taps) + [0] * steps)[:steps]]
 
 
+@pytest.mark.quick(22)
 @pytest.mark.parametrize("seed", range(160))
 def test_no_change_exceeds_the_bound_of_any_proposal(seed: int) -> None:
     """Random taps and waves that have nothing to do with them, coarse grids that are too small, clocks and cycles."""
@@ -139,6 +140,7 @@ def test_a_finer_grid_and_a_clock_of_one_step_only_tighten() -> None:
     assert (replace(waves, paths=Paths(7, 2, 1)).bound(120, NEVER) or 0) < slower
 
 
+@pytest.mark.slow
 def test_cycles_cost_next_to_nothing() -> None:
     taps = integer_taps(7, 1000, 24)
     found = waves_bound(taps, 7, 1000)
@@ -155,6 +157,7 @@ def test_cycles_cost_next_to_nothing() -> None:
     assert early > found / 2.0**30
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("length", [2, 7, 28, 40])
 def test_no_item_that_a_search_finds_exceeds_the_bound(length: int) -> None:
     """Runs that take turns, alone and with gaps, come near it."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwindows.ask.privacy import EventLevel, ItemLevel
@@ -18,6 +18,7 @@ from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.nested import NestedDesign
 from tests.kernel.test_certify import worst
+from tests.search import examples
 
 
 def design(steps: int, taps: tuple[int, ...], weights: tuple[int, ...]) -> NestedDesign:
@@ -25,7 +26,7 @@ def design(steps: int, taps: tuple[int, ...], weights: tuple[int, ...]) -> Neste
     return NestedDesign(problem, "", taps=taps, weights=weights)
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(data=st.data(), steps=st.integers(1, 7))
 def test_the_bound_is_what_the_worst_neighbour_moves(data: st.DataObject, steps: int) -> None:
     """Whatever the signs of taps, for windows of any length, so that the ends of the range matter or do not."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
@@ -16,6 +16,7 @@ from dpwindows.kernel.maps.filters import Filter, Identity, convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntegerMap, widen
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import Tree
+from tests.search import examples
 
 Floats = NDArray[np.float64]
 SIZES = (1, 2, 3, 4, 5, 7, 10, 16, 17, 31, 50)
@@ -104,7 +105,7 @@ def test_least_squares_maps_decode_by_the_pseudo_inverse(length: int) -> None:
             assert np.allclose(decoder_of(found), best, atol=1e-8)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(length=st.integers(1, 70), branching=st.integers(2, 20))
 def test_trees_of_any_shape(length: int, branching: int) -> None:
     tree = Tree(length, branching)
@@ -121,7 +122,7 @@ def test_trees_of_any_shape(length: int, branching: int) -> None:
     assert np.allclose(tree.variance(), (decoder**2).sum(axis=1), rtol=1e-9)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(length=st.integers(1, 70), shares=st.lists(st.floats(0, 0.99), max_size=3), unit=st.sampled_from([4, 7, 1000]))
 def test_tent_trees_of_any_shape(length: int, shares: list[float], unit: int) -> None:
     tree = TentTree(length, tuple(int(share * length) for share in shares), unit)
@@ -170,7 +171,7 @@ def test_many_tents_on_a_long_series_are_read_as_exactly_as_few() -> None:
         assert variance[t] == pytest.approx(float(prefix @ solved), rel=1e-7)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(length=st.integers(1, 60), every=st.integers(1, 70), step=st.integers(1, 1000), anchor=st.integers(1, 1000))
 def test_anchored_differences_of_any_shape(length: int, every: int, step: int, anchor: int) -> None:
     found = AnchoredDifferences(length, every, step, anchor)
@@ -184,7 +185,7 @@ def test_anchored_differences_of_any_shape(length: int, every: int, step: int, a
     assert np.allclose(found.variance(), (decoder**2).sum(axis=1), rtol=1e-7)
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     taps=st.lists(st.integers(-(2**62), 2**62), min_size=1, max_size=9),
     series=st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=9),

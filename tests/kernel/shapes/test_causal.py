@@ -95,6 +95,7 @@ in_every_design = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.quick(10)
 @in_every_design
 def test_decoding_undoes_encoding_and_errors_are_those_of_unit_noise(design: StepDesign) -> None:
     square = random_square(np.random.default_rng(1), design.problem.steps, 9)
@@ -132,6 +133,7 @@ def test_the_error_at_a_step_is_the_forecast_to_the_last_bit(design: StepDesign)
         assert (design.variance_at(step) == forecast[last == step]).all()
 
 
+@pytest.mark.slow
 def test_memory_of_bounded_windows_does_not_grow() -> None:
     rng = np.random.default_rng(0)
     for _, shape in window_shapes():
@@ -177,10 +179,14 @@ def unlimited_cells(steps: int, thresholds: tuple[int, ...]) -> Iterator[StepDes
         yield from (design.over(steps) for design in stream_designs(Cumulative(), unit, thresholds, None))
 
 
+LONGER = ((5, (1,)), (4, (3,)))
+
+
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("cells", [bounded_cells, unlimited_cells])
 @pytest.mark.parametrize(
     ("steps", "thresholds"),
-    [(3, (1,)), (4, (1,)), (4, (2,)), (4, (1, 2)), *(pytest.param(5, (k,), marks=pytest.mark.slow) for k in (1, 3))],
+    [(3, (1,)), (4, (1,)), (4, (2,)), (4, (1, 2)), *(pytest.param(*case, marks=pytest.mark.slow) for case in LONGER)],
     ids=str,
 )
 def test_no_neighbour_moves_a_stream_by_more_than_is_certified(

@@ -71,6 +71,7 @@ def test_every_number_is_a_weighted_sum_of_windows_inside() -> None:
         assert abs(np.array(wanted)).any(axis=1).all() or len(taps) < steps + beyond
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("block", [3, 256])
 def test_decoding_is_least_squares_over_the_windows_that_exist(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever the size of the blocks that matrices are multiplied in."""
@@ -101,7 +102,7 @@ def test_exact_numbers_are_decoded_to_what_was_counted(counts: int) -> None:
             assert found == pytest.approx(square[first - 1, last - 1], abs=1e-9 * counts)
 
 
-@pytest.mark.usefixtures("drawn_ahead", "encoded_once")
+@pytest.mark.usefixtures("seeded_noise", "encoded_once")
 @pytest.mark.parametrize("longest", [None, 3])
 def test_errors_of_releases_are_as_forecast(longest: int | None) -> None:
     """400 releases: neither the mean nor the variance of any error is off by more than 6 standard errors."""

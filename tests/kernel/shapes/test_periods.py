@@ -41,6 +41,7 @@ def test_the_series_is_what_its_windows_hold(window: Tumbling | ToDate) -> None:
         assert series(window, answers, k).tolist() == expected
 
 
+@pytest.mark.quick(5)
 @pytest.mark.parametrize("unit", [EventLevel(), ItemPerPeriod(10), ItemLevel(), ItemAddRemove()], ids=lambda u: u.name)
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
 @pytest.mark.parametrize("window", FAMILIES, ids=str)

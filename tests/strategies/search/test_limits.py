@@ -214,6 +214,7 @@ def occurs(counted: NDArray[np.int64], length: int) -> bool:
     return bool(np.array_equal(rolling(tuple(events), length, 1), counted))
 
 
+@pytest.mark.quick(1)
 @pytest.mark.parametrize("history", [*histories(3, changed=False)[3::5], *histories(3, changed=True)[1::6]], ids=str)
 def test_histories_occur_and_have_the_mean_products_that_are_stated(history: History) -> None:
     rng, steps, many = np.random.default_rng(1), 14, 6000
@@ -238,6 +239,7 @@ def test_averages_are_sums_over_squares() -> None:
     assert np.allclose(averages.costs(inverse), [np.trace(square @ inverse) for square in squares])
 
 
+@pytest.mark.slow
 def test_limits_of_whole_items_are_what_random_histories_make_them() -> None:
     """Below what the best random histories known give, and near it; times 4.2247 in the documentation."""
     best = {(1, ADD_REMOVE): 42.47, (7, ADD_REMOVE): 34.7, (28, ADD_REMOVE): 25.6, (7, ITEM): 57.6, (28, ITEM): 39.2}

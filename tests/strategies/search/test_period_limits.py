@@ -72,6 +72,7 @@ def test_known_limits_of_a_year() -> None:
     assert 0.99 * 3 < daily <= 3
 
 
+@pytest.mark.slow
 def test_limits_grow_with_the_period_up_to_that_of_an_item() -> None:
     for steps in (120, 1500):
         found = [limit(Rolling(7), 1, ItemPerPeriod(period), steps) or 0.0 for period in (1, 3, 7, 20, 60)]

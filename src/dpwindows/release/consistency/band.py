@@ -133,19 +133,26 @@ def bend(by_end: FloatArray, weights: FloatArray, rounds: int) -> None:
     """Bring a table, in place, near one where a step adds to every shorter window what it adds to a longer one (k = 1).
 
     Each such inequality has four windows. They are met in turn, in four sets that share no window, each by a change
-    that is small where numbers are exact; a little more than is owed, which is faster.
+    that is small where numbers are exact; a little more than is owed, which is faster. Once no set is owed anything,
+    nothing will be moved again.
     """
-    steps, give = len(by_end), 1 / weights
+    steps, give, still = len(by_end), 1 / weights, 0
     for turn in range(4 * min(rounds, _MOVES // by_end.size)):
+        moved = False
         # Last steps (the first is 1) and lengths of the longer windows of a set, of which those with fewer steps than
         # their length exist only in part. Rows in turn share no window with other rows.
         for first in range(2 + turn // 2 % 2, steps + 1, 2 * AT_ONCE):
             last_steps = np.arange(first, min(first + 2 * AT_ONCE, steps + 1), 2)
             rows = slice(first - 1, last_steps[-1], 2), slice(first - 2, last_steps[-1] - 1, 2)
-            _bend_rows([by_end[some] for some in rows], [give[some] for some in rows], last_steps, 2 + turn % 2)
+            moved |= _bend_rows(
+                [by_end[some] for some in rows], [give[some] for some in rows], last_steps, 2 + turn % 2
+            )
+        still = 0 if moved else still + 1
+        if still == 4:
+            return
 
 
-def _bend_rows(counts: Sequence[FloatArray], give: Sequence[FloatArray], last_steps: IntArray, shortest: int) -> None:
+def _bend_rows(counts: Sequence[FloatArray], give: Sequence[FloatArray], last_steps: IntArray, shortest: int) -> bool:
     """Mend the inequalities of windows that end with some steps and have every second length, from `shortest` on.
 
     Args:
@@ -153,6 +160,9 @@ def _bend_rows(counts: Sequence[FloatArray], give: Sequence[FloatArray], last_st
         give: how far each may move.
         last_steps: the steps.
         shortest: 2 or 3.
+
+    Returns:
+        Whether any of them did not hold.
     """
     longest = min(counts[0].shape[1], int(last_steps[-1]))
     lengths = np.arange(shortest, longest + 1, 2)
@@ -170,11 +180,14 @@ def _bend_rows(counts: Sequence[FloatArray], give: Sequence[FloatArray], last_st
     room[:, none:] += inner_give
     np.maximum(owed, 0, out=owed)
     owed[last_steps[:, None] < lengths] = 0
+    if not owed.any():
+        return False
     owed *= _RELAXED
     owed /= np.maximum(room, _TINY, out=room)
     for (count, gives), sign in zip(cells[:3], (-1, 1, 1), strict=True):
         count += sign * owed * gives
     inner -= owed[:, none:] * inner_give
+    return True
 
 
 def whole_distinct(by_end: FloatArray, weights: FloatArray) -> IntArray:

@@ -29,6 +29,7 @@ from dpwindows.plan.sharing import BITS, part_of
 from dpwindows.plan.stream_plan import planned_steps
 from dpwindows.strategies import candidates, compressed, joint_filter, stream_candidates
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search import choice
 
 
 def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measurement:
@@ -111,7 +112,7 @@ def _design(problem: Problem, strategy: str, horizon: int | None, *, streamed: b
         found.append(joint_filter.design(problem, horizon))
     elif strategy.startswith(compressed.NAME):
         inner = strategy.removeprefix(f"{compressed.NAME}(").removesuffix(")")
-        found += sorted(compressed.designs(problem, partial(_named, inner)), key=score)
+        found += choice.ranked(compressed.designs(problem, partial(_named, inner)), score)
     else:
         found += candidates(problem, strategy)
     made = next((design for design in found if design.strategy == strategy), None)

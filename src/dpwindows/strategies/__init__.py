@@ -39,6 +39,7 @@ from dpwindows.strategies import (
 )
 from dpwindows.strategies.in_periods import in_each, in_each_of_stream, series_problem
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search import choice
 from dpwindows.strategies.strategy import Batch, Strategy, Stream
 
 STRATEGIES: tuple[Strategy, ...] = (
@@ -89,7 +90,7 @@ def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
         designs += compressed.designs(problem, candidates)
     if not designs:
         raise _does_not_apply(name, problem, "")
-    return tuple(sorted(designs, key=score))
+    return tuple(choice.ranked(designs, score))
 
 
 def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto") -> list[StepDesign]:
@@ -112,7 +113,7 @@ def _stream(problem: Problem, horizon: int | None, name: str) -> tuple[StepDesig
     _require_bounded(problem, horizon)
     asked = _asked(name, STREAM, problem)
     best: dict[str, StepDesign] = {}
-    for design in sorted((found for one in asked for found in _in_stream(one, problem, horizon)), key=score):
+    for design in choice.ranked([found for one in asked for found in _in_stream(one, problem, horizon)], score):
         best.setdefault(design.strategy, design)
     if not best:
         serving = [one for one in STREAM if any(_in_stream(one, problem, horizon))]

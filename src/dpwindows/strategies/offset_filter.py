@@ -28,6 +28,7 @@ from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.kernel.untrusted.pattern_search import some_lengths
+from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import real_taps, search
 from dpwindows.strategies.twins import twins
 
@@ -35,7 +36,7 @@ NAME = "offset-filter"
 # The certificate and the factor take O(steps^3); one step has no mean of its own.
 SHORTEST, LONGEST = 2, 512
 # The share of the precision of the mean that is left: what is tried.
-_SHARES = np.geomspace(0.01, 0.9, 48)
+_SHARES = np.array([round(0.01 * 1.1**power, 4) for power in range(48)])
 # How many lengths of runs, widths of gaps and numbers of runs the search charges for.
 _LENGTHS, _WIDTHS, _COUNTS = 24, 16, 5
 
@@ -107,7 +108,7 @@ def parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: Count
         return np.asarray(variance * cost)
 
     alpha, decay = search(lambda alpha, decay: float(errors(alpha, decay).min()), min(length, steps))
-    return alpha, decay, float(_SHARES[errors(alpha, decay).argmin()])
+    return alpha, decay, float(_SHARES[choice.first_near_best(errors(alpha, decay).tolist())])
 
 
 def autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:

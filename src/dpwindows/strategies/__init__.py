@@ -42,7 +42,9 @@ from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.strategy import Batch, Strategy, Stream
 
+# Where several are alike the first of them is taken.
 STRATEGIES: tuple[Strategy, ...] = (
+    Strategy(direct.NAME, direct.design, direct.stream),
     Strategy(series_filter.NAME, series_filter.design, series_filter.stream, notch_filter.outdoes),
     Strategy(optimal_filter.NAME, optimal_filter.design, optimal_filter.stream, optimal_filter.outdone),
     Strategy(notch_filter.NAME, notch_filter.design, notch_filter.stream),
@@ -57,7 +59,6 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(crossed_counters.NAME, crossed_counters.design, None, crossed_counters.outdone),
     Strategy(anchored.NAME, anchored.design, anchored.stream),
     Strategy(tree.NAME, tree.design, tree.stream),
-    Strategy(direct.NAME, direct.design, direct.stream),
     Strategy(joint_noise.NAME, joint_noise.design, None),
     Strategy(logarithmic_counter.NAME, None, logarithmic_counter.stream),
 )

@@ -41,7 +41,7 @@ LARGEST = 2400
 # About the mean square of what an offset stands for, over the square of its mean.
 _SPREAD = 1.2
 # The grid that filters are searched on: parts of an octave of memory, of a power, and of an offset; strides.
-_FINE, _STRIDES = (8, 400, 20), (64, 32, 16, 8, 4, 2, 1)
+_FINE, _STRIDES = (40, 400, 40), (64, 32, 16, 8, 4, 2, 1)
 
 
 def design(problem: Problem) -> Design | None:
@@ -106,7 +106,9 @@ def _searched(problem: Problem) -> _Filter:
         return _Filter(0.5 if gaussian else 1.0, decay, power, float(f"{offset / problem.steps:.3g}"))
 
     # Plain differences have no memory, and one unit alone has an offset.
-    start = (round(_FINE[0] * math.log2(problem.steps / 2)), 120, 28) if gaussian else (0, 400, 0)
+    # The largest error is least with a short memory and all windows alike.
+    part, power, offset = (2, 120, 56) if problem.criterion == "rms" else (20, 0, 120)
+    start = (round(_FINE[0] * math.log2(problem.steps / part)), power, offset) if gaussian else (0, 400, 0)
     most = (20 * _FINE[0] if gaussian else 0, 2 * _FINE[1], 9 * _FINE[2] if centred else 0)
     found = choice.descend(lambda place: _error(problem, filter_of(place)), start, (0, -most[1], 0), most, _STRIDES)
     best = filter_of(found)

@@ -23,8 +23,8 @@ Place = tuple[int, ...]
 
 # Errors that differ by less, relative to the least, are alike: far more than rounding, far less than anybody sees.
 TOLERANCE = 1e-6
-# How many strides away neighbours are along one axis, and along two at once.
-_FAR = {1: ((1,),), 2: ((1, 1), (1, 2), (2, 1))}
+# How many strides away neighbours are along one axis, and along two or three at once.
+_FAR = {1: ((1,),), 2: ((1, 1), (1, 2), (2, 1)), 3: ((1, 1, 1),)}
 
 
 def first_near_best(errors: Sequence[float]) -> int:
@@ -54,8 +54,8 @@ def ranked(candidates: Sequence[Candidate], error: Callable[[Candidate], float])
 def descend(error: Callable[[Place], float], start: Place, low: Place, high: Place, strides: Sequence[int]) -> Place:
     """A point of a grid that errs less than those around it.
 
-    From a point to the best of its neighbours, first along one axis, then along two at once, for as long as that is
-    better; in strides that get shorter.
+    From a point to the best of its neighbours, along one axis and along several at once, for as long as that is better;
+    in strides that get shorter, and again from the longest one where they led anywhere.
 
     Args:
         error: of a point.
@@ -65,17 +65,25 @@ def descend(error: Callable[[Place], float], start: Place, low: Place, high: Pla
         strides: how far neighbours are, the longest first.
     """
     known = cache(error)
+    # In many dimensions there are too many directions along three axes.
+    together = range(1, min(len(start), 3 if len(start) <= 3 else 2) + 1)
     best = tuple(min(max(at, least), most) for at, least, most in zip(start, low, high, strict=True))
-    for stride in strides:
-        moved = True
-        while moved:
-            for axes in (1, 2):
-                near = [best, *_neighbours(best, low, high, stride, axes)]
-                found = near[first_near_best([known(point) for point in near])]
-                if moved := found != best:
-                    best = found
-                    break
-    return best
+    while True:
+        before = best
+        for stride, axes in product(strides, together):
+            best = _walked(known, best, low, high, stride, axes)
+        if best == before:
+            return best
+
+
+def _walked(error: Callable[[Place], float], best: Place, low: Place, high: Place, stride: int, axes: int) -> Place:
+    """Where walking from a point to the best of its neighbours ends."""
+    while True:
+        near = [best, *_neighbours(best, low, high, stride, axes)]
+        found = near[first_near_best([error(point) for point in near])]
+        if found == best:
+            return best
+        best = found
 
 
 def _neighbours(point: Place, low: Place, high: Place, stride: int, axes: int) -> Iterator[Place]:

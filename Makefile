@@ -54,7 +54,8 @@ simulate: $(READY) servers ## crashes, power failures and old backups, at random
 
 search: $(READY) ## streams and ledgers in random hands, fifteen times as long as in the tests (SEARCH_TIMES=N for more)
 	SEARCH_TIMES=$${SEARCH_TIMES:-15} $(BIN)/python -m pytest -n $(WORKERS) -m slow tests/ledger/test_stateful.py \
-		tests/stream/test_stateful.py tests/stream/test_property.py tests/stream/test_kills.py $(ARGS)
+		tests/stream/test_stateful.py tests/stream/test_property.py tests/stream/test_kills.py \
+		tests/strategies/search/test_choice.py $(ARGS)
 
 lint: $(READY) ## check style, format and types
 	$(BIN)/ruff check

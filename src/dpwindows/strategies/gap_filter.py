@@ -132,7 +132,7 @@ def _total(problem: Problem, found: _Filter) -> float:
         # Who changes leaves the number of items as it is, so that it costs nothing up to here.
         return math.sqrt(charged) if gaussian else charged
     ratio = charged * _of_items(problem, found) / _typical(problem, found)
-    return ratio ** (1 / 4 if gaussian else 1 / 3)
+    return float(ratio ** (1 / 4 if gaussian else 1 / 3))
 
 
 def _of_items(problem: Problem, found: _Filter) -> float:

@@ -115,10 +115,11 @@ def patterns_spectrum(
     """
     reach, size = len(silent), 2 * (len(start) - 1)
     best, idle, log_spectrum = (np.inf, start), 0, start
+    twice = 2.0 * silent.astype(np.float64)
     for step in range(rounds):
         lags = even_transform(exp(log_spectrum), size)[:reach] / size
         found = oracle(lags)
-        charged = float(product(cost_of(found[-1]), lags) + 2 * product(silent, np.maximum(lags, 0)))
+        charged = float(product(cost_of(found[-1]), lags)) + float(product(twice, np.maximum(lags, 0)))
         error = charged * circle_mean(exp(-log_spectrum))
         idle = 0 if error < best[0] * (1 - 1e-5) else idle + 1
         best = best if idle else (error, log_spectrum)
@@ -126,7 +127,7 @@ def patterns_spectrum(
             break
         columns = [*columns, *found]
         costs = np.array([cost_of(column) for column in columns])
-        log_spectrum = _descend(best[1], costs, 2.0 * silent.astype(np.float64), sharpness=100.0 * (1 + step))
+        log_spectrum = _descend(best[1], costs, twice, sharpness=100.0 * (1 + step))
         lags = even_transform(exp(log_spectrum), size)[:reach] / size
         keep = np.argsort(-product(costs, lags), kind="stable")[:100]
         columns = [columns[i] for i in sorted({*keep.tolist(), len(columns) - 1})]

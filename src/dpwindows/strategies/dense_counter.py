@@ -26,7 +26,7 @@ from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies.search.dual import Suffixes
-from dpwindows.strategies.search.portable import to_lattice
+from dpwindows.strategies.search.portable import cholesky, to_lattice
 from dpwindows.strategies.twins import twins
 
 NAME = "dense-counter"
@@ -62,7 +62,7 @@ def _factor(steps: int, criterion: Criterion) -> FloatArray:
     """`E`, lower-triangular, its columns of length 1."""
     precision, _, _ = _solved(steps, criterion)
     # C^-1 = M'M with M lower-triangular: Cholesky's factor of the matrix with rows and columns reversed.
-    lower = np.linalg.cholesky(precision[::-1, ::-1]).T[::-1, ::-1]
+    lower = cholesky(precision[::-1, ::-1]).T[::-1, ::-1]
     # On increments: E = M D^-1, whose columns are sums of M's from x on.
     factor = np.cumsum(lower[:, ::-1], axis=1)[:, ::-1]
     return np.asarray(np.tril(factor / np.sqrt((factor**2).sum(axis=0))))

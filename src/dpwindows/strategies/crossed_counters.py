@@ -8,7 +8,7 @@ best: filters with longer memory, and sums over longer stretches of a line, were
 
 Lines with few windows are measured more coarsely than lines with many: a line of n windows is given the weight
 `(n / longest)^power`. For Gaussian noise exponent, decay and power are searched on a horizon of at most 40 steps, of
-which the best values hardly depend, and rounded, so that one machine's plan is the other's.
+which the best values hardly depend.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies import gap_filter
+from dpwindows.strategies.search import choice
+from dpwindows.strategies.search.choice import Place
 from dpwindows.strategies.search.fractional import integer_taps, real_taps
 
 NAME = "crossed-counters"
@@ -44,6 +46,8 @@ _PINNED_LEAST, _PINNED_MOST = 256, 400
 _LEVEL = 0.05
 # Horizon of the search, and lengths of windows that are searched as they are.
 _SEARCHED, _SHORT = 40, 8
+# The grid of what is searched: parts of the exponent, of octaves of memory and of the power; least, most and strides.
+_FINE, _GRID = (100, 4, 40), ((1, -4, -40), (149, 80, 80), (8, 4, 2, 1))
 # Windows of up to so many steps are searched with their pinned zeros, on a shorter horizon.
 _PINNED_SEARCH, _PINNED_HORIZON = 14, 24
 
@@ -138,7 +142,7 @@ def _search(steps: int, longest: int, criterion: Criterion, *, formal: bool) -> 
     elif stretched > 2:
         power *= stretched**-0.3 * (1.0 if longest == steps else 0.55)
         power = -0.1 if steps >= 8 * longest else power
-    return alpha, 1 - 1 / (memory * stretched), round(power, 3)
+    return alpha, round(1 - float(f"{1 / (memory * stretched):.4g}"), 12), round(power, 3)
 
 
 @lru_cache(maxsize=256)
@@ -150,13 +154,12 @@ def _search_on(
     asked = (spans >= 0) & (spans < longest)
     lengths = np.arange(1, horizon + 1)
 
-    def parameters(point: FloatArray) -> tuple[float, float, float]:
-        alpha = 1.5 / (1 + math.exp(-min(max(point[0], -5.0), 5.0)))
-        memory = math.exp(min(max(point[1], 0.1), 14.0))
-        return round(alpha, 4), round(memory, 2), round(float(min(max(point[2], -1.0), 2.0)), 3)
+    def parameters(place: Place) -> tuple[float, float, float]:
+        alpha, octaves, power = (at / fine for at, fine in zip(place, _FINE, strict=True))
+        return alpha, float(f"{1 + 2.0**octaves:.4g}"), power
 
-    def error(point: FloatArray) -> float:
-        alpha, memory, power = parameters(point)
+    def error(place: Place) -> float:
+        alpha, memory, power = parameters(place)
         taps = real_taps(alpha, 1 - 1 / memory, horizon)
         weights = (lengths / horizon) ** power
         filtering = scipy.linalg.toeplitz(taps, np.zeros(horizon)) / weights
@@ -166,12 +169,11 @@ def _search_on(
         if pinned:
             variance = variance - _explained(vectors, spread)[asked]
         worst = float(variance.max() if criterion == "max" else variance.mean())
-        return math.log(float(weights**2 @ _real_norms(taps, formal=formal)) * worst)
+        return math.sqrt(float(weights**2 @ _real_norms(taps, formal=formal)) * worst)
 
-    starts = ((0.0, 2.0 + math.log(horizon), 0.5), (0.6, 3.0, 0.2))
-    options = {"maxfev": 80, "xatol": 2e-3, "fatol": 1e-5}
-    found = [scipy.optimize.minimize(error, np.array(start), method="Nelder-Mead", options=options) for start in starts]
-    return parameters(min(found, key=lambda outcome: float(outcome.fun)).x)
+    longer = round(_FINE[1] * math.log2(horizon))
+    found = [choice.descend(error, start, *_GRID) for start in ((75, 3 * _FINE[1] + longer, 20), (97, 17, 8))]
+    return parameters(choice.best_of(found, error))
 
 
 def _explained(vectors: FloatArray, spread: FloatArray) -> FloatArray:

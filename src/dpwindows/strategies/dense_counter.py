@@ -26,6 +26,7 @@ from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies.search.dual import Suffixes
+from dpwindows.strategies.search.portable import cholesky, to_lattice
 from dpwindows.strategies.twins import twins
 
 NAME = "dense-counter"
@@ -35,6 +36,8 @@ _LONGEST = 1024
 _SHORT, _COARSENING = 64, 3
 # Power of the multiplicative updates: changes and answers that do not interact would take one step at 2.
 _POWER = 1.8
+# Bits after the point that are kept of the factor, all of it made by a library's eigenvectors.
+_KEPT = 14
 
 
 def design(problem: Problem) -> Design | None:
@@ -43,7 +46,7 @@ def design(problem: Problem) -> Design | None:
     if problem.law != GAUSSIAN or not applies or problem.steps > _LONGEST:
         return None
     factor = _factor(problem.steps, problem.criterion)
-    weights = np.rint(factor * 2.0**problem.bits).astype(np.int64)
+    weights = to_lattice(factor, problem.bits, _KEPT)
     if not (np.diagonal(weights) > 0).all():
         return None
     return SeriesDesign(problem, NAME, {"bits": problem.bits}, map=TriangularCounter(weights))
@@ -59,7 +62,7 @@ def _factor(steps: int, criterion: Criterion) -> FloatArray:
     """`E`, lower-triangular, its columns of length 1."""
     precision, _, _ = _solved(steps, criterion)
     # C^-1 = M'M with M lower-triangular: Cholesky's factor of the matrix with rows and columns reversed.
-    lower = np.linalg.cholesky(precision[::-1, ::-1]).T[::-1, ::-1]
+    lower = cholesky(precision[::-1, ::-1]).T[::-1, ::-1]
     # On increments: E = M D^-1, whose columns are sums of M's from x on.
     factor = np.cumsum(lower[:, ::-1], axis=1)[:, ::-1]
     return np.asarray(np.tril(factor / np.sqrt((factor**2).sum(axis=0))))

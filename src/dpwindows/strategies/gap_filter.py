@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import AnyWindow
@@ -31,14 +30,18 @@ from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.gaps import GapDesign
+from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
-from dpwindows.strategies.search.fractional import held_taps, real_taps
+from dpwindows.strategies.search.choice import Place
+from dpwindows.strategies.search.fractional import decay_at, held_taps, real_taps
 
 NAME = "gap-filter"
 # The longest horizon: all its windows are measured.
 LARGEST = 2400
 # About the mean square of what an offset stands for, over the square of its mean.
 _SPREAD = 1.2
+# The grid that filters are searched on: parts of an octave of memory, of a power, and of an offset; strides.
+_FINE, _STRIDES = (40, 400, 40), (64, 32, 16, 8, 4, 2, 1)
 
 
 def design(problem: Problem) -> Design | None:
@@ -93,27 +96,23 @@ class _Filter:
 
 @lru_cache(maxsize=256)
 def _searched(problem: Problem) -> _Filter:
-    """The filter of least error, rounded so that one machine's plan is the other's."""
+    """The filter of least error."""
     gaussian = problem.law == GAUSSIAN
     centred = gaussian and isinstance(problem.unit, ItemAddRemove)
 
-    def filter_of(point: FloatArray) -> _Filter:
-        decay = 1 - math.exp(-min(max(float(point[0]), 0.5), 14.0)) if gaussian else 1.0
-        power = min(max(float(point[1]), -2.0), 2.0)
-        offset = min(max(float(point[2]), 0.0), 9.0) / problem.steps if centred else 0.0
-        return _Filter(0.5 if gaussian else 1.0, round(decay, 5), round(power, 3), round(offset, 5))
+    def filter_of(place: Place) -> _Filter:
+        memory, power, offset = (value / fine for value, fine in zip(place, _FINE, strict=True))
+        decay = decay_at(memory) if gaussian else 1.0
+        return _Filter(0.5 if gaussian else 1.0, decay, power, float(f"{offset / problem.steps:.3g}"))
 
-    # The offset is the last parameter, and is left out where there is none.
-    start = [math.log(problem.steps / 2), 0.3 if gaussian else 1.0, 1.4][: 3 if centred else 2]
-    options = {"maxfev": 150, "xatol": 5e-3, "fatol": 2e-5}
-    found = scipy.optimize.minimize(
-        lambda point: math.log(_error(problem, filter_of(np.append(point, 0.0)))),
-        np.array(start),
-        method="Nelder-Mead",
-        options=options,
-    )
-    best = filter_of(np.append(found.x, 0.0))
-    return replace(best, total=_total(problem, best))
+    # Plain differences have no memory, and one unit alone has an offset.
+    # The largest error is least with a short memory and all windows alike.
+    part, power, offset = (2, 120, 56) if problem.criterion == "rms" else (20, 0, 120)
+    start = (round(_FINE[0] * math.log2(problem.steps / part)), power, offset) if gaussian else (0, 400, 0)
+    most = (20 * _FINE[0] if gaussian else 0, 2 * _FINE[1], 9 * _FINE[2] if centred else 0)
+    found = choice.descend(lambda place: _error(problem, filter_of(place)), start, (0, -most[1], 0), most, _STRIDES)
+    best = filter_of(found)
+    return replace(best, total=float(f"{_total(problem, best):.4g}"))
 
 
 def _error(problem: Problem, found: _Filter) -> float:

@@ -15,9 +15,12 @@ from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.together import TogetherShape
+from dpwindows.strategies.search.portable import to_lattice
 from dpwindows.strategies.search.together import together_taps
 
 NAME = "joint-filter"
+# Bits after the point that are kept of taps, which are made by a library's eigenvectors.
+_KEPT = 16
 
 
 def design(problem: Problem, horizon: int | None) -> StepDesign:
@@ -31,7 +34,7 @@ def design(problem: Problem, horizon: int | None) -> StepDesign:
     lengths = problem.window.lengths
     # Shares that are the same but for rounding lead to the same filter.
     shares = tuple(float(f"{share / sum(problem.shares):.9g}") for share in problem.shares)
-    scaled = np.rint(together_taps(lengths, shares) * 2.0**problem.bits).astype(np.int64)
+    scaled = to_lattice(together_taps(lengths, shares), problem.bits, _KEPT)
     used = np.flatnonzero(scaled.any(axis=(1, 2)))[-1] + 1
     taps = tuple(scaled[:used].ravel().tolist())
     shape = TogetherShape(lengths, MatrixFilter(len(lengths), taps))

@@ -18,7 +18,6 @@ from functools import lru_cache
 from itertools import product
 
 import numpy as np
-import scipy
 
 from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow
@@ -29,6 +28,7 @@ from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms, real_inverse
 from dpwindows.strategies.square import event_cost
@@ -50,8 +50,8 @@ _LENGTHS: tuple[Lengths, ...] = (
     *((cut, None) for cut in (0.06, 0.1, 0.15, 0.2, 0.27, 0.35, 0.5, 0.7, 1.0)),
     *product((0.27, 1.0), (0.06, 0.12, 0.25, 0.5)),
 )
-# Between which and how finely powers are searched, and the resolution of taps in searches.
-_POWERS, _FINE, _BITS = (0.02, 0.98), 2e-3, 16
+# The grid of powers: where to begin, the least and the most, and strides, in parts of 1; the resolution of taps.
+_POWERS, _FINE, _BITS = ((100,), (4,), (196,), (32, 8, 2, 1)), 200, 16
 
 # From taps to the mean or the largest variance over the windows, for noise of unit variance.
 Typical = Callable[[tuple[int, ...]], float]
@@ -68,7 +68,7 @@ def design(problem: Problem) -> Design | None:
         beyond = -(-steps // _BEYOND)
         parameters, taps = _chosen(problem, *_best_extended(apart_from_noise(problem)), steps)
         found.append(ExtendedDesign(problem, NAME, {**parameters, "beyond": beyond}, taps=taps, beyond=beyond))
-    return min(found, key=score)
+    return choice.best_of(found, score)
 
 
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
@@ -120,21 +120,18 @@ def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Leng
         norms = real_interval_norms(np.array(taps, dtype=np.float64), places)
         return float(np.sqrt(typical(taps) * event_cost(norms, places, places, problem.thresholds)))
 
-    def best(tried: Lengths) -> tuple[float, float, Lengths]:
-        found = scipy.optimize.minimize_scalar(
-            lambda alpha: error(_taps(alpha, tried, longest, _BITS)),
-            bounds=_POWERS,
-            method="bounded",
-            options={"xatol": _FINE},
-        )
-        return float(found.fun), round(float(found.x), 3), tried
+    def error_of(found: tuple[float, Lengths]) -> float:
+        return error(_taps(*found, longest, _BITS))
+
+    def best(tried: Lengths) -> tuple[float, Lengths]:
+        (power,) = choice.descend(lambda place: error_of((place[0] / _FINE, tried)), *_POWERS)
+        return power / _FINE, tried
 
     # Where windows are short, many of the lengths come to the same filter; the first of them stands for all.
     apart: dict[tuple[int, float], Lengths] = {}
     for tried in _LENGTHS:
         apart.setdefault(_filter_of(tried, longest), tried)
-    _, alpha, chosen = min(map(best, apart.values()), key=lambda found: found[0])
-    return alpha, chosen
+    return choice.best_of([best(tried) for tried in apart.values()], error_of)
 
 
 @lru_cache(maxsize=128)

@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import ItemAddRemove
@@ -28,16 +27,20 @@ from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.kernel.untrusted.pattern_search import some_lengths
+from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import real_taps, search
+from dpwindows.strategies.search.portable import cholesky, product
 from dpwindows.strategies.twins import twins
 
 NAME = "offset-filter"
 # The certificate and the factor take O(steps^3); one step has no mean of its own.
 SHORTEST, LONGEST = 2, 512
 # The share of the precision of the mean that is left: what is tried.
-_SHARES = np.geomspace(0.01, 0.9, 48)
+_SHARES = np.array([round(0.01 * 1.05**power, 4) for power in range(93)])
 # How many lengths of runs, widths of gaps and numbers of runs the search charges for.
 _LENGTHS, _WIDTHS, _COUNTS = 24, 16, 5
+# More than any sum of the inverse of a Gram matrix.
+_MORE = 2.0**100
 
 
 def design(problem: Problem) -> Design | None:
@@ -78,12 +81,14 @@ def on_increments(alpha: float, decay: float, share: float, steps: int, size: fl
 @lru_cache(maxsize=16)
 def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
     """M, lower-triangular, of `M'M = G - c 11'` with `1 - c 1'G^-1 1 = share`."""
-    lags = autocorrelation(alpha, decay, steps)
-    alike = scipy.linalg.toeplitz(lags)
-    mean = float(scipy.linalg.solve_toeplitz(lags, np.ones(steps)).sum())
-    precision = alike - (1 - share) / mean
-    # Cholesky's factor of the matrix with rows and columns reversed.
-    return np.asarray(np.linalg.cholesky(precision[::-1, ::-1]).T[::-1, ::-1])
+    places = np.arange(steps)
+    alike = autocorrelation(alpha, decay, steps)[abs(places[:, None] - places)]
+    # With G = L L' a row of ones below G makes one of numbers y with L y = 1 below L, and 1'G^-1 1 = y'y.
+    below = np.pad(alike, (0, 1), constant_values=1.0)
+    below[-1, -1] = _MORE
+    mean = float((cholesky(below)[-1, :-1] ** 2).sum())
+    # The factor of the matrix with rows and columns reversed, which is the same.
+    return np.asarray(cholesky(alike - (1 - share) / mean).T[::-1, ::-1])
 
 
 @lru_cache(maxsize=64)
@@ -107,14 +112,14 @@ def parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: Count
         return np.asarray(variance * cost)
 
     alpha, decay = search(lambda alpha, decay: float(errors(alpha, decay).min()), min(length, steps))
-    return alpha, decay, float(_SHARES[errors(alpha, decay).argmin()])
+    return alpha, decay, float(_SHARES[choice.first_near_best(errors(alpha, decay).tolist())])
 
 
 def autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:
     """Of the fractional filter, at distances 0..count-1."""
-    size = 1 << (4 * count - 1).bit_length()
-    taps = real_taps(alpha, decay, 2 * count)
-    return np.asarray(np.fft.irfft(np.abs(np.fft.rfft(taps, size)) ** 2, size)[:count])
+    taps = real_taps(alpha, decay, 3 * count)
+    later = np.lib.stride_tricks.sliding_window_view(taps, 2 * count)[:count]
+    return product(later, taps[: 2 * count])
 
 
 def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[FloatArray, FloatArray]:

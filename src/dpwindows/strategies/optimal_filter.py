@@ -39,6 +39,7 @@ from dpwindows.kernel.untrusted.pattern_search import (
     some_lengths,
 )
 from dpwindows.strategies.search.fractional import LONGEST
+from dpwindows.strategies.search.portable import product
 from dpwindows.strategies.search.spectrum import (
     Oracle,
     causal_taps,
@@ -204,14 +205,14 @@ class _Filling:
         costs = cost_of(np.array(whole.values, dtype=np.float64))
         dearest: list[FloatArray] = []
         for _ in range(_PRICES):
-            worth = self._pairs @ costs
+            worth = product(self._pairs, costs)
             price, large, small = self._turning(worth)
             few, many = self._taken[small], self._taken[large]
             share = (self._places - few) / (many - few) if many > few else 0.0
             dearest.append(share * self._pairs[large] + (1 - share) * self._pairs[small])
             taken, pairs = self._priced(whole, min(int(price), whole.values[0]))
-            gained = pairs @ costs - price * taken - (worth[small] - price * few)
-            if gained <= _ALIKE * (dearest[-1] @ costs):
+            gained = product(pairs, costs) - price * taken - (worth[small] - price * few)
+            if gained <= _ALIKE * product(dearest[-1], costs):
                 break
             self._taken, self._pairs = np.append(self._taken, taken), np.vstack([self._pairs, pairs])
         return dearest

@@ -23,6 +23,7 @@ from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.square import block_widths, event_cost, stream_extent, stream_widths
 
@@ -40,7 +41,7 @@ def design(problem: Problem) -> Design | None:
         return None
     errors = {width: _estimate(problem, width) for width in block_widths(problem)}
     hopeful = [width for width, error in errors.items() if error <= _HOPELESS * min(errors.values())]
-    return min((_best_square(problem, width) for width in hopeful), key=score)
+    return choice.best_of([_best_square(problem, width) for width in hopeful], score)
 
 
 def _sizes(problem: Problem, width: int) -> _Sizes:

@@ -8,6 +8,7 @@ filters are those of `offset_filter`. For an item that is changed arbitrarily th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,7 +29,9 @@ from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.thresholds import ThresholdsDesign
 from dpwindows.kernel.untrusted.prices_of_ones import dearest_mixture
 from dpwindows.strategies import offset_filter
+from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import real_taps
+from dpwindows.strategies.search.portable import power
 from dpwindows.strategies.twins import twins
 
 NAME = "threshold-filters"
@@ -53,7 +56,7 @@ def design(problem: Problem) -> Design | None:
     filters, weights = _chosen(min(window.length, problem.steps), problem.steps, thresholds)
     maps = []
     for one, weight in zip(filters, weights, strict=True):
-        found = offset_filter.on_increments(*one, problem.steps, weight**0.5 * 2.0**problem.bits)
+        found = offset_filter.on_increments(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)
         if found is None:
             return None
         maps.append(TriangularCounter(found))
@@ -81,15 +84,16 @@ def _chosen(length: int, steps: int, thresholds: tuple[int, ...]) -> tuple[tuple
     for shorter, larger in product(_SHORTER, _LARGER):
         filters = [one if k == 1 else _adapted(one, shorter, larger) for one, k in zip(alone, thresholds, strict=True)]
         found.append(_Tried.of(filters, weights, length, steps, thresholds))
-    best = min(found, key=lambda one: one.error)
+    best = choice.best_of(found, lambda one: one.error)
     for _ in range(_ROUNDS):
-        best = min(best, _Tried.of(best.filters, best.balanced, length, steps, thresholds), key=lambda one: one.error)
+        balanced = _Tried.of(best.filters, best.balanced, length, steps, thresholds)
+        best = choice.best_of([best, balanced], lambda one: one.error)
     return tuple(best.filters), tuple(best.weights.tolist())
 
 
 def _adapted(one: _Filter, shorter: float, larger: float) -> _Filter:
     alpha, decay, share = one
-    return alpha, 1 - (1 - decay) * shorter, min(_MOST_SHARE, share * larger)
+    return alpha, round(1 - (1 - decay) * shorter, 12), min(_MOST_SHARE, round(share * larger, 6))
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,7 @@ class _Tried:
         filters: order, decay and share of each.
         weights: of their precision.
         error: the mean square error over thresholds, for noise of unit variance.
-        balanced: weights that are better, as what the thresholds cost says.
+        balanced: weights that are better, as what the thresholds cost says, in few digits.
     """
 
     filters: Sequence[_Filter]
@@ -119,7 +123,8 @@ class _Tried:
         # The mean of variance over weight, times the bound, is least where these are in proportion for all thresholds.
         costs = np.maximum(mixture.costs / weights, _LEAST * mixture.bound)
         balanced = np.sqrt(variances / costs)
-        return cls(filters, weights, float((variances / weights).mean() * mixture.bound), balanced / balanced[0])
+        rounded = np.array([float(f"{weight:.3g}") for weight in balanced / balanced[0]])
+        return cls(filters, weights, float((variances / weights).mean() * mixture.bound), rounded)
 
 
 @lru_cache(maxsize=64)
@@ -127,7 +132,7 @@ def _lane(one: _Filter, steps: int) -> tuple[float, FloatArray, float]:
     """The variance of the estimates, what a run of n = 0..T places costs, and the offset, on an unbounded horizon."""
     alpha, decay, share = one
     lags = offset_filter.autocorrelation(alpha, decay, steps)
-    mean = steps * (1 - decay) ** (-2 * alpha)
+    mean = steps * power(np.array([1 - decay]), -2 * alpha)[0]
     variance = (real_taps(-alpha, decay, steps) ** 2).sum() + (1 - share) / share * mean / steps**2
     rises = np.cumsum(np.concatenate([lags[:1], 2 * np.minimum(lags[1:], 0)]))
     return float(variance), np.concatenate([[0.0], np.cumsum(rises)]), (1 - share) / mean

@@ -29,7 +29,8 @@ from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies.scoring import score
-from dpwindows.strategies.search.level_weights import best_tree, branchings
+from dpwindows.strategies.search import choice
+from dpwindows.strategies.search.level_weights import best_of_trees, branchings
 from dpwindows.strategies.square import block_variance, block_widths, stream_extent, stream_widths
 
 NAME = "tree"
@@ -60,7 +61,7 @@ def design(problem: Problem) -> Design | None:
         return _for_every_start(problem, longest)
     if not isinstance(problem.unit, EventLevel):
         return None
-    return min((_square(problem, width, longest) for width in block_widths(problem)), key=score)
+    return choice.best_of([_square(problem, width, longest) for width in block_widths(problem)], score)
 
 
 def _along_time(problem: Problem) -> Design:
@@ -76,7 +77,7 @@ def _along_time(problem: Problem) -> Design:
 
 def _blocks(length: int, criterion: Criterion) -> Tree:
     trees = [Tree(length, branching) for branching in _BRANCHINGS]
-    return min(trees, key=lambda tree: _error(tree, criterion))
+    return choice.best_of(trees, lambda tree: _error(tree, criterion))
 
 
 def _for_every_start(problem: Problem, longest: int) -> Design:
@@ -149,8 +150,9 @@ def _best(length: int, error: Callable[[int, Counts], float]) -> Counts:
     known = cache(lambda counts: error(size, counts))
     found = [_descend(counts, known) for levels in hopeful if (counts := _usual(size, levels)) is not None]
     if size == length:
-        return min(found, key=known)
-    return min((tuple(_stretched(counts, length / size)) for counts in found), key=lambda counts: error(length, counts))
+        return choice.best_of(found, known)
+    stretched = [tuple(_stretched(counts, length / size)) for counts in found]
+    return choice.best_of(stretched, lambda counts: error(length, counts))
 
 
 def _usual(length: int, levels: int) -> Counts | None:
@@ -168,7 +170,6 @@ def _stretched(counts: Counts, factor: float) -> Iterator[int]:
 
 def _descend(counts: Counts, error: Callable[[Counts], float]) -> Counts:
     """Change one number at a time, in coarse and then in fine steps, for as long as the error falls."""
-    least = error(counts)
     for step in (1.35, 1.1):
         moved = True
         while moved:
@@ -176,8 +177,8 @@ def _descend(counts: Counts, error: Callable[[Counts], float]) -> Counts:
             for level, number in enumerate(counts):
                 for changed in (math.floor(number / step), math.ceil(number * step)):
                     tried = (*counts[:level], changed, *counts[level + 1 :])
-                    if changed >= 1 and (found := error(tried)) < least:
-                        counts, least, moved = tried, found, True
+                    if changed >= 1 and choice.first_near_best([error(counts), error(tried)]):
+                        counts, moved = tried, True
                         break
     return counts
 
@@ -197,8 +198,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
 
 def _along_time_in_stream(problem: Problem, window: Cumulative, horizon: int | None) -> StepDesign:
     """A tree of increments with the branching and the level weights that are best for causal decoding."""
-    trees = (best_tree(problem.criterion, branching, horizon) for branching in _STREAM_BRANCHINGS)
-    _, tree = min(trees, key=lambda found: found[0])
+    tree = best_of_trees(problem.criterion, _STREAM_BRANCHINGS, horizon)
     parameters = {"branching": tree.branching, "weights": list(tree.weights)}
     return StepDesign(problem, SeriesShape(window, tree), NAME, horizon, parameters)
 
@@ -208,8 +208,9 @@ def _squares_in_stream(problem: Problem, horizon: int | None) -> Iterator[StepDe
     longest = longest_window(problem.window, problem.steps)
     for width in stream_widths(longest, horizon):
         extent = stream_extent(width, longest, horizon)
-        starts = min((Tree(width, b) for b in branchings(width)), key=lambda tree: tree.levels * _rms(tree.variance()))
-        _, ends = min((best_tree("rms", b, extent) for b in branchings(extent)), key=lambda found: found[0])
+        trees = [Tree(width, branching) for branching in branchings(width)]
+        starts = choice.best_of(trees, lambda tree: tree.levels * _rms(tree.variance()))
+        ends = best_of_trees("rms", branchings(extent), extent)
         shape = BlocksShape(longest, width, extent, starts, ends)
         parameters = {"start_branching": starts.branching, "branching": ends.branching, "weights": list(ends.weights)}
         yield StepDesign(problem, shape, NAME, horizon, parameters | {"width": width})

@@ -17,7 +17,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow
@@ -29,12 +28,18 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.nested import NestedDesign, NestedShape
+from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
+from dpwindows.strategies.search.choice import Place
 from dpwindows.strategies.search.fractional import held_taps, real_inverse, real_taps
 
 NAME = "weighted-filter"
 # The longest windows that are searched, and how many of them a range has that stands for one without end.
 _SEARCHED, _ENDLESS = 64, 8
+
+# The grid of what is searched: parts of 1; where to begin, the least and the most; strides.
+_FINE = 100, 40, 20
+_GRID = (50, 8, 16), (2, -40, -60), (98, 80, 60), (8, 4, 2, 1)
 
 # Exponent of the filter; power and decline of the weights.
 _Parameters = tuple[float, float, float]
@@ -96,17 +101,13 @@ def _shortened(problem: Problem) -> Problem:
 
 @lru_cache(maxsize=128)
 def _searched(problem: Problem) -> _Parameters:
-    """The exponent, power and decline of least error, rounded so that one machine's plan is the other's."""
+    """The exponent, power and decline of least error."""
     longest, steps = longest_window(problem.window, problem.steps), problem.steps
     windows, places = steps - np.arange(longest), np.arange(longest)
     spans = np.add.outer(places, places)
 
-    def parameters(point: FloatArray) -> _Parameters:
-        alpha, power, decline = (float(value) for value in np.clip(point, (0.02, -1.0, -3.0), (0.98, 2.0, 3.0)))
-        return round(alpha, 3), round(power, 3), round(decline, 3)
-
-    def error(point: FloatArray) -> float:
-        alpha, power, decline = parameters(point)
+    def error(place: Place) -> float:
+        alpha, power, decline = _parameters(place)
         taps = real_taps(alpha, 1.0, longest)
         taps[_taps(longest) :] = 0.0
         powers, weights = real_inverse(taps, longest) ** 2, _weights(longest, power, decline)
@@ -118,8 +119,11 @@ def _searched(problem: Problem) -> _Parameters:
         # An event in the middle meets as many starts as ends.
         met = min(longest, (steps + 1) // 2)
         charged = (responses[:met, :met] @ across[:met, :met] @ responses[:met, :met].T).max()
-        return math.log(float(typical * charged))
+        return math.sqrt(typical * charged)
 
-    options = {"maxfev": 150, "xatol": 3e-3, "fatol": 1e-5}
-    found = scipy.optimize.minimize(error, np.array([0.5, 0.2, 0.8]), method="Nelder-Mead", options=options)
-    return parameters(found.x)
+    return _parameters(choice.descend(error, *_GRID))
+
+
+def _parameters(place: Place) -> _Parameters:
+    alpha, power, decline = (at / fine for at, fine in zip(place, _FINE, strict=True))
+    return alpha, power, decline

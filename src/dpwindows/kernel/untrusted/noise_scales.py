@@ -14,8 +14,9 @@ from dpwindows.kernel.untrusted.joint_moments import joint_variance
 
 # Relative head-room given to a scale computed in floating point; the exact check afterwards needs a little.
 _HEADROOM = 1e-12
-# The logarithm of the least mu^2 considered: a noise scale of about 10^150.
-_LEAST_EXPONENT = -690.0
+# The octaves of the least and of the largest mu^2 considered, noise scales of about 10^150 and 10^-150; and the bits of
+# mu^2 after the first.
+_MOST_OCTAVES, _BITS = 995, 36
 
 
 def laws_for(budget: Budget) -> tuple[Law, ...]:
@@ -108,18 +109,24 @@ def _mu_squared(budget: Budget, sensitivities: Sequence[int], shares: Sequence[f
 def _approximate_mu_squared(budget: ApproxDP, per_unit: Fraction) -> float:
     """The same under an approximate budget, with so much of a lattice term for each unit of `mu^2`."""
 
-    def holds(exponent: float) -> bool:
-        squared = Fraction(math.exp(exponent))
+    def squared_at(place: int) -> float:
+        """The floating-point numbers of so few bits, in their order: a search among them rounds nothing."""
+        octave, part = divmod(place, 1 << _BITS)
+        return math.ldexp((1 << _BITS) + part, octave - _BITS)
+
+    def holds(place: int) -> bool:
+        squared = Fraction(squared_at(place))
         return gaussian_within(budget, squared, squared * per_unit)
 
     # Between next to nothing and a little over 2 epsilon.
-    low, high = _LEAST_EXPONENT, min(math.log(budget.epsilon + 80) + 2, 690.0)
+    most = min(math.frexp(budget.epsilon + 80)[1] + 3, _MOST_OCTAVES)
+    low, high = -_MOST_OCTAVES << _BITS, most << _BITS
     if not holds(low):
         raise InputError(f"{budget} is too small for any usable noise scale: choose a larger epsilon or delta")
-    while high - low > 1e-13 * max(1.0, abs(low)):
-        middle = (low + high) / 2
+    while high - low > 1:
+        middle = (low + high) // 2
         low, high = (middle, high) if holds(middle) else (low, middle)
-    return math.exp(low)
+    return squared_at(low)
 
 
 def _positive(scale: float) -> float:

@@ -61,12 +61,17 @@ def dearest_mixture(
         best, bound = (prices, reached) if reached < bound else (best, bound)
         ones, costs = np.vstack([ones, of_each]), np.vstack([costs, worth + prices * of_each])
         shares = _mixed(ones, costs.sum(axis=1), offsets, np.append(shares, 0.0 if len(shares) else 1.0))
-        mean = shares @ ones
-        spent = shares @ costs - offsets * mean**2
+        mean = _mean(shares, ones)
+        spent = _mean(shares, costs) - offsets * mean**2
         if bound - spent.sum() <= _GAP * bound:
             break
         prices = 2 * offsets * mean
     return Mixture(best, bound, spent)
+
+
+def _mean(shares: NDArray[np.float64], values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The mean of rows. A product of matrices rounds in another way on each machine, and another price is found."""
+    return np.asarray((shares[:, None] * values).sum(axis=0))
 
 
 def _allowed(prices: NDArray[np.float64], offsets: NDArray[np.float64], places: int) -> float:
@@ -106,11 +111,11 @@ def _mixed(
     for _ in range(_PASSES):
         before = shares
         for one, (cost, counted) in enumerate(zip(costs.tolist(), ones, strict=True)):
-            mean = shares @ ones
+            mean = _mean(shares, ones)
             step = counted - mean
-            bend = twice @ step**2
+            bend = (twice * step**2).sum()
             if bend > 0:
-                gain = cost - shares @ costs - twice @ (mean * step)
+                gain = cost - (shares * costs).sum() - (twice * mean * step).sum()
                 share = shares[one]
                 least = -share / (1 - share) if share < 1 else 0.0
                 part = float(min(max(gain / bend, least), 1.0))

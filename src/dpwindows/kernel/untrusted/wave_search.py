@@ -12,6 +12,8 @@ from dpwindows.kernel.bounds.waves import Cycle, Grid, Paths, Wave, Waves
 
 # Poles are multiples of it, so that every machine finds the same; filters that decay in a wave are made of such poles.
 POLES = 2.0**-12
+# What is read of a wave is a multiple of it, in parts of the first lag: coarse, for the same reason.
+_FINENESS = 2.0**-22
 # The largest pole, the part of the first lag that a wave may leave of all others together, the fewest lags that tell.
 _SLOWEST, _LEFT, _FEWEST = 0.999, 1e-3, 12
 # Most ticks that a count is held for, and places in a jump; cells of a table, and nodes of its grid.
@@ -39,7 +41,8 @@ def good_waves(lags: Sequence[float], length: int) -> tuple[Waves, Cycle] | None
         return None
     powers = pole ** np.arange(2, len(known) + 2)
     cosine, sine = np.linalg.lstsq(np.stack([powers.real, powers.imag], axis=1), known, rcond=None)[0]
-    wave = Wave(pole, complex(round(cosine), -round(sine)))
+    unit = max(1.0, lags[0] * _FINENESS)
+    wave = Wave(pole, complex(*(round(round(part / unit) * unit) for part in (cosine, -sine))))
     clock = -(-length // _TICKS)
     paths = Paths(length, clock * max(1, min(_LONGEST_JUMP, length // 7) // clock), clock)
     nodes = int(_CELLS**0.5 / paths.states) // 2 * 2

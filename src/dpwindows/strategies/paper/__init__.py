@@ -45,6 +45,7 @@ from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.strategies import compressed
 from dpwindows.strategies.paper.composition import lattice_weight, part_noise
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search import choice
 
 NAME = "paper"
 
@@ -62,7 +63,7 @@ def design(problem: Problem) -> Design | None:
         for grouped in compressed.designs(problem, lambda inner: [_design(inner) or found])
         if isinstance(grouped, CompressedDesign) and isinstance(grouped.inner, Prescribed)
     ]
-    return min([found, *groups], key=score)
+    return choice.best_of([found, *groups], score)
 
 
 def _design(problem: Problem) -> Design | None:

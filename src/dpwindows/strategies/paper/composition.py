@@ -36,6 +36,7 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.paper.bounds import Touched
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.untrusted.noise_scales import scales
+from dpwindows.strategies.search import choice
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,7 @@ def part_noise(problem: Problem, touched: Touched) -> PartNoise | None:
         for composition, epsilon, delta in _per_point(problem, budget, touched)
         if (scale := _scale(problem, touched, epsilon, delta)) is not None
     ]
-    return min(found, key=lambda noise: noise.scale, default=None)
+    return choice.best_of(found, lambda noise: noise.scale) if found else None
 
 
 def _per_point(problem: Problem, budget: PureDP | ApproxDP, touched: Touched) -> Iterator[tuple[str, float, float]]:

@@ -1,7 +1,7 @@
-"""Limited-memory BFGS in a few lines of NumPy: the same result on any number of threads.
+"""Limited-memory BFGS in a few lines of NumPy: the same result on every machine, with any number of threads.
 
 Planning runs many small minimisations. The library routine hands each of their steps to a threaded linear algebra
-that takes longer to start than to run, and whose rounding may depend on the number of threads.
+that takes longer to start than to run, and whose rounding depends on the processor and the number of threads.
 """
 
 from __future__ import annotations

@@ -13,12 +13,16 @@ from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.strategies.search.choice import Place, best_of, descend
 
 # Filters are cut to this many taps, and searched for over this many steps; longer ones gain next to nothing.
 LONGEST = 4096
+# The grid that filters are searched on: parts of a first tap, of an octave of memory, the longest memory; strides.
+_PARTS, _PER_OCTAVE, _OCTAVES, _STRIDES = 200, 8, (-4, 23), (16, 8, 4, 2, 1)
+# The largest alpha: 1 is for plain differences.
+_LARGEST = 0.9975
 
 
 def real_taps(alpha: float, decay: float, count: int) -> FloatArray:
@@ -94,24 +98,30 @@ def real_inverse(taps: FloatArray, count: int) -> FloatArray:
 
 
 def search(error: Callable[[float, float], float], scale: int) -> tuple[float, float]:
-    """The (alpha, decay) of least `error(alpha, decay)`, for changes that last about `scale` steps.
+    """The (alpha, decay) of least `error(alpha, decay)`, for changes that last about `scale` steps; from two starts."""
 
-    Deterministic: two fixed starts of Nelder and Mead's method on (logit alpha, log(1 - decay)).
+    def at(place: Place) -> float:
+        return error(*filter_at(*place))
+
+    memory = round(_PER_OCTAVE * math.log2(2 + scale))
+    low, high = (0, _OCTAVES[0] * _PER_OCTAVE), (_PARTS - 1, _OCTAVES[1] * _PER_OCTAVE)
+    starts = ((_PARTS // 2, memory), (_PARTS * 2 // 3, memory + 3 * _PER_OCTAVE))
+    found = [descend(at, start, low, high, _STRIDES) for start in starts]
+    return filter_at(*best_of(found, at))
+
+
+def filter_at(first: int, memory: int) -> tuple[float, float]:
+    """The (alpha, decay) at a point of the grid, in few digits.
+
+    Args:
+        first: the magnitude of the first tap, `alpha decay`, in parts of 1: about the same for the best filters of
+            many memories.
+        memory: how many steps a filter remembers, in parts of an octave.
     """
+    decay = decay_at(memory / _PER_OCTAVE)
+    return min(round(first / _PARTS / decay, 4), _LARGEST), decay
 
-    def parameters(point: FloatArray) -> tuple[float, float]:
-        alpha = 1 / (1 + math.exp(-min(max(point[0], -6.0), 6.0)))
-        return alpha, -math.expm1(min(max(point[1], -16.0), -0.05))
 
-    best: tuple[float, FloatArray] | None = None
-    for start in ((0.0, -math.log(2 + scale)), (0.6, -2.0 - math.log(2 + scale))):
-        found = scipy.optimize.minimize(
-            lambda point: error(*parameters(point)),
-            np.array(start),
-            method="Nelder-Mead",
-            options={"xatol": 1e-3, "fatol": 1e-6, "maxfev": 160},
-        )
-        if best is None or found.fun < best[0]:
-            best = (float(found.fun), found.x)
-    assert best is not None
-    return parameters(best[1])
+def decay_at(octaves: float) -> float:
+    """The decay of a memory of about `2^octaves` steps, in few digits."""
+    return round(1 - float(f"{1 / (1 + 2.0**octaves):.3g}"), 12)

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-import scipy
 
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
-from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.maps.trees import CausalTree
+from dpwindows.strategies.search import choice
+from dpwindows.strategies.search.choice import Place
 
 # Integer weights are this fine.
 _WEIGHT = 1000
+# The grid of what is searched: parts of a power; of an octave, and how many of these the weights are apart at most.
+_PARTS, _PER_OCTAVE, _STRIDES = 100, 16, (16, 4, 2, 1)
+_OCTAVES = 8 * _PER_OCTAVE
 _BRANCHINGS = (2, 3, 4, 6, 8, 12, 16, 24, 32)
 # Steps, spread over all orders of magnitude, at which trees for unlimited streams are compared.
 _SPREAD = np.unique(np.rint(np.geomspace(1, 1 << 20, 200)).astype(np.int64))
@@ -21,6 +25,12 @@ _SPREAD = np.unique(np.rint(np.geomspace(1, 1 << 20, 200)).astype(np.int64))
 def branchings(length: int) -> list[int]:
     """Branchings worth trying for so many positions."""
     return [branching for branching in _BRANCHINGS if branching < length] or [2]
+
+
+def best_of_trees(criterion: str, tried: Sequence[int], horizon: int | None) -> CausalTree:
+    """The tree of least error among those of some branchings."""
+    found = choice.best_of([best_tree(criterion, branching, horizon) for branching in tried], lambda one: one[0])
+    return found[1]
 
 
 # Thresholds and units of one plan ask for the same trees.
@@ -41,8 +51,8 @@ def best_tree(criterion: str, branching: int, horizon: int | None) -> tuple[floa
         dtype=np.float64,
     )
 
-    def error(logs: FloatArray) -> float:
-        weights = np.exp(np.concatenate([[0.0], logs]))
+    def error(whole: tuple[int, ...]) -> float:
+        weights = np.array(whole) / _WEIGHT
         variances = [weights[0] ** -2]
         for weight in weights[1:]:
             variances.append(1 / (1 / (branching * variances[-1]) + weight**2))
@@ -53,19 +63,18 @@ def best_tree(criterion: str, branching: int, horizon: int | None) -> tuple[floa
             typical = by_step.max() if criterion == "max" else by_step.mean()
         return float(np.sqrt(typical) * weights.sum())
 
-    if horizon is None:
-        ladder = np.log(np.arange(1, levels) + 1.0)
-        found = scipy.optimize.minimize_scalar(
-            lambda power: error(-power * ladder), bounds=(0.0, 3.0), method="bounded"
-        )
-        logs = -float(found.x) * ladder
-    elif levels == 1:
-        logs = np.zeros(0)
-    else:
-        logs = scipy.optimize.minimize(error, np.zeros(levels - 1), method="Nelder-Mead", options={"xatol": 1e-3}).x
-    weights = np.exp(np.concatenate([[0.0], logs]))
-    whole = tuple(max(1, round(float(weight))) for weight in weights / weights.max() * _WEIGHT)
-    return error(np.log(np.array(whole[1:]) / whole[0])), CausalTree(branching, whole)
+    def whole(place: Place) -> tuple[int, ...]:
+        """The weights of the levels, the first one of them as it is."""
+        if horizon is None:
+            weights = [level ** (-place[0] / _PARTS) for level in range(1, levels + 1)]
+        else:
+            weights = [1.0, *(2.0 ** (at / _PER_OCTAVE) for at in place)]
+        return tuple(max(1, round(weight / max(weights) * _WEIGHT)) for weight in weights)
+
+    size, low, high = (1, 0, 3 * _PARTS) if horizon is None else (levels - 1, -_OCTAVES, _OCTAVES)
+    start = (_PARTS if horizon is None else 0,) * size
+    found = choice.descend(lambda place: error(whole(place)), start, (low,) * size, (high,) * size, _STRIDES)
+    return error(whole(found)), CausalTree(branching, whole(found))
 
 
 def _levels(branching: int, steps: int) -> int:

@@ -1,5 +1,7 @@
 """Changes that every noise finds costly: what `limits` puts its weights on. Any of them gives a valid bound.
 
+All is worked out as `portable` does, so that the limit of one machine is the other's.
+
 *Runs* (k > 1, event level): patterns are proposed by the tables of `run_patterns` and improved by local search on
 their true cost `g'Gg` under the best noise so far; weights by multiplicative updates.
 """
@@ -13,7 +15,8 @@ import numpy as np
 from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.untrusted.pattern_search import memory_for, recent_pattern
-from dpwindows.strategies.search.spectrum import grid_size, power_of
+from dpwindows.strategies.search.portable import even_transform, power, product
+from dpwindows.strategies.search.spectrum import grid_size
 
 # Power of the multiplicative updates of weights, and their number.
 _POWER, _IMPROVED = 1.8, 60
@@ -22,6 +25,8 @@ _CELLS = 1_000_000
 _TABLED = 128
 # Pairs of flips, over several patterns, that are weighed at a time.
 _FLIPS = 1 << 20
+# How finely the lags are looked at that flips are chosen by.
+_FINE = 2.0**32
 
 
 @lru_cache(maxsize=32)
@@ -55,14 +60,14 @@ def run_weights(reach: int, runs: int, rounds: int = 12) -> tuple[list[tuple[int
 
 def _improved(pairs: FloatArray, weights: FloatArray, size: int) -> tuple[FloatArray, FloatArray, float]:
     """Better weights, and the lags of the noise that is best for them with what they cost on average."""
-    powers = np.array([power_of(row, size) for row in pairs])
+    powers = np.array([even_transform(row, size) for row in pairs])
     share = np.full(powers.shape[1], 2.0 / size)
     share[[0, -1]] = 1.0 / size
     for _ in range(_IMPROVED):
-        root = np.sqrt(np.maximum(weights @ powers, 1e-9))
-        weights = weights * (powers @ (share / root) / (share @ root)) ** _POWER
+        root = np.sqrt(np.maximum(product(powers.T, weights), 1e-9))
+        weights = weights * power(np.maximum(product(powers, share / root), 1e-300) / product(share, root), _POWER)
         weights /= weights.sum()
-    return weights, np.fft.irfft(1 / root, size)[: pairs.shape[1]], float(share @ root)
+    return weights, even_transform(1 / root, size)[: pairs.shape[1]] / size, float(product(share, root))
 
 
 def _even_patterns(reach: int, runs: int) -> list[tuple[int, ...]]:
@@ -90,13 +95,14 @@ def pair_counts(pattern: tuple[int, ...]) -> FloatArray:
 
 def _cost(pattern: tuple[int, ...], lags: FloatArray) -> float:
     pairs = pair_counts(pattern)
-    return float(pairs[0] * lags[0] + 2 * pairs[1:] @ lags[1:])
+    return float(pairs[0] * lags[0] + 2 * product(pairs[1:], lags[1:]))
 
 
 def _climbed(starts: FloatArray, lags: FloatArray, runs: int) -> list[tuple[int, ...]]:
     """Patterns of shape (patterns, places), improved by the best flip of one place or two as long as there is one."""
     index = np.arange(starts.shape[1])
-    gram = lags[np.abs(index[:, None] - index[None, :])]
+    # Whole numbers, so that products of matrices are exact.
+    gram = np.rint(lags / lags[0] * _FINE)[np.abs(index[:, None] - index[None, :])]
     together = max(1, _FLIPS // len(index) ** 2)
     pieces = [starts[first : first + together] for first in range(0, len(starts), together)]
     found = np.concatenate([_climbed_together(piece, gram, runs) for piece in pieces])

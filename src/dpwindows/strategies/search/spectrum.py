@@ -12,7 +12,8 @@ is the mean of `1/G` over frequencies. Filters are designed by minimising `mean(
 
 `causal_taps` factors G: the logarithm's Fourier series, its causal half, exponentiated (the minimum-phase filter).
 
-All of this is design, in floating point. What a filter costs is certified afterwards from its rounded taps.
+All of this is design, in floating point that rounds alike on every machine (`portable`), for there are too many
+frequencies to choose them from a grid. What a filter costs is certified afterwards from its rounded taps.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.strategies.search.descent import minimise
+from dpwindows.strategies.search.portable import even_transform, exp, exp_of_series, log, power, product
 
 # Power of the multiplicative updates; below 1 they settle smoothly.
 _POWER = 0.9
@@ -33,7 +35,7 @@ _SOFTNESS = 2.0
 # Frequencies are this many times as fine as the longest pattern asks for.
 _FINENESS = 16
 # Intervals of more places than this begin from those of so many times fewer.
-_STRETCHED, _STRETCH = 4096, 10
+_STRETCHED, _STRETCH = 1024, 10
 # After so many rounds the search of a spectrum for patterns ends once so many in a row are no better than the best.
 _SETTLED, _IDLE = 10, 3
 
@@ -74,32 +76,29 @@ def interval_weights(reach: int, size: int, rounds: int = 400) -> tuple[FloatArr
     for step in range(rounds + 1):
         # Pairs at distance d: sum_{n > d} w_n (n - d).
         tails = np.cumsum(weights[::-1])[::-1]
-        power = np.maximum(power_of(np.cumsum(tails[::-1])[::-1], size), 1e-12)
+        spectrum = np.maximum(even_transform(np.cumsum(tails[::-1])[::-1], size), 1e-12)
         if step == rounds:
             break
-        lags = np.fft.irfft(1 / np.sqrt(power), size)[:reach]
+        lags = even_transform(1 / np.sqrt(spectrum), size)[:reach] / size
         norms = np.cumsum(np.cumsum(np.concatenate([lags[:1], 2 * lags[1:]])))
-        weights *= (norms / circle_mean(np.sqrt(power))) ** _POWER
+        weights *= power(norms / circle_mean(np.sqrt(spectrum)), _POWER)
         weights /= weights.sum()
-    weights.flags.writeable = power.flags.writeable = False
-    return weights, power
+    weights.flags.writeable = spectrum.flags.writeable = False
+    return weights, spectrum
 
 
 def interval_spectrum(reach: int, size: int) -> FloatArray:
     """`log G` of the filter of least error for intervals of at most `reach` places, shape (size / 2 + 1,)."""
-    return np.asarray(-np.log(interval_weights(reach, size)[1]) / 2)
+    return -log(interval_weights(reach, size)[1]) / 2
 
 
 def causal_taps(log_spectrum: FloatArray, count: int) -> FloatArray:
     """The first taps of the causal, minimum-phase filter L with `|L|^2 = exp(log_spectrum)`: shape (count,), from 1."""
     size = 2 * (len(log_spectrum) - 1)
-    series = np.fft.irfft(log_spectrum, size)
-    series[0] = 0.0
-    series[size // 2] /= 2
-    series[size // 2 + 1 :] = 0.0
-    # log G = log L + its conjugate: what is left is the part of it with non-negative powers only, log L.
-    taps = np.fft.irfft(np.exp(np.fft.rfft(series)), size)
-    return np.asarray(taps[:count])
+    # log G = log L + its conjugate: log L is the part of it with non-negative powers only.
+    series = even_transform(log_spectrum, size) / size
+    series[-1] /= 2
+    return exp_of_series(series, min(count, size))
 
 
 def patterns_spectrum(
@@ -116,19 +115,21 @@ def patterns_spectrum(
     """
     reach, size = len(silent), 2 * (len(start) - 1)
     best, idle, log_spectrum = (np.inf, start), 0, start
+    twice = 2.0 * silent.astype(np.float64)
     for step in range(rounds):
-        lags = np.fft.irfft(np.exp(log_spectrum), size)[:reach]
+        lags = even_transform(exp(log_spectrum), size)[:reach] / size
         found = oracle(lags)
-        charged = float(cost_of(found[-1]) @ lags + 2 * silent @ np.maximum(lags, 0))
-        error = charged * circle_mean(np.exp(-log_spectrum))
+        charged = float(product(cost_of(found[-1]), lags)) + float(product(twice, np.maximum(lags, 0)))
+        error = charged * circle_mean(exp(-log_spectrum))
         idle = 0 if error < best[0] * (1 - 1e-5) else idle + 1
         best = best if idle else (error, log_spectrum)
         if step > _SETTLED and idle >= _IDLE:
             break
         columns = [*columns, *found]
         costs = np.array([cost_of(column) for column in columns])
-        log_spectrum = _descend(best[1], costs, 2.0 * silent.astype(np.float64), sharpness=100.0 * (1 + step))
-        keep = np.argsort(-(costs @ np.fft.irfft(np.exp(log_spectrum), size)[:reach]))[:100]
+        log_spectrum = _descend(best[1], costs, twice, sharpness=100.0 * (1 + step))
+        lags = even_transform(exp(log_spectrum), size)[:reach] / size
+        keep = np.argsort(-product(costs, lags), kind="stable")[:100]
         columns = [columns[i] for i in sorted({*keep.tolist(), len(columns) - 1})]
     return best[1]
 
@@ -144,22 +145,24 @@ def _descend(start: FloatArray, costs: FloatArray, silent: FloatArray, sharpness
     share = np.full(len(start), 2.0 / size)
     share[[0, -1]] = 1.0 / size
     # Pairs that are charged only where lags are positive make a kink at 0, rounded off less and less.
-    first_lag = np.fft.irfft(np.exp(start), size)[0]
+    first_lag = circle_mean(exp(start))
     softness = _SOFTNESS / sharpness * first_lag / np.maximum(np.arange(reach), 1) ** 2
 
     def objective(log_spectrum: FloatArray) -> tuple[float, FloatArray]:
-        spectrum = np.exp(log_spectrum)
-        lags = np.fft.irfft(spectrum, size)[:reach]
+        spectrum = exp(log_spectrum)
+        lags = even_transform(spectrum, size)[:reach] / size
         inverse = share / spectrum
         variance = float(inverse.sum())
         root = np.sqrt(lags**2 + softness**2)
-        values = np.maximum((costs * lags).sum(axis=1) + (silent * (lags + root)).sum() / 2, 1e-300)
-        scaled = np.log(values)
-        weights = np.exp(sharpness * (scaled - scaled.max()))
+        values = np.maximum(product(costs, lags) + product(silent, lags + root) / 2, 1e-300)
+        scaled = log(values)
+        weights = exp(np.maximum(sharpness * (scaled - scaled.max()), -700.0))
         total = float(weights.sum())
         per_value = weights / total / values
         by_lag = (per_value[:, None] * costs).sum(axis=0) + per_value.sum() * silent * (1 + lags / root) / 2
-        gradient = share * np.fft.rfft(by_lag, size).real * spectrum - inverse / variance
-        return float(np.log(variance) + scaled.max() + np.log(total) / sharpness), gradient
+        by_lag[1:] /= 2
+        gradient = share * even_transform(by_lag, size) * spectrum - inverse / variance
+        of_all = log(np.array([variance, total]))
+        return float(of_all[0] + scaled.max() + of_all[1] / sharpness), gradient
 
     return minimise(objective, start)

@@ -68,5 +68,5 @@ def _dearest(costs: FloatArray, of_them: IntArray) -> list[int]:
     """Where a few of the largest of some are."""
     if not len(of_them):
         return []
-    told = np.argpartition(costs[of_them], max(0, len(of_them) - _TOLD))[-_TOLD:]
+    told = np.argsort(costs[of_them], kind="stable")[-_TOLD:]
     return [int(place) for place in of_them[told]]

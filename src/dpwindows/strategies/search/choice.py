@@ -1,0 +1,96 @@
+"""How searches choose: the same on every machine, though errors in floating point differ there in their last bits.
+
+Processors round sums, transforms and powers in different ways. Whoever takes the smallest of nearly equal errors takes
+another one elsewhere. So every choice goes through `first_near_best`, which takes the first in a fixed order whose
+error is as good as the least, and parameters are points of grids (`descend`), so coarse that neighbours differ by far
+more than rounding does.
+
+An edge is left: an error may lie at the tolerance itself. Errors of neighbours are about a thousandth apart, and those
+of two machines less than 1e-12, so about one comparison in 1e9 falls there; a search makes a hundred. The tests work
+every comparison out for the cells of the accuracy tables: none is within 4e-9 of its edge, so no errors that are wrong
+by a part in 1e9 change a plan there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache
+from itertools import combinations, product
+from typing import TypeVar
+
+Candidate = TypeVar("Candidate")
+Place = tuple[int, ...]
+
+# Errors that differ by less, relative to the least, are alike: far more than rounding, far less than anybody sees.
+TOLERANCE = 1e-6
+# How many strides away neighbours are along one axis, and along two or three at once.
+_FAR = {1: ((1,),), 2: ((1, 1), (1, 2), (2, 1)), 3: ((1, 1, 1),)}
+
+
+def first_near_best(errors: Sequence[float]) -> int:
+    """The place of the first error that is as good as the least.
+
+    Args:
+        errors: of some candidates, none below 0, in an order that is the same everywhere.
+    """
+    enough = min(errors) * (1 + TOLERANCE)
+    return next(place for place, error in enumerate(errors) if error <= enough)
+
+
+def best_of(candidates: Sequence[Candidate], error: Callable[[Candidate], float]) -> Candidate:
+    """The first candidate whose error is as good as the least."""
+    return candidates[first_near_best([error(one) for one in candidates])]
+
+
+def ranked(candidates: Sequence[Candidate], error: Callable[[Candidate], float]) -> list[Candidate]:
+    """The candidates, the best first; those that are alike in the order they came in."""
+    left = [(error(one), one) for one in candidates]
+    found = []
+    while left:
+        found.append(left.pop(first_near_best([value for value, _ in left]))[1])
+    return found
+
+
+def descend(error: Callable[[Place], float], start: Place, low: Place, high: Place, strides: Sequence[int]) -> Place:
+    """A point of a grid that errs less than those around it.
+
+    From a point to the best of its neighbours, along one axis and along several at once, for as long as that is better;
+    in strides that get shorter, and again from the longest one where they led anywhere.
+
+    Args:
+        error: of a point.
+        start: where to begin.
+        low: the least coordinates.
+        high: the largest.
+        strides: how far neighbours are, the longest first.
+    """
+    known = cache(error)
+    # In many dimensions there are too many directions along three axes.
+    together = range(1, min(len(start), 3 if len(start) <= 3 else 2) + 1)
+    best = tuple(min(max(at, least), most) for at, least, most in zip(start, low, high, strict=True))
+    while True:
+        before = best
+        for stride, axes in product(strides, together):
+            best = _walked(known, best, low, high, stride, axes)
+        if best == before:
+            return best
+
+
+def _walked(error: Callable[[Place], float], best: Place, low: Place, high: Place, stride: int, axes: int) -> Place:
+    """Where walking from a point to the best of its neighbours ends."""
+    while True:
+        near = [best, *_neighbours(best, low, high, stride, axes)]
+        found = near[first_near_best([error(point) for point in near])]
+        if found == best:
+            return best
+        best = found
+
+
+def _neighbours(point: Place, low: Place, high: Place, stride: int, axes: int) -> Iterator[Place]:
+    """The points of the grid that differ from one along some axes, by a stride or two."""
+    for moved in combinations(range(len(point)), axes):
+        for signs, far in product(product((1, -1), repeat=axes), _FAR[axes]):
+            near = list(point)
+            for axis, sign, times in zip(moved, signs, far, strict=True):
+                near[axis] = min(max(near[axis] + sign * times * stride, low[axis]), high[axis])
+            yield tuple(near)

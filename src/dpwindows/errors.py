@@ -54,3 +54,11 @@ def percent(share: float, figures: int = 3) -> str:
 def counted(number: int, what: str) -> str:
     """So many of what is named in the singular: `1 row`, `3,000 rows`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def time_text(seconds: float) -> str:
+    """About how long something takes, such as `40 s` or `3 hours`."""
+    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:,.0f} {name}"
+    return f"{max(1, round(seconds)):,} s"

@@ -88,10 +88,11 @@ def test_it_costs_its_share_and_no_more(budget: dw.Budget, bound: dict[str, Any]
     paid = 0.8 ** (-0.5 if gaussian else -1)
     for after, before in zip(with_loss.forecast(), without.forecast(), strict=True):
         assert after.rms == pytest.approx(before.rms * paid, rel=0.01)
-    # One item moves the number by one, which is measured by itself.
-    alone = dw.Plan(dw.Cumulative(), timeline=dw.Timeline.of_steps(1), unit=dw.ItemAddRemove(), budget=budget)
+    # One item moves the number by one, which is measured by itself: under Laplace noise on whole numbers.
+    own = budget if gaussian else dw.PureDP(0.2)
+    alone = dw.Plan(dw.Cumulative(), timeline=dw.Timeline.of_steps(1), unit=dw.ItemAddRemove(), budget=own)
     (measure,) = with_loss.loss.query.measures
-    expected = max(entry.rms for entry in alone.forecast()) * 0.2 ** (-0.5 if gaussian else -1)
+    expected = max(entry.rms for entry in alone.forecast()) * (0.2**-0.5 if gaussian else 1)
     if alone.forecast()[0].noise == with_loss.loss.measurement.law:
         assert with_loss.loss.std_errors(measure)[0] == pytest.approx(expected, rel=0.01)
 

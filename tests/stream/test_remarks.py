@@ -66,7 +66,7 @@ def test_a_missing_day_is_named_where_it_is_closed_and_nowhere_else(tmp_path: Pa
     assert "Note" not in again.err
     whole = run("stream", "advance", state, first, "--through", "2013-01-02")
     assert "Note" not in whole.err
-    assert "numbers of step 1 (" in whole.err.replace("\n", " ")
+    assert "1 number of step 1 (" in whole.err.replace("\n", " ")
     gap = ("stream", "advance", state, third, "--through", "2013-01-04", "-o", out)
     noted = run(*gap)
     assert noted.code == 0

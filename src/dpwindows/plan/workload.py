@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.whole_numbers import LARGEST_COUNT
 from dpwindows.ask.windows import count_windows, longest_window
-from dpwindows.errors import InputError, counted
+from dpwindows.errors import InputError, counted, time_text
 
 if TYPE_CHECKING:
     from dpwindows.ask.queries import Query
@@ -116,14 +116,6 @@ def require_limit(max_draws: object) -> None:
     """Check a limit on draws. Raises `InputError` if it is not a whole number of at least 1."""
     if isinstance(max_draws, bool) or not isinstance(max_draws, int) or not 1 <= max_draws <= LARGEST_COUNT:
         raise InputError(f"max_draws must be a whole number from 1 to 10^18, got {max_draws!r}")
-
-
-def time_text(seconds: float) -> str:
-    """About how long something takes, such as `40 s` or `3 hours`."""
-    for size, name in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:,.0f} {name}"
-    return f"{max(1, round(seconds)):,} s"
 
 
 def _size_text(size: float) -> str:

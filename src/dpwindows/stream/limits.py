@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dpwindows.errors import InputError
-from dpwindows.plan.workload import time_text
+from dpwindows.errors import InputError, time_text
 
 # Two days of minutes: more in one call are more often a mistake in its time than a gap.
 MOST_STEPS = 3000

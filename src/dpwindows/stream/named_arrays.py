@@ -12,7 +12,7 @@ import numpy as np
 def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Arrays of numbers, of any shape, as the bytes of an uncompressed `.npz` file."""
     stream = io.BytesIO()
-    np.savez(stream, allow_pickle=False, **arrays)
+    np.savez(stream, **arrays)
     return stream.getvalue()
 
 

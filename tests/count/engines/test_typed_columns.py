@@ -101,8 +101,10 @@ def test_one_event_more_moves_counts_by_one_or_is_refused(case: str, place: str,
     except InputError as refusal:
         said = str(refusal)
     if not said:
-        # For pandas True is the category 1, if that is there before: the column it makes holds no True.
-        assert (case, place, kind) == ("True among integers", "last", "category")
+        # For pandas True is the category 1, if that is there before: the column it makes holds no True. Before pandas 3
+        # the categories of a column have one unit of time.
+        assert kind == "category"
+        assert (case, place) == ("True among integers", "last") or case == "another unit among NumPy's times"
         return
     assert "one row must not say what the others mean" in said
     assert f"in row {1 if front else 500} and" in said

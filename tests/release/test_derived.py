@@ -284,9 +284,10 @@ def test_intervals_cover_as_often_as_they_say(budget: Budget, unit: Unit, monkey
             found = answered(one, other, 0.95, "")
             inside[name] += found.lower <= truth[name] <= found.upper
     shares = {name: count / 2000 for name, count in inside.items()}
-    # Noise that is drawn for all numbers at once has the widest quantile of what a sum of it may be.
+    # Noise that is drawn for all numbers at once has the widest quantile of what a sum of it may be, and a ratio under
+    # Laplace noise the widest of a few directions.
     joint = any(one.measurement.law in JOINT for one in plan.allotments)
-    assert all(0.93 <= share <= (0.992 if joint else 0.97) for share in shares.values()), shares
+    assert all(0.93 <= share <= (0.992 if joint else 0.975) for share in shares.values()), shares
 
 
 @pytest.mark.usefixtures("seeded_noise", "encoded_once")

@@ -300,7 +300,7 @@ MUTANTS = [
         "kernel/bounds/sensitivity.py",
         "runs_bound(norms, sum(thresholds), reach, gaps=len(thresholds) == 1)",
         "runs_bound(norms, sum(thresholds), reach, gaps=True)",
-        f"{CELLS}[3-(1, 2)]",
+        f"{CELLS}[4-(1, 2)]",
     ),
     Mutant(
         "exactly k as at least k",
@@ -308,7 +308,7 @@ MUTANTS = [
         "kernel/bounds/sensitivity.py",
         "runs_bound(norms, sum(thresholds), reach, gaps=len(thresholds) == 1)",
         "runs_bound(norms, thresholds[0], reach, gaps=True)",
-        f"{CELLS}[3-(1, 2)]",
+        f"{CELLS}[4-(1, 2)]",
     ),
     Mutant(
         "runs in equal parts",
@@ -380,7 +380,7 @@ MUTANTS = [
         "kernel/certify_series.py",
         "add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds, rule)",
         "add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds, rule)",
-        f"{CELLS}[3-(1,)]",
+        f"{CELLS}[4-(1,)]",
     ),
     Mutant(
         "pairs of unlike signs",

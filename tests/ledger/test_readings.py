@@ -137,8 +137,8 @@ def test_a_refusal_says_how_rows_were_read_and_are_now() -> None:
     named, unnamed = request(dw.PureDP(1.0)), request(dw.PureDP(1.0), layout=CsvLayout(";", ("at", "who")))
     with pytest.raises(InputError) as raised:
         require_fit(unnamed, dw.EventLevel(), singleton=False, first=named.facts | named.place)
-    assert "cut into columns by their line of names, as its first release read them" in str(raised.value)
-    assert "and got by --columns, cut at --delimiter ';'" in str(raised.value)
+    assert "cut into columns by their line of names, and this request cuts them by --columns" in str(raised.value)
+    assert "by --columns, cut at --delimiter ';'" in str(raised.value)
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import pytest
 import dpwindows as dw
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query, WindowFamily
+from dpwindows.audit import audit_exactly
 from dpwindows.errors import InputError
 from dpwindows.plan.description import describe
 from dpwindows.plan.measured_plan import plan_of
@@ -186,6 +187,24 @@ def test_a_plan_of_a_release_has_its_measurements_and_nothing_is_searched_for(
         for measure in mine.query.measures:
             np.testing.assert_array_equal(mine.std_errors(measure), its.std_errors(measure))
     assert (again.unit, again.budget, again.rule, again.grouping) == (plan.unit, plan.budget, plan.rule, plan.grouping)
+
+
+def test_a_stream_is_looked_at_for_its_first_steps() -> None:
+    described = StreamPlan(dw.Rolling(3), unit=dw.EventLevel(), budget=APPROX).describe()
+    metadata = read(described | {"stream": {}, "timeline": {**MONTHS.to_dict(), "steps": 5}})
+    plan = plan_of(Release(pa.table({}), metadata), steps=6)
+    assert plan.timeline.steps == 6
+    assert audit_exactly(plan).verdict == "within the claim"
+    batch = Plan(dw.Rolling(3), timeline=timeline(5), unit=dw.EventLevel(), budget=APPROX)
+    for released, steps in ((Release(pa.table({}), metadata), 0), (Release(pa.table({}), read(describe(batch))), 3)):
+        with pytest.raises(InputError, match="is for streams, of at least 1 step"):
+            plan_of(released, steps=steps)
+
+
+@pytest.mark.parametrize("other", ["out.parquet", None])
+def test_what_is_no_release_has_no_plan(other: Any) -> None:
+    with pytest.raises(InputError, match=r"dw\.plan_of\(dw\.Release\.load\(path\)\)"):
+        plan_of(other)
 
 
 def test_searches_are_forbidden_where_they_are(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -118,7 +118,7 @@ def audit(
 
     if steps < 1 and released is None:
         raise InputError(f"--steps must be at least 1, got {steps}")
-    measured = None if released is None else plan_of_release(released)
+    measured = None if released is None else plan_of_release(released, steps or None)
     stream = stream or isinstance(measured, StreamPlan)
     checks = _checks(only, exact, stream=stream)
     if not max_minutes > 0:

@@ -78,7 +78,7 @@ def _show_exact(exactly: ExactAudit, console: Console) -> None:
     console.print(f"  {exactly.verdict}", style="bold")
     _finds(console, "a wrong sensitivity, stated scale or share of the budget; no noise is drawn here")
     if not exactly.exhaustive and exactly.verdict == "within the claim":
-        console.print("  (a search is no proof: with fewer steps every pair is compared)", style="dim")
+        console.print("  (a search is no proof; where there are few steps every pair is compared)", style="dim")
 
 
 def _between(low: float, high: float) -> str:

@@ -109,8 +109,12 @@ def plan(
             refuse_inputs(path, options)
             require_writable(path, force=force, endings=(ending,))
     if released is not None:
-        planned: Planned = plan_of_release(released)
+        planned: Planned = plan_of_release(released, steps)
         options["stream"] = planned.to_dict().get("stream", False)
+        if options["stream"] and exported is not None:
+            raise InputError(
+                f"--export goes with a batch release, and {released} is of a stream: audit it in its place"
+            )
     elif options["stream"]:
         if page is not None:
             raise InputError("--report goes with a batch release: leave out --stream")
@@ -162,7 +166,8 @@ def plan(
         show_bars(planned, console)
         console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.")
         if not options["stream"]:
-            console.print(f"A release is {planned.workload}.")
+            said = "A release is" if released is None else "The release was"
+            console.print(f"{said} {planned.workload}.")
         console.print("Proofs of how far one neighbour can move what is measured (where they stand: docs/proofs.md):")
         for allotment in planned.every_allotment:
             measured = allotment.measurement

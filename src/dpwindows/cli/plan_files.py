@@ -47,11 +47,12 @@ release_option = click.option(
     "released",
     type=click.Path(path_type=Path),
     metavar="OUT",
-    help="In place of a query and a budget: what a release, or a stream's output, was measured by.",
+    help="In place of all that is required: what a release, or a stream's output, was measured by. Of a stream "
+    "--steps N takes the first N steps.",
 )
 # What goes with a release: what is done with its plan, and how it is shown.
 _BESIDE_RELEASE = {"released", "as_json", "expect", "exported", "saved", "force", "quiet"}
-_BESIDE_RELEASE |= {"runs", "draws", "only", "exact", "whole", "max_minutes"}
+_BESIDE_RELEASE |= {"runs", "draws", "only", "exact", "whole", "max_minutes", "steps"}
 
 
 class PlannedCommand(click.Command):
@@ -74,7 +75,8 @@ class PlannedCommand(click.Command):
                 f"--release takes the plan of a release as it was measured, which {other.opts[0]} cannot change: leave "
                 "one of them out"
             )
-        return {str(option.name): _nothing(option) for option in self.params if option.required}
+        needed = (option for option in self.params if option.required and option.name not in given)
+        return {str(option.name): _nothing(option) for option in needed}
 
     def _from_file(self, ctx: click.Context, given: dict[str, Any]) -> dict[str, Any]:
         """The values of options that the file has and the line has not, by the names of their parameters."""
@@ -116,8 +118,8 @@ def _nothing(option: click.Parameter) -> Any:
     return 0 if option.type is click.INT else ""
 
 
-def plan_of_release(path: Path) -> Plan | StreamPlan:
-    """The plan of a release in a file; nothing is searched for.
+def plan_of_release(path: Path, steps: int | None = None) -> Plan | StreamPlan:
+    """The plan of a release in a file, of a stream perhaps for its first steps only; nothing is searched for.
 
     Raises:
         InputError: there is no release, or it does not say by what it was measured.
@@ -125,7 +127,7 @@ def plan_of_release(path: Path) -> Plan | StreamPlan:
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.release import Release
 
-    return plan_of(Release.load(path))
+    return plan_of(Release.load(path), steps=steps)
 
 
 def queries_in_file() -> list[Query] | None:

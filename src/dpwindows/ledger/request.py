@@ -186,8 +186,9 @@ def _require_alike(request: Request, unit: Unit, first: dict[str, Any]) -> None:
     by_event = isinstance(request.unit, EventLevel) or request.singleton
     if own.get("layout") != columns.get("layout"):
         raise InputError(
-            f"the rows of this dataset are those of files cut into columns {_layout_text(columns)}, as its first "
-            f"release read them, and got {_layout_text(own)}: one of them may be several of the others; read them alike"
+            f"this dataset was first read from files cut into columns {_layout_text(columns)}, and this request cuts "
+            f"them {_layout_text(own)}: nothing says that a row is the same by both. Read the log as before, or keep "
+            "another dataset for it"
         )
     if by_item and own["item"] != columns["item"]:
         raise InputError(

@@ -33,7 +33,7 @@ class Described(Protocol):
         ...
 
 
-def plan_of(release: Described) -> Plan | StreamPlan:
+def plan_of(release: Described, *, steps: int | None = None) -> Plan | StreamPlan:
     """The plan that a release was made by, from what it says of itself; nothing is searched for.
 
     Its measurements, their noise and its forecast are those of the release, whatever this version would choose for the
@@ -41,16 +41,24 @@ def plan_of(release: Described) -> Plan | StreamPlan:
 
     Args:
         release: a release, or rows of a stream.
+        steps: of a stream, how many of its first steps the plan is to be looked at for.
 
     Raises:
-        InputError: the release does not say enough, or this version knows no such measurement.
+        InputError: the release does not say enough, this version knows no such measurement, or it is no release.
 
     Example:
         `audit_exactly(plan_of(Release.load("out.parquet")))`
     """
-    metadata = release.metadata
+    metadata: Any = getattr(release, "metadata", None)
+    if not isinstance(metadata, Mapping):
+        raise InputError(f"plan_of takes a release, got {release!r}: load it, dw.plan_of(dw.Release.load(path))")
+    streamed = metadata.get("stream") is not None
+    if steps is not None and not (streamed and steps >= 1):
+        raise InputError(
+            f"a plan over {steps} steps is for streams, of at least 1 step: the plan of a release is of all its steps"
+        )
     try:
-        return MeasuredStreamPlan(metadata) if metadata.get("stream") is not None else MeasuredPlan(metadata)
+        return MeasuredStreamPlan(metadata, steps) if streamed else MeasuredPlan(metadata)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"the release does not say what it was planned by ({type(error).__name__}: {error})") from None
 
@@ -100,13 +108,16 @@ class MeasuredPlan(_Measured, Plan):
 class MeasuredStreamPlan(_Measured, StreamPlan):
     """The plan of a stream; `plan_of` makes it."""
 
-    def __init__(self, metadata: Mapping[str, Any]) -> None:
+    def __init__(self, metadata: Mapping[str, Any], steps: int | None = None) -> None:
         self._metadata = metadata
         horizon = None if metadata[HORIZON] == ENDLESS else int(metadata[HORIZON])
         asked, timeline = _asked(metadata), metadata["timeline"]
         clock = {name: timeline[name] for name in ("start", "step", "time_zone")}
         periods = any(isinstance(query.window, PeriodFamily) for query in asked["queries"])
         super().__init__(**asked, horizon=horizon, **(clock if periods else {}))
+        if steps is not None:
+            self.timeline = Timeline.of_steps(min(steps, self.timeline.steps))
+            self.allotments = tuple(self._over(allotment, self.timeline.steps) for allotment in self.allotments)
         self.max_draws = max(MAX_DRAWS, self.workload.draws)
 
     def to_dict(self) -> Values:

@@ -18,10 +18,10 @@ import pyarrow as pa
 
 from dpwindows.count.engines.names import require_columns
 from dpwindows.count.events import SPACES, EventColumns
-from dpwindows.errors import InputError, near
+from dpwindows.errors import InputError, counted, near
 
 DELIMITERS = (",", ";", "\t", "|")
-_LONGEST_HEADER = 1 << 20
+_LONGEST_HEADER, _LONGEST_ROW = 1 << 20, 1 << 16
 
 
 @dataclass(frozen=True)
@@ -45,14 +45,39 @@ def read_header(file: Path, columns: EventColumns) -> CsvHeader:
         InputError: the file cannot be read, or its first line lacks one of our columns.
     """
     layout = columns.layout
-    if layout is not None and layout.names is not None:
-        return CsvHeader(layout.delimiter or ",", layout.names, named=False)
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
             text = stream.read(_LONGEST_HEADER).decode("utf-8-sig", errors="replace")
     except (OSError, pa.ArrowException) as error:
         raise InputError(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None
-    return parse_header(text.partition("\n")[0], columns, str(file))
+    line = text.partition("\n")[0]
+    if layout is None or layout.names is None:
+        return parse_header(line, columns, str(file))
+    header = CsvHeader(layout.delimiter or ",", layout.names, named=False)
+    _require_row(line.rstrip("\r"), header, columns, str(file))
+    return header
+
+
+def _require_row(line: str, header: CsvHeader, columns: EventColumns, what: str) -> None:
+    """Check the first line of a file without a line of names; one with quotes, empty or very long is the engine's.
+
+    Raises:
+        InputError: it has not as many fields as there are names, or it holds the names.
+    """
+    if not line.strip() or '"' in line or len(line) > _LONGEST_ROW:
+        return
+    fields = _names(line, header.delimiter)
+    if len(fields) != len(header.names):
+        raise InputError(
+            f"line 1 of {what} has {counted(len(fields), 'field')} where it is cut at {header.delimiter!r}, and "
+            f"--columns names {len(header.names)} ({', '.join(header.names)}): name all columns, from left to right, "
+            "or say what delimits them (--delimiter)"
+        )
+    if all(fields[place] == header.names[place] for place in header.places(columns).values()):
+        raise InputError(
+            f"line 1 of {what} holds the names of the columns, and the file is read as one without (--no-header): take "
+            "that line out, or leave out --no-header and --columns (of a stream, when it is created)"
+        )
 
 
 def parse_header(line: str, columns: EventColumns, what: str) -> CsvHeader:

@@ -50,7 +50,7 @@ def test_no_row_is_taken_for_the_line_of_names(tmp_path: Path) -> None:
     days = dw.Timeline("2013-01-01", "2013-01-02")
     columns = EventColumns("item", "time", layout=layout(None, "item,time"))
     assert count_events(texts, columns, days, [1]).cumulative(1).tolist() == [1]
-    with pytest.raises(InputError, match="line 1 of .* holds the names of the columns"):
+    with pytest.raises(InputError, match=r"line 1 of .* holds the names of the columns"):
         counted(written(tmp_path, "item,time\na,0\n"), layout(None, "item,time"))
 
 

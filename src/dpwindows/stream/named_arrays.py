@@ -12,7 +12,7 @@ import numpy as np
 def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
     """Arrays of numbers, of any shape, as the bytes of an uncompressed `.npz` file."""
     stream = io.BytesIO()
-    np.savez(stream, **arrays)
+    np.savez(stream, **arrays)  # type: ignore[arg-type]  # no array is named as its one option is
     return stream.getvalue()
 
 

@@ -327,6 +327,7 @@ def not_whole() -> dict[str, Design]:
     """Designs of weights that are no whole numbers of exact or 64-bit arithmetic: by name."""
     presence, month = asked(Cumulative(), GAUSSIAN, ItemAddRemove()), asked(Rolling(2), GAUSSIAN, ItemAddRemove())
     halves, small = np.tril(np.full((4, 4), 0.9)), np.tril(np.full((4, 4), 100)).astype(np.int8)
+    wrapping = np.array([1 << 62, *[-(1 << 62)] * 4])
     pair, gaps = replace(month, thresholds=(1, 2)), replace(month, window=AnyWindow())
     return {
         "taps": SeriesDesign(asked(Cumulative(), GAUSSIAN), "", map=Filter(4, (1.9, -0.9))),  # type: ignore[arg-type]
@@ -347,6 +348,8 @@ def not_whole() -> dict[str, Design]:
         # One number in an array wraps in the bound; arrays can be changed once they are certified.
         "a unit in an array": SeriesDesign(month, "", map=Identity(4, np.array(1 << 32))),  # type: ignore[arg-type]
         "an offset in an array": GapDesign(gaps, "", map=GapFilter((8, -4), (3,) * 4, np.array(1 << 32), 9)),  # type: ignore[arg-type]
+        "nested taps in an array": NestedDesign(asked(AnyWindow(), GAUSSIAN), "", taps=wrapping),  # type: ignore[arg-type]
+        "crossed taps in an array": CrossedDesign(gaps, (np.int64(8), np.int64(-4)), 4, 0.5, 4, {}),  # type: ignore[arg-type]
         "taps in an array": GapDesign(gaps, "", map=GapFilter(np.array([8, -4]), (3,) * 4, 0, 9)),  # type: ignore[arg-type]
         "matrices for each threshold": ThresholdsDesign(pair, "", maps=(TriangularCounter(halves),) * 2),
     }

@@ -201,6 +201,14 @@ def test_a_stream_is_looked_at_for_its_first_steps() -> None:
             plan_of(released, steps=steps)
 
 
+def test_other_thresholds_than_were_asked_are_refused() -> None:
+    metadata = read(describe(Plan(dw.Rolling(3), timeline=timeline(9), unit=dw.EventLevel(), budget=APPROX)))
+    for thresholds in ([1, -1], [1, 2], [-1]):
+        metadata["measurements"][0]["thresholds"] = thresholds
+        with pytest.raises(InputError, match=r"other k than were asked|ascending order"):
+            plan_of(Release(pa.table({}), metadata))
+
+
 @pytest.mark.parametrize("other", ["out.parquet", None])
 def test_what_is_no_release_has_no_plan(other: Any) -> None:
     with pytest.raises(InputError, match=r"dw\.plan_of\(dw\.Release\.load\(path\)\)"):

@@ -271,10 +271,11 @@ def nested(
     Raises:
         NotCertifiedError: no proof covers it.
     """
+    require_own(problem, Filter(longest, taps))
     event = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)
     moved = sensitivity.windows_holding_a_step(2 * longest if steps is None else steps, longest)
     if event and problem.law == GAUSSIAN and weights and len(weights) == longest and problem.thresholds == (1,):
-        require_own(problem, Filter(longest, taps), Filter(longest, weights))
+        require_own(problem, Filter(longest, weights))
         if not taps or min(weights) < 1:
             raise NotCertifiedError(problem, Filter(longest, weights))
         return any_weighted_event_l2(taps, weights, steps), name_of(any_weighted_event_l2), moved
@@ -380,8 +381,10 @@ def crossed(problem: Problem, taps: Sequence[int], blocks: Sequence[staircases.C
     Raises:
         NotCertifiedError: no proof covers it.
     """
+    along = Filter(1, tuple(taps))
+    require_own(problem, along)
     if not isinstance(problem.window, AnyWindow) or not _is_item(problem) or problem.law in JOINT:
-        raise NotCertifiedError(problem, Filter(1, tuple(taps)))
+        raise NotCertifiedError(problem, along)
     gaussian, thresholds = problem.law == GAUSSIAN, problem.thresholds
     if isinstance(problem.unit, ItemPerPeriod):
         period = staircases.crossed_counters_period_l2 if gaussian else staircases.crossed_counters_period_l1

@@ -7,8 +7,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Rolling
@@ -36,16 +34,14 @@ def by_threshold(
     """
     window, thresholds = problem.window, problem.thresholds
     # What holds the maps is the kernel's own too: another container might hand out others when they are applied.
-    if type(maps) is not tuple or type(thresholds) is not tuple or any(type(k) is not int or k < 1 for k in thresholds):
+    if type(maps) is not tuple:
         raise NotCertifiedError(problem, *maps)
     require_own(problem, *maps)
     covered = isinstance(problem.unit, ItemAddRemove | ItemLevel) and problem.law == GAUSSIAN
-    ascending = all(one < other for one, other in pairwise(thresholds))
     matrices = [_matrix(one) for one in maps]
     if (
         not isinstance(window, Rolling)
         or not covered
-        or not ascending
         or problem.rule != EVERY_OCCURRENCE
         or len(maps) != len(thresholds)
         or any(matrix is None or matrix.shape != (steps, steps) for matrix in matrices)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
@@ -28,7 +29,8 @@ class Problem:
     whole budget that each length has.
 
     Raises:
-        ValueError: the rule bounds what an item adds, and the unit protects less than whole items.
+        ValueError: the thresholds are not whole numbers from 1 in ascending order, which bounds count on; or the rule
+            bounds what an item adds, and the unit protects less than whole items.
     """
 
     window: WindowFamily
@@ -45,6 +47,9 @@ class Problem:
     shares: tuple[float, ...] = ()
 
     def __post_init__(self) -> None:
+        whole = type(self.thresholds) is tuple and all(type(k) is int and k >= 1 for k in self.thresholds)
+        if not (whole and self.thresholds and all(one < other for one, other in pairwise(self.thresholds))):
+            raise ValueError(f"thresholds are whole numbers from 1 in ascending order, got {self.thresholds}")
         if self.rule.bounded and not isinstance(self.unit, ItemLevel | ItemAddRemove):
             # One event more changes which others count: neighbours by these units are none once the rule is enforced.
             raise ValueError(f"a rule that bounds what an item adds is for whole items, not for {self.unit.name}")

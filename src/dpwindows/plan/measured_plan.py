@@ -74,6 +74,8 @@ class _Measured(Planned):
         known: dict[str, Measurement] = {}
         found = []
         for part, entry in zip(parts, entries, strict=True):
+            if set(entry["thresholds"]) != {k for measure in part.query.measures for k in measure.thresholds}:
+                raise ValueError(f"{entry['window']} was measured for other k than were asked")
             together = entry.get(TOGETHER, [])
             measurement = known.get(str(together)) if together else None
             measurement = rebuilt(metadata, entry) if measurement is None else measurement

@@ -5,6 +5,7 @@ Nothing is searched for: another machine, or another version of a strategy, migh
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -17,6 +18,7 @@ from dpwindows.ask.queries import LostItems, PeriodFamily, WindowFamily, parse_w
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import over
 from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import NORMS
 from dpwindows.kernel.groups import Groups
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
@@ -39,6 +41,8 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
         problem = _problem(metadata, entry)
         noise, groups = entry["noise"], _groups(metadata, entry)
         design = design_from_dict(entry[INTEGERS], problem, entry["strategy"], entry["parameters"])
+        if noise["law"] not in NORMS or not 0 < float(noise["scale"]) < math.inf:
+            raise ValueError(f"noise of law {noise['law']!r} and scale {noise['scale']!r}")
         return Measurement(design, noise["law"], float(noise["scale"]), groups)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(

@@ -19,6 +19,14 @@ CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
 
 MUTANTS = [
     Mutant(
+        "thresholds of any sign",
+        "A problem may have thresholds below 1, and bounds add them up.",
+        "kernel/problem.py",
+        "type(k) is int and k >= 1 for k",
+        "type(k) is int for k",
+        "tests/kernel/test_problem.py::test_thresholds_are_whole_numbers_from_1_in_ascending_order",
+    ),
+    Mutant(
         "weights that round down",
         "Squared responses and weights are cut to the bits that are kept, and not rounded up.",
         "kernel/bounds/weighted_rectangles.py",

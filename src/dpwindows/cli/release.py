@@ -95,6 +95,8 @@ def release(
             consistent=not raw,
         )
         released = outcome.release
+        # A release that was stored errs as it was measured, whatever would be chosen today.
+        shown = plan_of(released) if outcome.stored else planned
         again = (
             "The numbers drawn were discarded and nothing was published; running again draws fresh noise"
             if ledger is None
@@ -116,8 +118,7 @@ def release(
         )
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
-    # A release that was stored errs as it was measured, whatever would be chosen today.
-    show_forecast(plan_of(released) if outcome.stored else planned, console)
+    show_forecast(shown, console)
     zone = None if timeline.is_integer or zone_said() else remark_on_zones(events, columns, options["table"], settings)
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw)]:
         tell(f"Note: {remark}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 
@@ -25,9 +25,6 @@ from dpwindows.release.consistency import remarks
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio, two_figures
 from dpwindows.release.groups import rows_of_group
 from dpwindows.release.selection import Selected, Window, advice_on, as_window, rows_of, terms_of
-
-if TYPE_CHECKING:
-    pass
 
 _UNVERIFIED = (
     "The release file carries no checksum, as files of older versions do not: that it is unchanged was not verified."

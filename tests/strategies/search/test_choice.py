@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,9 @@ from dpwindows.ask.privacy import PureDP
 from dpwindows.ask.queries import RollingTogether
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.untrusted import noise_scales
+from dpwindows.plan.stored_designs import design_to_dict
 from dpwindows.strategies import STRATEGIES, joint_filter
 from dpwindows.strategies.search import choice
 from tests.search import TIMES
@@ -76,19 +78,13 @@ def integers(name: str) -> dict[str, str]:
         for one in STRATEGIES:
             if one.batch is not None and not one.outdone(problem):
                 design = one.batch(problem)
-                found[one.name] = "none" if design is None else hashlib.sha256(_told(design)).hexdigest()
+                found[one.name] = "none" if design is None else _digest(design)
     return found
 
 
-def _told(value: Any) -> bytes:
-    """All that a design is made of, but for functions: these are made from its parameters."""
-    if isinstance(value, np.ndarray):
-        return repr(value.tolist()).encode()
-    if is_dataclass(value):
-        return b"(" + b",".join(_told(getattr(value, one.name)) for one in fields(value)) + b")"
-    if isinstance(value, (tuple, list)):
-        return b"[" + b",".join(map(_told, value)) + b"]"
-    return b"" if callable(value) else repr(value).encode()
+def _digest(design: Design) -> str:
+    """Of the integers that a design measures by, and of what was chosen for them."""
+    return hashlib.sha256(json.dumps([design_to_dict(design), dict(design.parameters)]).encode()).hexdigest()
 
 
 def _forget() -> None:
@@ -223,4 +219,4 @@ def others() -> list[str]:
     problem = Problem(RollingTogether((7, 28)), STEPS, (1,), dpwindows.EventLevel(), GAUSSIAN, 1.0, shares=(0.5, 0.5))
     joint = joint_filter.design(problem, STEPS)
     scale = noise_scales.unit_scale(dpwindows.ApproxDP(1.0, 1e-6), GAUSSIAN)
-    return [hashlib.sha256(_told(joint)).hexdigest(), scale.hex()]
+    return [_digest(joint), scale.hex()]

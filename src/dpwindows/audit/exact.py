@@ -36,7 +36,7 @@ from dpwindows.audit.search import search
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, Law
 from dpwindows.kernel.measure import Measurement
-from dpwindows.kernel.untrusted.noise_scales import asked_as, laws_for
+from dpwindows.strategies.search.noise_scales import asked_as, laws_for
 
 if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned

@@ -33,13 +33,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows import reading
 from dpwindows.ask.windows import window_steps
 from dpwindows.audit import export_factors
 from dpwindows.audit.export_factors import Arrays, describe_inner, factors, integers, shape_of
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, NORMS
-from dpwindows.kernel.shapes.design import Design, PrescribedScale
+from dpwindows.kernel.designs import Design
 from dpwindows.release import files as release_files
+from dpwindows.strategies.strategy import PrescribedScale
 
 if TYPE_CHECKING:
     from dpwindows.kernel.measure import Measurement
@@ -110,7 +112,8 @@ def _in_groups(measurement: Measurement) -> dict[str, Any]:
 
 def _arrays(design: Design) -> Arrays:
     """The arrays of one measurement."""
-    problem, bias = design.problem, design.bias_bound()
+    problem = design.problem
+    bias = reading.of(design).bias_bound() if design.alike else None
     first, last = window_steps(problem.window, problem.steps)
     arrays: Arrays = {"first": first, "last": last, "bias_bound": np.zeros(len(first)) if bias is None else bias}
     factored = factors(design)
@@ -160,7 +163,7 @@ def _explicit(design: Design) -> Arrays:
     decoders = {
         "decoder" if design.alike else f"decoder_{k}": np.array([own.decode(one) for one in np.eye(design.rows)]).T
         for k in design.problem.thresholds[: 1 if design.alike else None]
-        for own in [design.at(k)]
+        for own in [reading.of(design.at(k))]
     }
     return {
         **{
@@ -173,7 +176,8 @@ def _explicit(design: Design) -> Arrays:
 
 def _entries(design: Design) -> Iterator[tuple[int, int, int, int, int, int]]:
     problem = design.problem
-    sources = design.counted if isinstance(design, PrescribedScale) else problem.thresholds
+    shape = design.shape
+    sources = shape.counted(problem.thresholds) if isinstance(shape, PrescribedScale) else problem.thresholds
     for source in sources:
         for first in range(1, problem.steps + 1):
             for last in range(first, problem.steps + 1):

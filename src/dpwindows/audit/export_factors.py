@@ -8,15 +8,12 @@
   another: X the answers of the starts first, first + 1, ... and of the ends from first on (0 where the end is before
   the start), ends taken last to first; A = matrix_{starts}, B = matrix_{ends}. An estimate of X comes from
   decoder_matrix_{starts} and decoder_matrix_{ends} on the two axes.
-- `nested windows`: L is the lower-triangular matrix of `steps + beyond` rows and `steps` columns whose entry (i, j) is
-  taps[i - j] (0 where there is no such tap), X the square of all answers, starts taken last to first and ends first to
-  last (0 where the end is before the start), and `P = L X L'`. Row i and column j stand for the window from step
-  `steps - i` to j + 1. y is P at the windows asked for, in order, where beyond is 0 (times weights[n - 1] for a window
-  of n steps, where there are weights), and else P where
-  `i + j >= steps - 1`, row by row. Least squares: with C lower-triangular and `C'C = L'L`, and P 0 where it was not
-  measured, let Z be `C'^-1 L' P L C^-1`, but 0 where `i + j < steps - 1`; an estimate is `C^-1 Z C'^-1` at its window.
-- `counters`: y = matrix X where `measured` is true, row by row; X[n, a] the answer of the n + 1 steps from step a + 1
-  on, cut at the horizon (what is not measured is taken as 0 when decoding).
+- `nested windows`: L is the lower-triangular matrix of `steps` rows and columns whose entry (i, j) is taps[i - j] (0
+  where there is no such tap), X the square of all answers, starts taken last to first and ends first to last (0 where
+  the end is before the start), and `P = L X L'`. Row i and column j stand for the window from `steps - i` to j + 1.
+  y is P at the windows asked for, in order (times weights[n - 1] for a window of n steps, where there are weights). An
+  estimate is `L^-1 P L^-T` at its window, P being 0 where it was not measured.
+- `starts`: y is every answer times `unit`.
 - `crossed counters`: each row (first, starts, ends) of `blocks` measures a block X as above, but with ends from the
   first to the last, along both axes. L_n is the lower-triangular matrix of n rows whose entry (i, j) is taps[i - j] (0
   where there is no such tap), r and c are start_weights_{starts}_{ends} and end_weights_{starts}_{ends}. Flattened and
@@ -55,22 +52,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.ask.windows import longest_window, window_steps
+from dpwindows.ask.windows import count_windows, longest_window, window_steps
+from dpwindows.kernel.designs import Design
+from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.integer_maps import IntegerMap
-from dpwindows.kernel.paper.range_tree import RangeTree
-from dpwindows.kernel.paper.shapes import FixedWindowTrees, TimeWindowTrees
-from dpwindows.kernel.shapes.blocks import BlocksDesign, blocks_of
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.crossed import CrossedDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.gaps import GapDesign
-from dpwindows.kernel.shapes.grouped import CompressedDesign
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.shapes.thresholds import ThresholdsDesign
-from dpwindows.kernel.shapes.together import TogetherShape
+from dpwindows.kernel.shapes.blocks import Blocks, blocks_of
+from dpwindows.kernel.shapes.crossed import Crossed
+from dpwindows.kernel.shapes.gaps import Gaps
+from dpwindows.kernel.shapes.grouped import GroupedSteps
+from dpwindows.kernel.shapes.nested import Nested
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
+from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
+from dpwindows.kernel.shapes.together import Together
+from dpwindows.reading.designs import CrossedDesignReader, GroupedReader, of
+from dpwindows.reading.maps import series_reader
+from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.strategies.paper.shapes import CumulativeTree, FixedWindowTrees, TimeWindowTrees
 
 Arrays = dict[str, Any]
 
@@ -80,110 +79,111 @@ _DENSE = 1024
 
 def shape_of(design: Design) -> str:
     """The name of a design's shape."""
-    match design:
-        case SeriesDesign():
+    match design.shape:
+        case Series() | CumulativeTree():
             return "series"
-        case ThresholdsDesign():
+        case SeriesByThreshold():
             return "series by threshold"
-        case BlocksDesign():
+        case Blocks():
             return "blocks"
-        case NestedDesign() | ExtendedDesign():
+        case Nested():
             return "nested windows"
-        case CountersDesign():
-            return "counters"
-        case CrossedDesign():
+        case Starts():
+            return "starts"
+        case Crossed():
             return "crossed counters"
-        case GapDesign():
+        case Gaps():
             return "windows in gaps"
         case FixedWindowTrees():
             return "fixed-window trees"
         case TimeWindowTrees():
             return "time-window trees"
-        case CompressedDesign():
+        case GroupedSteps():
             return "compressed"
-        case StepDesign(shape=TogetherShape()):
+        case Together():
             return "rolling together"
     return "explicit"
 
 
 def describe_inner(design: Design) -> dict[str, Any]:
     """What is said of the design within a compressed one."""
-    if not isinstance(design, CompressedDesign):
+    if not isinstance(design.shape, GroupedSteps):
         return {}
-    inner = design.inner
+    inner = design.shape.inner
     within = {"window": inner.problem.window.text, "steps": inner.problem.steps, "shape": shape_of(inner)}
-    return {"steps_per_group": design.size, "inner": {**within, **describe_inner(inner)}}
+    return {"steps_per_group": design.shape.size, "inner": {**within, **describe_inner(inner)}}
 
 
 def factors(design: Design) -> Arrays:
     """The arrays of a design's factor form; none where there are none or they are too large."""
-    match design:
-        case SeriesDesign(map=found):
-            return _matrices(found, "")
-        case ThresholdsDesign(problem=problem, maps=maps):
-            named = [_matrices(found, f"_{k}") for k, found in zip(problem.thresholds, maps, strict=True)]
+    problem = design.problem
+    match design.shape:
+        case Series(map=measured):
+            return _matrices(measured, count_windows(problem.window, problem.steps), "")
+        case CumulativeTree(tree=tree):
+            return _tree(tree, "")
+        case SeriesByThreshold(maps=maps):
+            windows = count_windows(problem.window, problem.steps)
+            named = [_matrices(own, windows, f"_{k}") for k, own in zip(problem.thresholds, maps, strict=True)]
             return {name: array for part in named for name, array in part.items()} if all(named) else {}
-        case BlocksDesign():
-            return _blocks(design)
-        case NestedDesign(taps=taps, weights=weights):
+        case Blocks() as shape:
+            return _blocks(shape, design)
+        case Nested(taps=taps, weights=weights):
             weighed = {"weights": integers(np.array(weights, dtype=object))} if weights else {}
-            return {"taps": integers(np.array(taps, dtype=object)), "beyond": np.array(0), **weighed}
-        case ExtendedDesign(taps=taps, beyond=beyond):
-            return {"taps": integers(np.array(taps, dtype=object)), "beyond": np.array(beyond)}
-        case CountersDesign(map=found):
-            arrays = _matrices(found, "")
-            return {**arrays, "measured": _measured(design)} if arrays else {}
-        case CrossedDesign():
-            return _crossed(design)
-        case GapDesign(map=GapFilter(taps=taps, weights=weights, offset=offset, total=total)):
+            return {"taps": integers(np.array(taps, dtype=object)), **weighed}
+        case Starts(map=Identity(unit=unit)):
+            return {"unit": np.array(unit)}
+        case Crossed() as shape:
+            return _crossed(shape, design)
+        case Gaps(map=GapFilter(taps=taps, weights=weights, offset=offset, total=total)):
             whole = {"taps": taps, "weights": weights, "offset": (offset,), "total": (total,)}
             return {name: integers(np.array(values, dtype=object)) for name, values in whole.items()}
         case FixedWindowTrees(tree=tree):
             return _tree(tree, "")
         case TimeWindowTrees(tree=tree):
             return _tree(tree, "_starts") | _tree(RangeTree(tree.length), "_ends")
-        case CompressedDesign():
+        case GroupedSteps():
             return _compressed(design)
-        case StepDesign(shape=TogetherShape(lengths=lengths, map=found)):
-            return {"lengths": np.array(lengths), "taps": found.matrices}
+        case Together(lengths=lengths, map=mixed):
+            return {"lengths": np.array(lengths), "taps": mixed.matrices}
     return {}
 
 
-def _blocks(design: BlocksDesign) -> Arrays:
+def _blocks(shape: Blocks, design: Design) -> Arrays:
     problem = design.problem
-    blocks = blocks_of(problem.steps, longest_window(problem.window, problem.steps), design.width)
-    named = [_matrices(found, f"_{found.length}") for found in design.maps]
+    blocks = blocks_of(problem.steps, longest_window(problem.window, problem.steps), shape.width)
+    named = [_matrices(tree, tree.length, f"_{tree.length}") for tree in shape.trees]
     table = np.array([(block.first, block.starts, block.ends) for block in blocks])
     return {"blocks": table, **{name: array for part in named for name, array in part.items()}} if all(named) else {}
 
 
-def _measured(design: CountersDesign) -> NDArray[np.bool_]:
-    lengths, room = np.arange(design.map.rows)[:, None] + 1, design.problem.steps - np.arange(design.problem.steps)
-    return lengths <= room if design.causal else np.ones((design.map.rows, design.problem.steps), dtype=np.bool_)
-
-
-def _crossed(design: CrossedDesign) -> Arrays:
-    table = np.array([(block.first, block.starts, block.ends) for block, _ in design.blocks])
-    arrays: Arrays = {"blocks": table, "taps": integers(np.array(design.taps, dtype=object))}
-    for block, found in design.blocks:
+def _crossed(shape: Crossed, design: Design) -> Arrays:
+    reader = of(design)
+    assert isinstance(reader, CrossedDesignReader)
+    table = np.array([(block.first, block.starts, block.ends) for block, _ in reader.blocks])
+    arrays: Arrays = {"blocks": table, "taps": integers(np.array(shape.taps, dtype=object))}
+    for block, own in reader.blocks:
         suffix = f"_{block.starts}_{block.ends}"
         if f"start_weights{suffix}" in arrays:
             continue
-        arrays[f"start_weights{suffix}"] = integers(np.array(found.start_weights, dtype=object))
-        arrays[f"end_weights{suffix}"] = integers(np.array(found.end_weights, dtype=object))
-        if max(found.shape) <= _DENSE:
+        arrays[f"start_weights{suffix}"] = integers(np.array(own.map.start_weights, dtype=object))
+        arrays[f"end_weights{suffix}"] = integers(np.array(own.map.end_weights, dtype=object))
+        if max(own.map.shape) <= _DENSE:
             names = ("start_modes", "end_modes", "mode_variances", "pinned_root")
-            arrays |= {f"{name}{suffix}": array for name, array in zip(names, found.decoder(), strict=True)}
+            arrays |= {f"{name}{suffix}": array for name, array in zip(names, own.decoder(), strict=True)}
     return arrays
 
 
-def _compressed(design: CompressedDesign) -> Arrays:
-    inner = factors(design.inner)
+def _compressed(design: Design) -> Arrays:
+    reader = of(design)
+    assert isinstance(reader, GroupedReader)
+    inner = factors(reader.inner_design)
     if not inner:
         return {}
-    first, last = window_steps(design.inner.problem.window, design.inner.problem.steps)
+    problem = reader.inner_design.problem
+    first, last = window_steps(problem.window, problem.steps)
     arrays = {**inner, "first": first, "last": last}
-    return {"nearest": design.nearest, **{f"inner/{name}": array for name, array in arrays.items()}}
+    return {"nearest": reader.nearest.position, **{f"inner/{name}": array for name, array in arrays.items()}}
 
 
 def _tree(tree: RangeTree, suffix: str) -> Arrays:
@@ -194,13 +194,13 @@ def _tree(tree: RangeTree, suffix: str) -> Arrays:
     return {f"matrix{suffix}": integers(tree.node_sums(points)), f"decoder_matrix{suffix}": decoder}
 
 
-def _matrices(found: IntegerMap, suffix: str) -> Arrays:
+def _matrices(measured: IntegerMap, length: int, suffix: str) -> Arrays:
     """An integer map and its left inverse as matrices, found by applying them to unit vectors."""
-    if found.length > _DENSE:
+    if length > _DENSE:
         return {}
-    units = np.eye(found.length, dtype=np.int64)
-    matrix = found.encode(units)
-    return {f"matrix{suffix}": integers(matrix), f"decoder_matrix{suffix}": found.decode(np.eye(found.rows))}
+    matrix = measured.encode(np.eye(length, dtype=np.int64))
+    decoder = series_reader(measured, length).decode(np.eye(measured.rows(length)))
+    return {f"matrix{suffix}": integers(matrix), f"decoder_matrix{suffix}": decoder}
 
 
 def integers(array: NDArray[Any]) -> NDArray[Any]:

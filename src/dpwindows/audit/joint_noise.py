@@ -21,7 +21,7 @@ import scipy
 from dpwindows.audit.discrete_laws import NoiseLaw
 from dpwindows.audit.neighbours import Ints
 from dpwindows.kernel.accounting import LAPLACE, RANGE
-from dpwindows.kernel.untrusted.joint_moments import log_normaliser
+from dpwindows.reading.noise_moments import log_normaliser
 
 # What numbers are made into.
 INDEPENDENT = NoiseLaw(LAPLACE, 1000.0)

@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from dpwindows.ask.privacy import ZCDP, EventLevel, ItemAddRemove, PureDP
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, NORMS
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.measure import Measurement, measure, measure_step
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def print_draws(law_name: str, scale: str, count: str) -> None:
     numbers, width = int(count), float.fromhex(scale)
     unit = ItemAddRemove() if law in JOINT else EventLevel()
     problem = Problem(Rolling(1), numbers, (1,), unit, law, width)
-    measurement = Measurement(SeriesDesign(problem, "none", map=Identity(numbers)), law, width)
+    measurement = Measurement(Design(problem, Series(Identity()), "none"), law, width)
     # Whatever one unit costs at this scale: nothing real is measured.
     budget = ZCDP(1 / width**2) if law == GAUSSIAN else PureDP(2 / width)
     nothing = _Nothing(numbers)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows import reading
 from dpwindows.audit.neighbours import Pair
 from dpwindows.audit.noise import rows_measured
 from dpwindows.audit.norms import norms
@@ -108,7 +109,7 @@ def _decoder(allotment: Allotment) -> Floats:
     design, scale = allotment.measurement.design, allotment.measurement.scale
     thresholds = design.problem.thresholds
     each = [
-        np.array([allotment.own(design.at(k).decode(column)) for column in np.eye(design.rows)]).T * scale
+        np.array([allotment.own(reading.of(design.at(k)).decode(column)) for column in np.eye(design.rows)]).T * scale
         for k in thresholds[: 1 if design.alike else None]
     ]
     decoded = dict(zip(thresholds, each * len(thresholds) if design.alike else each, strict=True))

@@ -33,7 +33,7 @@ epsilon_0-DP that has `n epsilon_0 (e^epsilon_0 - 1) + sqrt(2 n ln(1/delta)) eps
 `n epsilon_0^2 / 2 + sqrt(2 n ln(1/delta)) epsilon_0`.
 
 Every inequality is decided in exact rational or in ball arithmetic (Arb, through python-flint): a scale is used only
-if its cost is *proved* within the budget. `dpwindows.kernel.untrusted.noise_scales` proposes scales.
+if its cost is *proved* within the budget. `dpwindows.strategies.search.noise_scales` proposes scales.
 """
 
 from __future__ import annotations

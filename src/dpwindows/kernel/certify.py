@@ -54,15 +54,14 @@ from dpwindows.kernel.bounds import (
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule
 from dpwindows.kernel.bounds.gaps import gap_filter_l1, gap_filter_l2
 from dpwindows.kernel.bounds.weighted_rectangles import any_weighted_event_l2
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows
-from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
+from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
-from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.maps.trees import CausalTree, Tree
+from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
 
@@ -103,7 +102,7 @@ class NotCertifiedError(ValueError):
         )
 
 
-def require_own(problem: Problem, *maps: IntegerMap | CausalMap | MatrixFilter | GapFilter) -> None:
+def require_own(problem: Problem, *maps: IntegerMap | MatrixFilter | GapFilter) -> None:
     """Refuse maps that no bound is for: of classes that are not the kernel's, or with weights that it does not cover.
 
     A bound is derived from a map's integers and holds for what its class encodes: a class derived from it might encode
@@ -117,19 +116,14 @@ def require_own(problem: Problem, *maps: IntegerMap | CausalMap | MatrixFilter |
         if not _is_own(measured):
             raise NotCertifiedError(problem, measured)
         match measured:
-            case Identity(unit=unit) | CausalIdentity(unit=unit):
+            case Identity(unit=unit):
                 sizes: tuple[int, ...] = (unit,)
-            case AnchoredDifferences() | CausalAnchors():
+            case AnchoredDifferences():
                 sizes = (measured.every, measured.step_weight, measured.anchor_weight)
             case CausalTree(weights=weights, branching=branching):
                 sizes = (branching - 1, *weights)
-            case Tree(branching=branching):
-                sizes = (branching - 1,)
             case GapFilter(weights=weights, total=total):
                 sizes = (total, *weights)
-            case CausalCounter(rows=ListedRows(matrix=matrix)):
-                # Entries above the diagonal are not applied, and might take off what a bound adds up.
-                sizes = (0 if np.triu(matrix, 1).any() else 1,)
             case _:
                 continue
         if min(sizes) < 1:
@@ -218,16 +212,16 @@ def _windows_changed(problem: Problem, steps: int | None) -> int:
 
 def blocks(
     problem: Problem,
-    axes: Sequence[tuple[IntegerMap, IntegerMap | CausalMap]],
+    axes: Sequence[tuple[IntegerMap, IntegerMap]],
     width: int,
     extent: int,
     most: int | None = None,
 ) -> tuple[int, str]:
-    """Any windows in blocks of starts, one map on the starts of a block times one map on its ends.
+    """Any windows in blocks of starts, one tree on the starts of a block times one tree on its ends.
 
     Args:
         problem: window family, unit, law and thresholds.
-        axes: the map on the starts and the map on the ends of every block, as they are applied.
+        axes: the tree on the starts and the tree on the ends of every block, as they are applied.
         width: the starts of a block, in steps.
         extent: the ends that are measured with a block, in steps from its first start; fewer where the horizon cuts.
         most: how many blocks there are, None if there is no end of them.
@@ -236,21 +230,17 @@ def blocks(
         The bound and the name of its proof.
 
     Raises:
-        NotCertifiedError: no proof covers it, or the maps of different blocks are not cut from one.
+        NotCertifiedError: no proof covers it.
     """
-    maps = [one for pair in axes for one in pair]
-    require_own(problem, *maps)
-    if isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel):
-        if problem.law == GAUSSIAN and (taps := _common_taps(axes, extent)) is not None:
-            bound = rectangles.any_tensor_event_l2
-            return bound(taps, width, extent, problem.thresholds), name_of(bound)
-        totals = [(_column_total(starts), _column_total(ends)) for starts, ends in axes]
-        if problem.law == LAPLACE and all(min(pair) > 0 for pair in totals):
-            corners = sensitivity.any_tree_event_l1
-            met = -(-extent // width) if most is None else min(-(-extent // width), most)
-            along_starts, along_ends = (max(column) for column in zip(*totals, strict=True))
-            return corners(along_starts, along_ends, met, problem.thresholds), name_of(corners)
-    raise NotCertifiedError(problem, *axes[0])
+    require_own(problem, *(one for pair in axes for one in pair))
+    totals = [(_column_total(starts), _column_total(ends)) for starts, ends in axes]
+    event = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)
+    if not event or problem.law != LAPLACE or min(total for pair in totals for total in pair) < 1:
+        raise NotCertifiedError(problem, *axes[0])
+    corners = sensitivity.any_tree_event_l1
+    met = -(-extent // width) if most is None else min(-(-extent // width), most)
+    along_starts, along_ends = (max(column) for column in zip(*totals, strict=True))
+    return corners(along_starts, along_ends, met, problem.thresholds), name_of(corners)
 
 
 def nested(
@@ -271,80 +261,32 @@ def nested(
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    require_own(problem, Filter(longest, taps))
+    require_own(problem, Filter(taps))
     event = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)
     moved = sensitivity.windows_holding_a_step(2 * longest if steps is None else steps, longest)
     if event and problem.law == GAUSSIAN and weights and len(weights) == longest and problem.thresholds == (1,):
-        require_own(problem, Filter(longest, weights))
+        require_own(problem, Filter(weights))
         if not taps or min(weights) < 1:
-            raise NotCertifiedError(problem, Filter(longest, weights))
+            raise NotCertifiedError(problem, Filter(weights))
         return any_weighted_event_l2(taps, weights, steps), name_of(any_weighted_event_l2), moved
     if not event or problem.law != GAUSSIAN or weights or not sensitivity.has_contracting_signs(taps):
-        raise NotCertifiedError(problem, Filter(longest, taps))
+        raise NotCertifiedError(problem, Filter(taps))
     bound = rectangles.any_nested_event_l2
     return bound(taps, longest, steps, problem.thresholds), name_of(bound), moved
 
 
-def _common_taps(axes: Sequence[tuple[IntegerMap, IntegerMap | CausalMap]], extent: int) -> tuple[int, ...] | None:
-    """The taps of the longest of some filters if all others do the same on their axis and they contract, else None.
-
-    A filter does the same as a longer one if it has all the taps that its axis is long enough for. One that is cut
-    shorter is another filter, whose intervals may cost more: what the missing taps take off is missing.
-    """
-    found: list[tuple[tuple[int, ...], int]] = []
-    for one in (one for pair in axes for one in pair):
-        match one:
-            case Filter(taps=taps, length=places):
-                found.append((taps, places))
-            case CausalFilter(taps=taps):
-                found.append((taps, extent))
-            case _:
-                return None
-    longest = max((taps for taps, _ in found), key=len)
-    alike = all(taps == longest[: len(taps)] and len(taps) >= min(len(longest), places) for taps, places in found)
-    return longest if alike and sensitivity.has_contracting_signs(longest) else None
-
-
-def _column_total(measured: IntegerMap | CausalMap) -> int:
+def _column_total(measured: IntegerMap) -> int:
     """What the weights of one increment add up to over the rows of a tree; 0 for other maps."""
     match measured:
-        case Tree() | TentTree():
+        case TentTree():
             return measured.column_total
         case CausalTree(weights=weights):
             return sum(weights)
     return 0
 
 
-def counters(problem: Problem, measured: IntegerMap, longest: int, *, causal: bool) -> tuple[int, str]:
-    """Any windows of at most `longest` steps: for every start one map along its windows; as `blocks`.
-
-    With `causal` only the lengths that exist within the horizon are measured; otherwise the series of late starts are
-    continued by their last value.
-
-    Raises:
-        NotCertifiedError: no proof covers it.
-    """
-    steps, thresholds, unit, item = problem.steps, problem.thresholds, problem.unit, _is_item(problem)
-    require_own(problem, measured)
-    if not isinstance(problem.window, AnyWindow):
-        raise NotCertifiedError(problem, measured)
-    match measured:
-        case Identity(unit=fine) if causal:
-            return direct(problem, fine, steps)
-        case Filter(taps=taps) if problem.law == GAUSSIAN and causal and isinstance(unit, ItemPerPeriod):
-            bound = period_sensitivity.any_counters_period_l2
-            return bound(taps, longest, unit.steps, steps, thresholds), name_of(bound)
-        case Filter(taps=taps) if problem.law == GAUSSIAN and causal and item:
-            whole, formal = sensitivity.any_counters_l2, isinstance(unit, ItemLevel)
-            return whole(taps, longest, steps, thresholds, formal=formal), name_of(whole)
-        case Tree() | TentTree() if problem.law == LAPLACE and not causal and isinstance(unit, ItemPerPeriod):
-            tree = period_sensitivity.any_counters_period_l1
-            return tree(measured.column_total, longest, unit.steps, steps, thresholds), name_of(tree)
-    raise NotCertifiedError(problem, measured)
-
-
-def start_counters(problem: Problem, measured: CausalMap, longest: int, horizon: int | None) -> tuple[int, str, int]:
-    """Any windows of a stream: for every start one causal map along its windows.
+def along_starts(problem: Problem, measured: CausalMap, longest: int, horizon: int | None) -> tuple[int, str, int]:
+    """Any windows: for every start one causal map along its windows.
 
     Returns:
         The bound, the name of its proof, and how many numbers of one threshold a neighbour can change.
@@ -355,7 +297,7 @@ def start_counters(problem: Problem, measured: CausalMap, longest: int, horizon:
     require_own(problem, measured)
     if not isinstance(problem.window, AnyWindow):
         raise NotCertifiedError(problem, measured)
-    if isinstance(measured, CausalIdentity):
+    if isinstance(measured, Identity):
         bound, proof = direct(problem, measured.unit, horizon)
         event = isinstance(problem.unit, EventLevel)
         return bound, proof, _windows_met(problem, horizon) if event else _windows_changed(problem, horizon)
@@ -364,14 +306,17 @@ def start_counters(problem: Problem, measured: CausalMap, longest: int, horizon:
     starts = MOST_STEPS if horizon is None else horizon
     if isinstance(problem.unit, ItemPerPeriod):
         starts = min(starts, longest + problem.unit.steps - 1)
-    formal = not isinstance(problem.unit, ItemAddRemove)
-    match measured:
-        case CausalFilter(taps=taps) if problem.law == GAUSSIAN:
-            squared = stream_starts.start_counters_l2
-            return squared(taps, longest, starts, problem.thresholds, formal=formal), name_of(squared), starts * longest
-        case CausalTree(weights=weights) if problem.law == LAPLACE:
+    formal, thresholds = not isinstance(problem.unit, ItemAddRemove), problem.thresholds
+    match measured, problem.unit:
+        case Filter(taps=taps), ItemPerPeriod(steps=span) if problem.law == GAUSSIAN:
+            within = period_sensitivity.any_counters_period_l2
+            return within(taps, longest, span, horizon, thresholds), name_of(within), starts * longest
+        case Filter(taps=taps), _ if problem.law == GAUSSIAN and horizon is not None:
+            whole = sensitivity.any_counters_l2
+            return whole(taps, longest, horizon, thresholds, formal=formal), name_of(whole), starts * longest
+        case CausalTree(weights=weights), _ if problem.law == LAPLACE:
             tree = stream_starts.start_trees_l1
-            return tree(weights, starts, problem.thresholds, formal=formal), name_of(tree), starts * longest
+            return tree(weights, starts, thresholds, formal=formal), name_of(tree), starts * longest
     raise NotCertifiedError(problem, measured)
 
 
@@ -381,7 +326,7 @@ def crossed(problem: Problem, taps: Sequence[int], blocks: Sequence[staircases.C
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    along = Filter(1, tuple(taps))
+    along = Filter(tuple(taps))
     require_own(problem, along)
     if not isinstance(problem.window, AnyWindow) or not _is_item(problem) or problem.law in JOINT:
         raise NotCertifiedError(problem, along)

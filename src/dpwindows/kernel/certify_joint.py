@@ -29,7 +29,7 @@ def jointly(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
     """
     require_own(problem, measured)
     one = measured.map if isinstance(measured, Repeated) and measured.causal else measured
-    if one == Identity(one.length) and isinstance(problem.window, (Cumulative, Rolling, PeriodFamily)):
+    if one == Identity() and isinstance(problem.window, (Cumulative, Rolling, PeriodFamily)):
         vectors = len(problem.thresholds)
         if problem.law == RANGE and isinstance(problem.unit, ItemAddRemove):
             return item_in_one_direction(vectors), name_of(item_in_one_direction)

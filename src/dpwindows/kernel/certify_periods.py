@@ -14,7 +14,7 @@ from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tum
 from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most, to_date_bound, tumbling_bound
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
 from dpwindows.kernel.certify_series import along_time, moved_along_time
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
+from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
@@ -83,11 +83,11 @@ def in_periods(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
     layout = layout_of(problem, problem.steps, 0, 0)
     series = series_of(problem, layout)
     match problem.window, measured:
-        case Tumbling(), _ if measured.length == layout.count:
+        case Tumbling(), _:
             bound, _ = along_time(series, measured, layout.count)
             return tumbling_bound(bound), name_of(tumbling_bound)
-        case ToDate() as window, Repeated(map=one, lengths=lengths) if (
-            lengths == tuple(sizes(window, problem.steps).tolist()) and one.length == layout.longest
+        case ToDate() as window, Repeated(map=one, lengths=lengths) if lengths == tuple(
+            sizes(window, problem.steps).tolist()
         ):
             assert layout.changed is not None
             bound, _ = along_time(series, one, layout.longest)
@@ -96,7 +96,7 @@ def in_periods(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
 
 
 def in_periods_of_stream(
-    problem: Problem, measured: CausalMap, horizon: int | None, fewest: int, most: int
+    problem: Problem, measured: IntegerMap, horizon: int | None, fewest: int, most: int
 ) -> Certificate:
     """The same in a stream, whose shape sees that no period has more or fewer steps than `layout_of` is told.
 

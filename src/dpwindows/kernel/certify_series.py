@@ -13,13 +13,13 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds import offset_patterns, pattern_sensitivity, period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import items_that_lost
 from dpwindows.kernel.certify import NotCertifiedError, direct, require_own
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
-from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
-from dpwindows.kernel.maps.endless_counter import MOST_STEPS, LogarithmicRows, cumulative_unlimited_l2
-from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
+from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.endless_counter import MOST_STEPS, EndlessCounter, cumulative_unlimited_l2
+from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.maps.trees import CausalTree, Tree
+from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
 
@@ -27,7 +27,7 @@ from dpwindows.kernel.proofs import name_of
 _CHAINED = 10_000_000
 
 
-def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | None) -> tuple[int, str]:
+def along_time(problem: Problem, measured: IntegerMap, steps: int | None) -> tuple[int, str]:
     """Cumulative or rolling counts, one series over time through one map.
 
     Args:
@@ -45,22 +45,22 @@ def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | 
     if isinstance(problem.window, LostItems):
         return _lost(problem, measured)
     match measured:
-        case Filter(taps=taps) | CausalFilter(taps=taps) if problem.law == GAUSSIAN:
+        case Filter(taps=taps) if problem.law == GAUSSIAN:
             return _filter(problem, taps, steps)
-        case AnchoredDifferences() | CausalAnchors() if problem.law == LAPLACE and isinstance(problem.window, Rolling):
+        case AnchoredDifferences() if problem.law == LAPLACE and isinstance(problem.window, Rolling):
             return differences(problem, measured, steps)
-        case TriangularCounter(weights=matrix) | CausalCounter(rows=ListedRows(matrix=matrix)) if (
+        case MatrixCounter(weights=matrix) if (
             problem.law == GAUSSIAN and isinstance(problem.window, Rolling) and steps == len(matrix)
         ):
             return _matrix_on_rolling(problem, matrix)
-        case Identity(unit=unit) | CausalIdentity(unit=unit):
+        case Identity(unit=unit):
             return direct(problem, unit, steps)
     if isinstance(problem.window, Cumulative):
         return _counter(problem, measured, steps)
     raise NotCertifiedError(problem, measured)
 
 
-def _lost(problem: Problem, measured: IntegerMap | CausalMap) -> tuple[int, str]:
+def _lost(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
     """The number of items that lost something by the rule, as it is."""
     if not isinstance(measured, Identity) or not problem.rule.bounded:
         raise NotCertifiedError(problem, measured)
@@ -105,20 +105,20 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple
             # One occurrence more is a change of one item.
             add(sensitivity.cumulative_filter_item_l2, taps, steps, thresholds)
         case _:
-            raise NotCertifiedError(problem, Filter(1, taps))
+            raise NotCertifiedError(problem, Filter(taps))
     return min(found)
 
 
 def _matrix_on_rolling(problem: Problem, matrix: IntArray) -> tuple[int, str]:
     """Rolling counts through a matrix of integers on the increments."""
     if not isinstance(problem.window, Rolling) or not isinstance(problem.unit, ItemAddRemove):
-        raise NotCertifiedError(problem, TriangularCounter(matrix))
+        raise NotCertifiedError(problem, MatrixCounter(matrix))
     offset = offset_patterns.rolling_offset_add_remove_l2
     bound = offset(matrix, problem.window.length, len(matrix), problem.thresholds, problem.rule)
     return bound, name_of(offset)
 
 
-def differences(problem: Problem, measured: AnchoredDifferences | CausalAnchors, steps: int | None) -> tuple[int, str]:
+def differences(problem: Problem, measured: AnchoredDifferences, steps: int | None) -> tuple[int, str]:
     """Rolling counts through anchored differences, Laplace noise; as `along_time`.
 
     Raises:
@@ -141,53 +141,36 @@ def differences(problem: Problem, measured: AnchoredDifferences | CausalAnchors,
     raise NotCertifiedError(problem, measured)
 
 
-def _counter(problem: Problem, measured: IntegerMap | CausalMap, steps: int | None) -> tuple[int, str]:
+def _counter(problem: Problem, measured: IntegerMap, steps: int | None) -> tuple[int, str]:
     """Cumulative counts through sums of increments."""
     present = isinstance(problem.unit, ItemAddRemove)
-    if not _as_long(measured, steps):
-        raise NotCertifiedError(problem, measured)
     ends, thresholds = 1 if present else 2, problem.thresholds
     match measured:
-        case Tree() | TentTree() if problem.law == LAPLACE:
+        case TentTree() if problem.law == LAPLACE:
             bound = sensitivity.cumulative_tree_l1
             return bound(measured.column_total, ends, thresholds), name_of(bound)
         case CausalTree(weights=weights) if problem.law == LAPLACE:
             bound = sensitivity.cumulative_tree_l1
             return bound(sum(weights), ends, thresholds), name_of(bound)
-        case WeightedCounter(taps=taps, weights=weights) if problem.law == GAUSSIAN and present:
-            column = sensitivity.cumulative_counter_add_remove_l2
-            return column(taps, weights, len(weights), thresholds), name_of(column)
-        case CausalCounter(rows=WeightedRows(taps=listed, weights=scaled)) if problem.law == GAUSSIAN and present:
-            column = sensitivity.cumulative_counter_add_remove_l2
-            return column([int(tap) for tap in listed], [int(w) for w in scaled], len(scaled), thresholds), name_of(
-                column
-            )
-        case TriangularCounter(weights=matrix) | CausalCounter(rows=ListedRows(matrix=matrix)) if (
-            problem.law == GAUSSIAN and present
-        ):
+        case MatrixCounter(weights=matrix) if problem.law == GAUSSIAN and present:
+            # Where it runs out of rows there is no bound.
+            if steps is None or steps > len(matrix):
+                raise NotCertifiedError(problem, measured)
             columns = pattern_sensitivity.cumulative_triangular_add_remove_l2
             return columns(matrix, thresholds), name_of(columns)
-        case CausalCounter(rows=LogarithmicRows() as rows) if problem.law == GAUSSIAN:
-            return cumulative_unlimited_l2(rows, ends, thresholds), name_of(cumulative_unlimited_l2)
+        case EndlessCounter() if problem.law == GAUSSIAN:
+            return cumulative_unlimited_l2(measured, ends, thresholds), name_of(cumulative_unlimited_l2)
     raise NotCertifiedError(problem, measured)
 
 
-def _as_long(measured: IntegerMap | CausalMap, steps: int | None) -> bool:
-    """Whether a counter that lists its weights has some for every step: where it runs out of them there is no bound."""
-    match measured:
-        case WeightedCounter(weights=weights):
-            return steps == len(weights)
-        case CausalCounter(rows=ListedRows() | WeightedRows() as rows):
-            return steps is not None and steps <= rows.longest
-    return True
-
-
-def moved_along_time(problem: Problem, measured: CausalMap, steps: int | None) -> int:
+def moved_along_time(problem: Problem, measured: IntegerMap, steps: int | None) -> int:
     """How many numbers one neighbour can change where each looks back over as many ends as the map remembers."""
+    if isinstance(problem.window, LostItems):
+        return 1
     match measured:
-        case CausalFilter(taps=taps):
+        case Filter(taps=taps):
             memory = len(taps) - 1
-        case CausalIdentity():
+        case Identity():
             memory = 0
         case _:
             memory = MOST_STEPS

@@ -13,15 +13,13 @@ from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.item_thresholds import rolling_thresholds_l2
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
+from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
 
 
-def by_threshold(
-    problem: Problem, maps: tuple[IntegerMap, ...] | tuple[CausalMap, ...], steps: int | None
-) -> Certificate:
+def by_threshold(problem: Problem, maps: tuple[IntegerMap, ...], steps: int | None) -> Certificate:
     """Rolling counts, each threshold through a matrix of its own.
 
     Args:
@@ -56,8 +54,5 @@ def by_threshold(
     return Certificate(bound, name_of(rolling_thresholds_l2), len(weights[0]))
 
 
-def _matrix(measured: IntegerMap | CausalMap) -> IntArray | None:
-    match measured:
-        case TriangularCounter(weights=matrix) | CausalCounter(rows=ListedRows(matrix=matrix)):
-            return matrix
-    return None
+def _matrix(measured: IntegerMap) -> IntArray | None:
+    return measured.weights if isinstance(measured, MatrixCounter) else None

@@ -17,8 +17,8 @@ from dpwindows.kernel.bounds.groups import (
     groups_of_an_item,
 )
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.proofs import name_of
-from dpwindows.kernel.shapes.design import Design
 
 
 @dataclass(frozen=True)
@@ -90,4 +90,4 @@ def _over(bound: Callable[..., int], proof: str, *found: Certificate) -> Certifi
 
 def _presence(design: Design) -> Certificate:
     """What is proved of a design for one item added or removed: whatever is for one that changes is for that too."""
-    return replace(design, problem=replace(design.problem, unit=ItemAddRemove())).certificate  # type: ignore[type-var]
+    return replace(design, problem=replace(design.problem, unit=ItemAddRemove())).certificate

@@ -34,37 +34,27 @@ from dpwindows.ask.privacy import Budget
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, Cost, Law, certify
 from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.designs import Design, Shape, StepDesign
 from dpwindows.kernel.groups import GroupedAnswers, Groups, certify_groups
 from dpwindows.kernel.joint_noise import draw_jointly
-from dpwindows.kernel.paper.shapes import (
-    CompressedTrees,
-    CumulativeTree,
-    FixedWindowTrees,
-    TimeWindowTrees,
-    TreeForEveryStart,
-)
-from dpwindows.kernel.shapes.blocks import BlocksDesign
-from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.crossed import CrossedDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.gaps import GapDesign
-from dpwindows.kernel.shapes.grouped import CompressedDesign
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
-from dpwindows.kernel.shapes.periods import PeriodShape
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.shapes.thresholds import StepThresholds, ThresholdsDesign, ThresholdsShape
-from dpwindows.kernel.shapes.together import TogetherShape
+from dpwindows.kernel.shapes.blocks import Blocks, StepBlocks
+from dpwindows.kernel.shapes.crossed import Crossed
+from dpwindows.kernel.shapes.gaps import Gaps
+from dpwindows.kernel.shapes.grouped import GroupedSteps
+from dpwindows.kernel.shapes.nested import Nested
+from dpwindows.kernel.shapes.periods import SeriesInPeriods
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
+from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
+from dpwindows.kernel.shapes.together import Together
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
 _PIECE = 1 << 16
-# The shapes that answer for what they encode; the kernel measures no other.
+# The shapes that answer for what they encode; the kernel measures no other unless it is told to.
 _SHAPES = (
-    *(SeriesDesign, ThresholdsDesign, BlocksDesign, NestedDesign, ExtendedDesign),
-    *(CountersDesign, CrossedDesign, GapDesign, CompressedDesign, StepDesign, StepThresholds),
-    *(CumulativeTree, TreeForEveryStart, FixedWindowTrees, TimeWindowTrees, CompressedTrees),
+    *(Series, SeriesByThreshold, SeriesInPeriods, Together),
+    *(Blocks, StepBlocks, Crossed, Gaps, GroupedSteps, Nested, Starts),
 )
-_STEP_SHAPES = (SeriesShape, BlocksShape, NestedShape, PeriodShape, TogetherShape, ThresholdsShape)
 # Exact integers are held within +-_EXACT and released ones within +-_RELEASED; see `add_noise`.
 _EXACT = 1 << 60
 _RELEASED = 1 << 61
@@ -106,6 +96,7 @@ def measure(
     budget: Budget,
     answers: Answers | GroupedAnswers,
     progress: Callable[[int], None] = lambda drawn: None,
+    admitted: tuple[type[Shape], ...] = (),
 ) -> list[dict[int, NDArray[Any]]]:
     """Measure exact answers under noise: for each measurement, `M x + z` by threshold, as exact integers.
 
@@ -119,6 +110,7 @@ def measure(
         budget: the whole budget of this call.
         answers: the exact answers of one log, by groups if the measurements are in groups.
         progress: called with the count of noise values drawn since the last call.
+        admitted: shapes beside the kernel's own that are measured; the guarantee then rests on their certificates too.
 
     Raises:
         BudgetExceededError: the costs cannot be proved within the budget; nothing was measured.
@@ -132,7 +124,7 @@ def measure(
         raise ValueError(f"the answers are for {answers.steps} steps, the measurements for another horizon")
     if any(problem.rule != getattr(answers, "rule", EVERY_OCCURRENCE) for problem in problems):
         raise ValueError("the answers count other occurrences of an item than the measurements are for")
-    _require_paid(measurements, budget)
+    _require_paid(measurements, budget, admitted)
     # All that can fail is done before any noise is drawn.
     exact = [_encode_all(measurement, answers) for measurement in measurements]
     return [
@@ -187,15 +179,15 @@ def measure_step(
     ]
 
 
-def _require_paid(measurements: Sequence[Measurement], budget: Budget) -> None:
+def _require_paid(measurements: Sequence[Measurement], budget: Budget, admitted: tuple[type[Shape], ...] = ()) -> None:
     """Prove the cost of measurements within a budget, before anything is drawn."""
     if any(type(measurement) is not Measurement for measurement in measurements):
         raise ValueError("the kernel charges for its own measurements only")
-    unknown = {name for measurement in measurements for name in _unknown(measurement.design)}
+    designs = [one for measurement in measurements for one in _designs_in(measurement.design)]
+    unknown = {name for one in designs for name in _unknown(one, admitted)}
     if unknown:
         raise ValueError(f"the kernel measures its own shapes only, not {', '.join(sorted(unknown))}")
-    for measurement in measurements:
-        design = measurement.design
+    for design in designs:
         if isinstance(design, StepDesign) and design.horizon is not None and design.problem.steps > design.horizon:
             raise ValueError(f"{design.problem.steps} steps are to be measured, and {design.horizon} are charged for")
     if any(measurement.law != measurement.design.problem.law for measurement in measurements):
@@ -203,14 +195,19 @@ def _require_paid(measurements: Sequence[Measurement], budget: Budget) -> None:
     certify(budget, [measurement.cost for measurement in measurements])
 
 
-def _unknown(design: Design) -> Iterator[str]:
+def _designs_in(design: Design) -> Iterator[Design]:
+    """A design and those that it measures by."""
+    yield design
+    if isinstance(design.shape, GroupedSteps):
+        yield from _designs_in(design.shape.inner)
+
+
+def _unknown(design: Design, admitted: tuple[type[Shape], ...]) -> Iterator[str]:
     """What in a design answers for itself and is not the kernel's: it might state any bound it likes."""
-    if type(design) not in _SHAPES:
+    if type(design) not in (Design, StepDesign):
         yield type(design).__name__
-    elif isinstance(design, StepDesign) and type(design.shape) not in _STEP_SHAPES:
+    elif type(design.shape) not in (*_SHAPES, *admitted):
         yield type(design.shape).__name__
-    elif isinstance(design, CompressedDesign):
-        yield from _unknown(design.inner)
 
 
 def _encode_all(measurement: Measurement, answers: Answers | GroupedAnswers) -> dict[int, NDArray[Any]]:

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from dpwindows import reading
 from dpwindows.ask.queries import Measure, Query
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
@@ -61,7 +62,7 @@ class Allotment:
         """Sums of squares of the weights on unit noise, of a measure's thresholds; their mean if there are several."""
         design = self.measurement.design
         thresholds = measure.thresholds[: 1 if design.alike else None]
-        return self._mean([design.at(k).variance() for k in thresholds])
+        return self._mean([reading.of(design.at(k)).variance() for k in thresholds])
 
     def _mean(self, values: Sequence[FloatArray]) -> FloatArray:
         return self.own(values[0] if all(one is values[0] for one in values) else np.mean(values, axis=0))
@@ -80,8 +81,8 @@ class Allotment:
     def bias_bounds(self) -> FloatArray:
         """Bound on the bias of each window's estimate, in counts (0 for unbiased designs)."""
         design = self.measurement.design
-        bias = design.bias_bound()
-        first = design.at(design.problem.thresholds[0])
+        first = reading.of(design.at(design.problem.thresholds[0]))
+        bias = first.bias_bound()
         return np.zeros(len(self.own(first.variance()))) if bias is None else self.own(bias)
 
     def half_widths(self, measure: Measure, confidence: float) -> FloatArray:
@@ -91,7 +92,7 @@ class Allotment:
         return half + self.bias_bounds()
 
     def _fourth_moment(self, measure: Measure) -> FloatArray | None:
-        known = [self.measurement.design.at(k).fourth_moment() for k in measure.thresholds]
+        known = [reading.of(self.measurement.design.at(k)).fourth_moment() for k in measure.thresholds]
         found = [one for one in known if one is not None]
         return self._mean(found) if len(found) == len(known) else None
 

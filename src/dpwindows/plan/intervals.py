@@ -1,7 +1,7 @@
 """How exact an estimate is: its variance, and the half width of its interval from the noise that really is in it.
 
 An estimate's error X is a weighted sum of noise on whole numbers. Of one such number, and of few of one weight, the
-half width is the exact quantile (`dpwindows.kernel.untrusted.lattice_noise`). For other sums it is a bound, from the
+half width is the exact quantile (`dpwindows.reading.lattice_noise`). For other sums it is a bound, from the
 sums of the squares and of the fourth powers of the weights alone: that of the same sum Y of numbers that are smoothed,
 moved outwards by what smoothing may hide (same file). Y is continuous.
 
@@ -30,9 +30,8 @@ from dpwindows.ask.queries import Measure
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
-from dpwindows.kernel.untrusted.joint_moments import radius_shape, radius_weights
-from dpwindows.kernel.untrusted.lattice_noise import Noise, Sums, lattice_quantile, shifted
-from dpwindows.kernel.untrusted.noise_scales import noise_variance
+from dpwindows.reading.lattice_noise import Noise, Sums, lattice_quantile, shifted
+from dpwindows.reading.noise_moments import noise_variance, radius_shape, radius_weights
 
 # Excess kurtoses at which quantiles are worked out; those of few weights change fastest near 0.
 _GRID = 3.0 * np.linspace(0.0, 1.0, 25) ** 2

@@ -10,8 +10,8 @@ from dpwindows.ask.privacy import EventLevel, Unit
 from dpwindows.ask.queries import Query
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.groups import Groups, certify_groups
-from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies import paper
 from dpwindows.strategies.scoring import score
 

@@ -17,8 +17,8 @@ from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import count_windows, over
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import Law
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Criterion
-from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.parts import Part, cells_of
 from dpwindows.plan.planned import Planned, require_kind
 from dpwindows.plan.sharing import part_of

@@ -20,12 +20,10 @@ from dpwindows.count.first_runs import Series
 from dpwindows.count.wanted import Wanted
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import GAUSSIAN, Law
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.design import Design, PrescribedScale
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.untrusted.noise_scales import laws_for, unit_scale
+from dpwindows.kernel.shapes.series import Series as SeriesShape
 from dpwindows.plan.allotment import Allotment, measured
 from dpwindows.plan.forecast import Forecast, Forecasts, forecast_of
 from dpwindows.plan.parts import Part, parts_of, require_groups
@@ -34,6 +32,8 @@ from dpwindows.plan.sharing import shared_out, shares_of, under
 from dpwindows.plan.together import joined, spread, together
 from dpwindows.plan.workload import NOTED, Workload, of_plan, require_limit
 from dpwindows.strategies.in_periods import limit, pure_limit
+from dpwindows.strategies.search.noise_scales import laws_for, unit_scale
+from dpwindows.strategies.strategy import PrescribedScale
 
 # The least possible error is worked out for series of at most so many steps, and for so many k above 1.
 _LONGEST_LIMIT, _MOST_LIMITS = 1 << 15, 3
@@ -169,7 +169,11 @@ class Planned(PlanValues, ABC):
     def _require_series(self) -> None:
         """Bounded runs are counted for one length of windows at a time: no strategy may read others."""
         designs = [measurement.design for measurement in self.measurements]
-        others = {design.strategy for design in designs if not isinstance(design, SeriesDesign | StepDesign)}
+        others = {
+            design.strategy
+            for design in designs
+            if not isinstance(design, StepDesign) and not isinstance(design.shape, SeriesShape)
+        }
         if self.rule.max_runs is not None and others:
             raise InputError(
                 f"--max-runs does not go with the strategy {', '.join(sorted(others))}, which reads counts of other "
@@ -180,14 +184,19 @@ class Planned(PlanValues, ABC):
     def thresholds(self) -> tuple[int, ...]:
         """Every k whose "at least k" counts are measured, or read to measure others."""
         designs = [measurement.design for measurement in self.measurements]
-        read = {k for design in designs if isinstance(design, PrescribedScale) for k in design.counted}
+        read = {
+            k
+            for design in designs
+            if isinstance(design.shape, PrescribedScale)
+            for k in design.shape.counted(design.problem.thresholds)
+        }
         return tuple(sorted(read.union(*(_thresholds(query) for query in self.queries))))
 
     @property
     def _reach(self) -> int | None:
         """The length of the longest rolling window where none but rolling and cumulative counts are read."""
         designs = [allotment.measurement.design for allotment in self.allotments]
-        windows = [design.problem.window for design in designs if isinstance(design, SeriesDesign)]
+        windows = [design.problem.window for design in designs if isinstance(design.shape, SeriesShape)]
         if len(windows) < len(designs) or not all(isinstance(window, Rolling | Cumulative) for window in windows):
             return None
         return max((window.length for window in windows if isinstance(window, Rolling)), default=1)

@@ -11,13 +11,14 @@ from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP
 from dpwindows.ask.queries import Query
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import Law
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.groups import Groups
 from dpwindows.kernel.measure import Measurement
-from dpwindows.kernel.shapes.design import Design, PrescribedScale
-from dpwindows.kernel.untrusted.noise_scales import laws_for, scales, unit_scale
 from dpwindows.plan.allotment import Allotment, Alternative
 from dpwindows.plan.parts import Part, error_in
 from dpwindows.strategies.search import choice
+from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scale
+from dpwindows.strategies.strategy import PrescribedScale
 
 # One count is about 2^24 lattice units unless the noise is so wide that a coarser lattice must do.
 BITS, _FEWEST_BITS = 24, 8
@@ -79,7 +80,7 @@ def under(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals)
             [one.cost.rows for one in measured],
         )
         found = [
-            one.design.scale if isinstance(one.design, PrescribedScale) else scale
+            one.design.shape.prescribed if isinstance(one.design.shape, PrescribedScale) else scale
             for one, scale in zip(measured, found, strict=True)
         ]
         if max(found) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(found) <= _HIGHEST_SCALE):

@@ -10,66 +10,45 @@ from __future__ import annotations
 import base64
 import lzma
 from collections.abc import Mapping
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from dpwindows.ask.queries import ToDate, Tumbling, WindowFamily, parse_window
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
-from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
-from dpwindows.kernel.maps.endless_counter import LogarithmicRows
-from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.designs import Design, Shape, StepDesign, StepShape
+from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.maps.trees import CausalTree, Tree
-from dpwindows.kernel.paper.range_tree import RangeTree
-from dpwindows.kernel.paper.shapes import (
-    CompressedTrees,
-    CumulativeTree,
-    FixedWindowTrees,
-    TimeWindowTrees,
-    TreeForEveryStart,
-)
+from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.blocks import BlocksDesign
-from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.crossed import CrossedDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.gaps import GapDesign
-from dpwindows.kernel.shapes.grouped import CompressedDesign
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
-from dpwindows.kernel.shapes.periods import PeriodShape
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.shapes.thresholds import StepThresholds, ThresholdsDesign, ThresholdsShape
-from dpwindows.kernel.shapes.together import TogetherShape
-from dpwindows.strategies.compressed import grouped_problem
+from dpwindows.kernel.shapes.blocks import Blocks, StepBlocks
+from dpwindows.kernel.shapes.crossed import Crossed
+from dpwindows.kernel.shapes.gaps import Gaps
+from dpwindows.kernel.shapes.grouped import GroupedSteps
+from dpwindows.kernel.shapes.nested import Nested
+from dpwindows.kernel.shapes.periods import SeriesInPeriods
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
+from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
+from dpwindows.kernel.shapes.together import Together
+from dpwindows.strategies.compressed import grouped_problem, inner_strategy
+from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.strategies.paper.shapes import ADMITTED
 
 Arrays = dict[str, np.ndarray]
 
-_DESIGNS: dict[str, Any] = {
-    kind.__name__: kind
-    for kind in (
-        *(BlocksDesign, CountersDesign, CrossedDesign, ExtendedDesign, GapDesign, NestedDesign, SeriesDesign),
-        *(StepDesign, StepThresholds, ThresholdsDesign, CompressedDesign),
-        *(CompressedTrees, CumulativeTree, FixedWindowTrees, TimeWindowTrees, TreeForEveryStart),
-    )
-}
-_PARTS: dict[str, type] = {
-    kind.__name__: kind
-    for kind in (
-        *(BlocksShape, NestedShape, PeriodShape, SeriesShape, ThresholdsShape, TogetherShape),
-        *(AnchoredDifferences, Filter, GapFilter, Identity, MatrixFilter, RangeTree, Repeated, TentTree, Tree),
-        *(TriangularCounter, WeightedCounter),
-        *(CausalAnchors, CausalCounter, CausalFilter, CausalIdentity, CausalTree),
-        *(ListedRows, WeightedRows, LogarithmicRows),
-    )
-}
-# What a design is for and what it is called are said beside it.
-_BESIDE = {"problem", "strategy", "parameters"}
+_KINDS: tuple[Any, ...] = (
+    *(Blocks, Crossed, Gaps, GroupedSteps, Nested, Series, SeriesByThreshold, Starts),
+    *(SeriesInPeriods, StepBlocks, Together, *ADMITTED),
+    *(AnchoredDifferences, CausalTree, EndlessCounter, Filter, GapFilter, Identity, MatrixCounter, MatrixFilter),
+    *(RangeTree, Repeated, TentTree),
+)
+_PARTS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
 # How often squares of numbers are differenced along their diagonals: filters differ little from row to row.
 _DIFFERENCED = 2
 
@@ -80,8 +59,16 @@ _DIFFERENCED = 2
 def design_to_dict(design: Design) -> dict[str, Any]:
     """A design as values for JSON, without its problem, its strategy's name and its parameters."""
     arrays: Arrays = {}
-    kept = stored(design, arrays, "")
+    kept = _kept(design, arrays, "")
     return {**kept, "arrays": {name: _array_to_json(array) for name, array in arrays.items()}}
+
+
+def _kept(design: Design, arrays: Arrays, name: str) -> dict[str, Any]:
+    steps = {"horizon": design.horizon} if isinstance(design, StepDesign) else {}
+    if not isinstance(design.shape, GroupedSteps):
+        return {"shape": stored(design.shape, arrays, name), **steps}
+    inner = _kept(design.shape.inner, arrays, name)
+    return {"kind": type(design.shape).__name__, "size": design.shape.size, "inner": inner}
 
 
 def design_from_dict(
@@ -105,27 +92,24 @@ def design_from_dict(
 def _design(
     values: Mapping[str, Any], arrays: Arrays, problem: Problem, strategy: str, parameters: Mapping[str, Any]
 ) -> Design:
-    kind = _DESIGNS.get(values["kind"])
-    if kind is None:
-        raise ValueError(f"this version of dpwindows knows no {values['kind']!r}")
-    given = {name: values[name] for name in values if name not in ("kind", "arrays")}
-    if issubclass(kind, CompressedDesign):
-        within = grouped_problem(problem, given["size"])
-        inner_strategy = strategy.removeprefix("compressed(").removesuffix(")")
-        inner = _design(given["inner"], arrays, within, inner_strategy, parameters)
-        compressed: Design = kind(problem=problem, size=given["size"], inner=inner)
-        return compressed
-    own = {name: restored(value, arrays) for name, value in given.items()}
-    shape = own.get("shape")
-    if isinstance(shape, PeriodShape):
-        own["shape"] = in_calendar(shape, problem.window)
-    found: Design = kind(problem=problem, strategy=strategy, parameters=parameters, **own)
-    return found
+    if "inner" in values:
+        size, of_inner = values["size"], {name: one for name, one in parameters.items() if name != "steps_per_group"}
+        inner = _design(values["inner"], arrays, grouped_problem(problem, size), inner_strategy(strategy), of_inner)
+        return Design(problem, _kind(values["kind"])(size, inner), strategy, parameters)
+    shape = restored(values["shape"], arrays)
+    if not isinstance(shape, Shape):
+        raise ValueError(f"a design measures no {type(shape).__name__}")
+    if "horizon" not in values:
+        return Design(problem, shape, strategy, parameters)
+    if not isinstance(shape, StepShape):
+        raise ValueError(f"{type(shape).__name__} is not measured step by step")
+    return StepDesign(problem, shape, strategy, parameters, horizon=values["horizon"])
 
 
-def in_calendar(shape: PeriodShape, window: WindowFamily) -> PeriodShape:
-    """A shape for periods with their place in the calendar, which the text of a window does not say."""
-    return replace(shape, window=window) if isinstance(window, (Tumbling, ToDate)) else shape
+def _kind(name: str) -> Any:
+    if name not in _PARTS:
+        raise ValueError(f"this version of dpwindows knows no {name!r}")
+    return _PARTS[name]
 
 
 def _array_to_json(array: np.ndarray) -> Any:
@@ -160,10 +144,8 @@ def stored(value: Any, arrays: Arrays, name: str) -> Any:
     Raises:
         TypeError: there is no such value in a design that is kept.
     """
-    if isinstance(value, WindowFamily):
-        return {"window": value.text}
-    if isinstance(value, LogarithmicRows):
-        return {"kind": "LogarithmicRows", "bits": value.bits}
+    if isinstance(value, EndlessCounter):
+        return {"kind": "EndlessCounter", "bits": value.bits}
     if isinstance(value, tuple) and any(map(is_dataclass, value)):
         return {"each": [stored(one, arrays, f"{name}.{place}") for place, one in enumerate(value)]}
     if isinstance(value, (tuple, np.ndarray)):
@@ -171,8 +153,6 @@ def stored(value: Any, arrays: Arrays, name: str) -> Any:
         return {"array": name, "tuple": isinstance(value, tuple)}
     if is_dataclass(value):
         given = {field.name: getattr(value, field.name) for field in fields(value)}
-        if isinstance(value, Design):
-            given = {own: one for own, one in given.items() if own not in _BESIDE}
         kept = {own: stored(one, arrays, f"{name}.{own}".lstrip(".")) for own, one in given.items()}
         return {"kind": type(value).__name__, **kept}
     if isinstance(value, float):
@@ -191,15 +171,11 @@ def restored(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if not isinstance(value, dict):
         return value
     if "kind" not in value:
-        if "window" in value:
-            return parse_window(value["window"])
         if "float" in value:
             return float.fromhex(value["float"])
         if "each" in value:
             return tuple(restored(one, arrays) for one in value["each"])
         array = arrays[value["array"]]
         return tuple(int(entry) for entry in array) if value["tuple"] else array
-    kind = _PARTS.get(value["kind"])
-    if kind is None:
-        raise ValueError(f"this version of dpwindows knows no {value['kind']!r}")
-    return kind(**{name: restored(kept, arrays) for name, kept in value.items() if name != "kind"})
+    given = {name: restored(kept, arrays) for name, kept in value.items() if name != "kind"}
+    return _kind(value["kind"])(**given)

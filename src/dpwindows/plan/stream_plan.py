@@ -18,10 +18,9 @@ from dpwindows.ask.windows import over
 from dpwindows.count.engines.groups import has_rule
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import Law
+from dpwindows.kernel.designs import Design, StepDesign, horizon_of
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.problem import Criterion
-from dpwindows.kernel.shapes.causal import StepDesign, horizon_of
-from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.description import ENDLESS, HORIZON, describe, guarantee
 from dpwindows.plan.parts import Part, cells_of

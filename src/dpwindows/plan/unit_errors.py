@@ -14,17 +14,18 @@ from typing import Any
 
 import numpy as np
 
+from dpwindows import reading
 from dpwindows.ask.privacy import EventLevel, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, PeriodFamily, Rolling, WindowFamily
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.design import PrescribedScale
 from dpwindows.plan.planned import Planned
 from dpwindows.progress import planning_progress
 from dpwindows.strategies import candidates
 from dpwindows.strategies.in_periods import limit
 from dpwindows.strategies.scoring import noise_factor
+from dpwindows.strategies.strategy import PrescribedScale
 
 _KS = (1, 2, 4, 10)
 _LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
@@ -165,9 +166,9 @@ def _error(point: _Point, plan: Planned, law: Law) -> float | None:
         design = candidates(problem, plan.strategy)[0]
     except InputError:
         return None
-    if isinstance(design, PrescribedScale):
+    if isinstance(design.shape, PrescribedScale):
         return None
-    return float(noise_factor(design) * np.sqrt(design.at(point.k).variance().mean()))
+    return float(noise_factor(design) * np.sqrt(reading.of(design.at(point.k)).variance().mean()))
 
 
 def _limit(point: _Point, plan: Planned) -> float | None:

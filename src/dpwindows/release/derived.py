@@ -1,7 +1,7 @@
 """Differences, ratios and means of released numbers, with errors that know how their noise is correlated.
 
 Numbers of one measurement share noise: two rolling counts a day apart far more than two a month apart. What each holds
-of the noise is known from the plan alone (`dpwindows.plan.noise_weights`), so the error of any combination is, too, and
+of the noise is known from the plan alone (`dpwindows.reading`), so the error of any combination is, too, and
 nothing here spends any budget.
 
 *Differences and means* have the interval of their own noise (`dpwindows.plan.intervals`): the exact quantile where
@@ -23,16 +23,17 @@ from typing import Any
 import numpy as np
 import scipy
 
+from dpwindows import reading
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import JOINT, LAPLACE
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.measure import Measurement
-from dpwindows.kernel.untrusted.joint_moments import common_share
-from dpwindows.kernel.untrusted.lattice_noise import Noise, Sums
 from dpwindows.plan.description import TOGETHER
 from dpwindows.plan.intervals import half_width_factors, lattice_half_width, noise_of
-from dpwindows.plan.noise_weights import Coefficients, Weights, noise_weights
 from dpwindows.plan.rebuilt import rebuilt
+from dpwindows.reading.designs import Coefficients, Weights
+from dpwindows.reading.lattice_noise import Noise, Sums
+from dpwindows.reading.noise_moments import common_share
 from dpwindows.release.groups import group_names
 from dpwindows.release.selection import Term
 
@@ -232,7 +233,7 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
 
 def _weights(made: Measurement, k: int, coefficients: Coefficients, series: int | None) -> Weights:
     """The weights of a combination on independent noise values: on one more, where all numbers of a vector share it."""
-    found = noise_weights(made.design.at(k), coefficients, series)
+    found = reading.of(made.design.at(k)).noise_weights(coefficients, series or 0)
     common = common_share(made.law)
     if not common:
         return found

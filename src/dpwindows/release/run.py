@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from dpwindows import reading
 from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import Answers, are_complete, window_steps
 from dpwindows.kernel.measure import measure
@@ -20,6 +21,8 @@ from dpwindows.release.consistency.table import consistent_counts
 from dpwindows.release.groups import in_groups
 from dpwindows.release.once import Outcome, batch_request, release_once
 from dpwindows.release.release import Release
+from dpwindows.strategies import paper
+from dpwindows.strategies.paper.shapes import ADMITTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -95,7 +98,9 @@ def draw_estimates(
         The estimates of every measure of every query, in the order asked, windows in canonical order; in groups, one
         group after another. If the plan asks for it, the number of items that lost something comes last.
     """
-    noisy = measure(plan.measurements, plan.budget, answers, progress)
+    # The constructions of the paper are measured for whoever asks for them by name.
+    admitted = ADMITTED if plan.strategy == paper.NAME else ()
+    noisy = measure(plan.measurements, plan.budget, answers, progress, admitted)
     # What was measured is let go as it is decoded, for there may be millions.
     decoded = [
         {k: _decode(measurement, k, drawn.pop(k)) for k in list(drawn)}
@@ -114,12 +119,12 @@ def _loss(forecast: dict[str, Any], estimate: float) -> dict[str, Any]:
 
 
 def _decode(measurement: Measurement, k: int, noisy: NDArray[Any]) -> FloatArray:
-    design, groups = measurement.design.at(k), len(measurement.cells)
+    reader, groups = reading.of(measurement.design.at(k)), len(measurement.cells)
     measured = noisy.astype(np.float64)
     del noisy
     if groups == 1:
-        return design.decode(measured)
-    return np.concatenate([design.decode(part) for part in np.split(measured, groups)])
+        return reader.decode(measured)
+    return np.concatenate([reader.decode(part) for part in np.split(measured, groups)])
 
 
 def _agreed(plan: Planned, drawn: list[FloatArray], *, shown: bool) -> list[IntArray] | None:

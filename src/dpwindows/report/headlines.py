@@ -13,7 +13,7 @@ is gamma distributed: the moments of order 2j + 2 and 2j of such a number stand 
 Laplace variable of the same variance for every j, with equality for j = 0.
 
 **Noise on whole numbers** X is continuous noise Y less a small symmetric V that does not depend on X, of a standard
-deviation of v times that of X or less (`dpwindows.kernel.untrusted.lattice_noise`, which has the proofs). So X exceeds
+deviation of v times that of X or less (`dpwindows.reading.lattice_noise`, which has the proofs). So X exceeds
 a bound with at most twice the probability of Y, whose standard deviation is `sqrt(1 + v^2)` times that of X or less;
 and with at most `1 / (1 - e^-8)` times the probability that Y exceeds a bound that is less by 4 v.
 """

@@ -13,9 +13,8 @@ from functools import lru_cache
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.errors import InputError
+from dpwindows.kernel.designs import Design, StepDesign, horizon_of
 from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
-from dpwindows.kernel.shapes.causal import StepDesign, horizon_of
-from dpwindows.kernel.shapes.design import Design
 from dpwindows.strategies import (
     anchored,
     compressed,
@@ -32,7 +31,6 @@ from dpwindows.strategies import (
     optimal_filter,
     paper,
     series_filter,
-    tensor_filter,
     threshold_filters,
     tree,
     weighted_filter,
@@ -40,21 +38,20 @@ from dpwindows.strategies import (
 from dpwindows.strategies.in_periods import in_each, in_each_of_stream, series_problem
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
-from dpwindows.strategies.strategy import Batch, Strategy, Stream
+from dpwindows.strategies.strategy import Batch, Strategy, Stream, in_stream
 
 # Where several are alike the first of them is taken.
 STRATEGIES: tuple[Strategy, ...] = (
-    Strategy(direct.NAME, direct.design, direct.stream),
-    Strategy(series_filter.NAME, series_filter.design, series_filter.stream, notch_filter.outdoes),
-    Strategy(optimal_filter.NAME, optimal_filter.design, optimal_filter.stream, optimal_filter.outdone),
-    Strategy(notch_filter.NAME, notch_filter.design, notch_filter.stream),
-    Strategy(offset_filter.NAME, offset_filter.design, offset_filter.stream),
-    Strategy(threshold_filters.NAME, threshold_filters.design, threshold_filters.stream),
-    Strategy(dense_counter.NAME, dense_counter.design, dense_counter.stream),
-    Strategy(tensor_filter.NAME, tensor_filter.design, tensor_filter.stream),
+    Strategy(direct.NAME, direct.design, in_stream(direct.design)),
+    Strategy(series_filter.NAME, series_filter.design, in_stream(series_filter.design), notch_filter.outdoes),
+    Strategy(optimal_filter.NAME, optimal_filter.design, in_stream(optimal_filter.design), optimal_filter.outdone),
+    Strategy(notch_filter.NAME, notch_filter.design, in_stream(notch_filter.design)),
+    Strategy(offset_filter.NAME, offset_filter.design, in_stream(offset_filter.design)),
+    Strategy(threshold_filters.NAME, threshold_filters.design, in_stream(threshold_filters.design)),
+    Strategy(dense_counter.NAME, dense_counter.design, in_stream(dense_counter.design)),
     Strategy(weighted_filter.NAME, weighted_filter.design, weighted_filter.stream),
     Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),
-    Strategy(counters.NAME, counters.design, counters.stream),
+    Strategy(counters.NAME, None, counters.stream),
     Strategy(gap_filter.NAME, gap_filter.design, None),
     Strategy(crossed_counters.NAME, crossed_counters.design, None, crossed_counters.outdone),
     Strategy(anchored.NAME, anchored.design, anchored.stream),

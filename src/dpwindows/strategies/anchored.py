@@ -13,12 +13,12 @@ from functools import lru_cache
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.certify_series import differences
-from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
+from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.reading.differences import AnchoredReader, AnchoredStepReader
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.choice import Place
@@ -38,9 +38,9 @@ def design(problem: Problem) -> Design | None:
         return None
     horizon = min(problem.steps, max(_SEARCHED, 4 * problem.window.length), 8 * _SEARCHED)
     every, ratio = _best(lambda every, ratio: _error(problem, _map(horizon, every, ratio), horizon), horizon)
-    found = _map(problem.steps, every, ratio)
-    parameters = {"every": every, "step_weight": found.step_weight, "anchor_weight": found.anchor_weight}
-    return SeriesDesign(problem, NAME, parameters, map=found)
+    chosen = _map(problem.steps, every, ratio)
+    parameters = {"every": every, "step_weight": chosen.step_weight, "anchor_weight": chosen.anchor_weight}
+    return Design(problem, Series(chosen), NAME, parameters)
 
 
 def _spacings(longest: int) -> list[int]:
@@ -62,8 +62,8 @@ def _best(error: Callable[[int, float], float], longest: int) -> tuple[int, floa
     return every, ratio / _PER_OCTAVE
 
 
-def _error(problem: Problem, found: AnchoredDifferences, horizon: int) -> float:
-    return _typical(problem, found.variance()) * differences(problem, found, horizon)[0]
+def _error(problem: Problem, tried: AnchoredDifferences, horizon: int) -> float:
+    return _typical(problem, AnchoredReader(tried, horizon).variance()) * differences(problem, tried, horizon)[0]
 
 
 def _typical(problem: Problem, variance: FloatArray) -> float:
@@ -71,7 +71,8 @@ def _typical(problem: Problem, variance: FloatArray) -> float:
 
 
 def _map(steps: int, every: int, ratio: float) -> AnchoredDifferences:
-    return AnchoredDifferences(steps, every, *_weights(ratio))
+    """With an anchor at the last step, which no later one helps; the first ones are near the known 0."""
+    return AnchoredDifferences(every, *_weights(ratio), offset=steps % every)
 
 
 def _weights(ratio: float) -> tuple[int, int]:
@@ -86,19 +87,19 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     """Anchored differences, with the spacing and weights that are best for causal decoding."""
     if problem.law != LAPLACE or not isinstance(problem.window, Rolling):
         return
-    found = _causal_map(apart_from_noise(problem), min(problem.steps, 4 * problem.window.length), horizon)
-    parameters = {"every": found.every, "step_weight": found.step_weight, "anchor_weight": found.anchor_weight}
-    yield StepDesign(problem, SeriesShape(problem.window, found), NAME, horizon, parameters)
+    chosen = _causal_map(apart_from_noise(problem), min(problem.steps, 4 * problem.window.length), horizon)
+    parameters = {"every": chosen.every, "step_weight": chosen.step_weight, "anchor_weight": chosen.anchor_weight}
+    yield StepDesign(problem, Series(chosen), NAME, parameters, horizon=horizon)
 
 
 @lru_cache(maxsize=128)
-def _causal_map(problem: Problem, longest: int, horizon: int | None) -> CausalAnchors:
+def _causal_map(problem: Problem, longest: int, horizon: int | None) -> AnchoredDifferences:
     """That of least error, with anchors at most so many steps apart."""
 
     def error(every: int, ratio: float) -> float:
-        found = CausalAnchors(every, *_weights(ratio))
-        typical = _typical(problem, found.variance(max(8 * every, 64))[-every:])
-        return typical * differences(problem, found, horizon)[0]
+        tried = AnchoredDifferences(every, *_weights(ratio))
+        typical = _typical(problem, AnchoredStepReader(tried).variance(max(8 * every, 64))[-every:])
+        return typical * differences(problem, tried, horizon)[0]
 
     every, ratio = _best(error, longest)
-    return CausalAnchors(every, *_weights(ratio))
+    return AnchoredDifferences(every, *_weights(ratio))

@@ -15,9 +15,9 @@ from dataclasses import replace
 
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.grouped import CompressedDesign, grouped_unit
+from dpwindows.kernel.shapes.grouped import GroupedSteps, grouped_unit
 
 NAME = "compressed"
 
@@ -30,7 +30,9 @@ def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> 
         best = next((one for one in candidates(grouped_problem(problem, size)) if one.alike), None)
         if best is None:
             continue
-        found.append(CompressedDesign(replace(problem, law=best.problem.law), size, best))
+        parameters = {"steps_per_group": size, **best.parameters}
+        grouped = replace(problem, law=best.problem.law)
+        found.append(Design(grouped, GroupedSteps(size, best), f"{NAME}({best.strategy})", parameters))
     return found
 
 
@@ -41,6 +43,11 @@ def grouped_problem(problem: Problem, size: int) -> Problem:
     if isinstance(inner.window, Rolling) and inner.window.length >= inner.steps:
         inner = replace(inner, window=Cumulative())
     return inner
+
+
+def inner_strategy(name: str) -> str:
+    """The strategy for groups of steps, from the name of the whole."""
+    return name.removeprefix(f"{NAME}(").removesuffix(")")
 
 
 def _group_sizes(problem: Problem) -> list[int]:

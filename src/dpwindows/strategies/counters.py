@@ -1,78 +1,30 @@
-"""`counters`: one counter for every start, all calibrated jointly; any windows, item level.
+"""`counters`: one counter for every start, all calibrated jointly; any windows of a stream, item level.
 
-A filter under Gaussian noise; in a stream also a tree under Laplace noise.
+A filter under Gaussian noise, a tree under Laplace noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.filters import CausalFilter, Filter, Identity
+from dpwindows.kernel.designs import StepDesign
+from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import CausalMap
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.search.level_weights import best_of_trees, branchings
 
 NAME = "counters"
-
-
-def design(problem: Problem) -> Design | None:
-    """The filter of least error along the length of windows, or None where the strategy does not apply."""
-    if problem.law != GAUSSIAN or not isinstance(problem.window, AnyWindow):
-        return None
-    if not isinstance(problem.unit, (ItemLevel, ItemAddRemove, ItemPerPeriod)):
-        return None
-    longest = longest_window(problem.window, problem.steps)
-    # What is best does not depend on the thresholds: each is measured alike.
-    alpha, decay = _parameters(replace(apart_from_noise(problem), thresholds=(1,)))
-    taps = integer_taps(alpha, decay, longest, problem.bits)
-    return CountersDesign(
-        problem,
-        NAME,
-        {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits},
-        map=Filter(longest, taps),
-        causal=True,
-    )
-
-
-@lru_cache(maxsize=128)
-def _parameters(problem: Problem) -> tuple[float, float]:
-    """The exponent and the decay of least error."""
-    formal = not isinstance(problem.unit, ItemAddRemove)
-    longest = longest_window(problem.window, problem.steps)
-    # How many starts have a counter of each length 1..longest.
-    having = np.ones(longest)
-    having[-1] += problem.steps - longest
-    existing = np.cumsum(having[::-1])[::-1]
-    if isinstance(problem.unit, ItemPerPeriod):
-        # How many of the starts that a span can change have a counter with so many ends left.
-        having = np.minimum(having, 1)
-        having[-1] = min(problem.unit.steps, problem.steps - longest + 1)
-
-    def error(alpha: float, decay: float) -> float:
-        taps, inverse = real_taps(alpha, decay, longest), real_taps(-alpha, decay, longest)
-        norms = real_interval_norms(taps, longest)[1:] if formal else np.cumsum(np.cumsum(taps) ** 2)
-        variance = np.cumsum(inverse**2)
-        worst = variance[-1] if problem.criterion == "max" else float(variance @ existing / existing.sum())
-        return float(np.sqrt((norms @ having) * worst))
-
-    return search(error, longest)
-
-
-# --- In a stream: along the ends of every start -----------------------------------------------------------------------
 
 
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
@@ -85,12 +37,11 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     if problem.law == GAUSSIAN:
         alpha, decay = _stream_parameters(apart_from_noise(problem))
         taps = integer_taps(alpha, decay, longest, problem.bits)
-        counter, parameters = CausalFilter(taps), {"alpha": alpha, "decay": decay, "taps": len(taps)}
+        counter, parameters = Filter(taps), {"alpha": alpha, "decay": decay, "taps": len(taps)}
     else:
         tree = best_of_trees(problem.criterion, branchings(longest), longest)
         counter, parameters = tree, {"branching": tree.branching, "weights": list(tree.weights)}
-    shape = BlocksShape(longest, 1, longest, Identity(1), counter)
-    yield StepDesign(problem, shape, NAME, horizon, parameters)
+    yield StepDesign(problem, Starts(longest, counter), NAME, parameters, horizon=horizon)
 
 
 @lru_cache(maxsize=128)

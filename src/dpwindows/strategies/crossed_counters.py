@@ -23,10 +23,10 @@ from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.shapes.crossed import CrossedDesign
-from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.crossed import Crossed
+from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies import gap_filter
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.choice import Place
@@ -66,7 +66,8 @@ def design(problem: Problem) -> Design | None:
     if problem.law == LAPLACE:
         power, scale = _power(problem.steps, longest, problem.criterion), 2 ** (problem.bits // 2)
         power = _LEVEL if _narrow(problem, longest) else power
-        return CrossedDesign(problem, (1, -1), width, power, scale, {"power": power, "width": width, "weights": scale})
+        shape = Crossed(width, (1, -1), _weights(problem, width, power, scale))
+        return Design(problem, shape, NAME, {"power": power, "width": width, "weights": scale})
     formal = not isinstance(problem.unit, ItemAddRemove)
     alpha, decay, power = _search(problem.steps, longest, problem.criterion, formal=formal)
     power = _LEVEL if _narrow(problem, longest) else power
@@ -74,7 +75,15 @@ def design(problem: Problem) -> Design | None:
     fine = problem.bits // 3
     taps = integer_taps(alpha, decay, min(width + longest - 1, problem.steps), problem.bits - fine)
     chosen = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits, "power": power, "width": width}
-    return CrossedDesign(problem, taps, width, power, 2**fine, chosen)
+    return Design(problem, Crossed(width, taps, _weights(problem, width, power, 2**fine)), NAME, chosen)
+
+
+def _weights(problem: Problem, width: int, power: float, scale: int) -> tuple[int, ...]:
+    """Of lines of n = 1, 2, ... windows, in proportion to `n^power`; the largest is `scale`."""
+    most = min(width + longest_window(problem.window, problem.steps) - 1, problem.steps)
+    # A negative power favours short lines.
+    largest = max(1.0, most**-power)
+    return tuple(max(1, round(scale * (n / most) ** power / largest)) for n in range(1, most + 1))
 
 
 def outdone(problem: Problem) -> bool:

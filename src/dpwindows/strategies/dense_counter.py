@@ -11,7 +11,6 @@ mechanism.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -19,15 +18,13 @@ import numpy as np
 from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Cumulative
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.counters import TriangularCounter
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.designs import Design
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search.dual import Suffixes
 from dpwindows.strategies.search.portable import cholesky, to_lattice
-from dpwindows.strategies.twins import twins
 
 NAME = "dense-counter"
 # Factorisation takes O(steps^3).
@@ -49,12 +46,7 @@ def design(problem: Problem) -> Design | None:
     weights = to_lattice(factor, problem.bits, _KEPT)
     if not (np.diagonal(weights) > 0).all():
         return None
-    return SeriesDesign(problem, NAME, {"bits": problem.bits}, map=TriangularCounter(weights))
-
-
-def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
-    """The same counter in a stream."""
-    return twins(design, problem, horizon)
+    return Design(problem, Series(MatrixCounter(weights)), NAME, {"bits": problem.bits})
 
 
 @lru_cache(maxsize=8)

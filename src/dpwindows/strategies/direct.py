@@ -2,44 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.filters import CausalIdentity, Identity
+from dpwindows.kernel.designs import Design, StepShape
+from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.strategies.twins import twins
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
 
 NAME = "direct"
 
 
-def design(problem: Problem) -> Design | None:
+def design(problem: Problem) -> Design:
     """Applies to every window and law."""
-    unit = _unit(problem)
+    measured = Identity(_unit(problem))
+    shape: StepShape = Series(measured)
     if isinstance(problem.window, AnyWindow):
-        longest = longest_window(problem.window, problem.steps)
-        return CountersDesign(problem, NAME, map=Identity(longest, unit), causal=True)
-    return SeriesDesign(problem, NAME, map=Identity(problem.steps, unit))
+        shape = Starts(longest_window(problem.window, problem.steps), measured)
+    return Design(problem, shape, NAME)
 
 
 def lost_items(problem: Problem) -> Design:
     """The number of items that lost something by the rule of counting, for which there is no other strategy."""
-    return SeriesDesign(problem, NAME, map=Identity(1, _unit(problem)))
-
-
-def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
-    """The same in a stream, of any windows those that end at a step."""
-    if not isinstance(problem.window, AnyWindow):
-        yield from twins(design, problem, horizon)
-        return
-    longest = longest_window(problem.window, problem.steps)
-    shape = BlocksShape(longest, 1, longest, Identity(1), CausalIdentity(_unit(problem)))
-    yield StepDesign(problem, shape, NAME, horizon, {})
+    return Design(problem, Series(Identity(_unit(problem))), NAME)
 
 
 def _unit(problem: Problem) -> int:

@@ -25,11 +25,11 @@ from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.gaps import GapFilter
-from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.gaps import GapDesign
+from dpwindows.kernel.shapes.gaps import Gaps
+from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.choice import Place
@@ -59,7 +59,7 @@ def design(problem: Problem) -> Design | None:
     weights = tuple(max(1, round(2**fine * weight)) for weight in found.weights(problem.steps).tolist())
     made = GapFilter(taps, weights, round(unit * found.offset), max(1, round(unit * found.total)))
     chosen = {"alpha": found.alpha, "decay": found.decay, "power": found.power, "bits_per_axis": bits}
-    return GapDesign(problem, NAME, chosen | {"offset": made.offset / unit, "total": made.total / unit}, map=made)
+    return Design(problem, Gaps(made), NAME, chosen | {"offset": made.offset / unit, "total": made.total / unit})
 
 
 @dataclass(frozen=True)

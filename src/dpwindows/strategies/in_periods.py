@@ -16,14 +16,13 @@ from dpwindows.ask.periods import fewest_and_most, sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.kernel.certify_periods import layout_of, series_of
-from dpwindows.kernel.maps.counters import TriangularCounter, WeightedCounter
+from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.periods import PeriodShape
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.periods import SeriesInPeriods
+from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies.search import limits
 from dpwindows.strategies.search.pure_limits import many_neighbours, pure_scale
 
@@ -47,25 +46,25 @@ def in_each(problem: Problem, design: Design) -> Design | None:
     """What a strategy answered for the series problem, for all periods; None where it is no series."""
     if not isinstance(problem.window, PeriodFamily):
         return design
-    if type(design) is not SeriesDesign:
+    if not isinstance(design.shape, Series):
         return None
-    found = design.map
+    measured = design.shape.map
     if isinstance(problem.window, ToDate):
-        causal = isinstance(found, (Filter, Identity, TriangularCounter, WeightedCounter))
-        found = Repeated(found, tuple(sizes(problem.window, problem.steps).tolist()), causal)
-    return replace(design, problem=replace(problem, law=design.problem.law), map=found)
+        causal = isinstance(measured, (Filter, Identity, MatrixCounter))
+        measured = Repeated(measured, tuple(sizes(problem.window, problem.steps).tolist()), causal)
+    return replace(design, problem=replace(problem, law=design.problem.law), shape=Series(measured))
 
 
 def in_each_of_stream(problem: Problem, design: StepDesign, horizon: int | None) -> StepDesign | None:
     """The same for a stream."""
     if not isinstance(problem.window, (Tumbling, ToDate)):
         return design
-    if not isinstance(design.shape, SeriesShape):
+    if not isinstance(design.shape, Series):
         return None
     fewest, most = fewest_and_most(problem.window)
     if horizon is not None:
         most = int(sizes(problem.window, horizon).max())
-    shape = PeriodShape(problem.window, design.shape.map, fewest, most, horizon)
+    shape = SeriesInPeriods(design.shape.causal, fewest, most, horizon)
     return replace(design, problem=problem, shape=shape, horizon=horizon)
 
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 import numpy as np
 
 from dpwindows.ask.queries import RollingTogether
+from dpwindows.kernel.designs import StepDesign
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.together import TogetherShape
+from dpwindows.kernel.shapes.together import Together
 from dpwindows.strategies.search.portable import to_lattice
 from dpwindows.strategies.search.together import together_taps
 
@@ -37,5 +37,5 @@ def design(problem: Problem, horizon: int | None) -> StepDesign:
     scaled = to_lattice(together_taps(lengths, shares), problem.bits, _KEPT)
     used = np.flatnonzero(scaled.any(axis=(1, 2)))[-1] + 1
     taps = tuple(scaled[:used].ravel().tolist())
-    shape = TogetherShape(lengths, MatrixFilter(len(lengths), taps))
-    return StepDesign(problem, shape, NAME, horizon, {"taps": int(used), "bits": problem.bits})
+    shape = Together(lengths, MatrixFilter(len(lengths), taps))
+    return StepDesign(problem, shape, NAME, {"taps": int(used), "bits": problem.bits}, horizon=horizon)

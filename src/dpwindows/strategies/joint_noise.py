@@ -17,10 +17,10 @@ from dataclasses import replace
 from dpwindows.ask.privacy import ApproxDP, ItemAddRemove, ItemLevel, PureDP
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.kernel.accounting import CUBE, LAPLACE, RANGE, Law
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
 
 NAME = "joint-noise"
 # For one number it is Laplace noise.
@@ -32,7 +32,7 @@ def design(problem: Problem) -> Design | None:
     law, pure = _law(problem), problem.law == LAPLACE and isinstance(problem.budget, (PureDP, ApproxDP))
     if law is None or not pure or isinstance(problem.window, AnyWindow) or problem.steps < _SHORTEST:
         return None
-    return SeriesDesign(replace(problem, law=law), NAME, map=Identity(problem.steps))
+    return Design(replace(problem, law=law), Series(Identity()), NAME)
 
 
 def _law(problem: Problem) -> Law | None:

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 from dpwindows.ask.queries import Cumulative
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.counters import CausalCounter
-from dpwindows.kernel.maps.endless_counter import LogarithmicRows
+from dpwindows.kernel.designs import StepDesign
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
+from dpwindows.kernel.shapes.series import Series
 
 NAME = "logarithmic-counter"
 
@@ -21,5 +21,5 @@ NAME = "logarithmic-counter"
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     """The counter, for cumulative counts without a horizon."""
     if problem.law == GAUSSIAN and isinstance(problem.window, Cumulative) and horizon is None:
-        shape = SeriesShape(problem.window, CausalCounter(LogarithmicRows(problem.bits)))
-        yield StepDesign(problem, shape, NAME, horizon, {"bits": problem.bits})
+        shape = Series(EndlessCounter(problem.bits))
+        yield StepDesign(problem, shape, NAME, {"bits": problem.bits}, horizon=horizon)

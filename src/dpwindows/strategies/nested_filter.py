@@ -23,11 +23,9 @@ from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
-from dpwindows.strategies.scoring import score
+from dpwindows.kernel.shapes.nested import Nested
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms, real_inverse
@@ -37,14 +35,8 @@ NAME = "nested-filter"
 
 Lengths = tuple[float, float | None]
 
-# Steps measured beyond each end, as a part of the range; and the longest ranges for which that is worked out.
-_BEYOND, _LARGEST = 16, 3000
-# Windows as long as this part of the range are also measured together with all longer ones.
-_MUCH = 3
 # How many times the longest window a range is that stands for one without end.
 _ENDLESS = 8
-# The longest range that the extended filter is searched for: beyond, it hardly changes in proportion.
-_SEARCHED = 192
 # How many taps are tried, and after how many steps they decay (None: they do not), as parts of the longest window.
 _LENGTHS: tuple[Lengths, ...] = (
     *((cut, None) for cut in (0.06, 0.1, 0.15, 0.2, 0.27, 0.35, 0.5, 0.7, 1.0)),
@@ -61,25 +53,20 @@ def design(problem: Problem) -> Design | None:
     """The filter of least error, or None where there is none."""
     if not _applies(problem):
         return None
-    longest, steps = longest_window(problem.window, problem.steps), problem.steps
+    longest = longest_window(problem.window, problem.steps)
     parameters, taps = _chosen(problem, *_best_alone(apart_from_noise(problem)), longest)
-    found: list[Design] = [NestedDesign(problem, NAME, parameters, taps=taps)]
-    if _MUCH * longest >= steps and 1 < steps <= _LARGEST:
-        beyond = -(-steps // _BEYOND)
-        parameters, taps = _chosen(problem, *_best_extended(apart_from_noise(problem)), steps)
-        found.append(ExtendedDesign(problem, NAME, {**parameters, "beyond": beyond}, taps=taps, beyond=beyond))
-    return choice.best_of(found, score)
+    return Design(problem, Nested(longest, taps), NAME, parameters)
 
 
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
-    """The windows that are asked for by themselves: what is measured beyond the range comes too late."""
+    """The filter in a stream: what is inside a window has ended when the window ends."""
     if not _applies(problem):
         return
     longest = longest_window(problem.window, problem.steps)
     # Without a horizon no length has fewer windows than another, and no forecast's length must matter.
     searched = problem if horizon is not None else replace(problem, steps=_ENDLESS * longest)
     parameters, taps = _chosen(problem, *_best_alone(apart_from_noise(searched)), longest)
-    yield StepDesign(problem, NestedShape(longest, taps), NAME, horizon, parameters)
+    yield StepDesign(problem, Nested(longest, taps), NAME, parameters, horizon=horizon)
 
 
 def _applies(problem: Problem) -> bool:
@@ -149,22 +136,3 @@ def _alone(problem: Problem) -> Typical:
         return float(by_length[-1] if problem.criterion == "max" else by_length @ windows / windows.sum())
 
     return typical
-
-
-def _extended(problem: Problem) -> Typical:
-    beyond = -(-problem.steps // _BEYOND)
-
-    def typical(taps: tuple[int, ...]) -> float:
-        found = ExtendedDesign(problem, NAME, taps=taps, beyond=beyond).variance()
-        return float(found.max() if problem.criterion == "max" else found.mean())
-
-    return typical
-
-
-@lru_cache(maxsize=128)
-def _best_extended(problem: Problem) -> tuple[float, Lengths]:
-    """The same for the extended filter; for long ranges from a shorter one with windows as long in proportion."""
-    steps = min(problem.steps, _SEARCHED)
-    longest = -(-longest_window(problem.window, problem.steps) * steps // problem.steps)
-    shorter = replace(problem, steps=steps, window=AnyWindow(longest))
-    return _best(shorter, steps, _extended(shorter))

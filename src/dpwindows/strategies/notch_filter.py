@@ -15,21 +15,18 @@ lengths they are interpolated.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 
 from dpwindows.ask.privacy import ItemLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
 from dpwindows.kernel.untrusted.wave_search import POLES
 from dpwindows.strategies.search.fractional import LONGEST
-from dpwindows.strategies.twins import twins
 
 NAME = "notch-filter"
 # Lengths W; and for each of them the zeros' radius and angle, the poles', and the zero by itself. Radii and the zero as
@@ -56,7 +53,7 @@ def design(problem: Problem) -> Design | None:
     if not _applies(problem) or not isinstance(window, Rolling):
         return None
     taps = integer_taps(window.length, steps, problem.bits)
-    return SeriesDesign(problem, NAME, {"taps": len(taps), "bits": problem.bits}, map=Filter(steps, taps))
+    return Design(problem, Series(Filter(taps)), NAME, {"taps": len(taps), "bits": problem.bits})
 
 
 def outdoes(problem: Problem) -> bool:
@@ -75,11 +72,6 @@ def _applies(problem: Problem) -> bool:
     if problem.thresholds != (1,) or problem.rule.bounded:
         return False
     return _LENGTHS[0] <= window.length <= min(_LONGEST_WINDOW, problem.steps // 2)
-
-
-def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
-    """The same filter in a stream."""
-    return twins(design, problem, horizon)
 
 
 def integer_taps(length: int, steps: int, bits: int) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ nearly the worst; the certificate is `rolling-offset-presence`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 
 import numpy as np
@@ -20,17 +19,16 @@ from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.sensitivity import most_runs
-from dpwindows.kernel.maps.counters import TriangularCounter
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.kernel.designs import Design
+from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.integer_maps import IntArray
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
 from dpwindows.kernel.untrusted.pattern_search import some_lengths
+from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import real_taps, search
 from dpwindows.strategies.search.portable import cholesky, product
-from dpwindows.strategies.twins import twins
 
 NAME = "offset-filter"
 # The certificate and the factor take O(steps^3); one step has no mean of its own.
@@ -53,12 +51,7 @@ def design(problem: Problem) -> Design | None:
     alpha, decay, share = parameters(window.length, problem.steps, problem.thresholds, problem.rule)
     weights = on_increments(alpha, decay, share, problem.steps, 2.0**problem.bits)
     chosen = {"alpha": alpha, "decay": decay, "share": share, "bits": problem.bits}
-    return None if weights is None else SeriesDesign(problem, NAME, chosen, map=TriangularCounter(weights))
-
-
-def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
-    """The same filter in a stream."""
-    return twins(design, problem, horizon)
+    return None if weights is None else Design(problem, Series(MatrixCounter(weights)), NAME, chosen)
 
 
 def on_increments(alpha: float, decay: float, share: float, steps: int, size: float) -> IntArray | None:

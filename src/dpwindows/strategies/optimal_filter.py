@@ -25,12 +25,10 @@ from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends
 from dpwindows.kernel.bounds.run_patterns import Lags, best_chain
 from dpwindows.kernel.bounds.sensitivity import most_runs
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
 from dpwindows.kernel.untrusted.pattern_search import (
     counted_by_memory,
     counted_by_neighbours,
@@ -38,6 +36,7 @@ from dpwindows.kernel.untrusted.pattern_search import (
     recent_patterns,
     some_lengths,
 )
+from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search.fractional import LONGEST
 from dpwindows.strategies.search.portable import product
 from dpwindows.strategies.search.spectrum import (
@@ -49,7 +48,6 @@ from dpwindows.strategies.search.spectrum import (
     patterns_spectrum,
 )
 from dpwindows.strategies.search.two_runs import TwoRuns
-from dpwindows.strategies.twins import twins
 
 NAME = "optimal-filter"
 # Resolution, in bits, of autocorrelations handed to the bounds while a filter is designed.
@@ -100,7 +98,7 @@ def design(problem: Problem) -> Design | None:
         runs = (max(1, runs_by_rule(problem.rule, k, most_runs(k, length, steps))),)
         spectrum = _runs_spectrum(steps, runs, min(length, steps) if k == 1 else 1)
     taps = _rounded(causal_taps(spectrum, LONGEST), problem.bits)
-    return SeriesDesign(problem, NAME, {"taps": len(taps), "bits": problem.bits}, map=Filter(steps, taps))
+    return Design(problem, Series(Filter(taps)), NAME, {"taps": len(taps), "bits": problem.bits})
 
 
 def outdone(problem: Problem) -> bool:
@@ -112,11 +110,6 @@ def outdone(problem: Problem) -> bool:
     many = isinstance(problem.window, Rolling) and max(24, 4 * problem.window.length) <= problem.steps <= LONGEST_CHAIN
     runs = problem.rule.max_runs != 1 and replace(problem.rule, max_runs=None) == EVERY_OCCURRENCE
     return many and isinstance(problem.unit, ItemAddRemove) and runs
-
-
-def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
-    """The same filter in a stream."""
-    return twins(design, problem, horizon)
 
 
 def _rounded(taps: FloatArray, bits: int) -> tuple[int, ...]:

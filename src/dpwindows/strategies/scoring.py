@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 
+from dpwindows import reading
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Criterion
-from dpwindows.kernel.shapes.design import Design, PrescribedScale
-from dpwindows.kernel.untrusted.noise_scales import noise_variance
+from dpwindows.reading.moments import FloatArray
+from dpwindows.reading.noise_moments import noise_variance
+from dpwindows.strategies.strategy import PrescribedScale
 
 
 def score(design: Design) -> float:
@@ -18,10 +20,9 @@ def score(design: Design) -> float:
 
     The root of the mean (or the largest) over windows and thresholds of variance plus squared bias bound.
     """
-    variances = [design.at(k).variance() for k in design.problem.thresholds[: 1 if design.alike else None]]
-    return score_of(
-        noise_factor(design) ** 2 * np.concatenate(variances), design.bias_bound(), design.problem.criterion
-    )
+    variances = [reading.of(design.at(k)).variance() for k in design.problem.thresholds[: 1 if design.alike else None]]
+    bias = reading.of(design).bias_bound() if design.alike else None
+    return score_of(noise_factor(design) ** 2 * np.concatenate(variances), bias, design.problem.criterion)
 
 
 def score_of(variance: FloatArray, bias: FloatArray | None, criterion: Criterion) -> float:
@@ -37,6 +38,6 @@ def noise_factor(design: Design) -> float:
         return math.sqrt(noise_variance(law, per_unit * design.sensitivity, design.rows))
     reach = design.sensitivity**0.5 if law == GAUSSIAN else float(design.sensitivity)
     spread = 1.0 if law == GAUSSIAN else 2**0.5
-    if isinstance(design, PrescribedScale):
-        return spread * design.scale
+    if isinstance(design.shape, PrescribedScale):
+        return spread * design.shape.prescribed
     return spread * per_unit * reach

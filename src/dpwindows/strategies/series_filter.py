@@ -6,7 +6,6 @@ for the least error at the very sensitivity it is charged for.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -20,14 +19,13 @@ from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds import period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
+from dpwindows.kernel.maps.integer_maps import IntArray
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
-from dpwindows.strategies.twins import twins
 
 NAME = "filter"
 # Up to this horizon the search charges a cumulative filter exactly as the certificate does.
@@ -43,7 +41,7 @@ def design(problem: Problem) -> Design | None:
     alpha, decay = _parameters(horizon, scale, problem.criterion, _charged(problem, horizon))
     taps = integer_taps(alpha, decay, problem.steps, problem.bits)
     parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
-    return SeriesDesign(problem, NAME, parameters, map=Filter(problem.steps, taps))
+    return Design(problem, Series(Filter(taps)), NAME, parameters)
 
 
 @dataclass(frozen=True)
@@ -96,11 +94,6 @@ def _parameters(horizon: int, scale: int, criterion: Criterion, charged: _Rollin
         return float(np.sqrt(_real_bound(charged, taps, horizon) * worst))
 
     return search(error, scale)
-
-
-def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
-    """The same filter in a stream."""
-    return twins(design, problem, horizon)
 
 
 def _real_bound(charged: _Rolling | _Cumulative, taps: FloatArray, horizon: int) -> float:

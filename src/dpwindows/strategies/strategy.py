@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.kernel.designs import Design, Shape, StepDesign, StepShape
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.design import Design
 
 # From a problem to a design, None where the strategy does not apply.
 Batch = Callable[[Problem], Design | None]
@@ -30,3 +31,37 @@ class Strategy:
     batch: Batch | None
     stream: Stream | None
     outdone: Callable[[Problem], bool] = lambda _: False
+
+
+def in_stream(batch: Batch) -> Stream:
+    """The designs that a strategy has for releases, measured step by step.
+
+    They need nothing of the future, so a stream measures the same integers. Cumulative counts without a horizon have
+    none, for their designs end with the range.
+    """
+
+    def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
+        endless = isinstance(problem.window, Cumulative) and horizon is None
+        if endless or not isinstance(problem.window, (Cumulative, Rolling, AnyWindow)):
+            return
+        design = batch(problem)
+        if design is not None and isinstance(design.shape, StepShape):
+            yield StepDesign(problem, design.shape, design.strategy, design.parameters, horizon=horizon)
+
+    return stream
+
+
+class PrescribedScale(Shape):
+    """A shape that fixes its own noise scale instead of taking the least one that its sensitivity needs.
+
+    The kernel proves the cost of that scale like any other.
+    """
+
+    @property
+    @abstractmethod
+    def prescribed(self) -> float:
+        """The noise scale, in lattice units."""
+
+    def counted(self, thresholds: tuple[int, ...]) -> tuple[int, ...]:
+        """The thresholds whose exact answers are read to measure these."""
+        return thresholds

@@ -9,7 +9,7 @@ filters are those of `offset_filter`. For an item that is changed arbitrarily th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import product
@@ -21,18 +21,16 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.maps.counters import TriangularCounter
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.designs import Design
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.thresholds import ThresholdsDesign
+from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
 from dpwindows.kernel.untrusted.prices_of_ones import dearest_mixture
+from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies import offset_filter
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import real_taps
 from dpwindows.strategies.search.portable import power
-from dpwindows.strategies.twins import twins
 
 NAME = "threshold-filters"
 # Of thresholds above 1: by what part the memory of the filter may be shorter than alone, and the share of the
@@ -59,18 +57,13 @@ def design(problem: Problem) -> Design | None:
         found = offset_filter.on_increments(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)
         if found is None:
             return None
-        maps.append(TriangularCounter(found))
+        maps.append(MatrixCounter(found))
     names = ("alpha", "decay", "share")
     parameters: dict[str, Any] = {
         name: list(values) for name, values in zip(names, zip(*filters, strict=True), strict=True)
     }
     parameters |= {"weight": list(weights), "bits": problem.bits}
-    return ThresholdsDesign(problem, NAME, parameters, maps=tuple(maps))
-
-
-def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
-    """The same filters in a stream."""
-    return twins(design, problem, horizon)
+    return Design(problem, SeriesByThreshold(thresholds, tuple(maps)), NAME, parameters)
 
 
 @lru_cache(maxsize=16)

@@ -1,8 +1,7 @@
 """`tree`: increments, and sums of them under overlapping tents, decoded by least squares; Laplace noise.
 
-Cumulative counts use one tree along time; any windows at event level a product of two, one on starts and one on ends;
-any windows for a change within a period one tree for every start. (At item level that errs more than
-`crossed-counters` wherever both apply.) All levels of a tree weigh the same: weights of their own, tried together with
+Cumulative counts use one tree along time; any windows at event level a product of two, one on starts and one on ends.
+All levels of a tree weigh the same: weights of their own, tried together with
 the numbers of tents, change the least error by less than a thousandth.
 """
 
@@ -11,31 +10,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from functools import cache, lru_cache
-from typing import Any
 
 import numpy as np
 
-from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import LAPLACE
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.maps.trees import Tree
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.shapes.blocks import BlocksDesign
-from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.blocks import Blocks, StepBlocks
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.reading.tent_tree import TentReader
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.level_weights import best_of_trees, branchings
 from dpwindows.strategies.square import block_variance, block_widths, stream_extent, stream_widths
 
 NAME = "tree"
-# Longer series are measured by trees of blocks, which are read in linear time.
-_LONGEST = 1 << 15
 # Numbers of tents are searched on at most this many positions; longer trees have them in proportion.
 _SEARCHED = 400
 # Numbers of tents to begin with, by the number of levels: factors of `length`, divided once more for every level by
@@ -43,7 +36,6 @@ _SEARCHED = 400
 _USUAL = ((), (0.5,), (0.6, 0.35), (0.6, 0.45, 0.32))
 _HOPELESS = 1.08
 _STREAM_BRANCHINGS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32)
-_BRANCHINGS = (4, 6, 8, 10, 12, 14, 16, 20, 24, 32)
 
 Counts = tuple[int, ...]
 
@@ -56,46 +48,24 @@ def design(problem: Problem) -> Design | None:
         return _along_time(problem)
     if not isinstance(problem.window, AnyWindow):
         return None
-    longest = longest_window(problem.window, problem.steps)
-    if isinstance(problem.unit, ItemPerPeriod):
-        return _for_every_start(problem, longest)
     if not isinstance(problem.unit, EventLevel):
         return None
+    longest = longest_window(problem.window, problem.steps)
     return choice.best_of([_square(problem, width, longest) for width in block_widths(problem)], score)
 
 
 def _along_time(problem: Problem) -> Design:
-    found: TentTree | Tree
-    if problem.steps > _LONGEST:
-        found = _blocks(problem.steps, problem.criterion)
-        parameters: dict[str, Any] = {"branching": found.branching, "levels": found.levels}
-    else:
-        found = TentTree(problem.steps, _for_series(problem.steps, problem.criterion), _unit(problem))
-        parameters = {"tents": list(found.tents), "unit": found.unit}
-    return SeriesDesign(problem, NAME, parameters, map=found)
-
-
-def _blocks(length: int, criterion: Criterion) -> Tree:
-    trees = [Tree(length, branching) for branching in _BRANCHINGS]
-    return choice.best_of(trees, lambda tree: _error(tree, criterion))
-
-
-def _for_every_start(problem: Problem, longest: int) -> Design:
-    found = TentTree(longest, _for_series(longest, problem.criterion), _unit(problem))
-    parameters = {"tents": list(found.tents), "unit": found.unit}
-    return CountersDesign(problem, NAME, parameters, map=found, causal=False)
+    chosen = TentTree(problem.steps, _for_series(problem.steps, problem.criterion), _unit(problem))
+    return Design(problem, Series(chosen), NAME, {"tents": list(chosen.tents), "unit": chosen.unit})
 
 
 def _square(problem: Problem, width: int, longest: int) -> Design:
     extent = min(width + longest - 1, problem.steps)
     counts, unit = _for_square(width, extent, longest, problem.criterion), _unit(problem)
-    return BlocksDesign.made_of(
-        problem,
-        NAME,
-        {"tents": list(counts), "unit": unit, "width": width},
-        width=width,
-        make_map=lambda size: _in_proportion(counts, extent, size, unit),
+    shape = Blocks.made_of(
+        problem.window, problem.steps, width, lambda size: _in_proportion(counts, extent, size, unit)
     )
+    return Design(problem, shape, NAME, {"tents": list(counts), "unit": unit, "width": width})
 
 
 def _in_proportion(counts: Counts, length: int, size: int, unit: int) -> TentTree:
@@ -117,9 +87,9 @@ def _for_series(length: int, criterion: Criterion) -> Counts:
     return _best(length, lambda size, counts: _error(TentTree(size, counts), criterion))
 
 
-def _error(tree: TentTree | Tree, criterion: Criterion) -> float:
+def _error(tree: TentTree, criterion: Criterion) -> float:
     """The error of a tree's values by a criterion, up to a constant."""
-    variance = tree.variance()
+    variance = TentReader(tree).variance()
     return tree.column_total * float(np.sqrt(variance.max() if criterion == "max" else variance.mean()))
 
 
@@ -130,8 +100,10 @@ def _for_square(width: int, extent: int, longest: int, criterion: Criterion) -> 
     def error(size: int, counts: Counts) -> float:
         starts = max(1, round(width * size / extent))
         ends = TentTree(size, counts)
-        along_ends = ends.variance()
-        along_starts = along_ends if starts == size else _in_proportion(counts, size, starts, ends.unit).variance()
+        along_ends = TentReader(ends).variance()
+        along_starts = along_ends
+        if starts != size:
+            along_starts = TentReader(_in_proportion(counts, size, starts, ends.unit)).variance()
         worst = block_variance(along_starts, along_ends[::-1], max(1, round(longest * size / extent)), criterion)
         return ends.column_total**2 * float(np.sqrt(worst))
 
@@ -191,16 +163,16 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     if problem.law != LAPLACE:
         return
     if isinstance(problem.window, Cumulative):
-        yield _along_time_in_stream(problem, problem.window, horizon)
+        yield _along_time_in_stream(problem, horizon)
     if isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel):
         yield from _squares_in_stream(problem, horizon)
 
 
-def _along_time_in_stream(problem: Problem, window: Cumulative, horizon: int | None) -> StepDesign:
+def _along_time_in_stream(problem: Problem, horizon: int | None) -> StepDesign:
     """A tree of increments with the branching and the level weights that are best for causal decoding."""
     tree = best_of_trees(problem.criterion, _STREAM_BRANCHINGS, horizon)
     parameters = {"branching": tree.branching, "weights": list(tree.weights)}
-    return StepDesign(problem, SeriesShape(window, tree), NAME, horizon, parameters)
+    return StepDesign(problem, Series(tree), NAME, parameters, horizon=horizon)
 
 
 def _squares_in_stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
@@ -208,13 +180,8 @@ def _squares_in_stream(problem: Problem, horizon: int | None) -> Iterator[StepDe
     longest = longest_window(problem.window, problem.steps)
     for width in stream_widths(longest, horizon):
         extent = stream_extent(width, longest, horizon)
-        trees = [Tree(width, branching) for branching in branchings(width)]
-        starts = choice.best_of(trees, lambda tree: tree.levels * _rms(tree.variance()))
+        starts = TentTree(width, _for_series(width, "rms"), _unit(problem))
         ends = best_of_trees("rms", branchings(extent), extent)
-        shape = BlocksShape(longest, width, extent, starts, ends)
-        parameters = {"start_branching": starts.branching, "branching": ends.branching, "weights": list(ends.weights)}
-        yield StepDesign(problem, shape, NAME, horizon, parameters | {"width": width})
-
-
-def _rms(variance: FloatArray) -> float:
-    return float(np.sqrt(variance.mean()))
+        shape = StepBlocks(longest, width, extent, starts, ends)
+        parameters = {"tents": list(starts.tents), "branching": ends.branching, "weights": list(ends.weights)}
+        yield StepDesign(problem, shape, NAME, parameters | {"width": width}, horizon=horizon)

@@ -23,11 +23,10 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.weighted_rectangles import MOST_PLACES
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.nested import NestedDesign, NestedShape
+from dpwindows.kernel.shapes.nested import Nested
+from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.choice import Place
@@ -50,7 +49,8 @@ def design(problem: Problem) -> Design | None:
     if not _applies(problem):
         return None
     parameters, taps, weights = _chosen(problem)
-    return NestedDesign(problem, NAME, parameters, taps=taps, weights=weights)
+    longest = longest_window(problem.window, problem.steps)
+    return Design(problem, Nested(longest, taps, weights), NAME, parameters)
 
 
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
@@ -61,7 +61,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     # Without a horizon no length has fewer windows than another, and no forecast's length must matter.
     searched = problem if horizon is not None else replace(problem, steps=_ENDLESS * longest)
     parameters, taps, weights = _chosen(searched)
-    yield StepDesign(problem, NestedShape(longest, taps, weights), NAME, horizon, parameters)
+    yield StepDesign(problem, Nested(longest, taps, weights), NAME, parameters, horizon=horizon)
 
 
 def _applies(problem: Problem) -> bool:

@@ -31,24 +31,25 @@ from dpwindows.ask.queries import (
 from dpwindows.ask.windows import are_complete
 from dpwindows.count.first_runs import Series, series_number
 from dpwindows.kernel.accounting import certify
+from dpwindows.kernel.designs import StepAnswers, StepDesign, horizon_of
 from dpwindows.kernel.groups import Groups
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory
 from dpwindows.kernel.measure import Measurement, measure_step
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepAnswers, StepDesign, horizon_of
-from dpwindows.kernel.shapes.periods import PeriodShape
-from dpwindows.kernel.shapes.thresholds import step_design
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.parts import cells_of
-from dpwindows.plan.stored_designs import Arrays, in_calendar, restored, stored
+from dpwindows.plan.stored_designs import Arrays, restored, stored
 from dpwindows.plan.stream_plan import StreamPlan
+from dpwindows.reading.designs import steps_of
 from dpwindows.stream.step_counts import CellAnswers
 
 __all__ = ["Mechanism", "StepAnswers"]
 
 # Exact counts beyond this are taken for a fault: no log of events has as many items.
 _MOST_ITEMS = 1 << 40
+# What encoding remembers of the data, and what reading does of noisy numbers.
+_EXACT, _NOISY = "exact.", "noisy."
 
 
 @dataclass(frozen=True)
@@ -139,7 +140,7 @@ class Mechanism:
     @property
     def reach(self) -> int:
         """How many steps back recent counts are needed."""
-        return max(design.shape.reach for design in self._designs)
+        return max(design.reach for design in self._designs)
 
     @property
     def needs_total(self) -> bool:
@@ -209,10 +210,8 @@ class Mechanism:
             measured = entry["measured_window"]
             window = windows_together(together) if together else place(parse_window(measured), calendar)
             problem = Problem(window, 1, tuple(entry["thresholds"]), unit, entry["law"], 1.0, rule=rule)
-            shape = restored(entry["shape"], arrays)
-            if isinstance(shape, PeriodShape):
-                shape = in_calendar(shape, window)
-            design = step_design(problem, shape, entry["strategy"], horizon_of(window, unit, values["horizon"]))
+            shape, last = restored(entry["shape"], arrays), horizon_of(window, unit, values["horizon"])
+            design = StepDesign(problem, shape, entry["strategy"], horizon=last)
             groups = None
             if grouping is not None:
                 groups = Groups(grouping, next(one for one in grouping.levels if list(one.kept) == entry["level"]))
@@ -231,7 +230,7 @@ class Mechanism:
             f"{index}.{k}.{name}": value
             for index, (design, measurement) in enumerate(zip(self._designs, self.measurements, strict=True))
             for k in design.problem.thresholds
-            for name, value in _joined([design.shape.fresh()] * len(measurement.cells), measurement).items()
+            for name, value in _joined([_fresh(design, k)] * len(measurement.cells), measurement).items()
         }
 
     def release_step(self, answers: StepAnswers | CellAnswers, memory: Memory) -> tuple[pa.Table, Memory]:
@@ -261,7 +260,10 @@ class Mechanism:
         exact = [
             {
                 k: np.concatenate(
-                    [design.shape.encode(read, k, kept) for read, kept in self._given(index, by_cell, k, memory)]
+                    [
+                        design.encode_step(read, k, _part(kept, _EXACT))
+                        for read, kept in self._given(index, by_cell, k, memory)
+                    ]
                 )
                 for k in design.problem.thresholds
             }
@@ -278,7 +280,7 @@ class Mechanism:
             for k, values in noisy[index].items():
                 parts = np.split(values.astype(np.float64), len(measurement.cells))
                 read = [
-                    design.shape.decode(read, k, part, kept)
+                    _read_step(design, read, k, part, kept)
                     for part, (read, kept) in zip(parts, self._given(index, by_cell, k, memory), strict=True)
                 ]
                 estimates[k] = np.concatenate([estimate for estimate, _ in read])
@@ -310,7 +312,7 @@ class Mechanism:
     def _require_charged(self, exact: list[dict[int, IntArray]], step: int) -> None:
         for measurement, design, encoded in zip(self.measurements, self._designs, exact, strict=True):
             for values in encoded.values():
-                if values.shape != (design.shape.rows_at(step) * len(measurement.cells),):
+                if values.shape != (design.rows_at(step) * len(measurement.cells),):
                     raise ValueError(f"encoded {values.shape} numbers where the design measures another count")
 
     def _rows(
@@ -326,14 +328,15 @@ class Mechanism:
         estimate = estimates[measure.k]
         if measure.kind == "exactly":
             estimate = estimate - estimates[measure.k + 1]
-        designs = [design for k in measure.thresholds if isinstance(design := measurement.design.at(k), StepDesign)]
+        designs = [measurement.design.at(k) for k in measure.thresholds]
+        readers = [steps_of(design) for design in designs if isinstance(design, StepDesign)]
         codes = np.array(measurement.cells)
         estimate = estimate.reshape(len(codes), -1)[:, own].ravel()
-        squares = np.mean([design.variance_at(step)[own] for design in designs], axis=0)
+        squares = np.mean([reader.variance_at(step)[own] for reader in readers], axis=0)
 
         def fourths() -> FloatArray | None:
-            known = [found[own] for design in designs if (found := design.fourth_moment_at(step)) is not None]
-            return np.mean(known, axis=0) if len(known) == len(designs) else None
+            known = [moment[own] for reader in readers if (moment := reader.fourth_moment_at(step)) is not None]
+            return np.mean(known, axis=0) if len(known) == len(readers) else None
 
         half = np.tile(half_widths(measurement, measure, squares, fourths, self.confidence), len(codes))
         count, first = len(estimate), np.tile(_first_steps(query, step, len(squares)), len(codes))
@@ -354,6 +357,32 @@ class Mechanism:
                 **({} if measurement.groups is None else {"cell": np.repeat(codes, len(squares))}),
             }
         )
+
+
+def _fresh(design: StepDesign, k: int) -> Memory:
+    """What encoding and reading of a threshold remember before step 1."""
+    return _kept(design.shape.fresh(), steps_of(_one(design, k)).fresh())
+
+
+def _read_step(
+    design: StepDesign, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory
+) -> tuple[FloatArray, Memory]:
+    """Estimates of the windows that end at a step, and what is remembered after it; reading sees nothing exact."""
+    estimates, noisy = steps_of(_one(design, k)).decode_step(answers.step, measured, _part(memory, _NOISY))
+    return estimates, _kept(design.remember(answers, k, _part(memory, _EXACT)), noisy)
+
+
+def _one(design: StepDesign, k: int) -> StepDesign:
+    one = design.at(k)
+    assert isinstance(one, StepDesign)
+    return one
+
+
+def _kept(exact: Memory, noisy: Memory) -> Memory:
+    """What encoding remembers and what reading does, under names that cannot meet."""
+    return {_EXACT + name: value for name, value in exact.items()} | {
+        _NOISY + name: value for name, value in noisy.items()
+    }
 
 
 def _joined(memories: Sequence[Memory], measurement: Measurement) -> Memory:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dpwindows.ask.zones import Int64Array
-from dpwindows.kernel.shapes.causal import StepAnswers
+from dpwindows.kernel.designs import StepAnswers
 
 NONE = -1
 """In place of a recency: the item has fewer than k occurrences."""

@@ -10,7 +10,7 @@ constants are in `packing` (pure), `sharper` and `dpwindows.strategies.search.li
 epsilon'-private adds up at most L nodes with noise of scale L/epsilon': `L^1.5/epsilon'` under Laplace noise,
 `L sqrt(ln(1/delta'))/epsilon'` under Gaussian noise; on two axes there are L^2 nodes of L^2 levels: `L^3`, and
 `L^2 sqrt(ln(1/delta'))`. The smaller one is taken. The constructions and their sensitivities are proved in
-`dpwindows.kernel.paper.bounds`, their shares of the budget in `dpwindows.strategies.paper.composition`.
+`dpwindows.strategies.paper.bounds`, their shares of the budget in `dpwindows.strategies.paper.composition`.
 
 Lower bounds are those of the hard problem that a construction of `constructions` turns into window counts:
 

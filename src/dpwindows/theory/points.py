@@ -1,7 +1,7 @@
 r"""The other direction: window counts as range counts of a point set, on which the paper's algorithms rest.
 
 A log is given by its rows, integer arrays (items, steps, counts) with steps 1..T. The point sets of rolling windows
-depend on the block they are for; they are those of `dpwindows.kernel.paper.shapes.FixedWindowTrees`.
+depend on the block they are for; they are those of `dpwindows.strategies.paper.shapes.FixedWindowTrees`.
 """
 
 from __future__ import annotations

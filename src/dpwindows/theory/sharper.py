@@ -1,7 +1,7 @@
 r"""Sharper bounds than the paper's, with all constants, proved from the definitions alone; Gaussian noise but for one.
 
 Each is a multiplier: the standard error of every answer per unit of Gaussian noise, that is, in units of the noise
-scale that the budget buys for a sensitivity of 1 (`unit_scale` of `dpwindows.kernel.untrusted.noise_scales`). The
+scale that the budget buys for a sensitivity of 1 (`unit_scale` of `dpwindows.strategies.search.noise_scales`). The
 planner's own strategies are better still by constant factors; what is shown here is how errors grow.
 
 | function | says | the paper |

@@ -19,11 +19,11 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import count_windows
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.workload import MAX_ROWS
 from dpwindows.strategies.search.limits import limit
+from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.theory import bounds, packing, sharper
 from dpwindows.theory.bounds import Family, Growth, Level, Setting
 

@@ -1,4 +1,4 @@
-"""The map of crossed counters: every line of a block of windows through one filter, decoded by least squares.
+"""The map of crossed counters: every line of a block of windows through one filter.
 
 A block is an array `x` of shape (starts, ends). With `L` the causal filter of the integer taps (lower-triangular
 Toeplitz, of the size of the axis), `J` the reversal of starts, and whole weights r on starts and c on ends, measured
@@ -18,11 +18,10 @@ import numpy as np
 
 from dpwindows.kernel.maps.filters import convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntArray, widen
-from dpwindows.kernel.untrusted.decoding.crossed import CrossedDecoding
 
 
 @dataclass(frozen=True)
-class CrossedFilters(CrossedDecoding):
+class CrossedFilters:
     """The map for a block of `len(start_weights)` starts and `len(end_weights)` ends; taps[0] and weights positive.
 
     The first end is that of the first start. Windows of at most `longest` steps are asked for (default: all).

@@ -18,7 +18,9 @@ from functools import lru_cache
 import flint
 import numpy as np
 
-from dpwindows.kernel.maps.integer_maps import IntArray
+from dpwindows.kernel.maps.counters import IncrementSteps
+from dpwindows.kernel.maps.filters import convolve_exactly
+from dpwindows.kernel.maps.integer_maps import IntArray, widen
 from dpwindows.kernel.proofs import proves
 
 # A stream of one-second steps gets there after 68 years.
@@ -29,21 +31,25 @@ _PRECISION = 192
 _SUMMED = 4096
 
 
-class LogarithmicRows:
+class EndlessCounter(IncrementSteps):
     """Row t has the entries `floor(2^bits R_{t-j})`: integers fixed by their formula, found in ball arithmetic."""
-
-    stationary = True
-    longest = MOST_STEPS
 
     def __init__(self, bits: int) -> None:
         self.bits = bits
         self._taps: list[int] = []
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, LogarithmicRows) and self.bits == other.bits
+        return isinstance(other, EndlessCounter) and self.bits == other.bits
 
     def __hash__(self) -> int:
         return hash(self.bits)
+
+    def rows(self, length: int) -> int:
+        return length
+
+    def encode(self, exact: IntArray) -> IntArray:
+        """The taps applied to the increments."""
+        return convolve_exactly(self.taps(len(exact)), np.diff(widen(exact, 2), axis=0, prepend=0))
 
     def row(self, position: int) -> IntArray:
         """Entries 1..position of a row: the taps from last to first, shape (position,)."""
@@ -74,7 +80,7 @@ class LogarithmicRows:
 
 
 @proves("cumulative-counter-endless")
-def cumulative_unlimited_l2(rows: LogarithmicRows, moved_ends: int, thresholds: tuple[int, ...]) -> int:
+def cumulative_unlimited_l2(rows: EndlessCounter, moved_ends: int, thresholds: tuple[int, ...]) -> int:
     """Cumulative counts of an unlimited stream, through the logarithmic counter: squared L2.
 
     Proof. For each threshold g is a step (one item added or removed: `moved_ends = 1`) or an interval of one sign
@@ -92,7 +98,7 @@ def cumulative_unlimited_l2(rows: LogarithmicRows, moved_ends: int, thresholds: 
 @lru_cache(maxsize=64)
 def _column(bits: int) -> int:
     """Found once: each stream that is opened is certified anew."""
-    squares = sum(int(tap) ** 2 for tap in LogarithmicRows(bits).taps(_SUMMED))
+    squares = sum(int(tap) ** 2 for tap in EndlessCounter(bits).taps(_SUMMED))
     with flint.ctx.workprec(_PRECISION):
         top, rest = flint.arb(_OFFSET).log(), flint.arb(_SUMMED - 1 + _OFFSET).log()
         tail = (top**3).sqrt() / flint.arb.pi() * (1 + flint.arb(_OFFSET) / _SUMMED) * 2 / rest.sqrt()

@@ -6,15 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpwindows.kernel.maps.integer_maps import (
-    FloatArray,
-    IntArray,
-    Memory,
-    pushed,
-    weighted_sum,
-    widen,
-)
-from dpwindows.kernel.untrusted.decoding.filters import CausalFilterDecoding, FilterDecoding
+from dpwindows.kernel.maps.integer_maps import IntArray, Memory, pushed, weighted_sum, widen
 
 # Numbers that are filtered at a time.
 _AT_ONCE = 1 << 15
@@ -34,11 +26,11 @@ def convolve_exactly(taps: IntArray, exact: IntArray) -> IntArray:
     for first in range(0, columns.shape[1], lanes):
         # One series after another, so few that they stay in a processor's cache.
         some = np.ascontiguousarray(columns[:, first : first + lanes].T)
-        found = np.zeros_like(some)
+        filtered = np.zeros_like(some)
         for lag, weight in enumerate(weights):
             if weight:
-                found[:, lag:] += weight * some[:, : length - lag]
-        into[:, first : first + lanes] = found.T
+                filtered[:, lag:] += weight * some[:, : length - lag]
+        into[:, first : first + lanes] = filtered.T
     return result
 
 
@@ -46,31 +38,13 @@ def convolve_exactly(taps: IntArray, exact: IntArray) -> IntArray:
 class Identity:
     """`M` is `unit` times the unit matrix: every number is measured directly, on a lattice of `unit` to a count."""
 
-    length: int
     unit: int = 1
 
-    @property
-    def rows(self) -> int:
-        return self.length
+    def rows(self, length: int) -> int:
+        return length
 
     def encode(self, exact: IntArray) -> IntArray:
         return widen(exact, self.unit) * self.unit
-
-    def decode(self, measured: FloatArray) -> FloatArray:
-        return measured / self.unit
-
-    def variance(self) -> FloatArray:
-        return np.full(self.length, float(self.unit) ** -2)
-
-    def fourth_moment(self) -> FloatArray:
-        return np.full(self.length, float(self.unit) ** -4)
-
-
-@dataclass(frozen=True)
-class CausalIdentity:
-    """Every value measured directly, on a lattice of `unit` to a count."""
-
-    unit: int = 1
 
     def rows_at(self, position: int) -> int:
         return 1
@@ -78,55 +52,33 @@ class CausalIdentity:
     def fresh(self, lanes: int) -> Memory:
         return {}
 
-    def encode(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
-        return (widen(exact, self.unit) * self.unit)[None]
-
-    def decode(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
-        return measured[0] / self.unit, {}
+    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
+        return self.encode(exact)[None]
 
     def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
         return {}
 
-    def variance(self, count: int) -> FloatArray:
-        return np.full(count, float(self.unit) ** -2)
-
-    def fourth_moment(self, count: int) -> FloatArray:
-        return np.full(count, float(self.unit) ** -4)
-
 
 @dataclass(frozen=True)
-class Filter(FilterDecoding):
-    """`M` is lower-triangular Toeplitz: `y_t = sum_j taps_j x_{t-j}`, integer `taps`, the first one positive.
+class Filter:
+    """`M` is lower-triangular Toeplitz: `y_t = sum_j taps_j x_{t-j}`, integer `taps`, the first one positive."""
 
-    Being causal, it is batch and continual mechanism alike. Decoding is the inverse filter of the integer taps.
-    """
-
-    length: int
     taps: tuple[int, ...]
 
-    @property
-    def rows(self) -> int:
-        return self.length
+    def rows(self, length: int) -> int:
+        return length
 
     def encode(self, exact: IntArray) -> IntArray:
         return convolve_exactly(np.array(self.taps, dtype=object), exact)
-
-
-@dataclass(frozen=True)
-class CausalFilter(CausalFilterDecoding):
-    """`y_t = sum_j taps_j x_{t-j}`, integer taps: the causal side of `Filter`, with the same estimates."""
-
-    taps: tuple[int, ...]
 
     def rows_at(self, position: int) -> int:
         return 1
 
     def fresh(self, lanes: int) -> Memory:
         """Nothing but zeros before the first position."""
-        past = len(self.taps) - 1
-        return {"exact": np.zeros((past, lanes), dtype=np.int64), "decoded": np.zeros((past, lanes))}
+        return {"exact": np.zeros((len(self.taps) - 1, lanes), dtype=np.int64)}
 
-    def encode(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
+    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
         weights = np.array(self.taps, dtype=np.int64)
         return weighted_sum(weights, np.concatenate([exact[None], memory["exact"]]))[None]
 

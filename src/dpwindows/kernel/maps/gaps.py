@@ -18,11 +18,10 @@ import numpy as np
 
 from dpwindows.kernel.maps.filters import convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntArray, widen
-from dpwindows.kernel.untrusted.decoding.gaps import GapDecoding
 
 
 @dataclass(frozen=True)
-class GapFilter(GapDecoding):
+class GapFilter:
     """The map for `len(weights)` steps; `weights[n - 1]` is that of windows of n steps, all of them positive.
 
     The first tap and `total` are positive too.

@@ -8,11 +8,10 @@ from functools import cached_property
 import numpy as np
 
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory, pushed, widen
-from dpwindows.kernel.untrusted.decoding.matrix_filters import MatrixFilterDecoding
 
 
 @dataclass(frozen=True)
-class MatrixFilter(MatrixFilterDecoding):
+class MatrixFilter:
     """`y_t = sum_j M_j x_{t-j}` with `x_t` one value of each of `lanes` series and square integer matrices `M_j`.
 
     Attributes:
@@ -41,10 +40,9 @@ class MatrixFilter(MatrixFilterDecoding):
 
     def fresh(self) -> Memory:
         """Nothing but zeros before the first step."""
-        shape = (self.memory, self.lanes)
-        return {"exact": np.zeros(shape, dtype=np.int64), "decoded": np.zeros(shape)}
+        return {"exact": np.zeros((self.memory, self.lanes), dtype=np.int64)}
 
-    def encode(self, exact: IntArray, memory: Memory) -> IntArray:
+    def encode_step(self, exact: IntArray, memory: Memory) -> IntArray:
         """The exact integers of a step from the newest value of every series, shape (lanes,) to (lanes,)."""
         series = widen(np.concatenate([exact[None], memory["exact"]]), self._growth)
         return np.asarray(np.tensordot(self.matrices.astype(series.dtype), series, axes=([0, 2], [0, 1])))

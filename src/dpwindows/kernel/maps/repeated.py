@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
+from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap, require_length
 
 
 @dataclass(frozen=True)
@@ -30,49 +30,33 @@ class Repeated:
     causal: bool
 
     @property
-    def length(self) -> int:
-        return sum(self.lengths)
+    def longest(self) -> int:
+        """The positions of the longest stretch."""
+        return max(self.lengths)
 
-    @property
-    def rows(self) -> int:
-        return int(self._measured.sum())
+    def rows(self, length: int) -> int:
+        require_length(sum(self.lengths), length)
+        return int(self.measured.sum())
 
     @cached_property
-    def _exists(self) -> NDArray[np.bool_]:
+    def exists(self) -> NDArray[np.bool_]:
         """Which positions each stretch has, shape (stretches, longest)."""
-        return np.arange(self.map.length) < np.array(self.lengths)[:, None]
+        return np.arange(self.longest) < np.array(self.lengths)[:, None]
 
     @cached_property
-    def _measured(self) -> NDArray[np.bool_]:
+    def measured(self) -> NDArray[np.bool_]:
         """Which rows are measured of each stretch, shape (stretches, rows of the map)."""
-        return self._exists if self.causal else np.ones((len(self.lengths), self.map.rows), dtype=np.bool_)
+        rows = self.map.rows(self.longest)
+        return self.exists if self.causal else np.ones((len(self.lengths), rows), dtype=np.bool_)
 
     def encode(self, exact: IntArray) -> IntArray:
         ends = np.cumsum(self.lengths)[:, None]
         begins = ends - np.array(self.lengths)[:, None]
-        places = np.minimum(begins + np.arange(self.map.length), ends - 1)
-        return np.asarray(_along_each(self.map.encode, exact[places])[self._measured])
-
-    def decode(self, measured: FloatArray) -> FloatArray:
-        """The map's left inverse for each stretch; what was not measured is taken as 0, which no estimate needs."""
-        full = np.zeros((*self._measured.shape, *measured.shape[1:]))
-        full[self._measured] = measured
-        return np.asarray(_along_each(self.map.decode, full)[self._exists])
-
-    def variance(self) -> FloatArray:
-        """Those of the map, stretch after stretch."""
-        return self._of_each(self.map.variance())
-
-    def fourth_moment(self) -> FloatArray | None:
-        """Those of the map, stretch after stretch."""
-        moment = self.map.fourth_moment()
-        return None if moment is None else self._of_each(moment)
-
-    def _of_each(self, moment: FloatArray) -> FloatArray:
-        return np.concatenate([moment[:length] for length in self.lengths])
+        places = np.minimum(begins + np.arange(self.longest), ends - 1)
+        return np.asarray(apply_along_each(self.map.encode, exact[places])[self.measured])
 
 
-def _along_each(apply: Callable[[IntArray], IntArray], stretches: IntArray) -> IntArray:
+def apply_along_each(apply: Callable[[IntArray], IntArray], stretches: IntArray) -> IntArray:
     """A function of columns, shape (n, columns), applied along the second axis of stretches."""
     columns = np.moveaxis(stretches, 1, 0)
     found = apply(columns.reshape(len(columns), -1))

@@ -17,22 +17,21 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpwindows.kernel.maps.integer_maps import IntArray, widen
-from dpwindows.kernel.untrusted.decoding.tent_tree import TentDecoding
+from dpwindows.kernel.maps.integer_maps import IntArray, require_length, widen
 
 # Where the first tent of a level has its top, in spacings from the beginning; before it the weight is whole.
 _FIRST_TOP = 0.7
 
 
 @dataclass(frozen=True)
-class TentTree(TentDecoding):
+class TentTree:
     """Weighted increments, and weighted sums of them under overlapping tents on `len(tents)` coarser levels.
 
     Level l has `tents[l]` tents with tops at `s (0.7 + j)`, `j = 0, 1, ...`, with the spacing `s = length / (tents[l] +
     0.7)`: the last top is one spacing before the end. The weight of the increment in the middle of `(t, t + 1)` in a
     tent with top c is `unit max(0, 1 - |t + 1/2 - c| / s)`, rounded; `unit` to the left of the first top. Every
     increment `x_t - x_{t-1}` (`x_0 = 0`) is measured by itself too, with the weight that its tents leave of
-    `column_total`. Decoded by least squares; a prefix of the increments is a value of the series.
+    `column_total`.
 
     All weights are positive: before rounding those of an increment in the tents of one level add up to at most `unit`,
     in at most two tents, so after it to at most `unit + 1`, and at least `unit - len(tents)` is left, which must be
@@ -58,12 +57,12 @@ class TentTree(TentDecoding):
         """What the weights of any one increment add up to."""
         return self.unit * (1 + len(self.tents))
 
-    @property
-    def rows(self) -> int:
-        return self.length + sum(self.tents)
+    def rows(self, length: int) -> int:
+        require_length(self.length, length)
+        return length + sum(self.tents)
 
     @cached_property
-    def _tents(self) -> Any:
+    def tent_weights(self) -> Any:
         """The weights of the tents, finest level first: a sparse array of integers, shape (tents, length)."""
         middles = np.arange(self.length) + 0.5
         levels = []
@@ -85,20 +84,20 @@ class TentTree(TentDecoding):
         )
 
     @cached_property
-    def _leaves(self) -> NDArray[np.int64]:
+    def leaf_weights(self) -> NDArray[np.int64]:
         """The weight of each increment by itself."""
-        return np.asarray(self.column_total - self._tents.sum(axis=0), dtype=np.int64)
+        return np.asarray(self.column_total - self.tent_weights.sum(axis=0), dtype=np.int64)
 
     def encode(self, exact: IntArray) -> IntArray:
         """Weighted increments, then the sums under tents, level by level; exact."""
-        largest = int(self._tents.sum(axis=1).max(initial=self.column_total))
+        largest = int(self.tent_weights.sum(axis=1).max(initial=self.column_total))
         increments = np.diff(widen(exact, 2 * largest), axis=0, prepend=0)
         kind = increments.dtype
-        measured = np.empty((self.rows, *exact.shape[1:]), dtype=kind)
-        measured[: self.length] = increments * self._leaves.astype(kind).reshape((-1,) + (1,) * (exact.ndim - 1))
-        bounds = self._tents.indptr
-        for tent in range(self.rows - self.length):
+        measured = np.empty((self.rows(len(exact)), *exact.shape[1:]), dtype=kind)
+        measured[: self.length] = increments * self.leaf_weights.astype(kind).reshape((-1,) + (1,) * (exact.ndim - 1))
+        bounds = self.tent_weights.indptr
+        for tent in range(sum(self.tents)):
             inside = slice(bounds[tent], bounds[tent + 1])
-            weights = self._tents.data[inside].astype(kind)
-            measured[self.length + tent] = weights @ increments[self._tents.indices[inside]]
+            weights = self.tent_weights.data[inside].astype(kind)
+            measured[self.length + tent] = weights @ increments[self.tent_weights.indices[inside]]
         return measured

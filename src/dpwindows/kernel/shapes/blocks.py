@@ -1,21 +1,21 @@
-"""Any windows: the square of starts and ends, or blocks of it, with one integer map on each axis."""
+"""Any windows: the square of starts and ends in blocks of starts, with one integer map on each axis."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import blocks as certified
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
+from dpwindows.kernel.designs import Shape, StepAnswers, StepShape
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, Memory
+from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.design import NamedDesign
 
 
 @dataclass(frozen=True)
@@ -36,117 +36,146 @@ def blocks_of(steps: int, longest: int, width: int) -> list[Block]:
 
 
 @dataclass(frozen=True)
-class BlocksDesign(NamedDesign):
-    """Any windows: in each block of starts, one map on starts times one map on ends, the ends taken last to first.
+class Blocks(Shape):
+    """Any windows: in each block of starts, one tree on starts times one on ends, the ends taken last to first.
 
-    Reversing the ends leaves the sensitivity as it is and lowers the error: a filter's error grows along its axis, and
-    then no window is late on both axes.
+    Reversing the ends leaves the sensitivity as it is and lowers the error, for then no window is late on both axes.
 
     Attributes:
         width: starts of a block, but for the last.
-        maps: one for each length that an axis of a block has; starts and ends of one length share it.
+        trees: one for each length that an axis of a block has; starts and ends of one length share it.
     """
 
-    width: int = field(kw_only=True)
-    maps: tuple[IntegerMap, ...] = field(kw_only=True)
+    width: int
+    trees: tuple[TentTree, ...]
 
     @classmethod
-    def made_of(
-        cls,
-        problem: Problem,
-        strategy: str,
-        parameters: Mapping[str, Any] | None = None,
-        *,
-        width: int,
-        make_map: Callable[[int], IntegerMap],
-    ) -> BlocksDesign:
-        """The design whose axes of each length have the map that is made for it."""
-        blocks = blocks_of(problem.steps, longest_window(problem.window, problem.steps), width)
+    def made_of(cls, window: WindowFamily, steps: int, width: int, make_tree: Callable[[int], TentTree]) -> Blocks:
+        """The blocks whose axes of each length have the tree that is made for it."""
+        blocks = blocks_of(steps, longest_window(window, steps), width)
         sizes = sorted({size for block in blocks for size in (block.starts, block.ends)})
-        return cls(problem, strategy, parameters or {}, width=width, maps=tuple(map(make_map, sizes)))
+        return cls(width, tuple(map(make_tree, sizes)))
 
     @cached_property
-    def by_length(self) -> dict[int, IntegerMap]:
-        """The maps by their length."""
-        return {one.length: one for one in self.maps}
+    def by_length(self) -> dict[int, TentTree]:
+        """The trees by their length."""
+        return {one.length: one for one in self.trees}
 
-    @cached_property
-    def _blocks(self) -> list[tuple[Block, IntegerMap, IntegerMap]]:
-        longest = longest_window(self.problem.window, self.problem.steps)
-        found = blocks_of(self.problem.steps, longest, self.width)
-        return [(block, self.by_length[block.starts], self.by_length[block.ends]) for block in found]
+    def each(self, window: WindowFamily, steps: int) -> list[tuple[Block, TentTree, TentTree]]:
+        """The blocks, with the tree on starts and the tree on ends."""
+        blocks = blocks_of(steps, longest_window(window, steps), self.width)
+        return [(block, self.by_length[block.starts], self.by_length[block.ends]) for block in blocks]
 
-    @cached_property
-    def certificate(self) -> Certificate:
-        """The certificate of the two maps over all blocks.
+    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+        """The certificate of the two trees over all blocks.
 
         Raises:
-            NotCertifiedError: no proof covers it, or no map is as long as an axis.
+            NotCertifiedError: no proof covers it, or no tree is as long as an axis.
         """
+        steps = problem.steps
         try:
-            axes = [(starts, ends) for _, starts, ends in self._blocks]
+            axes = [(starts, ends) for _, starts, ends in self.each(problem.window, steps)]
         except KeyError:
-            raise NotCertifiedError(self.problem, *self.maps) from None
-        extent = min(self.width + longest_window(self.problem.window, self.problem.steps) - 1, self.problem.steps)
-        bound, proof = certified(self.problem, axes, min(self.width, self.problem.steps), extent, len(axes))
-        return Certificate(bound, proof, moved=self.rows)
+            raise NotCertifiedError(problem, *self.trees) from None
+        extent = min(self.width + longest_window(problem.window, steps) - 1, steps)
+        return Certificate(
+            *certified(problem, axes, min(self.width, steps), extent, len(axes)), moved=self.rows(problem.window, steps)
+        )
 
-    @property
-    def rows(self) -> int:
-        return sum(starts.rows * ends.rows for _, starts, ends in self._blocks)
+    def rows(self, window: WindowFamily, steps: int) -> int:
+        axes = self.each(window, steps)
+        return sum(starts.rows(block.starts) * ends.rows(block.ends) for block, starts, ends in axes)
 
-    def encode(self, answers: Answers, k: int) -> IntArray:
-        """Both maps applied to each block of exact answers, one block after another."""
+    def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
+        """Both trees applied to each block of exact answers, one block after another."""
         encoded = []
-        for block, starts, ends in self._blocks:
+        for block, starts, ends in self.each(window, answers.steps):
             exact = answers.windows(k, block.first, block.starts, block.first, block.ends)[:, ::-1]
             half = starts.encode(exact)
             encoded.append(ends.encode(half.T).ravel())
         return np.concatenate(encoded)
 
-    def decode(self, measured: FloatArray) -> FloatArray:
-        """Both left inverses in each block, then the windows that were asked for."""
+
+@dataclass(frozen=True)
+class StepBlocks(StepShape):
+    """Windows of at most `longest` steps in a stream: a tree on a block's starts, a causal map on ends as they come.
+
+    With each block every end is measured that a released window from it can have, `extent` of them: `width + longest -
+    1`, or as many as the horizon has.
+    """
+
+    longest: int
+    width: int
+    extent: int
+    starts: TentTree
+    ends: CausalMap
+
+    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+        """The certificate of the two maps over all blocks.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or the shape is one for another length.
+        """
+        other_length = self.longest != longest_window(problem.window, horizon or self.longest)
+        if other_length or self.starts.length != self.width:
+            raise NotCertifiedError(problem, self.starts, self.ends)
+        bound, proof = certified(problem, [(self.starts, self.ends)], self.width, self.extent)
+        met = -(-self.extent // self.width)
+        return Certificate(bound, proof, met * self.extent * self.lanes)
+
+    @property
+    def lanes(self) -> int:
+        """How many series of ends each block has: the rows of the map on starts."""
+        return self.starts.rows(self.width)
+
+    def firsts(self, step: int) -> list[int]:
+        """The first starts of the blocks that are measured at a step."""
+        newest = (step - 1) // self.width
+        oldest = max(0, -(-(step - self.extent) // self.width))
+        return [1 + block * self.width for block in range(oldest, newest + 1)]
+
+    def open(self, step: int, memory: Memory, empty: Memory) -> Iterator[tuple[int, Memory]]:
+        """The first start and the memory of every open block; one that opens at this step has an empty one.
+
+        A memory has a row for each block that was open at the step before.
+        """
+        firsts = self.firsts(step)
+        known = len(firsts) - ((step - 1) % self.width == 0)
+        for index, first in enumerate(firsts):
+            # The memory holds the blocks of the step before: one more in front where a block has just been closed.
+            own = index < known
+            yield first, {name: memory[name][index - known] if own else empty[name] for name in empty}
+
+    def reach(self, window: WindowFamily) -> int:
+        """The first start of a block is that far from its last end."""
+        return self.extent
+
+    def rows_at(self, window: WindowFamily, step: int) -> int:
+        return sum(self.lanes * self.ends.rows_at(step - first + 1) for first in self.firsts(step))
+
+    def fresh(self) -> Memory:
+        """The memory of no block: arrays of shape (0, ...), to which every block adds a row when it opens."""
+        empty = self.ends.fresh(self.lanes)
+        return {name: np.zeros((0, *value.shape), dtype=value.dtype) for name, value in empty.items()}
+
+    def _by_lane(self, answers: StepAnswers, k: int, first: int) -> IntArray:
+        """The numbers on starts of a block's windows that end at the step, last start first; 0 from later starts."""
+        recent = answers.recent[k]
+        back = answers.step - np.arange(first, first + self.width)[::-1]
+        column = np.where(back >= 0, recent[np.maximum(back, 0)], 0).astype(np.int64)
+        return self.starts.encode(column)
+
+    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
         return np.concatenate(
             [
-                self._asked(block, starts.decode(ends.decode(part.reshape(ends.rows, starts.rows)).T))
-                for (block, starts, ends), part in zip(self._blocks, self._split(measured), strict=True)
+                self.ends.encode_step(answers.step - first + 1, self._by_lane(answers, k, first), own).ravel()
+                for first, own in self.open(answers.step, memory, self.ends.fresh(self.lanes))
             ]
         )
 
-    def _split(self, measured: FloatArray) -> Iterator[FloatArray]:
-        position = 0
-        for _, starts, ends in self._blocks:
-            yield measured[position : position + starts.rows * ends.rows]
-            position += starts.rows * ends.rows
-
-    def _asked(self, block: Block, square: FloatArray) -> FloatArray:
-        """The released windows of a block, whose ends come reversed, in canonical order."""
-        return square[self._places(block)]
-
-    def _places(self, block: Block) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where the released windows of a block are in it, its ends reversed: by start, and by end."""
-        longest = longest_window(self.problem.window, self.problem.steps)
-        starts = np.arange(block.starts)
-        lengths = np.minimum(longest, block.ends - starts)
-        begun = np.cumsum(lengths) - lengths
-        start = np.repeat(starts, lengths)
-        return start, block.ends - 1 - (np.arange(len(start)) - np.repeat(begun - starts, lengths))
-
-    def _moment(self, of: Callable[[IntegerMap], FloatArray | None]) -> FloatArray | None:
-        known: dict[tuple[int, int], FloatArray] = {}
-        for block, starts, ends in self._blocks:
-            if (block.starts, block.ends) not in known:
-                along_starts, along_ends = of(starts), of(ends)
-                if along_starts is None or along_ends is None:
-                    return None
-                start, end = self._places(block)
-                known[block.starts, block.ends] = along_starts[start] * along_ends[end]
-        return np.concatenate([known[block.starts, block.ends] for block, _, _ in self._blocks])
-
-    def variance(self) -> FloatArray:
-        found = self._moment(lambda axis: axis.variance())
-        assert found is not None
-        return found
-
-    def fourth_moment(self) -> FloatArray | None:
-        return self._moment(lambda axis: axis.fourth_moment())
+    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
+        kept = [
+            self.ends.remember(answers.step - first + 1, self._by_lane(answers, k, first), own)
+            for first, own in self.open(answers.step, memory, self.ends.fresh(self.lanes))
+        ]
+        return {name: np.stack([own[name] for own in kept]) for name in memory}

@@ -2,67 +2,35 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
-import numpy as np
-from numpy.typing import NDArray
-
-from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.ask.queries import WindowFamily
+from dpwindows.ask.windows import Answers
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify import gaps as certified
+from dpwindows.kernel.designs import Shape
 from dpwindows.kernel.maps.gaps import GapFilter
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
-from dpwindows.kernel.shapes.design import NamedDesign
+from dpwindows.kernel.maps.integer_maps import IntArray
+from dpwindows.kernel.problem import Problem
 
 
 @dataclass(frozen=True)
-class GapDesign(NamedDesign):
+class Gaps(Shape):
     """All windows of the range, of which those that are asked for are read."""
 
-    map: GapFilter = field(kw_only=True)
+    map: GapFilter
 
-    @cached_property
-    def certificate(self) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
         """The certificate of the map over the gaps of one item.
 
         Raises:
             NotCertifiedError: no proof covers it.
         """
-        return Certificate(*certified(self.problem, self.map), self.rows)
+        return Certificate(*certified(problem, self.map), self.map.rows)
 
-    @property
-    def rows(self) -> int:
+    def rows(self, window: WindowFamily, steps: int) -> int:
         return self.map.rows
 
-    @cached_property
-    def _asked(self) -> NDArray[np.bool_]:
-        """Which of all windows are asked for; in both orders they come by start and then by end."""
-        first, last = np.triu_indices(self.map.steps)
-        return np.asarray(last - first < longest_window(self.problem.window, self.problem.steps))
-
-    def encode(self, answers: Answers, k: int) -> IntArray:
+    def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
         """The map applied to the counts of all windows."""
         return self.map.encode(answers.windows(k, 1, self.map.steps, 1, self.map.steps))
-
-    def decode(self, measured: FloatArray) -> FloatArray:
-        """Both filters undone, then the windows that were asked for."""
-        return self.map.decode(measured)[self._asked]
-
-    def noise_weights(self, combination: FloatArray) -> FloatArray:
-        """What a combination of the estimates puts on each number measured: `decode`, transposed."""
-        wanted = np.zeros(self.rows)
-        wanted[self._asked] = combination
-        return self.map.transposed(wanted)
-
-    def variance(self) -> FloatArray:
-        """The map's, for the windows that were asked for."""
-        return self._variance
-
-    @cached_property
-    def _variance(self) -> FloatArray:
-        return self.map.variance()[self._asked]
-
-    def fourth_moment(self) -> FloatArray:
-        """The map's, for the windows that were asked for."""
-        return self.map.fourth_moment()[self._asked]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,52 +11,71 @@ from numpy.typing import NDArray
 from dpwindows.ask.counting_rule import LOST
 from dpwindows.ask.periods import first_steps, sizes
 from dpwindows.ask.queries import Cumulative, LostItems, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
-from dpwindows.ask.windows import Answers
+from dpwindows.ask.windows import Answers, count_windows
 from dpwindows.kernel.accounting import JOINT
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify_joint import jointly
 from dpwindows.kernel.certify_periods import in_periods
-from dpwindows.kernel.certify_series import along_time
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
-from dpwindows.kernel.shapes.design import NamedDesign
+from dpwindows.kernel.certify_series import along_time, moved_along_time
+from dpwindows.kernel.designs import StepAnswers, StepShape
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, Memory
+from dpwindows.kernel.problem import Problem
 
 
 @dataclass(frozen=True)
-class SeriesDesign(NamedDesign):
-    """Counts of any family but `any` as one series over time, measured through one integer map."""
+class Series(StepShape):
+    """Counts of any family but `any` as one series over time; in a stream cumulative and rolling counts.
 
-    map: IntegerMap = field(kw_only=True)
+    The map of a stream is a causal one; only such a map has steps to encode.
+    """
 
-    @cached_property
-    def certificate(self) -> Certificate:
+    map: IntegerMap
+
+    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
         """The certificate of the map along time, for the periods of the windows, or under noise of all numbers."""
-        if self.problem.law in JOINT:
-            bound, proof = jointly(self.problem, self.map)
-        elif isinstance(self.problem.window, PeriodFamily):
-            bound, proof = in_periods(self.problem, self.map)
-        else:
-            bound, proof = along_time(self.problem, self.map, self.problem.steps)
-        return Certificate(bound, proof, moved=self.rows)
+        if problem.law in JOINT:
+            return Certificate(*jointly(problem, self.map), moved=self.rows(problem.window, problem.steps))
+        if isinstance(problem.window, PeriodFamily):
+            return Certificate(*in_periods(problem, self.map), moved=self.rows(problem.window, problem.steps))
+        bound, proof = along_time(problem, self.map, horizon)
+        return Certificate(bound, proof, moved_along_time(problem, self.map, horizon))
+
+    def rows(self, window: WindowFamily, steps: int) -> int:
+        return self.map.rows(count_windows(window, steps))
+
+    def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
+        return self.map.encode(series(window, answers, k))
 
     @property
-    def rows(self) -> int:
-        return self.map.rows
+    def causal(self) -> CausalMap:
+        """The map of a stream."""
+        return self.map  # type: ignore[return-value]
 
-    def encode(self, answers: Answers, k: int) -> IntArray:
-        return self.map.encode(series(self.problem.window, answers, k))
+    def reach(self, window: WindowFamily) -> int:
+        """The length of the window; none for totals."""
+        return window.length if isinstance(window, Rolling) else 0
 
-    def decode(self, measured: FloatArray) -> FloatArray:
-        return self.map.decode(measured)
+    def rows_at(self, window: WindowFamily, step: int) -> int:
+        return self.causal.rows_at(step)
 
-    def variance(self) -> FloatArray:
-        return self._variance
+    def fresh(self) -> Memory:
+        """The map's memory before step 1, of one lane."""
+        return self.causal.fresh(1)
 
-    @cached_property
-    def _variance(self) -> FloatArray:
-        return self.map.variance()
+    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+        return self.causal.encode_step(answers.step, _newest(window, answers, k), memory).ravel()
 
-    def fourth_moment(self) -> FloatArray | None:
-        return self.map.fourth_moment()
+    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
+        return self.causal.remember(answers.step, _newest(window, answers, k), memory)
+
+
+def _newest(window: WindowFamily, answers: StepAnswers, k: int) -> IntArray:
+    """The count of the one window that ends at the step, shape (1,)."""
+    if isinstance(window, Cumulative):
+        return np.array([answers.total[k]], dtype=np.int64)
+    if not isinstance(window, Rolling):
+        raise ValueError(f"{window} is not counted at every step")
+    return np.asarray(answers.recent[k][min(window.length, answers.step) - 1])[None].astype(np.int64)
 
 
 def series(window: WindowFamily, answers: Answers, k: int) -> NDArray[Any]:

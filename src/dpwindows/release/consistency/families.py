@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows import reading
 from dpwindows.ask.queries import AnyWindow, Measure
 from dpwindows.ask.windows import longest_window, window_steps
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.untrusted.joint_moments import common_share
 from dpwindows.plan.intervals import estimate_variance
+from dpwindows.reading.noise_moments import common_share
 from dpwindows.release.consistency.rows import row_lengths
 from dpwindows.release.consistency.smoothing import (
     Smoothed,
@@ -100,7 +101,7 @@ def known_of(plan: Planned, allotment: Allotment) -> Known:
         design = measurement.design.at(k)
         if id(design) not in found:
             # A biased decoder is no linear map of its noise.
-            linear = design.bias_bound() is None
+            linear = reading.of(design).bias_bound() is None
             drawn = partial(_simulated, allotment, design, len(parts), size, common_share(measurement.law))
             found[id(design)] = traces(drawn, smoothers, parts) if linear else None
         traced[k] = found[id(design)]
@@ -123,7 +124,7 @@ def _simulated(allotment: Allotment, design: Design, rows: int, size: float, com
         noise *= size * math.sqrt(1 - common)
         if common:
             noise += size * math.sqrt(common) * generator.standard_normal()
-        yield allotment.own(design.decode(noise))
+        yield allotment.own(reading.of(design).decode(noise))
 
 
 def family_of(known: Known, estimates: Sequence[FloatArray]) -> Family:

@@ -23,29 +23,31 @@ error; advanced composition, Gaussian noise and Laplace noise are taken where ea
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.ask.windows import longest_window
-from dpwindows.kernel.paper import bounds
-from dpwindows.kernel.paper.range_tree import RangeTree
-from dpwindows.kernel.paper.shapes import (
+from dpwindows.kernel.designs import Design
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.grouped import GroupedSteps
+from dpwindows.strategies import compressed
+from dpwindows.strategies.paper import bounds, reading
+from dpwindows.strategies.paper.composition import lattice_weight, part_noise
+from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.strategies.paper.shapes import (
     CompressedTrees,
     CumulativeTree,
     FixedWindowTrees,
-    Prescribed,
     TimeWindowTrees,
     TreeForEveryStart,
+    TreeShape,
     count_blocks,
 )
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.grouped import CompressedDesign
-from dpwindows.strategies import compressed
-from dpwindows.strategies.paper.composition import lattice_weight, part_noise
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
+
+__all__ = ["NAME", "design", "reading"]
 
 NAME = "paper"
 
@@ -59,9 +61,9 @@ def design(problem: Problem) -> Design | None:
     if found is None or not (problem.singleton and item_level and isinstance(problem.window, AnyWindow)):
         return found
     groups = [
-        CompressedTrees(problem, grouped.size, grouped.inner)
+        replace(grouped, shape=CompressedTrees(grouped.shape.size, grouped.shape.inner))
         for grouped in compressed.designs(problem, lambda inner: [_design(inner) or found])
-        if isinstance(grouped, CompressedDesign) and isinstance(grouped.inner, Prescribed)
+        if isinstance(grouped.shape, GroupedSteps) and isinstance(grouped.shape.inner.shape, TreeShape)
     ]
     return choice.best_of([found, *groups], score)
 
@@ -79,40 +81,35 @@ def _design(problem: Problem) -> Design | None:
 
 def _cumulative(problem: Problem) -> Design | None:
     tree = RangeTree(problem.steps, lattice_weight(problem))
-    noise = _noise(problem, bounds.cumulative(problem, tree))
-    return None if noise is None else CumulativeTree(problem, NAME, **noise, map=tree)
+    return _prescribed(problem, tree, bounds.cumulative(problem, tree), CumulativeTree)
 
 
 def _fixed_window(problem: Problem, length: int) -> Design | None:
     tree = RangeTree(2 * length, lattice_weight(problem))
-    noise = _noise(problem, bounds.fixed_window(problem, tree, count_blocks(problem.steps, length)))
-    return None if noise is None else FixedWindowTrees(problem, NAME, **noise, tree=tree)
+    touched = bounds.fixed_window(problem, tree, count_blocks(problem.steps, length))
+    return _prescribed(problem, tree, touched, FixedWindowTrees)
 
 
 def _time_window(problem: Problem) -> Design | None:
     tree = RangeTree(problem.steps, lattice_weight(problem))
-    noise = _noise(problem, bounds.time_window(problem, tree))
-    return None if noise is None else TimeWindowTrees(problem, NAME, **noise, tree=tree)
+    return _prescribed(problem, tree, bounds.time_window(problem, tree), TimeWindowTrees)
 
 
 def _every_start(problem: Problem) -> Design | None:
     tree = RangeTree(longest_window(problem.window, problem.steps), lattice_weight(problem))
-    noise = _noise(problem, bounds.every_start(problem, tree))
-    return None if noise is None else TreeForEveryStart(problem, NAME, **noise, map=tree, causal=False)
+    return _prescribed(problem, tree, bounds.every_start(problem, tree), TreeForEveryStart)
 
 
-def _noise(problem: Problem, touched: bounds.Touched) -> dict[str, Any] | None:
-    """What every shape carries: the paper's scale, and how it came about."""
+def _prescribed(problem: Problem, tree: RangeTree, touched: bounds.Touched, shape: type[TreeShape]) -> Design | None:
+    """A design with the paper's scale, and how it came about; None where the budget is not the paper's."""
     noise = part_noise(problem, touched)
     if noise is None:
         return None
-    return {
-        "parameters": {
-            "trees_touched": touched.trees,
-            "points_changed": list(touched.points),
-            "nodes_per_point": touched.nodes_per_point,
-            "lattice_units_per_count": lattice_weight(problem),
-            **noise.parameters(),
-        },
-        "scale": noise.scale,
+    parameters = {
+        "trees_touched": touched.trees,
+        "points_changed": list(touched.points),
+        "nodes_per_point": touched.nodes_per_point,
+        "lattice_units_per_count": lattice_weight(problem),
+        **noise.parameters(),
     }
+    return Design(problem, shape(tree, noise.scale), NAME, parameters)

@@ -33,10 +33,10 @@ from dataclasses import dataclass
 from dpwindows.ask.privacy import ApproxDP, Budget, PureDP
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.paper.bounds import Touched
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.untrusted.noise_scales import scales
+from dpwindows.strategies.paper.bounds import Touched
 from dpwindows.strategies.search import choice
+from dpwindows.strategies.search.noise_scales import scales
 
 
 @dataclass(frozen=True)

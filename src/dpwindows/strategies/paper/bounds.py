@@ -55,10 +55,9 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
-from dpwindows.kernel.maps.integer_maps import IntegerMap
-from dpwindows.kernel.paper.range_tree import RangeTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of, proves
+from dpwindows.strategies.paper.range_tree import RangeTree
 
 
 @dataclass(frozen=True)
@@ -72,17 +71,6 @@ class Touched:
     points: tuple[int, ...]
     nodes_per_point: int
     rows: int
-
-
-def range_tree(problem: Problem, measured: IntegerMap) -> RangeTree:
-    """The map, if it is a range tree.
-
-    Raises:
-        NotCertifiedError: it is not.
-    """
-    if not isinstance(measured, RangeTree):
-        raise NotCertifiedError(problem, measured)
-    return measured
 
 
 def certified(problem: Problem, touched: Touched, tree: RangeTree) -> Certificate:

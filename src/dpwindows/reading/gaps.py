@@ -7,42 +7,42 @@ With z the noise on the windows' numbers and z_N that on `total N`, the estimate
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import scipy
 
-from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.kernel.untrusted.decoding.filters import inverse_taps, invert_filter
+from dpwindows.kernel.maps.gaps import GapFilter
+from dpwindows.reading.filters import inverse_taps, invert_filter
+from dpwindows.reading.moments import FloatArray
 
 
-class GapDecoding:
-    """How `GapFilter` is decoded; its arrays are by start and end, 0 where a window would end before it starts."""
+@dataclass(frozen=True)
+class GapReader:
+    """How `GapFilter` is read: arrays are by start and end, 0 where a window would end before it starts."""
 
-    taps: tuple[int, ...]
-    weights: tuple[int, ...]
-    offset: int
-    total: int
+    map: GapFilter
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """Estimates by start, then by end, from as many numbers."""
-        steps = len(self.weights)
-        everyone = measured[steps - 1] / self.total
+        steps = len(self.map.weights)
+        everyone = measured[steps - 1] / self.map.total
         filtered = np.zeros((steps, steps))
-        filtered[np.triu_indices(steps)] = measured + self.offset * everyone
-        by_start = invert_filter(self.taps, filtered * self._reciprocals)
-        absent = invert_filter(self.taps, by_start.T[::-1])[::-1].T
+        filtered[np.triu_indices(steps)] = measured + self.map.offset * everyone
+        by_start = invert_filter(self.map.taps, filtered * self._reciprocals)
+        absent = invert_filter(self.map.taps, by_start.T[::-1])[::-1].T
         return np.asarray((everyone - absent)[np.triu_indices(steps)])
 
     def transposed(self, wanted: FloatArray) -> FloatArray:
         """What a combination of estimates puts on each number measured: `decode` the other way."""
-        steps = len(self.weights)
+        steps = len(self.map.weights)
         square = np.zeros((steps, steps))
         square[np.triu_indices(steps)] = wanted
-        by_start = invert_filter(self.taps, square[::-1])[::-1]
-        absent = invert_filter(self.taps, by_start.T).T * self._reciprocals
+        by_start = invert_filter(self.map.taps, square[::-1])[::-1]
+        absent = invert_filter(self.map.taps, by_start.T).T * self._reciprocals
         found = np.asarray(-absent[np.triu_indices(steps)])
-        found[steps - 1] = (wanted.sum() - self.offset * absent.sum()) / self.total
+        found[steps - 1] = (wanted.sum() - self.map.offset * absent.sum()) / self.map.total
         return found
 
     def variance(self) -> FloatArray:
@@ -54,19 +54,19 @@ class GapDecoding:
         return self._moment(4)
 
     def _moment(self, power: int) -> FloatArray:
-        steps = len(self.weights)
-        inverse = inverse_taps(self.taps, steps)
+        steps = len(self.map.weights)
+        inverse = inverse_taps(self.map.taps, steps)
         found = _along_both(inverse**power, self._reciprocals**power)
-        items = (1 - self.offset * _along_both(inverse, self._reciprocals)) / self.total
+        items = (1 - self.map.offset * _along_both(inverse, self._reciprocals)) / self.map.total
         found += items**power
         return np.asarray(found[np.triu_indices(steps)])
 
     @cached_property
     def _reciprocals(self) -> FloatArray:
         """1 / w for every window but that of all steps, whose number is exactly 0."""
-        found = np.zeros((len(self.weights), len(self.weights)))
-        first, last = np.triu_indices(len(self.weights))
-        found[first, last] = 1 / np.array(self.weights, dtype=np.float64)[last - first]
+        found = np.zeros((len(self.map.weights), len(self.map.weights)))
+        first, last = np.triu_indices(len(self.map.weights))
+        found[first, last] = 1 / np.array(self.map.weights, dtype=np.float64)[last - first]
         found[0, -1] = 0
         return found
 

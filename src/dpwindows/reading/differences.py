@@ -2,47 +2,44 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 
-from dpwindows.kernel.maps.integer_maps import FloatArray, Memory
-from dpwindows.kernel.untrusted.decoding.moments import KnownMoments, dense_fourth_moment
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.integer_maps import Memory
+from dpwindows.reading.moments import FloatArray, SeriesReader, StepReader
 
 
-class AnchoredDecoding:
-    """How `AnchoredDifferences` is decoded: by a tridiagonal system."""
+@dataclass(frozen=True)
+class AnchoredReader(SeriesReader):
+    """A whole series of `length` positions, by a tridiagonal system."""
 
+    map: AnchoredDifferences
     length: int
-    step_weight: int
-    anchor_weight: int
 
-    if TYPE_CHECKING:
-
-        @property
-        def rows(self) -> int: ...
-
-        @property
-        def _anchors(self) -> slice: ...
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.map.rows(self.length), self.length
 
     @cached_property
     def _normal_matrix(self) -> FloatArray:
         # M'M in the upper banded form of scipy: row 0 the superdiagonal, row 1 the diagonal.
         banded = np.zeros((2, self.length))
-        banded[0, 1:] = -float(self.step_weight**2)
-        banded[1] = 2.0 * self.step_weight**2
-        banded[1, -1] = float(self.step_weight**2)
-        banded[1, self._anchors] += float(self.anchor_weight**2)
+        banded[0, 1:] = -float(self.map.step_weight**2)
+        banded[1] = 2.0 * self.map.step_weight**2
+        banded[1, -1] = float(self.map.step_weight**2)
+        banded[1, self.map.anchors(self.length)] += float(self.map.anchor_weight**2)
         return banded
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """Weighted least squares from differences and anchors."""
-        differences = self.step_weight * measured[: self.length]
+        differences = self.map.step_weight * measured[: self.length]
         right = differences.copy()
         right[:-1] -= differences[1:]
-        right[self._anchors] += self.anchor_weight * measured[self.length :]
+        right[self.map.anchors(self.length)] += self.map.anchor_weight * measured[self.length :]
         if self.length == 1:  # has no superdiagonal, which scipy's solver insists on
             return np.asarray(right / self._normal_matrix[1, 0])
         return np.asarray(scipy.linalg.solveh_banded(self._normal_matrix, right))
@@ -56,26 +53,25 @@ class AnchoredDecoding:
         backward = scipy.linalg.lapack.dpttrf(diagonal[::-1], beside)[0][::-1]
         return np.asarray(1.0 / (forward + backward - diagonal), dtype=np.float64)
 
-    def fourth_moment(self) -> FloatArray | None:
-        return dense_fourth_moment(self.decode, self.rows, self.length)
 
+@dataclass(frozen=True)
+class AnchoredStepReader(StepReader):
+    """Position by position, by one recursion, for anchors without an offset: a scalar Kalman filter.
 
-class CausalAnchorsDecoding(KnownMoments):
-    """How `CausalAnchors` is decoded: by one recursion, a scalar Kalman filter."""
+    The rows form a chain: the estimate moves by the measured difference, and at an anchor it is averaged with the
+    anchor by precision.
+    """
 
-    every: int
-    step_weight: int
-    anchor_weight: int
+    map: AnchoredDifferences
 
-    if TYPE_CHECKING:
+    def fresh(self, lanes: int) -> Memory:
+        return {"decoded": np.zeros(lanes)}
 
-        def _anchored(self, position: int) -> bool: ...
-
-    def decode(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
-        estimate = memory["decoded"] + measured[0] / self.step_weight
-        if self._anchored(position):
+    def decode_step(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+        estimate = memory["decoded"] + measured[0] / self.map.step_weight
+        if self.map.is_anchor(position):
             share = self._shares(position)
-            estimate = (1 - share) * estimate + share * measured[1] / self.anchor_weight
+            estimate = (1 - share) * estimate + share * measured[1] / self.map.anchor_weight
         return estimate, {"decoded": estimate}
 
     @cached_property
@@ -85,22 +81,22 @@ class CausalAnchorsDecoding(KnownMoments):
         variance, before = 0.0, -1.0
         while variance != before and len(shares) < 256:
             before = variance
-            variance += self.every / self.step_weight**2
-            shares.append(variance / (variance + 1 / self.anchor_weight**2))
+            variance += self.map.every / self.map.step_weight**2
+            shares.append(variance / (variance + 1 / self.map.anchor_weight**2))
             variance *= 1 - shares[-1]
         return np.array(shares)
 
     def _shares(self, position: int) -> float:
-        anchor = position // self.every - 1
+        anchor = (position - self.map.offset) // self.map.every - 1
         return float(self._anchor_shares[min(anchor, len(self._anchor_shares) - 1)])
 
-    def _worked_out(self, count: int, power: int) -> FloatArray:
+    def work_out(self, count: int, power: int) -> FloatArray:
         """By the same recursion."""
-        values, value, added = np.empty(count), 0.0, float(self.step_weight) ** -power
+        values, value, added = np.empty(count), 0.0, float(self.map.step_weight) ** -power
         for position in range(1, count + 1):
             value += added
-            if self._anchored(position):
+            if self.map.is_anchor(position):
                 share = self._shares(position)
-                value = (1 - share) ** power * value + (share / self.anchor_weight) ** power
+                value = (1 - share) ** power * value + (share / self.map.anchor_weight) ** power
             values[position - 1] = value
         return values

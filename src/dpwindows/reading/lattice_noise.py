@@ -40,9 +40,8 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, Law
-from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.kernel.untrusted.joint_moments import radius_weights
-from dpwindows.kernel.untrusted.noise_scales import noise_variance
+from dpwindows.reading.moments import FloatArray
+from dpwindows.reading.noise_moments import noise_variance, radius_weights
 
 # Standard deviations of one number, in lattice units, from which a step is below 1/4096 of them.
 _FINE = 4096.0

@@ -1,4 +1,4 @@
-"""What noise of the joint laws (`dpwindows.kernel.joint_noise`) is like: its variance, and what its numbers share.
+"""What noise is like: its variance; and of the joint laws (`dpwindows.kernel.joint_noise`) what its numbers share.
 
 Given its radius a vector is uniform: under the cube law every number is uniform on 2r+1 integers and independent, under
 the range law it is the difference of two uniform ones on r+1 integers, of which one is common to all numbers.
@@ -12,8 +12,8 @@ from functools import lru_cache
 import numpy as np
 import scipy
 
-from dpwindows.kernel.accounting import RANGE, Law
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.accounting import JOINT, LAPLACE, RANGE, Law
+from dpwindows.reading.moments import FloatArray
 
 # Radii that are summed over, at most; so many standard deviations to either side, and so many scales beyond.
 _SUMMED, _DEVIATIONS, _SCALES = 1 << 20, 40, 60
@@ -75,3 +75,22 @@ def log_normaliser(law: Law, scale: float, size: int) -> float:
         total = float(scipy.special.logsumexp((shape - 1) * np.log(radii + least) - (radii + least) / scale))
     doubled = 0.0 if law == RANGE else (shape - 1) * math.log(2)
     return total + doubled + least / scale + power * math.log(-math.expm1(-1 / scale))
+
+
+def noise_variance(law: Law, scale: float, size: int = 1) -> float:
+    """The variance of one number, in squared lattice units (an upper bound, tight beyond scale 1, for the Gaussian).
+
+    Args:
+        law: of the noise.
+        scale: of the noise, in lattice units.
+        size: of a joint law, how many numbers are drawn together.
+    """
+    if law in JOINT:
+        return joint_variance(law, scale, size)
+    if law == LAPLACE:
+        shrink = math.exp(-1 / scale) if scale > 1e-3 else 0.0
+        return 2 * shrink / math.expm1(-1 / scale) ** 2
+    if scale >= 3:
+        return scale**2
+    weights = [(z, math.exp(-(z**2) / (2 * scale**2))) for z in range(1, 64)] if scale > 1e-2 else []
+    return 2 * sum(z**2 * weight for z, weight in weights) / (1 + 2 * sum(weight for _, weight in weights))

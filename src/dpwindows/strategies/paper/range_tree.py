@@ -9,42 +9,46 @@ from typing import Any
 import numpy as np
 import scipy
 
-from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, widen
-from dpwindows.kernel.maps.trees import Tree
+from dpwindows.kernel.maps.integer_maps import IntArray, widen
+from dpwindows.reading.moments import FloatArray
 
 
 @dataclass(frozen=True)
 class RangeTree:
     """`weight` times the sums of the increments over dyadic intervals; a prefix is read from its own nodes only.
 
-    The matrix is that of the binary `Tree`: without a root, whose two children answer for it. Unlike there, a prefix of
-    n increments is estimated by the sum of the nodes of its dyadic decomposition, one for each binary digit 1 of n, as
-    in the classical analysis: no least squares. `weight` is the number of lattice units of one count.
+    The tree has no root: its two children answer for it. A prefix of n increments is estimated by the sum of the nodes
+    of its dyadic decomposition, one for each binary digit 1 of n, as in the classical analysis: no least squares.
+    `weight` is the number of lattice units of one count.
     """
 
     length: int
     weight: int = 1
 
     @cached_property
-    def _tree(self) -> Tree:
-        return Tree(self.length, 2)
+    def level_sizes(self) -> tuple[int, ...]:
+        """How many nodes each level has, leaves first; the top level has at most two."""
+        sizes = [self.length]
+        while sizes[-1] > 2:
+            sizes.append(-(-sizes[-1] // 2))
+        return tuple(sizes)
 
     @property
     def levels(self) -> int:
         """How many nodes hold any one increment: the logarithm of the length, rounded up (at least 1)."""
-        return self._tree.levels
+        return len(self.level_sizes)
 
     @property
     def rows(self) -> int:
         """How many nodes the tree has, all levels together."""
-        return self._tree.rows
+        return sum(self.level_sizes)
 
     def node_sums(self, points: IntArray) -> IntArray:
         """The weighted sums of `points` over every node, along the first axis, leaves first; exact."""
         # Each node is a sum of at most `length` entries.
         level = self.weight * widen(points, self.length * self.weight)
         measured = [level]
-        for size in self._tree.level_sizes[1:]:
+        for size in self.level_sizes[1:]:
             level = np.add.reduceat(level, np.arange(size) * 2, axis=0)
             measured.append(level)
         return np.concatenate(measured)
@@ -56,7 +60,7 @@ class RangeTree:
     @cached_property
     def prefixes(self) -> Any:
         """Which nodes make up each prefix: a sparse 0/1 matrix of shape (length, rows)."""
-        sizes = self._tree.level_sizes
+        sizes = self.level_sizes
         offsets = np.cumsum((0, *sizes))
         ends = np.arange(1, self.length + 1)
         chosen = scipy.sparse.lil_array((self.length, self.rows))

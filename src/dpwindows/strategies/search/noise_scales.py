@@ -10,7 +10,6 @@ from functools import lru_cache
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, Law, gaussian_within
-from dpwindows.kernel.untrusted.joint_moments import joint_variance
 
 # Relative head-room given to a scale computed in floating point; the exact check afterwards needs a little.
 _HEADROOM = 1e-12
@@ -64,25 +63,6 @@ def unit_scale(budget: Budget, law: Law, share: float = 1.0) -> float:
     """The scale for a sensitivity of 1 (L1 or L2) and a fine lattice, for comparing strategies before they exist."""
     fine = 1 << 80
     return scales(budget, law, [fine**2 if law == GAUSSIAN else fine], [share], [1])[0] / fine
-
-
-def noise_variance(law: Law, scale: float, size: int = 1) -> float:
-    """The variance of one number, in squared lattice units (an upper bound, tight beyond scale 1, for the Gaussian).
-
-    Args:
-        law: of the noise.
-        scale: of the noise, in lattice units.
-        size: of a joint law, how many numbers are drawn together.
-    """
-    if law in JOINT:
-        return joint_variance(law, scale, size)
-    if law == LAPLACE:
-        shrink = math.exp(-1 / scale) if scale > 1e-3 else 0.0
-        return 2 * shrink / math.expm1(-1 / scale) ** 2
-    if scale >= 3:
-        return scale**2
-    weights = [(z, math.exp(-(z**2) / (2 * scale**2))) for z in range(1, 64)] if scale > 1e-2 else []
-    return 2 * sum(z**2 * weight for z, weight in weights) / (1 + 2 * sum(weight for _, weight in weights))
 
 
 def _epsilon_of(budget: Budget) -> float:

@@ -22,14 +22,15 @@ Pinning keeps the estimates unbiased whatever S is taken to be. It is done where
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpwindows.kernel.maps.integer_maps import FloatArray
+from dpwindows.kernel.maps.crossed import CrossedFilters
+from dpwindows.reading.moments import FloatArray
 
 # Fourth moments are formed from the explicit decoder for blocks of up to this many windows.
 _DENSE = 1024
@@ -51,32 +52,22 @@ def filter_matrix(taps: Sequence[int], size: int) -> FloatArray:
     return np.asarray(scipy.linalg.toeplitz(column, np.zeros(size)))
 
 
-class CrossedDecoding:
-    """How `CrossedFilters` is decoded."""
+@dataclass(frozen=True)
+class CrossedReader:
+    """How `CrossedFilters` is read."""
 
-    taps: tuple[int, ...]
-    start_weights: tuple[int, ...]
-    end_weights: tuple[int, ...]
-    longest: int | None
-
-    if TYPE_CHECKING:
-
-        @property
-        def rows(self) -> int: ...
-
-        @property
-        def shape(self) -> tuple[int, int]: ...
+    map: CrossedFilters
 
     def decode(self, measured: FloatArray) -> FloatArray:
         """Least squares, the pinned windows known to be 0: shape (rows,) to (starts, ends)."""
-        along_ends, along_starts = measured.reshape(2, *self.shape)
-        starts, ends = self.shape
-        right = (self._start_weights[:, None] * along_ends) @ filter_matrix(self.taps, ends)
-        right += (filter_matrix(self.taps, starts).T @ along_starts)[::-1] * self._end_weights
+        along_ends, along_starts = measured.reshape(2, *self.map.shape)
+        starts, ends = self.map.shape
+        right = (self._start_weights[:, None] * along_ends) @ filter_matrix(self.map.taps, ends)
+        right += (filter_matrix(self.map.taps, starts).T @ along_starts)[::-1] * self._end_weights
         estimate = self._solve(right)
         if self._pins:
             pinned = np.arange(self._pins)
-            excess = np.zeros(self.shape)
+            excess = np.zeros(self.map.shape)
             excess[pinned + 1, pinned] = scipy.linalg.cho_solve((self._root, True), estimate[pinned + 1, pinned])
             estimate -= self._solve(excess)
         return estimate
@@ -93,7 +84,7 @@ class CrossedDecoding:
         if not self._pins:
             return variance
         along_starts, along_ends, _ = self._pinning
-        starts, ends = self.shape
+        starts, ends = self.map.shape
         # A block that looks the same read backwards is worked out for a + b < ends only.
         half = self._symmetric
         for first in range(0, (starts + 1) // 2 if half else starts, _CHUNK):
@@ -111,10 +102,10 @@ class CrossedDecoding:
 
     def fourth_moment(self) -> FloatArray | None:
         """From the explicit decoder for up to 1,024 windows, None beyond."""
-        if self.rows > 2 * _DENSE:
+        if self.map.rows > 2 * _DENSE:
             return None
-        total = np.zeros(self.shape)
-        for unit in np.eye(self.rows):
+        total = np.zeros(self.map.shape)
+        for unit in np.eye(self.map.rows):
             total += self.decode(unit) ** 4
         return total
 
@@ -123,33 +114,47 @@ class CrossedDecoding:
         by_start, by_end, eigenvalues = self._factors
         return by_start, by_end, 1 / eigenvalues, self._root if self._pins else np.zeros((0, 0))
 
+    def transposed(self, square: FloatArray) -> FloatArray:
+        """What a combination of estimates puts on each number measured: pins, least squares, filters and weights."""
+        if self._pins:
+            pinned = np.arange(self._pins)
+            square = square.copy()
+            square[pinned + 1, pinned] -= scipy.linalg.cho_solve(
+                (self._root, True), self._solve(square)[pinned + 1, pinned]
+            )
+        solved = self._solve(square)
+        starts, ends = solved.shape
+        along_ends = self._start_weights[:, None] * (solved @ filter_matrix(self.map.taps, ends).T)
+        weighed = (solved * self._end_weights)[::-1]
+        return np.concatenate([along_ends.ravel(), (filter_matrix(self.map.taps, starts) @ weighed).ravel()])
+
     @property
     def _start_weights(self) -> FloatArray:
-        return np.array(self.start_weights, dtype=np.float64)
+        return np.array(self.map.start_weights, dtype=np.float64)
 
     @property
     def _end_weights(self) -> FloatArray:
-        return np.array(self.end_weights, dtype=np.float64)
+        return np.array(self.map.end_weights, dtype=np.float64)
 
     @property
     def _symmetric(self) -> bool:
         """Whether the block looks the same read backwards, ends for starts."""
-        return self.start_weights == self.end_weights[::-1]
+        return self.map.start_weights == self.map.end_weights[::-1]
 
     @property
     def _reach(self) -> int:
-        return min(self.longest or len(self.end_weights), len(self.end_weights))
+        return min(self.map.longest or len(self.map.end_weights), len(self.map.end_weights))
 
     @property
     def _asked(self) -> NDArray[np.bool_]:
-        starts, ends = self.shape
+        starts, ends = self.map.shape
         spans = np.arange(ends)[None, :] - np.arange(starts)[:, None]
         return (spans >= 0) & (spans < self._reach)
 
     @property
     def _pins(self) -> int:
         """How many windows next to the diagonal are pinned: start c + 1 and end c, for c = 0..pins-1."""
-        starts, ends = self.shape
+        starts, ends = self.map.shape
         pins = min(starts - 1, ends)
         windows = starts * min(self._reach, ends / 2) / (2 if self._symmetric else 1)
         return pins if pins**2 * windows <= _PINNED else 0
@@ -157,11 +162,13 @@ class CrossedDecoding:
     @cached_property
     def _factors(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """U, V, and the array of all `mu_i + nu_j`."""
-        nu, by_end = _modes(filter_matrix(self.taps, len(self.end_weights)), self._end_weights)
+        nu, by_end = _modes(filter_matrix(self.map.taps, len(self.map.end_weights)), self._end_weights)
         if self._symmetric:
             # The same eigenproblem, its axis reversed.
             return by_end[::-1], by_end, nu[:, None] + nu[None, :]
-        mu, reversed_start = _modes(filter_matrix(self.taps, len(self.start_weights)), self._start_weights[::-1])
+        mu, reversed_start = _modes(
+            filter_matrix(self.map.taps, len(self.map.start_weights)), self._start_weights[::-1]
+        )
         return reversed_start[::-1], by_end, mu[:, None] + nu[None, :]
 
     @cached_property

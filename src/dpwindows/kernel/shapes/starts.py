@@ -1,0 +1,97 @@
+"""Any windows: one causal map along the ends of every start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from dpwindows.ask.queries import WindowFamily
+from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.kernel.certify import Certificate, NotCertifiedError, along_starts
+from dpwindows.kernel.designs import StepAnswers, StepShape
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, Memory
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.blocks import blocks_of
+
+# Starts whose windows are read at a time, at least.
+_AT_ONCE = 256
+
+
+@dataclass(frozen=True)
+class Starts(StepShape):
+    """For every start, the counts of the windows of at most `longest` steps from it on as one series over their length.
+
+    In a release the rows of lengths that exist are measured, length by length; in a stream, at every step, those of
+    the windows that end at it.
+    """
+
+    longest: int
+    map: CausalMap
+
+    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+        """The certificate of the map for every start.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or the shape is one for another length.
+        """
+        if self.longest != longest_window(problem.window, horizon or self.longest):
+            raise NotCertifiedError(problem, self.map)
+        return Certificate(*along_starts(problem, self.map, self.longest, horizon))
+
+    def _rows_of(self, start: int, steps: int) -> int:
+        return self.map.rows(min(self.longest, steps - start + 1))
+
+    def rows(self, window: WindowFamily, steps: int) -> int:
+        return sum(self._rows_of(start, steps) for start in range(1, steps + 1))
+
+    def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
+        """The map along the windows of each start, one start after another."""
+        encoded = []
+        for block in blocks_of(answers.steps, self.longest, max(self.longest, _AT_ONCE)):
+            square = answers.windows(k, block.first, block.starts, block.first, block.ends)
+            encoded += [self.map.encode(square[start, start : start + self.longest]) for start in range(block.starts)]
+        return np.concatenate(encoded)
+
+    def reach(self, window: WindowFamily) -> int:
+        """The longest window's steps."""
+        return self.longest
+
+    def firsts(self, step: int) -> range:
+        """The starts of the windows that end at a step."""
+        return range(max(1, step - self.longest + 1), step + 1)
+
+    def rows_at(self, window: WindowFamily, step: int) -> int:
+        return sum(self.map.rows_at(step - first + 1) for first in self.firsts(step))
+
+    def fresh(self) -> Memory:
+        """The memory of no start: arrays of shape (0, ...), to which every start adds a row."""
+        return {name: np.zeros((0, *value.shape), dtype=value.dtype) for name, value in self.map.fresh(1).items()}
+
+    def open(self, step: int, memory: Memory, empty: Memory) -> list[tuple[int, Memory]]:
+        """The starts and their memory; that of the step itself is empty."""
+        firsts = self.firsts(step)
+        return [
+            (first, {name: memory[name][first - step] if first < step else empty[name] for name in empty})
+            for first in firsts
+        ]
+
+    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+        return np.concatenate(
+            [
+                self.map.encode_step(answers.step - first + 1, _from(answers, k, first), own).ravel()
+                for first, own in self.open(answers.step, memory, self.map.fresh(1))
+            ]
+        )
+
+    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
+        kept = [
+            self.map.remember(answers.step - first + 1, _from(answers, k, first), own)
+            for first, own in self.open(answers.step, memory, self.map.fresh(1))
+        ]
+        return {name: np.stack([own[name] for own in kept]) for name in memory}
+
+
+def _from(answers: StepAnswers, k: int, first: int) -> IntArray:
+    """The count of the window from a start to the step, shape (1,)."""
+    return np.asarray(answers.recent[k][answers.step - first])[None].astype(np.int64)

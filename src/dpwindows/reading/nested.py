@@ -1,0 +1,38 @@
+"""Windows measured with those inside them read back, and with which error.
+
+Values of windows come by length and start (`kernel/maps/lengths.py`).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from dpwindows.kernel.maps.lengths import by_ends, by_starts
+from dpwindows.reading.filters import inverse_taps, invert_backwards, invert_filter
+from dpwindows.reading.moments import FloatArray
+
+
+def nested_estimates(taps: tuple[int, ...], by_start: FloatArray) -> FloatArray:
+    """The windows' values: the inverse filter along lengths, for windows with one start and for those with one end."""
+    return by_starts(invert_filter(taps, by_ends(invert_filter(taps, by_start))))
+
+
+def nested_weights(taps: tuple[int, ...], by_start: FloatArray) -> FloatArray:
+    """What a combination of estimates puts on the numbers measured: `nested_estimates`, transposed."""
+    by_end = by_ends(invert_backwards(taps, by_start))
+    return by_starts(invert_backwards(taps, by_end))
+
+
+def nested_moments(taps: tuple[int, ...], longest: int, power: int, weights: tuple[int, ...] = ()) -> FloatArray:
+    """Second or fourth moments of the weights of a window's estimate, for lengths 1..longest.
+
+    With c the inverse taps the weight of the number of a + i..b - j is `c_i c_j`, for i + j less than the length, over
+    what that number itself is weighed with.
+    """
+    powers = inverse_taps(taps, longest) ** power
+    return np.convolve(np.convolve(powers, powers)[:longest], real_weights(weights, longest) ** -power)[:longest]
+
+
+def real_weights(weights: tuple[int, ...], longest: int) -> FloatArray:
+    """By length, shape (longest,): 1 where there are none."""
+    return np.array(weights[:longest], dtype=np.float64) if weights else np.ones(longest)

@@ -12,8 +12,8 @@ import altair as alt
 from dpwindows.ask.privacy import ApproxDP, EventLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.strategies.search.limits import limit
+from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.theory import sharper
 
 _BUDGET = ApproxDP(1.0, 1e-6)

@@ -16,7 +16,7 @@ import pytest
 import dpwindows
 import dpwindows.strategies
 
-_WHERE = ("dpwindows.strategies", "dpwindows.plan.sharing", "dpwindows.kernel.untrusted.noise_scales")
+_WHERE = ("dpwindows.strategies", "dpwindows.plan.sharing", "dpwindows.strategies.search.noise_scales")
 # What stands there that is a formula: the groups that steps are in, the variance of a law, names of laws.
 _FORMULAS = {"grouped_problem", "_grouped", "noise_variance", "asked_as", "laws_for", "forget", "shares_of"}
 _FORMULAS |= {"weights_of"}

@@ -43,14 +43,14 @@ from dpwindows.count.answers import ExactAnswers
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
 from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.design import Design, PrescribedScale
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.untrusted.noise_scales import laws_for, scales, unit_scale
 from dpwindows.strategies import BATCH, REFERENCES, candidates, compressed
+from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scale
+from dpwindows.strategies.strategy import PrescribedScale
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance
 from tests.single_item import Ints, all_logs, differences

@@ -339,7 +339,6 @@ def test_noise_of_steps_that_is_reused_is_found_though_releases_have_their_own(m
 
 
 def test_an_encoding_that_depends_on_the_data_shows_as_noise_that_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwindows.kernel.shapes.series import SeriesDesign
 
     encode = SeriesDesign.encode
     monkeypatch.setattr(

@@ -310,7 +310,6 @@ def test_a_scale_that_depends_on_the_data_is_found(monkeypatch: pytest.MonkeyPat
 
 @by_one_engine
 def test_a_sensitivity_that_is_exceeded_on_large_logs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwindows.kernel.shapes.series import SeriesDesign
 
     encode = SeriesDesign.encode
     monkeypatch.setattr(

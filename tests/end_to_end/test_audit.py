@@ -126,7 +126,6 @@ def test_half_the_noise_of_the_documented_example_exits_with_one(monkeypatch: py
 
 
 def test_an_encoding_that_heeds_the_data_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwindows.kernel.shapes.series import SeriesDesign
 
     encode = SeriesDesign.encode
     monkeypatch.setattr(

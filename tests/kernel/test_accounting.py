@@ -18,8 +18,9 @@ from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law, certify
-from dpwindows.kernel.untrusted.noise_scales import laws_for, noise_variance, scales, unit_scale
 from dpwindows.plan.plan import Plan
+from dpwindows.reading.noise_moments import noise_variance
+from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scale
 
 EPSILONS = (0.01, 0.1, 0.5, 1.0, 2.0, 5.0, 10.0)
 DELTAS = (1e-12, 1e-9, 1e-6, 1e-3, 0.1)

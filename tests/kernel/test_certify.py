@@ -20,26 +20,24 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
-from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
-from dpwindows.kernel.maps.endless_counter import LogarithmicRows
-from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.designs import Design, StepDesign, horizon_of
+from dpwindows.kernel.maps.counters import MatrixCounter, WeightedCounter, WeightedRows
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.blocks import BlocksDesign
-from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, StepDesign, horizon_of
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.crossed import CrossedDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.gaps import GapDesign
-from dpwindows.kernel.shapes.grouped import CompressedDesign
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign, NestedShape
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.shapes.thresholds import ThresholdsDesign
+from dpwindows.kernel.shapes.blocks import StepBlocks
+from dpwindows.kernel.shapes.gaps import Gaps
+from dpwindows.kernel.shapes.grouped import GroupedSteps
+from dpwindows.kernel.shapes.nested import ExtendedDesign, Nested
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
+from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
 from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of, neighbours
 from tests.single_item import SingleItem
 
@@ -99,48 +97,50 @@ class Draw:
 
     def map(self, steps: int) -> IntegerMap:
         made: tuple[IntegerMap, ...] = (
-            Filter(steps, self.taps(steps + 2)),
-            Filter(steps, self.contracting(steps + 2)),
-            AnchoredDifferences(steps, self.whole(1, steps), self.whole(1, 5), self.whole(1, 5)),
-            Identity(steps, self.whole(1, 3)),
+            Filter(self.taps(steps + 2)),
+            Filter(self.contracting(steps + 2)),
+            AnchoredDifferences(
+                self.whole(1, steps), self.whole(1, 5), self.whole(1, 5), offset=steps % self.whole(1, steps)
+            ),
+            Identity(self.whole(1, 3)),
             self.tree(steps),
             WeightedCounter(steps, self.taps(steps + 2), self.weights(steps)),
-            TriangularCounter(self.triangle(steps)),
+            MatrixCounter(self.triangle(steps)),
         )
         return cast("IntegerMap", self.one(*made))
 
     def causal_map(self, steps: int) -> CausalMap:
         long = tuple(self.whole(0, 9) for _ in range(steps + 2))
         made: tuple[CausalMap, ...] = (
-            CausalFilter(self.taps(steps + 2)),
-            CausalFilter(self.contracting(steps + 2)),
-            CausalAnchors(self.whole(1, steps), self.whole(1, 5), self.whole(1, 5)),
-            CausalIdentity(self.whole(1, 3)),
+            Filter(self.taps(steps + 2)),
+            Filter(self.contracting(steps + 2)),
+            AnchoredDifferences(self.whole(1, steps), self.whole(1, 5), self.whole(1, 5)),
+            Identity(self.whole(1, 3)),
             CausalTree(self.whole(2, 3), self.weights(self.whole(1, 4))),
-            CausalCounter(ListedRows(self.triangle(steps))),
+            MatrixCounter(self.triangle(steps)),
             CausalCounter(WeightedRows(np.array((3, *long)), np.array(self.weights(steps)))),
-            CausalCounter(LogarithmicRows(self.whole(2, 8))),
+            CausalCounter(EndlessCounter(self.whole(2, 8))),
         )
         return cast("CausalMap", self.one(*made))
 
 
 def series(draw: Draw, steps: int) -> Design:
     problem = draw.problem(draw.along_time(steps), steps)
-    return SeriesDesign(problem, "drawn", map=draw.map(steps))
+    return Design(problem, Series(draw.map(steps)), "drawn")
 
 
 def blocks(draw: Draw, steps: int) -> Design:
     problem = draw.problem(draw.any_windows(steps), steps)
     taps, branching, cut = draw.contracting(steps + 1), draw.whole(2, 3), draw.whole(1, steps)
     makers = (
-        lambda size: Filter(size, taps),
-        lambda size: Filter(size, taps[:size]),
+        lambda size: Filter(taps),
+        lambda size: Filter(taps[:size]),
         # Cut shorter than the axis is another filter, which its own bound must cover.
-        lambda size: Filter(size, taps[: min(cut, size)]),
-        lambda size: Filter(size, taps[:1] if size == steps else taps),
+        lambda size: Filter(taps[: min(cut, size)]),
+        lambda size: Filter(taps[:1] if size == steps else taps),
         lambda size: Tree(size, branching),
         lambda size: TentTree(size, (1,) if size > 1 else (0,), 3),
-        lambda size: Identity(size, branching),
+        lambda size: Identity(branching),
     )
     return BlocksDesign.made_of(problem, "drawn", width=draw.whole(1, steps + 1), make_map=draw.one(*makers))
 
@@ -148,7 +148,7 @@ def blocks(draw: Draw, steps: int) -> Design:
 def nested(draw: Draw, steps: int) -> Design:
     problem, taps = draw.problem(draw.any_windows(steps), steps), draw.taps(steps + 1)
     if draw.rng.random() < 0.5:
-        return NestedDesign(problem, "drawn", taps=taps)
+        return Design(problem, Nested(longest_window(problem.window, problem.steps), taps), "drawn")
     return ExtendedDesign(problem, "drawn", taps=taps, beyond=draw.whole(0, 3))
 
 
@@ -156,13 +156,13 @@ def steps_of_nested(draw: Draw, steps: int) -> Design:
     problem, taps = draw.problem(draw.any_windows(steps), steps), draw.taps(steps + 1)
     horizon = draw.one(None, steps, horizon_of(problem.window, problem.unit, steps))
     longest = longest_window(problem.window, horizon or max(steps, cast("AnyWindow", problem.window).max_length or 0))
-    return StepDesign(problem, NestedShape(longest, taps), "drawn", horizon)
+    return StepDesign(problem, Nested(longest, taps), "drawn", horizon=horizon)
 
 
 def counters(draw: Draw, steps: int) -> Design:
     problem = draw.problem(draw.any_windows(steps), steps)
     longest = longest_window(problem.window, steps)
-    made = draw.one(Identity(longest, draw.whole(1, 3)), Filter(longest, draw.taps(steps + 1)), draw.tree(longest))
+    made = draw.one(Identity(draw.whole(1, 3)), Filter(draw.taps(steps + 1)), draw.tree(longest))
     return CountersDesign(problem, "drawn", map=made, causal=not isinstance(made, (Tree, TentTree)))
 
 
@@ -179,14 +179,14 @@ def gaps(draw: Draw, steps: int) -> Design:
     weights = draw.weights(draw.one(steps, steps, max(1, steps - 1)))
     offset = draw.one(0, draw.whole(-3, 9))
     made = GapFilter(draw.taps(steps + 1), weights, cast("int", offset), draw.whole(1, 20))
-    return GapDesign(replace(problem, thresholds=cast("tuple[int, ...]", thresholds)), "drawn", map=made)
+    return Design(replace(problem, thresholds=cast("tuple[int, ...]", thresholds)), Gaps(made), "drawn")
 
 
 def steps_of_series(draw: Draw, steps: int) -> Design:
     problem = draw.problem(draw.along_time(steps), steps)
     horizon = draw.one(None, steps, horizon_of(problem.window, problem.unit, steps))
     window = cast("Cumulative | Rolling", problem.window)
-    return StepDesign(problem, SeriesShape(window, draw.causal_map(steps)), "drawn", horizon)
+    return StepDesign(problem, Series(draw.causal_map(steps)), "drawn", horizon=horizon)
 
 
 def steps_of_blocks(draw: Draw, steps: int) -> Design:
@@ -199,23 +199,23 @@ def steps_of_blocks(draw: Draw, steps: int) -> Design:
     extent = width + longest - 1 if horizon is None else min(width + longest - 1, steps)
     taps = draw.contracting(steps + 1)
     pairs: tuple[tuple[IntegerMap, CausalMap], ...] = (
-        (Filter(width, taps), CausalFilter(taps)),
-        (Filter(width, taps[:width]), CausalFilter(taps[:extent])),
-        (Filter(width, taps[: draw.whole(1, width)]), CausalFilter(taps)),
-        (Filter(width, taps[:width]), CausalFilter(taps[: draw.whole(1, extent)])),
+        (Filter(taps), Filter(taps)),
+        (Filter(taps[:width]), Filter(taps[:extent])),
+        (Filter(taps[: draw.whole(1, width)]), Filter(taps)),
+        (Filter(taps[:width]), Filter(taps[: draw.whole(1, extent)])),
         (draw.tree(width), CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3)))),
     )
     alone: tuple[CausalMap, ...] = (
-        CausalFilter(draw.taps(steps + 1)),
+        Filter(draw.taps(steps + 1)),
         CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3))),
-        CausalIdentity(draw.whole(1, 3)),
+        Identity(draw.whole(1, 3)),
     )
     if draw.rng.random() < 0.5:
         starts, ends = draw.one(*pairs)
-        shape = BlocksShape(longest, width, extent, starts, ends, draw.one(True, False))
+        shape = StepBlocks(longest, width, extent, starts, ends)
     else:
-        shape = BlocksShape(longest, 1, longest, Identity(1), draw.one(*alone))
-    return StepDesign(problem, shape, "drawn", horizon)
+        shape = Starts(longest, draw.one(*alone))
+    return StepDesign(problem, shape, "drawn", horizon=horizon)
 
 
 SHAPES = {
@@ -275,51 +275,39 @@ def understated() -> dict[str, Design]:
     presence = asked(Cumulative(), GAUSSIAN, ItemAddRemove())
     return {
         "starts cut short": BlocksDesign.made_of(
-            four, "", width=2, make_map=lambda size: Filter(size, LONG if size > 2 else LONG[:1])
+            four, "", width=2, make_map=lambda size: Filter(LONG if size > 2 else LONG[:1])
         ),
         "starts of a stream cut short": StepDesign(
-            four, BlocksShape(4, 4, 4, Filter(4, LONG[:1]), CausalFilter(LONG)), "", 4
+            four, StepBlocks(4, 4, 4, Filter(LONG[:1]), Filter(LONG)), "", horizon=4
         ),
         "ends of a stream cut short": StepDesign(
-            four, BlocksShape(4, 4, 4, Filter(4, LONG), CausalFilter(LONG[:1])), "", 4
+            four, StepBlocks(4, 4, 4, Filter(LONG), Filter(LONG[:1])), "", horizon=4
         ),
-        "a tree whose levels cancel": StepDesign(three, SeriesShape(Cumulative(), CausalTree(2, (5, -4))), "", 4),
+        "a tree whose levels cancel": StepDesign(three, Series(CausalTree(2, (5, -4))), "", horizon=4),
         "trees whose levels cancel for every start": StepDesign(
-            asked(AnyWindow(2), LAPLACE, ItemLevel()),
-            BlocksShape(2, 1, 2, Identity(1), CausalTree(2, (5, -4))),
-            "",
-            4,
+            asked(AnyWindow(2), LAPLACE, ItemLevel()), Starts(2, CausalTree(2, (5, -4))), "", horizon=4
         ),
         "anchors that cancel": StepDesign(
-            asked(Rolling(2), LAPLACE), SeriesShape(Rolling(2), CausalAnchors(1, 5, -4)), "", None
+            asked(Rolling(2), LAPLACE), Series(AnchoredDifferences(1, 5, -4)), "", horizon=None
         ),
-        "anchors at negative places": SeriesDesign(
-            asked(Rolling(2), LAPLACE), "", map=AnchoredDifferences(4, 1, 5, -4)
+        "anchors at negative places": Design(
+            asked(Rolling(2), LAPLACE), Series(AnchoredDifferences(1, 5, -4, offset=4 % 1)), ""
         ),
-        "a negative lattice": SeriesDesign(three, "", map=Identity(4, -1)),
-        "one weight for all steps": SeriesDesign(presence, "", map=WeightedCounter(4, (5, 5, 5, 5), (2,))),
+        "a negative lattice": Design(three, Series(Identity(-1)), ""),
+        "one weight for all steps": Design(presence, Series(WeightedCounter(4, (5, 5, 5, 5), (2,))), ""),
         "one weight for all steps of a stream": StepDesign(
-            presence,
-            SeriesShape(Cumulative(), CausalCounter(WeightedRows(np.array([5, 5, 5, 5]), np.array([2])))),
-            "",
-            4,
+            presence, Series(CausalCounter(WeightedRows(np.array([5, 5, 5, 5]), np.array([2])))), "", horizon=4
         ),
         "one tap for all steps of a stream": StepDesign(
-            presence,
-            SeriesShape(Cumulative(), CausalCounter(WeightedRows(np.array([1]), np.array([1, 1, 1, 1])))),
-            "",
-            4,
+            presence, Series(CausalCounter(WeightedRows(np.array([1]), np.array([1, 1, 1, 1])))), "", horizon=4
         ),
         "entries above the diagonal": StepDesign(
             replace(presence, window=Rolling(1)),
-            SeriesShape(
-                Rolling(1),
-                CausalCounter(ListedRows(4 * np.eye(4, dtype=np.int64) + 2 * np.eye(4, k=1, dtype=np.int64))),
-            ),
+            Series(MatrixCounter(4 * np.eye(4, dtype=np.int64) + 2 * np.eye(4, k=1, dtype=np.int64))),
             "",
-            4,
+            horizon=4,
         ),
-        "rows of somebody else": StepDesign(presence, SeriesShape(Cumulative(), CausalCounter(Heavier(4))), "", 4),
+        "rows of somebody else": StepDesign(presence, Series(CausalCounter(Heavier(4))), "", horizon=4),
     }
 
 
@@ -330,28 +318,31 @@ def not_whole() -> dict[str, Design]:
     wrapping = np.array([1 << 62, *[-(1 << 62)] * 4])
     pair, gaps = replace(month, thresholds=(1, 2)), replace(month, window=AnyWindow())
     return {
-        "taps": SeriesDesign(asked(Cumulative(), GAUSSIAN), "", map=Filter(4, (1.9, -0.9))),  # type: ignore[arg-type]
-        "taps of NumPy": SeriesDesign(month, "", map=Filter(4, (np.float64(1.9),))),  # type: ignore[arg-type]
-        "taps that wrap": SeriesDesign(month, "", map=Filter(4, (np.int8(100), np.int8(-99)))),  # type: ignore[arg-type]
-        "weights": SeriesDesign(presence, "", map=WeightedCounter(4, (9, 5), (0.9, 0.9, 0.9, 0.9))),  # type: ignore[arg-type]
+        "taps": Design(asked(Cumulative(), GAUSSIAN), Series(Filter((1.9, -0.9))), ""),  # type: ignore[arg-type]
+        "taps of NumPy": Design(month, Series(Filter((np.float64(1.9),))), ""),  # type: ignore[arg-type]
+        "taps that wrap": Design(month, Series(Filter((np.int8(100), np.int8(-99)))), ""),  # type: ignore[arg-type]
+        "weights": Design(presence, Series(WeightedCounter(4, (9, 5), (0.9, 0.9, 0.9, 0.9))), ""),  # type: ignore[arg-type]
         "levels of a tree": StepDesign(
-            asked(Cumulative(), LAPLACE),
-            SeriesShape(Cumulative(), CausalTree(2, (1.5, 1.5, 1.5))),  # type: ignore[arg-type]
-            "",
-            4,
+            asked(Cumulative(), LAPLACE), Series(CausalTree(2, (1.5, 1.5, 1.5))), "", horizon=4
         ),
-        "a matrix": SeriesDesign(month, "", map=TriangularCounter(halves)),
-        "a matrix of a sum": SeriesDesign(presence, "", map=TriangularCounter(halves)),
-        "a matrix that wraps": SeriesDesign(presence, "", map=TriangularCounter(small)),
-        "a matrix of objects": SeriesDesign(month, "", map=TriangularCounter(halves.astype(object))),
-        "rows": StepDesign(month, SeriesShape(Rolling(2), CausalCounter(ListedRows(halves))), "", 4),
+        "a matrix": Design(month, Series(MatrixCounter(halves)), ""),
+        "a matrix of a sum": Design(presence, Series(MatrixCounter(halves)), ""),
+        "a matrix that wraps": Design(presence, Series(MatrixCounter(small)), ""),
+        "a matrix of objects": Design(month, Series(MatrixCounter(halves.astype(object))), ""),
+        "rows": StepDesign(month, Series(MatrixCounter(halves)), "", horizon=4),
         # One number in an array wraps in the bound; arrays can be changed once they are certified.
-        "a unit in an array": SeriesDesign(month, "", map=Identity(4, np.array(1 << 32))),  # type: ignore[arg-type]
-        "an offset in an array": GapDesign(gaps, "", map=GapFilter((8, -4), (3,) * 4, np.array(1 << 32), 9)),  # type: ignore[arg-type]
-        "nested taps in an array": NestedDesign(asked(AnyWindow(), GAUSSIAN), "", taps=wrapping),  # type: ignore[arg-type]
+        "a unit in an array": Design(month, Series(Identity(np.array(1 << 32))), ""),  # type: ignore[arg-type]
+        "an offset in an array": Design(gaps, Gaps(GapFilter((8, -4), (3,) * 4, np.array(1 << 32), 9)), ""),  # type: ignore[arg-type]
+        "nested taps in an array": Design(
+            asked(AnyWindow(), GAUSSIAN),
+            Nested(longest_window(asked(AnyWindow(), GAUSSIAN).window, asked(AnyWindow(), GAUSSIAN).steps), wrapping),
+            "",
+        ),  # type: ignore[arg-type]
         "crossed taps in an array": CrossedDesign(gaps, (np.int64(8), np.int64(-4)), 4, 0.5, 4, {}),  # type: ignore[arg-type]
-        "taps in an array": GapDesign(gaps, "", map=GapFilter(np.array([8, -4]), (3,) * 4, 0, 9)),  # type: ignore[arg-type]
-        "matrices for each threshold": ThresholdsDesign(pair, "", maps=(TriangularCounter(halves),) * 2),
+        "taps in an array": Design(gaps, Gaps(GapFilter(np.array([8, -4]), (3,) * 4, 0, 9)), ""),  # type: ignore[arg-type]
+        "matrices for each threshold": Design(
+            pair, SeriesByThreshold(pair.thresholds, (MatrixCounter(halves),) * 2), ""
+        ),
     }
 
 
@@ -389,7 +380,7 @@ def test_listed_counters_have_no_bound_beyond_their_rows() -> None:
     rows = ListedRows(np.eye(3, dtype=np.int64))
     for horizon in (None, 4):
         design = StepDesign(
-            asked(Cumulative(), GAUSSIAN, ItemAddRemove()), SeriesShape(Cumulative(), CausalCounter(rows)), "", horizon
+            asked(Cumulative(), GAUSSIAN, ItemAddRemove()), Series(CausalCounter(rows)), "", horizon=horizon
         )
         with pytest.raises(NotCertifiedError):
             _ = design.certificate
@@ -398,11 +389,11 @@ def test_listed_counters_have_no_bound_beyond_their_rows() -> None:
 def test_filters_with_all_the_taps_that_their_axis_can_use_are_one_filter() -> None:
     """What strategies hand over, and what states of streams hold: maps cut at the length of their axis."""
     problem = asked(AnyWindow(), GAUSSIAN)
-    cut = BlocksDesign.made_of(problem, "", width=2, make_map=lambda size: Filter(size, LONG[:size]))
-    whole = BlocksDesign.made_of(problem, "", width=2, make_map=lambda size: Filter(size, LONG))
+    cut = BlocksDesign.made_of(problem, "", width=2, make_map=lambda size: Filter(LONG[:size]))
+    whole = BlocksDesign.made_of(problem, "", width=2, make_map=lambda size: Filter(LONG))
     assert cut.certificate == whole.certificate
-    stream = BlocksShape(4, 2, 4, Filter(2, LONG[:2]), CausalFilter(LONG))
-    assert StepDesign(problem, stream, "", 4).certificate.bound == whole.certificate.bound
+    stream = StepBlocks(4, 2, 4, Filter(LONG[:2]), Filter(LONG))
+    assert StepDesign(problem, stream, "", horizon=4).certificate.bound == whole.certificate.bound
 
 
 class Boastful(SeriesShape):
@@ -426,9 +417,13 @@ def test_the_kernel_measures_no_shape_that_answers_for_itself() -> None:
     inner = replace(problem, steps=2)
     boastful: tuple[Design, ...] = (
         BoastfulSeries(problem, "", map=Identity(4)),
-        StepDesign(problem, Boastful(Cumulative(), CausalIdentity()), "", 4),
-        CompressedDesign(problem, 2, BoastfulSeries(inner, "", map=Identity(2))),
-        CompressedDesign(problem, 1, CompressedDesign(problem, 2, BoastfulSeries(inner, "", map=Identity(2)))),
+        StepDesign(problem, Boastful(Cumulative(), Identity()), "", horizon=4),
+        Design(problem, GroupedSteps(2, BoastfulSeries(inner, "", map=Identity(2))), "compressed"),
+        Design(
+            problem,
+            GroupedSteps(1, Design(problem, GroupedSteps(2, BoastfulSeries(inner, "", map=Identity(2))), "compressed")),
+            "compressed",
+        ),
     )
     answers = SingleItem((1, 0, 0, 1))
     for design in boastful:
@@ -445,7 +440,8 @@ def test_grouped_steps_are_certified_for_the_occurrences_that_count_only() -> No
     groups = replace(problem, window=Rolling(1), steps=4)
     once = replace(groups, rule=CountingRule(max_occurrences=1))
     honest, boastful = (
-        CompressedDesign(problem, 2, SeriesDesign(inner, "", map=Identity(4))) for inner in (groups, once)
+        Design(problem, GroupedSteps(2, Design(inner, Series(Identity(4)), "")), "compressed")
+        for inner in (groups, once)
     )
     moved = int(abs(boastful.encode(SingleItem((1,) * 8), 1)).sum())
     assert boastful.inner.certificate.bound < moved <= honest.certificate.bound
@@ -459,7 +455,10 @@ def test_grouped_steps_are_certified_for_the_occurrences_that_count_only() -> No
 def test_shapes_of_any_windows_have_no_bound_for_other_families(window: WindowFamily) -> None:
     """They measure every window of the range: T windows were charged for, and T (T + 1) / 2 measured."""
     problem = Problem(window, 4, (1,), ItemLevel(), GAUSSIAN, 1.0)
-    shape = BlocksShape(4, 1, 4, Identity(1), CausalIdentity(1))
-    for design in (CountersDesign(problem, "d", map=Identity(4), causal=True), StepDesign(problem, shape, "d", 4)):
+    shape = Starts(4, Identity(1))
+    for design in (
+        Design(problem, Starts(longest_window(problem.window, problem.steps), Identity(4)), "d"),
+        StepDesign(problem, shape, "d", horizon=4),
+    ):
         with pytest.raises(NotCertifiedError):
             _ = design.certificate

@@ -13,6 +13,7 @@ from functools import partial
 
 import numpy as np
 import pytest
+from dpwindows.kernel.shapes.causal import Shape
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.periods import sizes
@@ -27,27 +28,26 @@ from dpwindows.ask.queries import (
     Tumbling,
     WindowFamily,
 )
+from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds import pattern_sensitivity, sensitivity
 from dpwindows.kernel.certify import NotCertifiedError, counters, direct, start_counters
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
-from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
-from dpwindows.kernel.maps.endless_counter import LogarithmicRows
-from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.maps.counters import MatrixCounter, WeightedCounter, WeightedRows
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
-from dpwindows.kernel.shapes.blocks import BlocksDesign
-from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, Shape, StepDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.crossed import CrossedDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.nested import NestedDesign, NestedShape
-from dpwindows.kernel.shapes.periods import PeriodShape
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.blocks import StepBlocks
+from dpwindows.kernel.shapes.nested import Nested
+from dpwindows.kernel.shapes.periods import SeriesInPeriods
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
 from tests.kernel.test_certify import worst
 
 STEPS, WIDTH = 4, 3
@@ -59,28 +59,28 @@ FAMILIES: dict[str, WindowFamily] = {
 }
 TRIANGLE = np.tril(np.arange(1, 17).reshape(STEPS, STEPS))
 ENDS: dict[str, CausalMap] = {
-    "smooth": CausalFilter(SMOOTH),
-    "rough": CausalFilter(ROUGH),
+    "smooth": Filter(SMOOTH),
+    "rough": Filter(ROUGH),
     "tree": CausalTree(2, (3, 2)),
     "weighted": CausalCounter(WeightedRows(np.array((5, 3, 2, 1)), np.array((4, 3, 2, 1)))),
-    "triangle": CausalCounter(ListedRows(TRIANGLE)),
-    "endless": CausalCounter(LogarithmicRows(4)),
-    "differences": CausalAnchors(2, 2, 1),
-    "alone": CausalIdentity(3),
+    "triangle": MatrixCounter(TRIANGLE),
+    "endless": CausalCounter(EndlessCounter(4)),
+    "differences": AnchoredDifferences(2, 2, 1),
+    "alone": Identity(3),
 }
 
 
 def on_axis(name: str, size: int) -> IntegerMap:
     """A map of so many places."""
     made: dict[str, IntegerMap] = {
-        "smooth": Filter(size, SMOOTH),
-        "rough": Filter(size, ROUGH),
+        "smooth": Filter(SMOOTH),
+        "rough": Filter(ROUGH),
         "tree": Tree(size, 2),
         "tent": TentTree(size, (min(1, size - 1),), 3),
         "weighted": WeightedCounter(size, (5, 3, 2, 1)[:size], (4, 3, 2, 1)[:size]),
-        "triangle": TriangularCounter(TRIANGLE[:size, :size]),
-        "differences": AnchoredDifferences(size, 2, 2, 1),
-        "alone": Identity(size, 3),
+        "triangle": MatrixCounter(TRIANGLE[:size, :size]),
+        "differences": AnchoredDifferences(2, 2, 1, offset=size % 2),
+        "alone": Identity(3),
     }
     return made[name]
 
@@ -95,14 +95,14 @@ def released(problem: Problem) -> Iterator[tuple[str, Design]]:
         periods = tuple(sizes(window, STEPS).tolist())
         for name in AXES:
             if isinstance(window, Tumbling):
-                yield name, SeriesDesign(problem, "", map=on_axis(name, len(periods)))
+                yield name, Design(problem, Series(on_axis(name, len(periods))), "")
             else:
                 once = on_axis(name, max(periods))
-                yield name, SeriesDesign(problem, "", map=Repeated(once, periods, causal=False))
+                yield name, Design(problem, Series(Repeated(once, periods, causal=False)), "")
         return
     if not isinstance(window, AnyWindow):
         for name in AXES:
-            yield name, SeriesDesign(problem, "", map=on_axis(name, STEPS))
+            yield name, Design(problem, Series(on_axis(name, STEPS)), "")
         return
     for name in AXES:
         for causal in (True, False):
@@ -123,7 +123,7 @@ def released(problem: Problem) -> Iterator[tuple[str, Design]]:
         ),
     )
     for name, taps in (("smooth", SMOOTH), ("rough", ROUGH)):
-        yield f"nested {name}", NestedDesign(problem, "", taps=taps)
+        yield f"nested {name}", Design(problem, Nested(longest_window(problem.window, problem.steps), taps), "")
         yield f"crossed {name}", CrossedDesign(problem, taps, WIDTH, 0.5, 4, {})
 
 
@@ -132,21 +132,21 @@ def streamed(problem: Problem, horizon: int | None) -> Iterator[tuple[str, Desig
     window = problem.window
     shapes: dict[str, Shape] = {}
     if isinstance(window, (Cumulative, Rolling)):
-        shapes = {name: SeriesShape(window, along) for name, along in ENDS.items()}
+        shapes = {name: Series(along) for name, along in ENDS.items()}
     elif isinstance(window, (Tumbling, ToDate)):
-        shapes = {name: PeriodShape(window, along, 3, 3, horizon) for name, along in ENDS.items()}
+        shapes = {name: SeriesInPeriods(along, 3, 3, horizon) for name, along in ENDS.items()}
     else:
         assert isinstance(window, AnyWindow)
         longest = window.max_length or STEPS
         extent = WIDTH + longest - 1 if horizon is None else min(WIDTH + longest - 1, horizon)
         for name, along in ENDS.items():
-            shapes[f"starts {name}"] = BlocksShape(longest, 1, longest, Identity(1), along)
+            shapes[f"starts {name}"] = Starts(longest, along)
             for other in ("smooth", "tree", "alone"):
                 starts = on_axis(other, WIDTH)
-                shapes[f"blocks {other}, {name}"] = BlocksShape(longest, WIDTH, extent, starts, along)
-        shapes |= {"nested smooth": NestedShape(longest, SMOOTH), "nested rough": NestedShape(longest, ROUGH)}
+                shapes[f"blocks {other}, {name}"] = StepBlocks(longest, WIDTH, extent, starts, along)
+        shapes |= {"nested smooth": Nested(longest, SMOOTH), "nested rough": Nested(longest, ROUGH)}
     for name, shape in shapes.items():
-        yield name, StepDesign(problem, shape, "", horizon)
+        yield name, StepDesign(problem, shape, "", horizon=horizon)
 
 
 def designs(place: str, problem: Problem) -> Iterator[tuple[str, Design]]:
@@ -317,7 +317,7 @@ def test_the_table_serves_what_it_lists_and_nothing_else(place: str, windows: st
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 def test_windows_longer_than_the_range_cost_what_the_range_has(unit: Unit, law: Law) -> None:
-    design = SeriesDesign(Problem(Rolling(9), STEPS, (1, 2), unit, law, 1.0), "", map=Identity(STEPS, 3))
+    design = Design(Problem(Rolling(9), STEPS, (1, 2), unit, law, 1.0), Series(Identity(3)), "")
     assert design.certificate.bound == worst(design)[0]
 
 
@@ -326,7 +326,7 @@ def test_an_event_in_windows_longer_than_the_range_costs_as_in_those_of_its_leng
     """All of them begin with step 1, so that they are the same windows."""
     law: Law = LAPLACE if name == "differences" else GAUSSIAN
     longer, same = (
-        SeriesDesign(Problem(Rolling(length), STEPS, (1, 2), EventLevel(), law, 1.0), "", map=on_axis(name, STEPS))
+        Design(Problem(Rolling(length), STEPS, (1, 2), EventLevel(), law, 1.0), Series(on_axis(name, STEPS)), "")
         for length in (9, STEPS)
     )
     assert longer.certificate.bound == same.certificate.bound
@@ -338,18 +338,16 @@ def test_a_neighbour_changes_as_many_numbers_as_the_window_and_the_filter_reach(
     taps: tuple[int, ...], unit: Unit
 ) -> None:
     window, steps = Rolling(2), 6
-    design = StepDesign(
-        Problem(window, steps, (1,), unit, GAUSSIAN, 1.0), SeriesShape(window, CausalFilter(taps)), "", None
-    )
+    design = StepDesign(Problem(window, steps, (1,), unit, GAUSSIAN, 1.0), Series(Filter(taps)), "", horizon=None)
     assert design.certificate.moved == worst(design)[1] < steps
 
 
 def test_a_matrix_serves_rolling_counts_of_as_many_steps_as_it_has_rows() -> None:
     problem = Problem(Rolling(2), STEPS, (1,), ItemAddRemove(), GAUSSIAN, 1.0)
-    shape = SeriesShape(Rolling(2), CausalCounter(ListedRows(TRIANGLE)))
+    shape = Series(MatrixCounter(TRIANGLE))
     for horizon in (None, STEPS + 1):
         with pytest.raises(NotCertifiedError):
-            _ = StepDesign(problem, shape, "", horizon).certificate
+            _ = StepDesign(problem, shape, "", horizon=horizon).certificate
 
 
 @pytest.mark.parametrize("window", [Cumulative(), Rolling(2), Tumbling(3)], ids=lambda window: window.text)
@@ -360,7 +358,7 @@ def test_a_map_for_every_start_is_for_any_windows_only(window: WindowFamily) -> 
         with pytest.raises(NotCertifiedError):
             counters(problem, Identity(STEPS), STEPS, causal=True)
         with pytest.raises(NotCertifiedError):
-            start_counters(problem, CausalIdentity(), STEPS, STEPS)
+            start_counters(problem, Identity(), STEPS, STEPS)
 
 
 def test_the_one_number_of_lost_items_is_measured_by_a_series_only() -> None:
@@ -376,10 +374,10 @@ def test_runs_are_charged_one_by_one_where_places_are_too_many_for_chains(monkey
     taps = (12, -5, -3, -1)
     for steps in (20, 21):
         problem = Problem(Rolling(4), steps, (2,), ItemAddRemove(), GAUSSIAN, 1.0)
-        design = SeriesDesign(problem, "listed", map=Filter(steps, taps))
+        design = Design(problem, Series(Filter(taps)), "listed")
         charged = (design.certificate.bound, design.certificate.proof)
         bounds = [(bound(taps, 4, steps, (2,)), name_of(bound)) for bound in (apart, chained)]
         assert charged == (min(bounds) if steps == 20 else bounds[0])
         # Taps that do not contract have no other bound.
-        other = replace(design, map=Filter(steps, (12, 5, -3)))
+        other = replace(design, map=Filter((12, 5, -3)))
         assert other.certificate.proof == name_of(chained)

@@ -19,22 +19,23 @@ from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.periods import sizes
 from dpwindows.ask.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.windows import longest_window
 from dpwindows.kernel import joint_noise
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, BudgetExceededError, Cost, Law, certify
 from dpwindows.kernel.bounds.counts_of_one_item import item_in_a_cube, item_in_one_direction
 from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.joint_noise import RadiusLaw, draw_jointly, radius_law
-from dpwindows.kernel.maps.filters import CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
-from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.untrusted.joint_moments import joint_variance, log_normaliser
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
+from dpwindows.reading.noise_moments import joint_variance, log_normaliser
 from tests.single_item import SingleItem, TableAnswers, all_logs
 
 LAWS: tuple[Law, ...] = (CUBE, RANGE)
@@ -251,7 +252,7 @@ def map_of(window: WindowFamily, steps: int = STEPS) -> IntegerMap:
 
 
 def design_of(window: WindowFamily, law: Law, unit: Unit, *ks: int, steps: int = STEPS) -> SeriesDesign:
-    return SeriesDesign(problem_of(window, law, unit, *ks, steps=steps), "joint-noise", map=map_of(window, steps))
+    return Design(problem_of(window, law, unit, *ks, steps=steps), Series(map_of(window, steps)), "joint-noise")
 
 
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
@@ -288,12 +289,21 @@ def test_nothing_else_is_certified_for_it() -> None:
     for law in LAWS:
         refused = [
             design_of(Rolling(2), law, EventLevel()),
-            replace(design_of(Rolling(2), law, unit), map=Identity(STEPS, 2)),
-            replace(design_of(Rolling(2), law, unit), map=Filter(STEPS, (2, -1))),
+            replace(design_of(Rolling(2), law, unit), map=Identity(2)),
+            replace(design_of(Rolling(2), law, unit), map=Filter((2, -1))),
             replace(design_of(ToDate(3), law, unit), map=Repeated(Identity(3), (3, 1), causal=False)),
-            SeriesDesign(problem_of(LostItems(), law, unit, rule=bounded), "", map=Identity(1)),
-            CountersDesign(problem_of(AnyWindow(2), law, unit), "", map=Identity(2), causal=True),
-            StepDesign(problem_of(Rolling(2), law, unit), SeriesShape(Rolling(2), CausalIdentity(1)), "", STEPS, {}),
+            Design(problem_of(LostItems(), law, unit, rule=bounded), Series(Identity(1)), ""),
+            Design(
+                problem_of(AnyWindow(2), law, unit),
+                Starts(
+                    longest_window(
+                        problem_of(AnyWindow(2), law, unit).window, problem_of(AnyWindow(2), law, unit).steps
+                    ),
+                    Identity(2),
+                ),
+                "",
+            ),
+            StepDesign(problem_of(Rolling(2), law, unit), Series(Identity(1)), "", horizon={}),
         ]
         for design in refused:
             with pytest.raises(NotCertifiedError):
@@ -345,7 +355,7 @@ def test_formulas_for_wide_noise_go_on_where_sums_end(law: Law, monkeypatch: pyt
     for size, scale in ((1, 300.0), (5, 40.0), (365, 3.0), (2000, 1.0)):
         summed = joint_variance.__wrapped__(law, scale, size), log_normaliser.__wrapped__(law, scale, size)
         with monkeypatch.context() as patched:
-            patched.setattr("dpwindows.kernel.untrusted.joint_moments._SUMMED", 0)
+            patched.setattr("dpwindows.reading.noise_moments._SUMMED", 0)
             known = joint_variance.__wrapped__(law, scale, size), log_normaliser.__wrapped__(law, scale, size)
         assert known == pytest.approx(summed, rel=1e-6)
 

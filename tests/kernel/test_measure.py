@@ -35,31 +35,29 @@ from dpwindows.ask.privacy import (
     Unit,
 )
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.windows import longest_window
 from dpwindows.audit import noise_tests
 from dpwindows.audit.discrete_laws import NoiseLaw
 from dpwindows.audit.sampler import small_scale_chances
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.groups import Groups, certify_groups
-from dpwindows.kernel.maps.counters import CausalCounter, WeightedRows
-from dpwindows.kernel.maps.filters import CausalIdentity, Filter, Identity
+from dpwindows.kernel.maps.counters import WeightedRows
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import read_back
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
-from dpwindows.kernel.paper.range_tree import RangeTree
-from dpwindows.kernel.paper.shapes import CumulativeTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.blocks import BlocksDesign
-from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.grouped import CompressedDesign
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.shapes.together import TogetherShape
-from dpwindows.kernel.untrusted.noise_scales import scales
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
+from dpwindows.kernel.shapes.together import Together
 from dpwindows.strategies import BATCH, candidates
+from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.strategies.paper.shapes import CumulativeTree
+from dpwindows.strategies.search.noise_scales import scales
 from tests.single_item import TableAnswers, random_square
 
 LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
@@ -69,7 +67,7 @@ BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
 def direct(steps: int, thresholds: tuple[int, ...], law: Law, unit: Unit | None = None) -> SeriesDesign:
     """A series measured as it is, at event level one window of one step: sensitivity 1."""
     problem = Problem(Rolling(1), steps, thresholds, unit or EventLevel(), law, 1.0)
-    return SeriesDesign(problem, "direct", map=Identity(steps))
+    return Design(problem, Series(Identity(steps)), "direct")
 
 
 def zeros(steps: int) -> TableAnswers:
@@ -178,7 +176,7 @@ def test_saturated_noise_does_not_reveal_the_exact_value(saturated: int, monkeyp
 
 def _filtered(steps: int) -> SeriesDesign:
     problem = Problem(Rolling(2), steps, (1,), EventLevel(), GAUSSIAN, 1.0)
-    return SeriesDesign(problem, "test", map=Filter(steps, (5000, -2000, -1000)))
+    return Design(problem, Series(Filter((5000, -2000, -1000))), "test")
 
 
 def test_the_saturation_of_the_sampler_is_what_the_bounds_assume() -> None:
@@ -252,7 +250,7 @@ def test_measurements_that_are_not_the_kernels_are_not_made() -> None:
         def cost(self) -> Cost:
             return replace(super().cost, sensitivity=0)
 
-    design = SeriesDesign(Problem(Cumulative(), 3, (1,), EventLevel(), GAUSSIAN, 1.0), "", map=Identity(3))
+    design = Design(Problem(Cumulative(), 3, (1,), EventLevel(), GAUSSIAN, 1.0), Series(Identity(3)), "")
     with pytest.raises(ValueError, match="its own measurements only"):
         measure([Cheaper(design, GAUSSIAN, 1e-9)], ZCDP(1.0), TableAnswers(np.ones((3, 3), dtype=np.int64)))
 
@@ -291,17 +289,21 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
         rows: type[WeightedRows],
     ) -> tuple[Design, ...]:
         counter = CausalCounter(rows(np.ones(8, dtype=np.int64), np.ones(8, dtype=np.int64)))
-        together = TogetherShape((1, 2), two(2, (1, 0, 0, 1)))
+        together = Together((1, 2), two(2, (1, 0, 0, 1)))
         to_date = replace(problem(Cumulative()), unit=ItemAddRemove())
         return (
-            SeriesDesign(problem(Rolling(2)), "loud", map=one(8)),
-            SeriesDesign(problem(Tumbling(1)), "loud", map=one(8)),
-            SeriesDesign(problem(ToDate(8)), "loud", map=Repeated(one(8), (8,), causal=False)),
+            Design(problem(Rolling(2)), Series(one(8)), "loud"),
+            Design(problem(Tumbling(1)), Series(one(8)), "loud"),
+            Design(problem(ToDate(8)), Series(Repeated(one(8), (8,), causal=False)), "loud"),
             BlocksDesign.made_of(problem(AnyWindow()), "loud", width=8, make_map=lambda size: taps(size, (1,))),
-            CountersDesign(problem(AnyWindow()), "loud", map=one(8), causal=True),
+            Design(
+                problem(AnyWindow()),
+                Starts(longest_window(problem(AnyWindow()).window, problem(AnyWindow()).steps), one(8)),
+                "loud",
+            ),
             CumulativeTree(problem(Cumulative(), LAPLACE), "loud", map=tree(8), scale=1e9),
-            StepDesign(problem(RollingTogether((1, 2))), together, "loud", 8),
-            StepDesign(to_date, SeriesShape(Cumulative(), counter), "loud", 8),
+            StepDesign(problem(RollingTogether((1, 2))), together, "loud", horizon=8),
+            StepDesign(to_date, Series(counter), "loud", horizon=8),
         )
 
     pairs = zip(
@@ -319,7 +321,7 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
 
 def test_no_more_steps_are_measured_than_are_charged_for() -> None:
     problem = Problem(Cumulative(), 8, (1,), EventLevel(), GAUSSIAN, 1.0)
-    design = StepDesign(problem, SeriesShape(Cumulative(), CausalIdentity(1)), "direct", 8)
+    design = StepDesign(problem, Series(Identity(1)), "direct", horizon=8)
     measure([Measurement(design, GAUSSIAN, 1e9)], ZCDP(1.0), zeros(8))
     with pytest.raises(ValueError, match="30 steps are to be measured, and 8 are charged for"):
         measure([Measurement(design.over(30), GAUSSIAN, 1e9)], ZCDP(1.0), zeros(30))

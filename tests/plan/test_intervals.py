@@ -17,10 +17,10 @@ from dpwindows.ask.privacy import Unit
 from dpwindows.ask.queries import Measure, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, Law
-from dpwindows.kernel.untrusted.lattice_noise import Noise, Sums
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.intervals import half_width_factors
-from dpwindows.plan.noise_weights import noise_weights
+from dpwindows.reading.designs import noise_weights
+from dpwindows.reading.lattice_noise import Noise, Sums
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
 SCALES = (0.2, 0.3, 0.45, 0.6, 0.8, 1.0, 1.3, 2.0, 2.7, 4.0, 6.0, 10.0)

@@ -12,10 +12,10 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Measure, Query, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.plan.noise_weights import Weights, noise_weights
+from dpwindows.kernel.designs import Design
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.planned import Planned
+from dpwindows.reading.designs import Weights, noise_weights
 from dpwindows.strategies import BATCH, STREAM
 
 STEPS = 7

@@ -29,9 +29,10 @@ from dpwindows.ask.windows import count_windows
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, certify
 from dpwindows.kernel.measure import measure
-from dpwindows.kernel.untrusted.noise_scales import asked_as, noise_variance
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.workload import MAX_ROWS
+from dpwindows.reading.noise_moments import noise_variance
+from dpwindows.strategies.search.noise_scales import asked_as
 from tests.single_item import TableAnswers
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()

@@ -16,15 +16,15 @@ from dpwindows.audit.exact import audit_exactly
 from dpwindows.audit.replay import audit_replay
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import LAPLACE
-from dpwindows.kernel.shapes.causal import StepAnswers, StepDesign
-from dpwindows.kernel.untrusted.noise_scales import noise_variance
+from dpwindows.kernel.designs import StepAnswers, StepDesign
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.description import TOGETHER, asked_of, describe
-from dpwindows.plan.noise_weights import noise_weights
 from dpwindows.plan.parts import parts_of
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.rebuilt import rebuilt
 from dpwindows.plan.together import together
+from dpwindows.reading.designs import noise_weights
+from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.release.run import draw_estimates
 from dpwindows.stream.mechanism import Mechanism
 from tests.single_item import SingleItem

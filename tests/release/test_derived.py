@@ -20,9 +20,9 @@ from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import JOINT
-from dpwindows.kernel.untrusted.lattice_noise import Noise
 from dpwindows.plan.description import describe
 from dpwindows.plan.plan import Plan
+from dpwindows.reading.lattice_noise import Noise
 from dpwindows.release import derived
 from dpwindows.release.derived import fieller
 from dpwindows.release.run import draw_estimates

@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from dpwindows.kernel.accounting import LAPLACE, RANGE
-from dpwindows.kernel.untrusted.lattice_noise import Noise, lattice_quantile
+from dpwindows.reading.lattice_noise import Noise, lattice_quantile
 from dpwindows.report.clock import Clock
 from dpwindows.report.headlines import factor, headlines, widest_factor
 from dpwindows.report.series import families

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from dpwindows.kernel.untrusted.decoding import crossed as crossed_filters
 from numpy.typing import NDArray
 
 import dpwindows as dw
@@ -16,8 +17,6 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.crossed import CrossedDesign
-from dpwindows.kernel.untrusted.decoding import crossed as crossed_filters
 from dpwindows.strategies import candidates, counters, crossed_counters
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.fractional import integer_taps

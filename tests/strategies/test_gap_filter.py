@@ -14,9 +14,10 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.audit.encoding import audit_encoding
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.gaps import GapDesign
+from dpwindows.kernel.shapes.gaps import Gaps
 from dpwindows.strategies import candidates, crossed_counters, gap_filter
 from dpwindows.strategies.scoring import score
 from tests import brute_force
@@ -149,15 +150,15 @@ def test_a_plan_is_found_to_apply_one_matrix(unit: Unit, steps: int) -> None:
 def test_what_no_proof_covers_is_not_certified(change: dict[str, object]) -> None:
     made = GapFilter((8, -4, -1), (3, 4, 5), 2, 9)
     problem = asked(3, dw.ItemLevel(), GAUSSIAN)
-    assert GapDesign(problem, "", map=made).certificate.bound > 0
+    assert Design(problem, Gaps(made), "").certificate.bound > 0
     with pytest.raises(NotCertifiedError):
-        _ = GapDesign(replace(problem, **change), "", map=made).certificate  # type: ignore[arg-type]
+        _ = Design(replace(problem, **change), Gaps(made), "").certificate  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("map", [GapFilter((8, -4), (3, 0, 5), 0, 9), GapFilter((8, -4), (3, 4, 5), 0, 0)], ids=str)
 def test_weights_that_are_not_positive_are_not_certified(map: GapFilter) -> None:
     with pytest.raises(NotCertifiedError):
-        _ = GapDesign(asked(3, dw.ItemLevel(), GAUSSIAN), "", map=map).certificate
+        _ = Design(asked(3, dw.ItemLevel(), GAUSSIAN), Gaps(map), "").certificate
 
 
 LOG = [(item, int(step)) for item in range(400) for step in GENERATOR.integers(0, 24, size=1 + item % 7)]

@@ -16,9 +16,9 @@ from dpwindows.audit.exact import audit_exactly
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import CUBE, LAPLACE, RANGE
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.untrusted.lattice_noise import Noise
 from dpwindows.plan.intervals import joint_factor
 from dpwindows.plan.unit_errors import unit_errors
+from dpwindows.reading.lattice_noise import Noise
 from dpwindows.release.run import draw_estimates
 from dpwindows.strategies import BATCH, STREAM, candidates, joint_noise
 from tests.single_item import TableAnswers

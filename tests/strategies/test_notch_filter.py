@@ -12,13 +12,11 @@ from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds import pattern_sensitivity
-from dpwindows.kernel.maps.filters import CausalFilter
+from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import SeriesShape
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.strategies import candidates, notch_filter, series_filter, stream_candidates
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search.noise_scales import unit_scale
 
 
 def problem(length: int, steps: int = 365, *thresholds: int) -> Problem:
@@ -79,7 +77,7 @@ def test_its_stream_measures_the_same_integers() -> None:
     found = stream_candidates(asked, 100)[0]
     assert found.strategy == notch_filter.NAME
     assert isinstance(found.shape, SeriesShape)
-    assert found.shape.map == CausalFilter(notch_filter.integer_taps(7, 100, 24))
+    assert found.shape.map == Filter(notch_filter.integer_taps(7, 100, 24))
     assert found.sensitivity == design.sensitivity
 
 

@@ -15,12 +15,11 @@ from dpwindows.kernel.bounds.offset_patterns import gram, rolling_offset_add_rem
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.certify_series import along_time
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.strategies import candidates, offset_filter, stream_candidates
 from dpwindows.strategies.scoring import score
+from dpwindows.strategies.search.noise_scales import unit_scale
 from tests.single_item import all_logs, differences
 
 ADD_REMOVE = ItemAddRemove()
@@ -177,7 +176,7 @@ def test_what_it_is_not_for() -> None:
 @pytest.mark.parametrize("unit", [EventLevel(), ItemLevel()])
 def test_other_units_are_not_certified(unit: Unit) -> None:
     weights = matrix_of(designed(Rolling(3), steps=6))
-    for measured in (TriangularCounter(weights), CausalCounter(ListedRows(weights))):
+    for measured in (MatrixCounter(weights), MatrixCounter(weights)):
         with pytest.raises(NotCertifiedError):
             along_time(problem(Rolling(3), steps=6, unit=unit), measured, 6)
 
@@ -186,4 +185,4 @@ def test_other_units_are_not_certified(unit: Unit) -> None:
 def test_a_horizon_of_another_length_is_not_certified(steps: int | None) -> None:
     weights = matrix_of(designed(Rolling(3), steps=6))
     with pytest.raises(NotCertifiedError):
-        along_time(problem(Rolling(3), steps=6), CausalCounter(ListedRows(weights)), steps)
+        along_time(problem(Rolling(3), steps=6), MatrixCounter(weights), steps)

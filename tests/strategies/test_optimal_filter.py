@@ -12,17 +12,16 @@ from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds.sensitivity import autocorrelation
-from dpwindows.kernel.maps.counters import TriangularCounter
+from dpwindows.kernel.designs import Design
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.strategies import BATCH, candidates, dense_counter, optimal_filter
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.descent import minimise
 from dpwindows.strategies.search.limits import limit
+from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.period_limits import period_limit
 from dpwindows.strategies.search.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum
 
@@ -159,13 +158,13 @@ def test_triangular_counter_encodes_exactly_what_does_not_fit_64_bits() -> None:
     exact = np.array([1 << 45, 3], dtype=np.int64)
     increments = [1 << 45, 3 - (1 << 45)]
     wanted = [(1 << 24) * increments[0], -(1 << 24) * increments[0] + (1 << 23) * increments[1]]
-    assert [int(value) for value in TriangularCounter(weights).encode(exact)] == wanted
+    assert [int(value) for value in MatrixCounter(weights).encode(exact)] == wanted
 
 
 def test_triangular_counter_refuses_other_shapes() -> None:
     for weights in ([[1, 1], [0, 1]], [[0, 0], [1, 1]], [[-1, 0], [1, 1]]):
         with pytest.raises(ValueError, match="lower-triangular"):
-            TriangularCounter(np.array(weights))
+            MatrixCounter(np.array(weights))
 
 
 @pytest.mark.parametrize("reach", [1, 2, 7, 50])

@@ -19,15 +19,16 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import count_windows, window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Cost, Law, certify
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.measure import measure
-from dpwindows.kernel.paper.range_tree import RangeTree
-from dpwindows.kernel.paper.shapes import FixedWindowTrees, TimeWindowTrees, block_of
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.design import Design, PrescribedScale
 from dpwindows.plan.plan import Plan
 from dpwindows.strategies import BATCH, candidates
 from dpwindows.strategies.paper import design
 from dpwindows.strategies.paper.composition import advanced_epsilon, group_delta
+from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.strategies.paper.shapes import FixedWindowTrees, TimeWindowTrees, block_of
+from dpwindows.strategies.strategy import PrescribedScale
 from tests.end_to_end.command_line import run
 from tests.histories import History, HistoryAnswers, all_histories, event_neighbours, random_histories
 

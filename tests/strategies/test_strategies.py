@@ -28,12 +28,12 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import count_windows, window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, certify
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.proofs import PROOFS
-from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.nested import ExtendedDesign
-from dpwindows.kernel.untrusted.joint_moments import joint_variance
 from dpwindows.plan.plan import Plan
+from dpwindows.reading.noise_moments import joint_variance
 from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, notch_filter, tensor_filter, weighted_filter
 from dpwindows.strategies.scoring import noise_factor, score
 from tests.single_item import Ints, TableAnswers, random_square, squares

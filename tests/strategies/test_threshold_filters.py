@@ -9,7 +9,6 @@ import dpwindows as dw
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Measure, Query, Rolling
 from dpwindows.kernel.measure import measure
-from dpwindows.kernel.shapes.thresholds import StepThresholds, ThresholdsDesign
 from dpwindows.plan.plan import Plan
 from dpwindows.stream.mechanism import Mechanism
 from tests.single_item import TableAnswers, random_square

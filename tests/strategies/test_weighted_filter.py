@@ -10,7 +10,6 @@ import pytest
 import dpwindows as dw
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.nested import NestedDesign
 from dpwindows.strategies import candidates, nested_filter, stream_candidates, weighted_filter
 from dpwindows.strategies.scoring import score
 from tests.single_item import TableAnswers, random_square

@@ -20,8 +20,8 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowF
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.shapes.design import Design
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.planned import Planned
 from dpwindows.plan.stored_designs import Arrays, stored

@@ -15,8 +15,8 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import LAPLACE, BudgetExceededError
+from dpwindows.kernel.designs import StepDesign
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.shapes.causal import SeriesShape, StepDesign
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
 from dpwindows.stream.mechanism import Mechanism, StepAnswers
 

@@ -14,10 +14,10 @@ import dpwindows as dw
 from dpwindows.ask.queries import AnyWindow, Rolling
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import LAPLACE
-from dpwindows.kernel.paper.bounds import Touched
-from dpwindows.kernel.paper.range_tree import RangeTree
-from dpwindows.kernel.untrusted.noise_scales import noise_variance
+from dpwindows.reading.noise_moments import noise_variance
+from dpwindows.strategies.paper.bounds import Touched
 from dpwindows.strategies.paper.composition import part_noise
+from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.search.limits import limit
 from dpwindows.theory import bounds
 from dpwindows.theory.bounds import LOWER, UPPER, Setting

@@ -19,7 +19,6 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.ask.windows import window_steps
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
-from dpwindows.kernel.shapes.grouped import CompressedDesign
 from dpwindows.strategies.paper import design
 from dpwindows.theory.constructions import (
     as_rolling,

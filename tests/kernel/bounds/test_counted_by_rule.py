@@ -14,16 +14,18 @@ import pytest
 from dpwindows.ask.counting_rule import LOST, CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import LostItems, Rolling
+from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.pattern_sensitivity import rolling_patterns_add_remove_l2, rolling_patterns_period_l2
 from dpwindows.kernel.bounds.period_sensitivity import rolling_filter_period_l2
 from dpwindows.kernel.bounds.sensitivity import most_runs, rolling_filter_add_remove_l2
 from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
 from tests.brute_force import losers, once_a_step
 from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of
 from tests.kernel.test_certify import LAWS, THRESHOLDS, Draw
@@ -76,7 +78,7 @@ def test_no_item_moves_any_map_by_more_than_its_certificate(rule: CountingRule, 
         steps, thresholds, law = draw.whole(2, 6), draw.one(*THRESHOLDS), draw.one(*LAWS)
         window = Rolling(draw.whole(1, steps))
         problem = Problem(window, steps, thresholds, unit, law, 1.0, rule=rule)
-        design = SeriesDesign(problem, "drawn", map=draw.map(steps))
+        design = Design(problem, Series(draw.map(steps)), "drawn")
         try:
             bound = design.certificate.bound
         except (NotCertifiedError, ValueError):
@@ -84,7 +86,7 @@ def test_no_item_moves_any_map_by_more_than_its_certificate(rule: CountingRule, 
         pieces = changes(ruled_answers(steps, min(3, max(thresholds)), window, thresholds, rule), unit)
         true = largest_norm(pieces, matrix_of(design), law)
         assert true <= bound, f"certified {bound}, but an item moves it by {true}: {design}"
-        without = SeriesDesign(replace(problem, rule=CountingRule()), "drawn", map=design.map)
+        without = Design(replace(problem, rule=CountingRule()), Series(design.map), "drawn")
         tighter += bound < without.certificate.bound
         met[design.certificate.proof] += 1
     print(f"\n{unit.name} {rule}: {dict(met)}, {tighter} of {met.total()} tighter than without")  # noqa: T201
@@ -194,7 +196,7 @@ def test_no_neighbour_moves_the_items_that_lost_something_by_more(
     steps, none = 3, (0,) * 3
     histories = [tuple(int(count) for count in log) for log in all_logs(steps, 2)]
     number = {pair: lost_in(pair, rule, steps) for pair in itertools.product(histories, repeat=2)}
-    design = SeriesDesign(Problem(LostItems(), steps, (1,), unit, law, 1.0, rule=rule), "d", map=Identity(1, fine))
+    design = Design(Problem(LostItems(), steps, (1,), unit, law, 1.0, rule=rule), Series(Identity(fine)), "d")
     encoded = {found: int(design.encode(Lost(steps, found), 1)[0]) for found in set(number.values())}
     others = [none] if isinstance(unit, ItemAddRemove) else histories
     moved = {abs(encoded[number[one, kept]] - encoded[number[other, kept]]) for one, kept in number for other in others}
@@ -220,12 +222,12 @@ def test_the_items_that_lost_something_are_measured_as_one_number_only() -> None
     """By no other map or shape, measured twice at twice the price, and never where nothing is left out."""
     rule = CountingRule(max_occurrences=2)
     problem = Problem(LostItems(), 4, (1,), ItemLevel(), GAUSSIAN, 1.0, rule=rule)
-    assert SeriesDesign(problem, "d", map=Identity(1, 3)).certificate.bound == 9
-    assert SeriesDesign(replace(problem, thresholds=(1, 2)), "d", map=Identity(1, 3)).certificate.bound == 18
+    assert Design(problem, Series(Identity(3)), "d").certificate.bound == 9
+    assert Design(replace(problem, thresholds=(1, 2)), Series(Identity(3)), "d").certificate.bound == 18
     refused = [
-        SeriesDesign(problem, "d", map=Filter(1, (3, -1))),
-        SeriesDesign(replace(problem, rule=CountingRule()), "d", map=Identity(1)),
-        CountersDesign(problem, "d", map=Identity(4), causal=True),
+        Design(problem, Series(Filter((3, -1))), "d"),
+        Design(replace(problem, rule=CountingRule()), Series(Identity(1)), "d"),
+        Design(problem, Starts(longest_window(problem.window, problem.steps), Identity(4)), "d"),
     ]
     for design in refused:
         with pytest.raises(NotCertifiedError):

@@ -23,14 +23,13 @@ from dpwindows.kernel.bounds.groups import (
     groups_of_an_item,
 )
 from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.groups import Groups, certify_groups
-from dpwindows.kernel.paper.range_tree import RangeTree
-from dpwindows.kernel.paper.shapes import CumulativeTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import candidates, joint_noise
+from dpwindows.strategies.paper.range_tree import RangeTree
+from dpwindows.strategies.paper.shapes import CumulativeTree
 from tests.grouped_logs import grouped_events
 from tests.histories import HistoryAnswers
 

@@ -22,12 +22,11 @@ from dpwindows.kernel.bounds.pattern_sensitivity import cumulative_triangular_ad
 from dpwindows.kernel.bounds.runs_inside_runs import best_chain_of_runs, most_runs_inside, worth_inside
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.certify_thresholds import by_threshold
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.thresholds import ThresholdsDesign
-from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.strategies import threshold_filters
+from dpwindows.strategies.search.noise_scales import unit_scale
 from tests.single_item import Ints, all_logs, differences, joint_answers
 
 
@@ -220,9 +219,7 @@ def test_the_least_number_of_64_bits_is_not_taken_for_a_small_one() -> None:
     true = int(((exact @ added) ** 2).sum())
     assert true > 1 << 125
     for causal in (False, True):
-        maps: Any = tuple(
-            CausalCounter(ListedRows(one)) if causal else TriangularCounter(one) for one in (weights, weights)
-        )
+        maps: Any = tuple(MatrixCounter(one) if causal else MatrixCounter(one) for one in (weights, weights))
         with suppress(NotCertifiedError):
             assert by_threshold(ASKED, maps, 6).bound >= true
     assert rolling_offset_add_remove_l2(weights, 3, 6, (1,)) >= true
@@ -248,7 +245,7 @@ def test_entries_that_are_positive_beside_the_diagonal_are_refused() -> None:
         (ASKED, MAPS, None),
         (ASKED, MAPS[:1], 6),
         (ASKED, (MAPS[0], Identity(1 << 24)), 6),
-        (ASKED, (MAPS[0], TriangularCounter(SUMS)), 6),
+        (ASKED, (MAPS[0], MatrixCounter(SUMS)), 6),
     ],
 )
 def test_what_no_proof_covers_is_refused(asked: Problem, maps: tuple[Any, ...], steps: int | None) -> None:
@@ -260,7 +257,7 @@ class Sly(tuple):  # type: ignore[type-arg]
     """Hands out other maps by number than in a row."""
 
     def __getitem__(self, _: Any) -> Any:
-        return TriangularCounter(MAPS[0].weights * 1000)  # type: ignore[attr-defined]
+        return MatrixCounter(MAPS[0].weights * 1000)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -276,7 +273,7 @@ def test_a_container_is_what_it_seems(asked: Problem, maps: Any) -> None:
 
 
 def test_causal_maps_have_the_certificate_of_the_others() -> None:
-    causal = tuple(CausalCounter(ListedRows(one.weights)) for one in MAPS if isinstance(one, TriangularCounter))
+    causal = tuple(MatrixCounter(one.weights) for one in MAPS if isinstance(one, TriangularCounter))
     assert by_threshold(ASKED, causal, 6) == by_threshold(ASKED, MAPS, 6)
     formal = by_threshold(replace(ASKED, unit=ItemLevel()), causal, 6)
     assert formal.bound == 4 * by_threshold(ASKED, MAPS, 6).bound

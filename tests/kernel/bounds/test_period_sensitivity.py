@@ -11,7 +11,7 @@ import pytest
 
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, PureDP
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
-from dpwindows.ask.windows import count_windows
+from dpwindows.ask.windows import count_windows, longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds import period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends, any_cells_period, most_signed_runs
@@ -22,15 +22,14 @@ from dpwindows.kernel.bounds.staircases import (
     crossed_counters_period_l1,
     crossed_counters_period_l2,
 )
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.crossed import CrossedDesign
-from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.grouped import grouped_unit
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.strategies import BATCH, candidates, compressed, paper
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.kernel.bounds.test_sensitivity import (
@@ -150,7 +149,7 @@ def test_the_paper_has_no_such_unit() -> None:
 
 
 def _series(steps: int, window: WindowFamily, ks: tuple[int, ...], span: int, law: Law, found: Any) -> Design:
-    return SeriesDesign(Problem(window, steps, ks, ItemPerPeriod(span), law, 1.0), "test", map=found)
+    return Design(Problem(window, steps, ks, ItemPerPeriod(span), law, 1.0), Series(found), "test")
 
 
 def random_cases(rng: np.random.Generator, count: int) -> Iterator[tuple[int, int, int, tuple[int, ...], int]]:
@@ -168,12 +167,12 @@ def test_filters_and_differences_with_any_parameters() -> None:
     for steps, span, length, ks, most in random_cases(rng, 60):
         for taps in (contracting_taps(rng, steps + 1), (101, -100)):
             bound = period_sensitivity.rolling_filter_period_l2(taps, length, span, steps, ks)
-            assert truth(_series(steps, Rolling(length), ks, span, GAUSSIAN, Filter(steps, taps)), most) <= bound
+            assert truth(_series(steps, Rolling(length), ks, span, GAUSSIAN, Filter(taps)), most) <= bound
             free = period_sensitivity.rolling_filter_period_l2(taps, length, span, None, ks)
             assert bound <= free
         step, anchor, every = int(rng.integers(1, 9)), int(rng.choice([1, 7, 100])), int(rng.integers(1, steps + 2))
         bound = period_sensitivity.rolling_differences_period_l1(step, anchor, every, length, span, steps, ks)
-        found = AnchoredDifferences(steps, every, step, anchor)
+        found = AnchoredDifferences(every, step, anchor, offset=steps % every)
         assert truth(_series(steps, Rolling(length), ks, span, LAPLACE, found), most) <= bound
         assert bound <= period_sensitivity.rolling_differences_period_l1(step, anchor, every, length, span, None, ks)
 
@@ -184,7 +183,7 @@ def test_counters_and_trees_for_every_start_with_any_parameters() -> None:
         unit, taps = ItemPerPeriod(span), any_taps(rng, longest)
         problem = Problem(AnyWindow(longest), steps, ks, unit, GAUSSIAN, 1.0)
         bound = period_sensitivity.any_counters_period_l2(taps, longest, span, steps, ks)
-        filtered = CountersDesign(problem, "test", map=Filter(longest, taps), causal=True)
+        filtered = Design(problem, Starts(longest_window(problem.window, problem.steps), Filter(taps)), "test")
         assert truth(filtered, most) <= bound
         assert bound <= period_sensitivity.any_counters_period_l2(taps, longest, span, None, ks)
         tree = TentTree(longest, (longest // 2, longest // 3), 10)

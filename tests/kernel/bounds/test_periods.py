@@ -22,14 +22,13 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.certify_periods import layout_of, series_of
-from dpwindows.kernel.maps.counters import TriangularCounter, WeightedCounter
-from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.designs import Design, StepDesign, step_answers
+from dpwindows.kernel.maps.counters import WeightedCounter
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign, step_answers
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.periods import PeriodShape
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.periods import SeriesInPeriods
+from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import BATCH, candidates, stream_candidates
 from tests.kernel.bounds.test_sensitivity import truth
 from tests.kernel.test_certify import THRESHOLDS, Draw, worst
@@ -171,10 +170,10 @@ def test_maps_drawn_at_random_are_certified_or_refused() -> None:
 def drawn(draw: Draw, problem: Problem) -> Design:
     lengths = tuple(sizes(problem.window, STEPS).tolist()) if isinstance(problem.window, PeriodFamily) else ()
     if isinstance(problem.window, Tumbling):
-        return SeriesDesign(problem, "drawn", map=draw.map(len(lengths)))
+        return Design(problem, Series(draw.map(len(lengths))), "drawn")
     made = draw.map(max(lengths))
     causal = isinstance(made, (Filter, Identity, WeightedCounter, TriangularCounter)) and draw.whole(0, 1) == 1
-    return SeriesDesign(problem, "drawn", map=Repeated(made, lengths, causal))
+    return Design(problem, Series(Repeated(made, lengths, causal)), "drawn")
 
 
 def drawn_for_stream(draw: Draw, problem: Problem) -> Design:
@@ -185,7 +184,7 @@ def drawn_for_stream(draw: Draw, problem: Problem) -> Design:
     most = int(lengths.max()) + draw.whole(0, 1)
     fewest = 3 if isinstance(window.period, str) else window.period - draw.whole(0, window.period - 1)
     made = draw.causal_map(len(lengths) if isinstance(window, Tumbling) else most)
-    return StepDesign(problem, PeriodShape(window, made, fewest, most, horizon), "drawn", horizon)
+    return StepDesign(problem, SeriesInPeriods(made, fewest, most, horizon), "drawn", horizon=horizon)
 
 
 @pytest.mark.parametrize("unit", [ItemLevel(), ItemAddRemove()], ids=lambda unit: unit.name)
@@ -210,12 +209,12 @@ def test_items_with_few_occurrences_cost_less_and_enough(window: Tumbling | ToDa
 @pytest.mark.parametrize("lengths", [(2, 3), (5,), (2, 2, 2), (3, 2, 1)])
 def test_a_map_for_other_periods_is_not_certified(lengths: tuple[int, ...]) -> None:
     problem = problem_of(ToDate(2), EventLevel(), GAUSSIAN)
-    design = SeriesDesign(problem, "wrong", map=Repeated(Identity(max(lengths), 1), lengths, True))
+    design = Design(problem, Series(Repeated(Identity(1), lengths, True)), "wrong")
     with pytest.raises(NotCertifiedError):
         _ = design.sensitivity
     with pytest.raises(NotCertifiedError):
-        _ = replace(design, map=Identity(STEPS, 1)).sensitivity
-    tumbling = SeriesDesign(problem_of(Tumbling(2), EventLevel(), GAUSSIAN), "wrong", map=Identity(STEPS, 1))
+        _ = replace(design, map=Identity(1)).sensitivity
+    tumbling = Design(problem_of(Tumbling(2), EventLevel(), GAUSSIAN), Series(Identity(1)), "wrong")
     with pytest.raises(NotCertifiedError):
         _ = tumbling.sensitivity
 
@@ -225,7 +224,7 @@ def test_a_class_of_somebody_else_repeats_no_map() -> None:
         """Encodes what its map is not charged for."""
 
     problem = problem_of(ToDate(2), EventLevel(), GAUSSIAN)
-    own = SeriesDesign(problem, "own", map=Repeated(Identity(2), (2, 2, 1), True))
+    own = Design(problem, Series(Repeated(Identity(2), (2, 2, 1), True)), "own")
     assert own.sensitivity > 0
     with pytest.raises(NotCertifiedError):
         _ = replace(own, map=Louder(Identity(2), (2, 2, 1), True)).sensitivity
@@ -240,12 +239,12 @@ def test_of_one_event_a_step_a_period_holds_many(window: Tumbling | ToDate) -> N
 def test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on() -> None:
     window, unit = Tumbling("quarter", calendar=MONTHS), ItemPerPeriod(4)
     problem = problem_of(window, unit, LAPLACE)
-    honest = PeriodShape(window, CausalIdentity(1), 3, 3, None)
-    assert StepDesign(problem, honest, "direct", None).sensitivity == periods_met_at_most(3, 4) == 2
+    honest = SeriesInPeriods(Identity(1), 3, 3, None)
+    assert StepDesign(problem, honest, "direct", horizon=None).sensitivity == periods_met_at_most(3, 4) == 2
     answers = SingleItem((1,) * 9)
-    StepDesign(replace(problem, steps=9), honest, "direct", None).encode(answers, 1)
+    StepDesign(replace(problem, steps=9), honest, "direct", horizon=None).encode(answers, 1)
     for shape, last in ((replace(honest, fewest=4, most=4), 6), (replace(honest, fewest=2, most=2), 5)):
-        wrong = StepDesign(replace(problem, steps=last - 1), shape, "direct", None)
+        wrong = StepDesign(replace(problem, steps=last - 1), shape, "direct", horizon=None)
         wrong.encode(SingleItem((1,) * (last - 1)), 1)
         with pytest.raises(ValueError, match=r"the rules of the time zone are not those it was planned with"):
             wrong.over(last).encode(SingleItem((1,) * last), 1)
@@ -253,8 +252,11 @@ def test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on() -> None:
     memory = honest.fresh() | {"place": np.array([1])}
     with pytest.raises(ValueError, match="step 5 is number 3 of a period of tumbling:quarter, after number 1"):
         honest.encode(step_answers(answers, 5, 1, 3), 1, memory)
-    to_date = PeriodShape(ToDate(3), CausalFilter((1,)), 3, 3, None)
+    to_date = SeriesInPeriods(Filter((1,)), 3, 3, None)
     other = problem_of(ToDate(2), unit, GAUSSIAN)
-    for wrong in (StepDesign(other, to_date, "", None), StepDesign(other, replace(to_date, window=ToDate(2)), "", 4)):
+    for wrong in (
+        StepDesign(other, to_date, "", horizon=None),
+        StepDesign(other, replace(to_date, window=ToDate(2)), "", horizon=4),
+    ):
         with pytest.raises(NotCertifiedError):
             _ = wrong.sensitivity

@@ -24,7 +24,6 @@ from dpwindows.kernel.bounds.rectangles import (
 from dpwindows.kernel.bounds.sensitivity import interval_norms
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.blocks import BlocksDesign
 from dpwindows.strategies import BATCH
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps
 from dpwindows.strategies.square import event_cost
@@ -198,7 +197,7 @@ def true_sensitivity(taps: tuple[int, ...], shape: tuple[int, int, int, int], th
     steps, most, width, longest = shape
     window = AnyWindow(longest)
     problem = Problem(window, steps, thresholds, EVENT, GAUSSIAN, 1.0)
-    design = BlocksDesign.made_of(problem, "test", width=width, make_map=lambda size: Filter(size, taps[:size]))
+    design = BlocksDesign.made_of(problem, "test", width=width, make_map=lambda size: Filter(taps[:size]))
     return largest_norm(differences(all_logs(steps, most), window, thresholds, EVENT), matrix_of(design), GAUSSIAN)
 
 

@@ -19,18 +19,18 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds import period_sensitivity, rectangles, sensitivity
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.counters import WeightedCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import Tree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.blocks import BlocksDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.strategies import (
     BATCH,
     candidates,
@@ -371,7 +371,7 @@ def any_taps(rng: np.random.Generator, count: int) -> tuple[int, ...]:
 
 def _series(window: WindowFamily, thresholds: tuple[int, ...], unit: Unit, law: Law, found: Any) -> Design:
     problem = Problem(window, found.length, thresholds, unit, law, 1.0)
-    return SeriesDesign(problem, "test", map=found)
+    return Design(problem, Series(found), "test")
 
 
 ROLLING_L2: dict[str, Callable[[Sequence[int], int, int, Sequence[int]], int]] = {
@@ -389,7 +389,7 @@ def test_rolling_filters_with_any_contracting_taps(thresholds: tuple[int, ...]) 
         taps = contracting_taps(rng, int(rng.integers(1, steps + 3)))
         for unit in UNITS:
             bound = ROLLING_L2[unit.name](taps, length, steps, thresholds)
-            assert truth(_series(Rolling(length), thresholds, unit, GAUSSIAN, Filter(steps, taps))) <= bound
+            assert truth(_series(Rolling(length), thresholds, unit, GAUSSIAN, Filter(taps))) <= bound
 
 
 def test_rolling_filters_with_any_contracting_taps_on_longer_horizons() -> None:
@@ -431,7 +431,7 @@ def test_cumulative_filters_with_any_taps(thresholds: tuple[int, ...]) -> None:
             else:
                 response = [int(value) for value in sensitivity.prefix_sums(taps, steps)]
                 bound = sensitivity.cumulative_counter_add_remove_l2(response, [1] * steps, steps, thresholds)
-            true = truth(_series(Cumulative(), thresholds, unit, GAUSSIAN, Filter(steps, taps)))
+            true = truth(_series(Cumulative(), thresholds, unit, GAUSSIAN, Filter(taps)))
             assert true <= bound
             if not signed:
                 assert true == bound  # thresholds may be passed at steps of their own choice: exact
@@ -455,7 +455,7 @@ def test_anchored_differences_with_any_spacing_and_weights(thresholds: tuple[int
     for steps, length in itertools.product(range(1, 5), range(1, 6)):
         for every in range(1, steps + 2):
             step, anchor = int(rng.integers(1, 9)), int(rng.choice([1, 7, 100]))
-            found = AnchoredDifferences(steps, every, step, anchor)
+            found = AnchoredDifferences(every, step, anchor, offset=steps % every)
             for unit in UNITS:
                 if isinstance(unit, EventLevel):
                     bound = sensitivity.rolling_differences_event_l1(step, anchor, every, length, steps, thresholds)
@@ -505,7 +505,7 @@ def test_tensor_filters_with_any_taps_widths_and_extents(thresholds: tuple[int, 
                 bound = rectangles.any_tensor_event_l2(taps, width, extent, thresholds)
 
                 def make_map(size: int, taps: tuple[int, ...] = taps) -> Filter:
-                    return Filter(size, taps[:size])
+                    return Filter(taps[:size])
 
                 true = truth(_squares(steps, longest, width, thresholds, GAUSSIAN, make_map))
                 assert true <= bound
@@ -542,7 +542,7 @@ def test_counters_for_every_start_with_any_taps(thresholds: tuple[int, ...]) -> 
                 problem = Problem(AnyWindow(longest), steps, thresholds, unit, GAUSSIAN, 1.0)
                 taps = any_taps(rng, longest)
                 bound = sensitivity.any_counters_l2(taps, longest, steps, thresholds, formal=formal)
-                filtered = CountersDesign(problem, "test", map=Filter(longest, taps), causal=True)
+                filtered = Design(problem, Starts(longest_window(problem.window, problem.steps), Filter(taps)), "test")
                 assert truth(filtered) <= bound
                 if formal:
                     assert bound <= 4 * truth(filtered)

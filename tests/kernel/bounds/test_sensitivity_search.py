@@ -21,12 +21,10 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.blocks import BlocksDesign, blocks_of
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.design import Design
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.blocks import blocks_of
 from dpwindows.strategies import BATCH
 from tests.single_item import Ints, TableAnswers, squares
 

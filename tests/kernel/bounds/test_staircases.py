@@ -19,7 +19,6 @@ from dpwindows.kernel.bounds.sensitivity import any_counters_l2, step_norms
 from dpwindows.kernel.bounds.staircases import Line, crossed_counters_l1, crossed_counters_l2
 from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.crossed import CrossedDesign
 from dpwindows.strategies.crossed_counters import design
 from dpwindows.strategies.search.fractional import integer_taps
 from tests import brute_force

@@ -13,10 +13,10 @@ from dpwindows.ask.queries import Rolling, RollingTogether
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds.together import rolling_together_event_l2
 from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.designs import StepDesign
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.together import TogetherShape
+from dpwindows.kernel.shapes.together import Together
 from tests.brute_force import rolling
 from tests.single_item import SingleItem
 
@@ -64,7 +64,7 @@ def test_no_neighbour_moves_a_filter_by_more_than_its_certificate(unit: Unit, st
     # Both edges, ties and steps without the item are all among the logs.
     for lengths, memory in itertools.product(LENGTHS, (0, 1, 4)):
         mixed = drawn(lengths, memory, steps)
-        design = StepDesign(problem_of(lengths, steps, unit), TogetherShape(lengths, mixed), "", steps)
+        design = StepDesign(problem_of(lengths, steps, unit), Together(lengths, mixed), "", horizon=steps)
         furthest, changed = largest(lengths, mixed, steps, most, unit)
         assert furthest <= design.certificate.bound
         assert changed <= design.certificate.moved
@@ -82,7 +82,7 @@ def test_the_bound_is_reached_where_there_is_room(lengths: tuple[int, ...]) -> N
     # Numbers that change: as far as the longest window and the filter reach, or all where the horizon comes sooner.
     moved = {
         horizon: StepDesign(
-            problem_of(lengths, steps, EventLevel()), TogetherShape(lengths, mixed), "", horizon
+            problem_of(lengths, steps, EventLevel()), Together(lengths, mixed), "", horizon=horizon
         ).certificate.moved
         for horizon in (None, longest)
     }
@@ -123,14 +123,14 @@ def test_of_one_length_alone_it_is_the_norm_of_the_longest_interval() -> None:
 def test_what_no_proof_covers_is_refused(change: dict[str, object], lengths: tuple[int, ...], lanes: int) -> None:
     known = {"window": RollingTogether((1, 2)), "thresholds": (1,), "unit": EventLevel(), "law": GAUSSIAN}
     problem = Problem(steps=4, noise_per_unit=1.0, **(known | change))  # type: ignore[arg-type]
-    shape = TogetherShape(lengths, MatrixFilter(lanes, tuple(range(1, lanes**2 + 1))))
+    shape = Together(lengths, MatrixFilter(lanes, tuple(range(1, lanes**2 + 1))))
     with pytest.raises(NotCertifiedError):
-        _ = StepDesign(problem, shape, "", 4).certificate
+        _ = StepDesign(problem, shape, "", horizon=4).certificate
 
 
 def test_a_shape_encodes_what_its_certificate_is_of() -> None:
     mixed = drawn((2, 3), 2, 0)
-    design = StepDesign(problem_of((2, 3), 5, EventLevel()), TogetherShape((2, 3), mixed), "", 5)
+    design = StepDesign(problem_of((2, 3), 5, EventLevel()), Together((2, 3), mixed), "", horizon=5)
     assert design.problem.rule == EVERY_OCCURRENCE == CountingRule()
     log = SingleItem((0, 2, 0, 0, 1))
     counts = np.stack([log.rolling(1, 2), log.rolling(1, 3)], axis=1)

@@ -11,19 +11,21 @@ from hypothesis import strategies as st
 
 from dpwindows.ask.privacy import EventLevel, ItemLevel
 from dpwindows.ask.queries import AnyWindow, Rolling
+from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds import weighted_rectangles
 from dpwindows.kernel.bounds.weighted_rectangles import any_weighted_event_l2
 from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.nested import NestedDesign
+from dpwindows.kernel.shapes.nested import Nested
 from tests.kernel.test_certify import worst
 from tests.search import examples
 
 
 def design(steps: int, taps: tuple[int, ...], weights: tuple[int, ...]) -> NestedDesign:
     problem = Problem(AnyWindow(len(weights)), steps, (1,), EventLevel(), GAUSSIAN, 1.0)
-    return NestedDesign(problem, "", taps=taps, weights=weights)
+    return Design(problem, Nested(longest_window(problem.window, problem.steps), taps, weights), "")
 
 
 @examples(60)

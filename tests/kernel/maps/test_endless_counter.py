@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from dpwindows.kernel.maps.endless_counter import LogarithmicRows
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
 
 
 def test_rows_are_the_same_on_the_same_lattice() -> None:
-    one, same, other = LogarithmicRows(20), LogarithmicRows(20), LogarithmicRows(21)
+    one, same, other = EndlessCounter(20), EndlessCounter(20), EndlessCounter(21)
     one.taps(100)
     assert one == same
     assert hash(one) == hash(same)
@@ -18,4 +18,4 @@ def test_rows_are_the_same_on_the_same_lattice() -> None:
 def test_a_lattice_finer_than_the_arithmetic_is_refused() -> None:
     """A tap that rounding might have moved would make the bound one for another map."""
     with pytest.raises(ValueError, match="could not be told from an integer"):
-        LogarithmicRows(1000).taps(2)
+        EndlessCounter(1000).taps(2)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpwindows.kernel.maps.counters import TriangularCounter, WeightedCounter
+from dpwindows.kernel.maps.counters import MatrixCounter, WeightedCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter, Identity, convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntegerMap, widen
@@ -27,7 +27,7 @@ def maps_of(length: int, rng: np.random.Generator) -> list[IntegerMap]:
     taps = (1 << 20, *(-int(tap) for tap in np.sort(rng.integers(0, (1 << 20) // length, size=length))[::-1]))
     root = (1 << 10, 1 << 9, 384, 320)
     weights = tuple(int(weight) for weight in rng.integers(1, 300, size=length))
-    found: list[IntegerMap] = [Identity(length), Filter(length, taps), Filter(length, taps[:2]), Filter(length, (7,))]
+    found: list[IntegerMap] = [Identity(length), Filter(taps), Filter(taps[:2]), Filter((7,))]
     found += [WeightedCounter(length, root, weights), WeightedCounter(length, (3,), (1,) * length)]
     found += [
         AnchoredDifferences(length, every, *(int(weight) for weight in rng.integers(1, 1001, size=2)))
@@ -174,7 +174,7 @@ def test_many_tents_on_a_long_series_are_read_as_exactly_as_few() -> None:
 @examples(60)
 @given(length=st.integers(1, 60), every=st.integers(1, 70), step=st.integers(1, 1000), anchor=st.integers(1, 1000))
 def test_anchored_differences_of_any_shape(length: int, every: int, step: int, anchor: int) -> None:
-    found = AnchoredDifferences(length, every, step, anchor)
+    found = AnchoredDifferences(every, step, anchor, offset=length % every)
     matrix = matrix_of(found)
     assert matrix.shape == (found.rows, length)
     anchors = [int(np.flatnonzero(row)[0]) + 1 for row in matrix[length:]]
@@ -235,12 +235,12 @@ def test_widening_is_where_it_must_be(largest: int, growth: int, wide: bool) -> 
 
 def test_long_maps_leave_the_fourth_moment_open() -> None:
     assert Tree(3000, 10).fourth_moment() is None
-    assert AnchoredDifferences(3000, 8, 5, 7).fourth_moment() is None
+    assert AnchoredDifferences(8, 5, 7, offset=3000 % 8).fourth_moment() is None
     assert len(Tree(3000, 10).variance()) == 3000
 
 
 def test_anchored_differences_of_one_position() -> None:
-    assert AnchoredDifferences(1, 1, 3, 2).decode(np.array([3.0, 2.0])) == pytest.approx([1.0])
+    assert AnchoredDifferences(1, 3, 2, offset=1 % 1).decode(np.array([3.0, 2.0])) == pytest.approx([1.0])
 
 
 def test_zeros_are_widened_too() -> None:
@@ -250,6 +250,6 @@ def test_zeros_are_widened_too() -> None:
 
 @pytest.mark.parametrize("weights", [[[1, 1], [0, 1]], [[1, 0], [3, 0]], [[1, 0], [3, -1]]])
 def test_rows_that_look_ahead_or_cannot_be_solved_are_no_triangular_counter(weights: list[list[int]]) -> None:
-    TriangularCounter(np.array([[1, 0], [3, 1]]))
+    MatrixCounter(np.array([[1, 0], [3, 1]]))
     with pytest.raises(ValueError, match="lower-triangular with a positive diagonal"):
-        TriangularCounter(np.array(weights))
+        MatrixCounter(np.array(weights))

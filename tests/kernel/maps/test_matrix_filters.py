@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
-from dpwindows.plan.noise_weights import transposed_mixed
+from dpwindows.reading.designs import transposed_mixed
 
 STEPS = 9
 

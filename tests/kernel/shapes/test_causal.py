@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dpwindows.kernel.shapes.causal import Shape
 
 import dpwindows as dw
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
@@ -20,15 +21,17 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, WeightedRows
-from dpwindows.kernel.maps.differences import CausalAnchors
-from dpwindows.kernel.maps.endless_counter import LogarithmicRows, cumulative_unlimited_l2
-from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.designs import StepAnswers, StepDesign
+from dpwindows.kernel.maps.counters import MatrixCounter, WeightedRows
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.endless_counter import EndlessCounter, cumulative_unlimited_l2
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap
 from dpwindows.kernel.maps.trees import CausalTree, Tree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import BlocksShape, SeriesShape, Shape, StepAnswers, StepDesign
-from dpwindows.kernel.shapes.nested import NestedShape
+from dpwindows.kernel.shapes.blocks import StepBlocks
+from dpwindows.kernel.shapes.nested import Nested
+from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import stream_candidates
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.kernel.bounds.test_sensitivity import Looseness, kind, matrix_of, truth
@@ -41,49 +44,45 @@ STEPS, WINDOW_STEPS = 17, 10
 
 def designed(window: WindowFamily, shape: Shape, steps: int = STEPS) -> StepDesign:
     problem = Problem(window, steps, (1,), EventLevel(), GAUSSIAN, 1.0)
-    return StepDesign(problem, shape, "under test", None)
+    return StepDesign(problem, shape, "under test", horizon=None)
 
 
 def series_maps() -> list[CausalMap]:
     listed = np.tril(np.random.default_rng(3).integers(1, 4, (STEPS, STEPS)))
     np.fill_diagonal(listed, 40)
     return [
-        CausalFilter(TAPS),
-        CausalFilter(TAPS[:3]),
-        CausalFilter((5,)),
-        CausalIdentity(3),
-        CausalAnchors(4, 10, 5),
-        CausalAnchors(1, 3, 7),
+        Filter(TAPS),
+        Filter(TAPS[:3]),
+        Filter((5,)),
+        Identity(3),
+        AnchoredDifferences(4, 10, 5),
+        AnchoredDifferences(1, 3, 7),
         CausalTree(2, (5, 4, 3, 2, 1)),
         CausalTree(3, (4, 4)),
         CausalTree(20, (2,)),
-        CausalCounter(ListedRows(listed)),
+        MatrixCounter(listed),
         CausalCounter(WeightedRows(np.arange(50, 50 - STEPS, -1), np.arange(1, STEPS + 1))),
-        CausalCounter(LogarithmicRows(12)),
+        CausalCounter(EndlessCounter(12)),
     ]
 
 
 def window_shapes() -> Iterator[tuple[WindowFamily, Shape]]:
     for longest, width, backward in itertools.product((1, 3, 5), (1, 2, 5, 7), (True, False)):
         extent = width + longest - 1
-        filters = BlocksShape(
-            longest, width, extent, Filter(width, TAPS[:width]), CausalFilter(TAPS[:extent]), backward
-        )
+        filters = StepBlocks(longest, width, extent, Filter(TAPS[:width]), Filter(TAPS[:extent]))
         yield AnyWindow(longest), filters
-        trees = BlocksShape(longest, width, extent, Tree(width, 2), CausalTree(2, (3, 2)), backward)
+        trees = StepBlocks(longest, width, extent, Tree(width, 2), CausalTree(2, (3, 2)))
         yield AnyWindow(longest), trees
     steps, taps = WINDOW_STEPS, TAPS[:WINDOW_STEPS]
-    yield AnyWindow(), BlocksShape(steps, steps, steps, Filter(steps, taps), CausalFilter(taps))
-    yield AnyWindow(4), BlocksShape(4, 1, 4, Identity(1), CausalIdentity(2))
+    yield AnyWindow(), StepBlocks(steps, steps, steps, Filter(taps), Filter(taps))
+    yield AnyWindow(4), Starts(4, Identity(2))
     for longest, taps in itertools.product((1, 3, 5), (TAPS, TAPS[:2], (7,))):
-        yield AnyWindow(longest), NestedShape(longest, taps)
-    yield AnyWindow(), NestedShape(steps, TAPS)
+        yield AnyWindow(longest), Nested(longest, taps)
+    yield AnyWindow(), Nested(steps, TAPS)
 
 
 def all_designs() -> list[StepDesign]:
-    found = [
-        designed(window, SeriesShape(window, made)) for window in (Rolling(4), Cumulative()) for made in series_maps()
-    ]
+    found = [designed(window, Series(made)) for window in (Rolling(4), Cumulative()) for made in series_maps()]
     return found + [designed(window, shape, WINDOW_STEPS) for window, shape in window_shapes()]
 
 
@@ -219,7 +218,7 @@ def test_no_neighbour_changes_more_numbers_than_the_lattice_is_charged_for(unit:
 
 
 def test_the_bound_for_unlimited_counters_holds_for_longer_columns_than_it_adds_up() -> None:
-    rows = LogarithmicRows(20)
+    rows = EndlessCounter(20)
     squares = np.cumsum(rows.taps(60_000).astype(object) ** 2)
     assert int(squares[-1]) <= rows.column
     # What is left for all later steps together is about what the integral says.
@@ -229,17 +228,17 @@ def test_the_bound_for_unlimited_counters_holds_for_longer_columns_than_it_adds_
 
 
 def test_unlimited_taps_are_those_of_the_formula() -> None:
-    taps = LogarithmicRows(30).taps(3000)
+    taps = EndlessCounter(30).taps(3000)
     lags = np.arange(1, 3000)
     root = np.concatenate([[1.0], np.cumprod((lags - 0.5) / lags)])
     formula = root * (np.log(30) / np.log(np.arange(3000) + 30)) ** 0.75 * 2.0**30
     assert taps == pytest.approx(formula, abs=1.01)
     assert (taps <= formula + 1e-4).all()
-    assert (LogarithmicRows(30).taps(100) == taps[:100]).all()
+    assert (EndlessCounter(30).taps(100) == taps[:100]).all()
 
 
 def test_the_error_of_an_unlimited_stream_grows_like_a_power_of_the_logarithm() -> None:
-    counter = CausalCounter(LogarithmicRows(24))
+    counter = CausalCounter(EndlessCounter(24))
     early, late = np.sqrt(counter.variance(1 << 16)[[255, 65535]])
     # From 2^8 to 2^16 steps the logarithm doubles; noise that is merely summed up would grow 16-fold.
     assert 1 < late / early < 2 ** (5 / 4)

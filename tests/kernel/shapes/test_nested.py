@@ -6,16 +6,17 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from dpwindows.kernel.untrusted.decoding import nested
 
 from dpwindows.ask.privacy import ZCDP, EventLevel
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import count_windows, longest_window, window_steps
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.nested import ExtendedDesign, NestedDesign
-from dpwindows.kernel.untrusted.decoding import nested
-from dpwindows.kernel.untrusted.noise_scales import noise_variance
+from dpwindows.kernel.shapes.nested import ExtendedDesign, Nested
+from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.strategies.search.fractional import held_taps
 from tests.kernel.bounds.test_sensitivity import matrix_of
 from tests.single_item import TableAnswers, random_square
@@ -30,7 +31,11 @@ def problem(steps: int, longest: int | None = None, thresholds: tuple[int, ...] 
 def designs() -> Iterator[NestedDesign | ExtendedDesign]:
     for taps in TAPS:
         for steps, longest in ((1, None), (2, None), (6, None), (7, 3), (7, 1), (5, 20)):
-            yield NestedDesign(problem(steps, longest), "test", taps=taps)
+            yield Design(
+                problem(steps, longest),
+                Nested(longest_window(problem(steps, longest).window, problem(steps, longest).steps), taps),
+                "test",
+            )
             for beyond in (0, 1, 9):
                 yield ExtendedDesign(problem(steps, longest), "test", taps=taps, beyond=beyond)
 
@@ -95,7 +100,11 @@ def test_exact_numbers_are_decoded_to_what_was_counted(counts: int) -> None:
     for longest in (None, 5):
         first, last = window_steps(AnyWindow(longest), 40)
         for design in (
-            NestedDesign(problem(40, longest), "test", taps=TAPS[2]),
+            Design(
+                problem(40, longest),
+                Nested(longest_window(problem(40, longest).window, problem(40, longest).steps), TAPS[2]),
+                "test",
+            ),
             ExtendedDesign(problem(40, longest), "test", taps=TAPS[2], beyond=3),
         ):
             found = design.decode(design.encode(TableAnswers(square), 1).astype(float))
@@ -111,7 +120,7 @@ def test_errors_of_releases_are_as_forecast(longest: int | None) -> None:
     log = TableAnswers(square)
     first, last = window_steps(asked.window, 5)
     for design in (
-        NestedDesign(asked, "test", taps=TAPS[2]),
+        Design(asked, Nested(longest_window(asked.window, asked.steps), TAPS[2]), "test"),
         ExtendedDesign(asked, "test", taps=TAPS[2], beyond=2),
     ):
         measurement = Measurement(design, GAUSSIAN, 30.0 * design.sensitivity**0.5)
@@ -130,7 +139,10 @@ def test_a_range_has_less_error_where_more_is_measured_beyond_it() -> None:
     errors = [
         float(ExtendedDesign(problem(40), "", taps=taps, beyond=beyond).variance().mean()) for beyond in (0, 3, 11, 30)
     ]
-    assert errors[0] == pytest.approx(NestedDesign(problem(40), "", taps=taps).variance().mean(), rel=1e-9)
+    assert errors[0] == pytest.approx(
+        Design(problem(40), Nested(longest_window(problem(40).window, problem(40).steps), taps), "").variance().mean(),
+        rel=1e-9,
+    )
     assert errors[0] > 1.1 * errors[1] > 1.1 * errors[2]
     # A filter has nothing more to say where its taps end.
     assert errors[2] == pytest.approx(errors[3], rel=1e-9)

@@ -11,14 +11,14 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import ToDate, Tumbling
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
+from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.causal import StepDesign
-from dpwindows.kernel.shapes.periods import PeriodShape
-from dpwindows.kernel.shapes.series import SeriesDesign, series
+from dpwindows.kernel.shapes.periods import SeriesInPeriods
+from dpwindows.kernel.shapes.series import Series, series
 from dpwindows.strategies import candidates, stream_candidates
 from tests.histories import HistoryAnswers, random_histories
 
@@ -58,8 +58,8 @@ def test_what_is_measured_without_noise_is_decoded_exactly(window: Tumbling | To
 
 
 PAIRS: list[tuple[IntegerMap, CausalMap]] = [
-    (Filter(31, (9, -3, -2, -1)), CausalFilter((9, -3, -2, -1))),
-    (Identity(31, 5), CausalIdentity(5)),
+    (Filter((9, -3, -2, -1)), Filter((9, -3, -2, -1))),
+    (Identity(5), Identity(5)),
 ]
 
 
@@ -72,12 +72,10 @@ def test_a_stream_measures_the_integers_of_a_release(
     problem = Problem(window, STEPS, (2,), EventLevel(), GAUSSIAN, 1.0)
     lengths = tuple(sizes(window, STEPS).tolist())
     longest = len(lengths) if isinstance(window, Tumbling) else max(lengths)
-    cut = Filter(longest, batch.taps) if isinstance(batch, Filter) else Identity(longest, 5)
-    release = SeriesDesign(
-        problem, "", map=cut if isinstance(window, Tumbling) else Repeated(cut, lengths, causal=True)
-    )
+    cut = Filter(batch.taps) if isinstance(batch, Filter) else Identity(5)
+    release = Design(problem, Series(cut if isinstance(window, Tumbling) else Repeated(cut, lengths, causal=True)), "")
     shape = PeriodShape(window, causal, *fewest_and_most(window), STEPS)
-    stream = StepDesign(problem, shape, "", STEPS)
+    stream = StepDesign(problem, shape, "", horizon=STEPS)
     encoded = stream.encode(answers, 2)
     assert encoded.tolist() == release.encode(answers, 2).tolist()
     assert stream.rows == release.rows == len(encoded)
@@ -91,7 +89,7 @@ def test_a_stream_measures_the_integers_of_a_release(
 
 def test_variances_are_those_of_the_noise_that_is_left() -> None:
     """The diagonal of the decoder times its transpose, from the decoder itself."""
-    for causal, made in ((True, Filter(5, (9, -3, -2, -1))), (False, TentTree(5, (2,), 4))):
+    for causal, made in ((True, Filter((9, -3, -2, -1))), (False, TentTree(5, (2,), 4))):
         found = Repeated(made, (2, 5, 1), causal)
         decoder = found.decode(np.eye(found.rows))
         assert decoder.shape == (found.length, found.rows)
@@ -104,10 +102,10 @@ def test_variances_are_those_of_the_noise_that_is_left() -> None:
 
 
 def test_without_a_horizon_only_windows_that_ended_are_released() -> None:
-    shape = PeriodShape(Tumbling(7), CausalIdentity(1), 7, 7, None)
+    shape = SeriesInPeriods(Identity(1), 7, 7, None)
     assert [step for step in range(1, 23) if shape.rows_at(step)] == [7, 14, 21]
     assert len(shape.moments(22, 2)) == 3
-    cut = PeriodShape(Tumbling(7), CausalIdentity(1), 7, 7, 22)
+    cut = SeriesInPeriods(Identity(1), 7, 7, 22)
     assert [step for step in range(1, 23) if cut.rows_at(step)] == [7, 14, 21, 22]
     assert len(cut.moments(22, 2)) == 4
-    assert len(PeriodShape(Tumbling(7), CausalIdentity(1), 7, 7, None).moments(3, 2)) == 0
+    assert len(SeriesInPeriods(Identity(1), 7, 7, None).moments(3, 2)) == 0

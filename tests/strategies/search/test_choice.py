@@ -23,8 +23,8 @@ from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import PureDP
 from dpwindows.ask.queries import RollingTogether
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.untrusted import noise_scales
 from dpwindows.plan.stored_designs import design_to_dict
 from dpwindows.strategies import STRATEGIES, joint_filter

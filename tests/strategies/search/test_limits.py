@@ -14,13 +14,13 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import count_windows
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.plan.plan import Plan
 from dpwindows.strategies.search.any_limits import any_limit, thinned
 from dpwindows.strategies.search.dual import Averages, Intervals, Listed, Shifts, Suffixes, dual_bound
 from dpwindows.strategies.search.item_limits import History, histories
 from dpwindows.strategies.search.limit_patterns import run_weights
 from dpwindows.strategies.search.limits import limit
+from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.pure_limits import pure_scale
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()

@@ -316,7 +316,7 @@ def test_noise_without_a_guarantee_of_the_claims_kind_is_refused(
 
 
 @dataclass(frozen=True)
-class _Crooked(SeriesDesign):
+class _Crooked(Design):
     """Measures squares of answers."""
 
     def encode(self, answers: object, k: int) -> IntArray:

@@ -25,6 +25,7 @@ from dpwindows.audit.sampler import small_scale_chances
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.joint_noise import draw_jointly
 from dpwindows.kernel.measure import draw_noise
 
@@ -339,10 +340,9 @@ def test_noise_of_steps_that_is_reused_is_found_though_releases_have_their_own(m
 
 
 def test_an_encoding_that_depends_on_the_data_shows_as_noise_that_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-
-    encode = SeriesDesign.encode
+    encode = Design.encode
     monkeypatch.setattr(
-        SeriesDesign,
+        Design,
         "encode",
         lambda self, answers, k: encode(self, answers, k) * (2 if answers.cumulative(k).max() > 2000 else 1),
     )

@@ -34,6 +34,7 @@ from dpwindows.audit.tape import Tape, taped
 from dpwindows.count.events import EngineSettings
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
+from dpwindows.kernel.designs import Design
 from dpwindows.release import run as release
 from dpwindows.release.release import Release
 from tests.count.one_engine import shared
@@ -310,10 +311,9 @@ def test_a_scale_that_depends_on_the_data_is_found(monkeypatch: pytest.MonkeyPat
 
 @by_one_engine
 def test_a_sensitivity_that_is_exceeded_on_large_logs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-
-    encode = SeriesDesign.encode
+    encode = Design.encode
     monkeypatch.setattr(
-        SeriesDesign,
+        Design,
         "encode",
         lambda self, answers, k: encode(self, answers, k) * (3 if answers.cumulative(1).max() > 50 else 1),
     )

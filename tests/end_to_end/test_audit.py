@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dpwindows.kernel import measure as kernel
+from dpwindows.kernel.designs import Design
 from tests.end_to_end.command_line import run
 
 pytestmark = pytest.mark.usefixtures("one_engine", "seeded_noise")
@@ -126,10 +127,9 @@ def test_half_the_noise_of_the_documented_example_exits_with_one(monkeypatch: py
 
 
 def test_an_encoding_that_heeds_the_data_exits_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
-
-    encode = SeriesDesign.encode
+    encode = Design.encode
     monkeypatch.setattr(
-        SeriesDesign,
+        Design,
         "encode",
         lambda self, answers, k: encode(self, answers, k) * (2 if answers.cumulative(k).max() > 2000 else 1),
     )

@@ -13,13 +13,13 @@ import pytest
 from scipy import special
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.privacy import Unit
 from dpwindows.ask.queries import Measure, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, Law
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.intervals import half_width_factors
-from dpwindows.reading.designs import noise_weights
 from dpwindows.reading.lattice_noise import Noise, Sums
 
 CONFIDENCES = (0.5, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -362,7 +362,7 @@ def test_plans_cover_as_often_as_they_say(window: Any, unit: Unit, strategy: str
         for place in np.unique(np.linspace(0, len(halves) - 1, 5).astype(int)):
             errors = np.zeros(DRAWS)
             for k in measure.thresholds:
-                found = noise_weights(made.design.at(k), {(int(first[place]), int(last[place])): 1.0})
+                found = reading.of(made.design.at(k)).noise_weights({(int(first[place]), int(last[place])): 1.0})
                 weights = np.concatenate([part.ravel() for part in found.values()])
                 weights = weights[weights != 0.0]
                 errors += draws_of(noise, len(weights), rng) @ weights

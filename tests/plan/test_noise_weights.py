@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Measure, Query, WindowFamily
 from dpwindows.ask.windows import window_steps
@@ -15,7 +16,7 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.designs import Design
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.planned import Planned
-from dpwindows.reading.designs import Weights, noise_weights
+from dpwindows.reading.designs import Weights
 from dpwindows.strategies import BATCH, STREAM
 
 STEPS = 7
@@ -53,17 +54,17 @@ def require_right(design: Design) -> None:
     """Covariances of random combinations are those of the decoder's rows."""
     first, last = window_steps(design.problem.window, design.problem.steps)
     windows = list(zip(first.tolist(), last.tolist(), strict=True))
-    rows = np.stack([design.decode(unit) for unit in np.eye(design.rows)], axis=1)
+    rows = np.stack([reading.of(design).decode(unit) for unit in np.eye(design.rows)], axis=1)
     draw = np.random.default_rng(len(windows))
     coefficients = draw.normal(size=(2, len(windows))) * (draw.random((2, len(windows))) < 0.6)
     coefficients[:, -1] = 1.0
-    found = [noise_weights(design, dict(zip(windows, line, strict=True))) for line in coefficients.tolist()]
+    found = [reading.of(design).noise_weights(dict(zip(windows, line, strict=True))) for line in coefficients.tolist()]
     wanted = coefficients @ rows @ rows.T @ coefficients.T
     for i, j in ((0, 0), (0, 1), (1, 1)):
         assert product(found[i], found[j]) == pytest.approx(wanted[i, j], rel=1e-6, abs=1e-9 * wanted[0, 0])
     for window, at in ((windows[0], 0), (windows[-1], len(windows) - 1)):
-        single = noise_weights(design, {window: 1.0})
-        assert product(single, single) == pytest.approx(float(design.variance()[at]), rel=1e-6)
+        single = reading.of(design).noise_weights({window: 1.0})
+        assert product(single, single) == pytest.approx(float(reading.of(design).variance()[at]), rel=1e-6)
 
 
 @pytest.mark.quick(4)
@@ -101,4 +102,4 @@ def test_what_is_too_large_to_be_written_out_is_refused() -> None:
         strategy="paper",
     )
     with pytest.raises(InputError, match="is worked out for at most 4,096"):
-        noise_weights(plan.allotments[0].measurement.design, {(1, 1): 1.0})
+        reading.of(plan.allotments[0].measurement.design).noise_weights({(1, 1): 1.0})

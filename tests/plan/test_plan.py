@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
+from dpwindows import reading
 from dpwindows.ask.privacy import (
     ZCDP,
     ApproxDP,
@@ -153,7 +154,7 @@ def test_the_error_that_is_forecast_is_the_error_that_is_made(budget: Budget) ->
     errors = np.empty((releases, 10))
     for i in range(releases):
         (noisy,) = measure([allotment.measurement], budget, answers)
-        one, two = (design.decode(noisy[k].astype(np.float64)) for k in (1, 2))
+        one, two = (reading.of(design).decode(noisy[k].astype(np.float64)) for k in (1, 2))
         errors[i] = one - two
     standard = errors / allotment.std_errors(Measure("exactly", 1))
     assert 0.75 < float((standard**2).mean()) < 1.3
@@ -165,7 +166,7 @@ def test_the_error_that_is_forecast_is_the_error_that_is_made(budget: Budget) ->
 def test_noise_is_what_the_law_and_scale_make_it() -> None:
     (allotment,) = plan([Rolling(3).exactly(2)], budget=ZCDP(0.5)).allotments
     measurement = allotment.measurement
-    wanted = 2 * measurement.design.variance() * noise_variance(measurement.law, measurement.scale)
+    wanted = 2 * reading.of(measurement.design).variance() * noise_variance(measurement.law, measurement.scale)
     assert np.allclose(allotment.variance(Measure("exactly", 2)), wanted)
     assert np.allclose(allotment.variance(Measure("at_least", 2)) * 2, wanted)
 

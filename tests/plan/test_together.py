@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Measure, Query, RollingTogether, WindowFamily
 from dpwindows.audit.exact import audit_exactly
@@ -23,7 +24,6 @@ from dpwindows.plan.parts import parts_of
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.rebuilt import rebuilt
 from dpwindows.plan.together import together
-from dpwindows.reading.designs import noise_weights
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.release.run import draw_estimates
 from dpwindows.stream.mechanism import Mechanism
@@ -159,7 +159,7 @@ def test_noise_is_all_that_hides_a_neighbour() -> None:
 def test_errors_of_the_plan_are_those_of_the_decoder_and_of_releases() -> None:
     plan = Plan(MIXED, timeline=dw.Timeline.of_steps(8), unit=EVENT, budget=ZCDP)
     one = plan.measurements[0]
-    decoder = np.array([one.design.decode(unit) for unit in np.eye(one.design.rows)]).T
+    decoder = np.array([reading.of(one.design).decode(unit) for unit in np.eye(one.design.rows)]).T
     log = SingleItem((0, 1, 0, 0, 0, 2, 0, 0))
     exact = one.design.encode(log, 1).astype(np.float64)
     first = plan.allotments[0]
@@ -169,7 +169,7 @@ def test_errors_of_the_plan_are_those_of_the_decoder_and_of_releases() -> None:
             window = allotment.query.window
             assert isinstance(window, dw.Rolling)
             np.testing.assert_allclose(allotment.own(decoder @ exact), log.rolling(1, window.length), atol=1e-7)
-            np.testing.assert_allclose(allotment.variance(DISTINCT), allotment.own(by_matrix), rtol=1e-9)
+            np.testing.assert_allclose(reading.of(allotment).variance(DISTINCT), allotment.own(by_matrix), rtol=1e-9)
             assert allotment.measurement == first.measurement
     # 300 releases of 32 numbers: their spread is off by 10 % once in 10^9 runs or so.
     runs = np.array([np.concatenate(draw_estimates(plan, log)) for _ in range(300)])
@@ -183,11 +183,11 @@ def test_errors_of_the_plan_are_those_of_the_decoder_and_of_releases() -> None:
 def test_noise_is_known_to_be_shared() -> None:
     plan = Plan(MIXED, timeline=dw.Timeline.of_steps(8), unit=EVENT, budget=ZCDP)
     design = plan.measurements[0].design
-    decoder = np.array([design.decode(unit) for unit in np.eye(design.rows)]).T
+    decoder = np.array([reading.of(design).decode(unit) for unit in np.eye(design.rows)]).T
     wanted = decoder @ decoder.T
     # The week that ends at step 6 with the days that end at steps 4 and 6: rolling:5 is series 1, rolling:2 series 0.
-    week = noise_weights(design, {(2, 6): 1.0}, 1)[0]
-    days = noise_weights(design, {(3, 4): 1.0, (5, 6): -2.0}, 0)[0]
+    week = reading.of(design).noise_weights({(2, 6): 1.0}, 1)[0]
+    days = reading.of(design).noise_weights({(3, 4): 1.0, (5, 6): -2.0}, 0)[0]
     size = min(len(week), len(days))
     assert float(week @ week) == pytest.approx(wanted[8 + 5, 8 + 5], rel=1e-9)
     assert float(week[:size] @ days[:size]) == pytest.approx(wanted[8 + 5, 3] - 2 * wanted[8 + 5, 5], rel=1e-9)
@@ -204,7 +204,9 @@ def test_a_release_tells_what_measured_it_and_knows_its_noise_again() -> None:
     for entry, allotment in zip(entries, plan.allotments, strict=True):
         made = rebuilt(described, entry)
         assert made.design.sensitivity == allotment.measurement.design.sensitivity
-        np.testing.assert_allclose(made.design.variance(), allotment.measurement.design.variance(), rtol=1e-12)
+        np.testing.assert_allclose(
+            reading.of(made.design).variance(), reading.of(allotment.measurement.design).variance(), rtol=1e-12
+        )
     # What a ledger knows a request by says nothing of how it is measured.
     assert asked_of(plan)["shares"] == pytest.approx([0.1, 0.2, 0.3, 0.4])
     assert TOGETHER not in json.dumps(asked_of(plan))

@@ -12,6 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
@@ -56,7 +57,7 @@ def noisy(plan: dw.Plan, size: float, seed: int) -> list[FloatArray]:
     generator, found = np.random.default_rng(seed), []
     for allotment in plan.allotments:
         design = allotment.measurement.design
-        rows = len(design.variance())
+        rows = len(reading.of(design).variance())
         drawn = {
             k: generator.integers(0, 9) + size * generator.standard_normal(rows) for k in design.problem.thresholds
         }
@@ -212,7 +213,10 @@ def test_consistent_numbers_err_less(families: tuple[WindowFamily, ...]) -> None
     ratios = []
     truth = [log.windows(one.query.window) for one in plan.allotments]
     for _ in range(3):
-        noise = [one.design.decode(one.scale * generator.standard_normal(one.design.rows)) for one in plan.measurements]
+        noise = [
+            reading.of(one.design).decode(one.scale * generator.standard_normal(one.design.rows))
+            for one in plan.measurements
+        ]
         estimates = [
             true + one.own(noise[place])
             for true, one, place in zip(truth, plan.allotments, served_by(plan.allotments), strict=True)

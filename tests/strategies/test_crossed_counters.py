@@ -13,10 +13,14 @@ from dpwindows.kernel.untrusted.decoding import crossed as crossed_filters
 from numpy.typing import NDArray
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.crossed import Crossed
+from dpwindows.reading.crossed import CrossedReader
 from dpwindows.strategies import candidates, counters, crossed_counters
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.fractional import integer_taps
@@ -48,7 +52,7 @@ def test_decoding_is_least_squares_and_the_variance_that_of_the_decoder(
     found = CrossedFilters(integer_taps(0.75, 0.99, ends, 12), start_weights, end_weights)
     # Least squares in which the unknowns a = b + 1 are 0 is least squares without them.
     unknown = np.eye(starts, ends, k=-1).ravel() == 0 if pinned else np.ones(starts * ends, dtype=np.bool_)
-    decoder = np.array([found.decode(unit).ravel() for unit in np.eye(found.rows)]).T
+    decoder = np.array([CrossedReader(found).decode(unit).ravel() for unit in np.eye(found.rows)]).T
     expected = np.zeros_like(decoder)
     expected[unknown] = np.linalg.pinv(explicit(found)[:, unknown])
     assert decoder == pytest.approx(expected, abs=1e-8 * abs(decoder).max())
@@ -57,15 +61,17 @@ def test_decoding_is_least_squares_and_the_variance_that_of_the_decoder(
         bounded = CrossedFilters(found.taps, start_weights, end_weights, longest)
         spans = np.arange(ends)[None, :] - np.arange(starts)[:, None]
         asked = (spans >= 0) & (spans < longest)
-        assert bounded.variance()[asked] == pytest.approx(found.variance()[asked], rel=1e-9)
-        assert not bounded.variance()[~asked].any()
+        assert CrossedReader(bounded).variance()[asked] == pytest.approx(
+            CrossedReader(found).variance()[asked], rel=1e-9
+        )
+        assert not CrossedReader(bounded).variance()[~asked].any()
 
 
 def check_moments(found: CrossedFilters, decoder: NDArray[np.float64]) -> None:
     asked = np.triu(np.ones(found.shape, dtype=np.bool_))
-    moment = found.fourth_moment()
+    moment = CrossedReader(found).fourth_moment()
     assert moment is not None
-    assert found.variance()[asked] == pytest.approx((decoder**2).sum(axis=1)[asked.ravel()], rel=1e-9)
+    assert CrossedReader(found).variance()[asked] == pytest.approx((decoder**2).sum(axis=1)[asked.ravel()], rel=1e-9)
     assert moment[asked] == pytest.approx((decoder**4).sum(axis=1)[asked.ravel()], rel=1e-9)
 
 
@@ -75,10 +81,11 @@ def test_a_long_block_has_the_variance_of_its_decoder() -> None:
     size = 150
     weights = tuple(max(1, round(256 * (n / size) ** 0.5)) for n in range(1, size + 1))
     found = CrossedFilters(integer_taps(0.75, 0.9999, size, 16), weights[::-1], weights)
+    reader = CrossedReader(found)
     noise = np.random.default_rng(3).normal(size=(400, found.rows))
-    spread = np.mean([np.triu(found.decode(draw)) ** 2 for draw in noise], axis=0)
+    spread = np.mean([np.triu(reader.decode(draw)) ** 2 for draw in noise], axis=0)
     asked = np.triu(np.ones((size, size), dtype=np.bool_))
-    ratio = spread[asked] / found.variance()[asked]
+    ratio = spread[asked] / reader.variance()[asked]
     assert abs(ratio.mean() - 1) < 0.03
     assert ratio.std() < 1.3 * (2 / 400) ** 0.5
 
@@ -110,7 +117,8 @@ def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: 
 def test_blocks_of_starts_give_every_window_back(width: int, longest: int | None) -> None:
     problem = asked(20, dw.ItemAddRemove(), GAUSSIAN, longest)
     taps = integer_taps(0.75, 0.999, 20, 16)
-    found = CrossedDesign(problem, taps, width, 0.5, 256, parameters={})
+    weights = tuple(range(30, 30 + width + (longest or 20)))
+    found = Design(problem, Crossed(width, taps, weights), "crossed-counters")
 
     class Answers:
         steps = 20
@@ -124,8 +132,8 @@ def test_blocks_of_starts_give_every_window_back(width: int, longest: int | None
     assert measured.shape == (found.rows,)
     reach = longest or 20
     expected = [Answers.square[a, b] for a in range(20) for b in range(a, min(20, a + reach))]
-    assert found.decode(measured.astype(np.float64)) == pytest.approx(expected, abs=1e-6)
-    assert len(found.variance()) == len(expected)
+    assert reading.of(found).decode(measured.astype(np.float64)) == pytest.approx(expected, abs=1e-6)
+    assert len(reading.of(found).variance()) == len(expected)
 
 
 # Errors to reach, in counts at T = 365 and (1, 1e-6) or epsilon = 1.

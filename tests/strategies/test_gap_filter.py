@@ -10,7 +10,9 @@ import pytest
 from numpy.typing import NDArray
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.windows import window_steps
 from dpwindows.audit.encoding import audit_encoding
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certify import NotCertifiedError
@@ -88,7 +90,7 @@ def test_noise_is_as_wide_as_was_forecast(unit: Unit, law: Law) -> None:
     design = gap_filter.design(asked(40, unit, law, 30))
     assert design is not None
     noise = np.random.default_rng(3).normal(size=(400, design.rows))
-    spread = np.mean([design.decode(draw) ** 2 for draw in noise], axis=0) / design.variance()
+    spread = np.mean([reading.of(design).decode(draw) ** 2 for draw in noise], axis=0) / reading.of(design).variance()
     # All windows share the noise on the number of items.
     assert abs(spread.mean() - 1) < 0.1
     assert spread.std() < 1.3 * (2 / 400) ** 0.5
@@ -96,10 +98,13 @@ def test_noise_is_as_wide_as_was_forecast(unit: Unit, law: Law) -> None:
 
 def test_combinations_are_read_the_other_way_round() -> None:
     design = gap_filter.design(asked(9, dw.ItemAddRemove(), GAUSSIAN, 5))
-    assert isinstance(design, GapDesign)
-    decoder = np.array([design.decode(unit) for unit in np.eye(design.rows)]).T
+    assert design is not None
+    decoder = np.array([reading.of(design).decode(unit) for unit in np.eye(design.rows)]).T
     combination = GENERATOR.normal(size=len(decoder))
-    assert design.noise_weights(combination) == pytest.approx(combination @ decoder, abs=1e-9 * abs(decoder).max())
+    first, last = window_steps(design.problem.window, 9)
+    windows = zip(first.tolist(), last.tolist(), strict=True)
+    (weights,) = reading.of(design).noise_weights(dict(zip(windows, combination, strict=True))).values()
+    assert weights == pytest.approx(combination @ decoder, abs=1e-9 * abs(decoder).max())
 
 
 def test_other_units_windows_and_thresholds_are_left_to_others() -> None:
@@ -200,11 +205,11 @@ def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
     """Errors, measured again, are the noise that was drawn: 300 independent numbers in each release."""
     plan = plan_of(budget, dw.ItemAddRemove(), None)
     measurement = plan.allotments[0].measurement
-    assert isinstance(measurement.design, GapDesign)
+    assert isinstance(measurement.design.shape, Gaps)
     first, last = np.triu_indices(24)
     squares = np.zeros((300, 24, 24), dtype=np.int64)
     squares[np.arange(300), first, last] = 1
-    matrix = np.array([measurement.design.map.encode(square) for square in squares], dtype=np.float64).T
+    matrix = np.array([measurement.design.shape.map.encode(square) for square in squares], dtype=np.float64).T
     noise = np.concatenate([matrix @ errors_of(plan) for _ in range(12)]) / measurement.scale
     # Laplace noise of scale 1 has the variance 2.
     assert abs((noise**2).mean() / (1 if measurement.law == GAUSSIAN else 2) - 1) < 0.2

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpwindows import reading
 from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
@@ -15,8 +16,10 @@ from dpwindows.kernel.bounds.offset_patterns import gram, rolling_offset_add_rem
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.certify_series import along_time
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import candidates, offset_filter, stream_candidates
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
@@ -32,15 +35,15 @@ def problem(
     return Problem(window, steps, thresholds or (1,), unit, GAUSSIAN, scale, bits=bits)
 
 
-def designed(window: WindowFamily, *thresholds: int, steps: int = 365, bits: int = 24) -> SeriesDesign:
+def designed(window: WindowFamily, *thresholds: int, steps: int = 365, bits: int = 24) -> Design:
     found = offset_filter.design(problem(window, *thresholds, steps=steps, bits=bits))
-    assert isinstance(found, SeriesDesign)
+    assert found is not None
     return found
 
 
-def matrix_of(design: SeriesDesign) -> NDArray[np.int64]:
-    assert isinstance(design.map, TriangularCounter)
-    return np.asarray(design.map.weights)
+def matrix_of(design: Design) -> NDArray[np.int64]:
+    assert isinstance(design.shape, Series) and isinstance(design.shape.map, MatrixCounter)
+    return np.asarray(design.shape.map.weights)
 
 
 def truth(weights: NDArray[np.int64], window: Rolling, thresholds: tuple[int, ...]) -> int:
@@ -150,9 +153,9 @@ def test_runs_with_a_price_for_ones_and_gaps_cut_short(seed: int) -> None:
 def test_decoding_inverts_what_is_measured(bits: int) -> None:
     design = designed(Rolling(5), steps=60, bits=bits)
     exact = np.random.default_rng(0).integers(0, 1000, size=60)
-    assert np.allclose(design.decode(design.map.encode(exact).astype(float)), exact, atol=1e-6)
-    weights = np.array([design.decode(noise) for noise in np.eye(60)])
-    assert np.allclose((weights**2).sum(axis=0), design.variance())
+    assert np.allclose(reading.of(design).decode(design.shape.map.encode(exact).astype(float)), exact, atol=1e-6)
+    weights = np.array([reading.of(design).decode(noise) for noise in np.eye(60)])
+    assert np.allclose((weights**2).sum(axis=0), reading.of(design).variance())
 
 
 def test_a_stream_with_a_horizon_measures_the_same_integers() -> None:
@@ -162,7 +165,7 @@ def test_a_stream_with_a_horizon_measures_the_same_integers() -> None:
     batch, stream = designed(Rolling(7), steps=60), streamed["offset-filter"]
     assert stream.sensitivity == batch.sensitivity
     assert stream.proof == batch.proof == "rolling-offset-presence"
-    assert np.allclose(stream.variance(), batch.variance(), rtol=1e-9)
+    assert np.allclose(reading.of(stream).variance(), reading.of(batch).variance(), rtol=1e-9)
 
 
 def test_what_it_is_not_for() -> None:

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dpwindows import reading
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
@@ -17,6 +18,7 @@ from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
+from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import BATCH, candidates, dense_counter, optimal_filter
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.descent import minimise
@@ -42,14 +44,14 @@ def problem(
 
 
 def multiplier(design: Design, k: int = 1) -> float:
-    return float(np.sqrt(design.sensitivity * design.at(k).variance().mean()))
+    return float(np.sqrt(design.sensitivity * reading.of(design.at(k)).variance().mean()))
 
 
 @pytest.mark.parametrize(("length", "limit_"), [(7, 1.810), (28, 2.424), (90, 2.947), (365, 3.576)])
 def test_stationary_limits_are_reached_for_single_runs(length: int, limit_: float) -> None:
     design = optimal_filter.design(problem(Rolling(length), steps=8 * length))
     assert design is not None
-    last = np.sqrt(design.sensitivity * design.variance()[-1])
+    last = np.sqrt(design.sensitivity * reading.of(design).variance()[-1])
     assert limit_ - 0.001 < last < limit_ * 1.002
 
 
@@ -124,13 +126,13 @@ def test_decoding_inverts_what_is_measured(window: WindowFamily, unit: Unit, bit
         design = strategy.design(problem(window, unit=unit, steps=60, bits=bits))
         if design is None:
             continue
-        assert isinstance(design, SeriesDesign)
+        assert isinstance(design.shape, Series)
         exact = np.random.default_rng(0).integers(0, 1000, size=60)
-        assert np.allclose(design.decode(design.map.encode(exact).astype(float)), exact, atol=1e-6)
+        assert np.allclose(reading.of(design).decode(design.shape.map.encode(exact).astype(float)), exact, atol=1e-6)
         noise = np.eye(60)
-        weights = np.array([design.decode(noise[:, i]) for i in range(60)])
-        assert np.allclose((weights**2).sum(axis=0), design.variance())
-        fourth = design.fourth_moment()
+        weights = np.array([reading.of(design).decode(noise[:, i]) for i in range(60)])
+        assert np.allclose((weights**2).sum(axis=0), reading.of(design).variance())
+        fourth = reading.of(design).fourth_moment()
         assert fourth is not None
         assert np.allclose((weights**4).sum(axis=0), fourth)
 
@@ -192,9 +194,10 @@ def test_descent_finds_the_minimum_of_a_crooked_valley() -> None:
 def test_bounds_for_rolling_counts_are_tight(length: int, k: int) -> None:
     """A local search over patterns comes within 2 % (in standard error) of what the filter is charged for."""
     design = optimal_filter.design(problem(Rolling(length), k))
-    assert isinstance(design, SeriesDesign)
-    assert isinstance(design.map, Filter)
-    lags = np.array(autocorrelation(design.map.taps)[:length], dtype=np.float64)
+    assert design is not None
+    assert isinstance(design.shape, Series)
+    assert isinstance(design.shape.map, Filter)
+    lags = np.array(autocorrelation(design.shape.map.taps)[:length], dtype=np.float64)
     gram = lags[np.abs(np.arange(length)[:, None] - np.arange(length)[None, :])]
     starts = []
     for count, gap in product(range(1, min(k, 4) + 1), (1, 2, 4, 7)):

@@ -13,6 +13,7 @@ from itertools import product
 import numpy as np
 import pytest
 
+from dpwindows import reading
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
@@ -27,7 +28,7 @@ from dpwindows.strategies import BATCH, candidates
 from dpwindows.strategies.paper import design
 from dpwindows.strategies.paper.composition import advanced_epsilon, group_delta
 from dpwindows.strategies.paper.range_tree import RangeTree
-from dpwindows.strategies.paper.shapes import FixedWindowTrees, TimeWindowTrees, block_of
+from dpwindows.strategies.paper.shapes import ADMITTED, FixedWindowTrees, TimeWindowTrees, block_of
 from dpwindows.strategies.strategy import PrescribedScale
 from tests.end_to_end.command_line import run
 from tests.histories import History, HistoryAnswers, all_histories, event_neighbours, random_histories
@@ -50,10 +51,16 @@ def problem(
     return Problem(window, steps, thresholds, unit, law, 1.0, bits=12, singleton=singleton, budget=budget or default)
 
 
-def cell(asked: Problem) -> PrescribedScale:
+def cell(asked: Problem) -> Design:
     found = design(asked)
-    assert isinstance(found, PrescribedScale)
+    assert found is not None
+    assert isinstance(found.shape, PrescribedScale)
     return found
+
+
+def scale_of(found: Design) -> float:
+    assert isinstance(found.shape, PrescribedScale)
+    return found.shape.prescribed
 
 
 # --- The range tree -------------------------------------------------------------------------------------------------
@@ -90,13 +97,13 @@ def test_without_noise_every_answer_is_exact(window: WindowFamily, unit: Unit, l
         assert measured.shape == (found.rows,)
         first, last = window_steps(window, steps)
         wanted = [int(answers.windows(k, int(a), 1, int(b), 1)[0, 0]) for a, b in zip(first, last, strict=True)]
-        assert np.allclose(found.decode(measured.astype(np.float64)), wanted, atol=1e-9)
-        decoder = np.array([found.decode(unit_noise) for unit_noise in np.eye(found.rows)])
-        assert np.allclose((decoder**2).sum(axis=0), found.variance())
-        fourth = found.fourth_moment()
+        assert np.allclose(reading.of(found).decode(measured.astype(np.float64)), wanted, atol=1e-9)
+        decoder = np.array([reading.of(found).decode(unit_noise) for unit_noise in np.eye(found.rows)])
+        assert np.allclose((decoder**2).sum(axis=0), reading.of(found).variance())
+        fourth = reading.of(found).fourth_moment()
         assert fourth is not None
         assert np.allclose((decoder**4).sum(axis=0), fourth)
-        assert found.bias_bound() is None
+        assert reading.of(found).bias_bound() is None
 
 
 def test_time_compression_is_within_its_stated_bias() -> None:
@@ -104,7 +111,7 @@ def test_time_compression_is_within_its_stated_bias() -> None:
     asked = problem(AnyWindow(), ItemLevel(), steps, singleton=True)
     found = cell(asked)
     assert found.strategy == "compressed(paper)"
-    bias = found.bias_bound()
+    bias = reading.of(found).bias_bound()
     assert bias is not None
     for _ in range(5):
         items = rng.integers(0, 6, steps)
@@ -113,7 +120,7 @@ def test_time_compression_is_within_its_stated_bias() -> None:
         answers = HistoryAnswers(histories, steps)
         first, last = window_steps(AnyWindow(), steps)
         square = answers.windows(1, 1, steps, 1, steps)
-        estimates = found.decode(found.encode(answers, 1).astype(np.float64))
+        estimates = reading.of(found).decode(found.encode(answers, 1).astype(np.float64))
         assert (np.abs(estimates - square[first - 1, last - 1]) <= bias + 1e-9).all()
 
 
@@ -148,9 +155,9 @@ def test_fixed_window_points_are_the_direct_ones(length: int, k: int) -> None:
     rng, steps = np.random.default_rng(length), 13
     histories = random_histories(rng, steps, 8, 3)
     found = cell(problem(Rolling(length), EventLevel(), steps, thresholds=(k,)))
-    assert isinstance(found, FixedWindowTrees)
-    arrivals, departures = found.points(HistoryAnswers(histories, steps), k)
-    for block in range(found.blocks):
+    assert isinstance(found.shape, FixedWindowTrees)
+    arrivals, departures = found.shape.points(HistoryAnswers(histories, steps), k)
+    for block in range(found.shape.blocks(steps)):
         points = [arrivals_and_departures(history, k, length, block * length) for history in histories]
         for side, measured in enumerate((arrivals, departures)):
             wanted = Counter(point for both in points for point in both[side])
@@ -171,8 +178,8 @@ def test_time_window_points_are_the_direct_ones(k: int) -> None:
     rng, steps = np.random.default_rng(k), 9
     histories = random_histories(rng, steps, 8, 3)
     found = cell(problem(AnyWindow(), EventLevel(), steps, thresholds=(k,)))
-    assert isinstance(found, TimeWindowTrees)
-    for side, measured in enumerate(found.points(HistoryAnswers(histories, steps), k)):
+    assert isinstance(found.shape, TimeWindowTrees)
+    for side, measured in enumerate(found.shape.points(HistoryAnswers(histories, steps), k)):
         wanted = Counter(point for history in histories for point in pairs(history, k)[side])
         # The universe stays out: k points (or k - 1) of each item at the far corner, a constant.
         wanted[1, steps] -= (k - side) * len(histories)
@@ -372,15 +379,15 @@ def test_the_kernel_proves_every_cell_within_its_budget(window: WindowFamily, un
             assert law == GAUSSIAN
             assert epsilon == 1e4
             continue
-        assert isinstance(found, PrescribedScale)
+        assert isinstance(found.shape, PrescribedScale)
         rows = found.rows * len(thresholds)
-        certify(budget, [Cost(law, found.sensitivity, found.scale, rows, found.certificate.squared)])
+        certify(budget, [Cost(law, found.sensitivity, scale_of(found), rows, found.certificate.squared)])
 
 
 @pytest.mark.parametrize("k", [1, 2, 3])
 def test_pure_scales_are_the_papers(k: int) -> None:
     def scale(window: WindowFamily, unit: Unit) -> float:
-        return cell(problem(window, unit, 365, budget=PureDP(0.5), thresholds=(k,))).scale
+        return scale_of(cell(problem(window, unit, 365, budget=PureDP(0.5), thresholds=(k,))))
 
     assert scale(Cumulative(), EventLevel()) == pytest.approx(2 * 9 / 0.5)
     assert scale(Cumulative(), ItemLevel()) == pytest.approx(2 * 9 / 0.5)
@@ -396,7 +403,7 @@ def test_advanced_composition_is_used_where_it_is_less() -> None:
     found = cell(problem(AnyWindow(), ItemAddRemove(), 365, budget=ApproxDP(1.0, 1e-6)))
     assert found.parameters["composition"] == "advanced"
     corollary = 1 / (2 * math.sqrt(2 * 365 * math.log(1e6)))
-    assert found.scale == pytest.approx(9 / corollary)
+    assert scale_of(found) == pytest.approx(9 / corollary)
     few = cell(problem(AnyWindow(), ItemAddRemove(), 30, budget=ApproxDP(1.0, 1e-6)))
     assert few.parameters["composition"] == "basic"
     # At a large epsilon the corollary fails, and the theorem itself is used.
@@ -450,13 +457,13 @@ def test_every_cell_runs_through_the_kernel(unit: Unit) -> None:
     for budget in (PureDP(1e9), ApproxDP(1e9, 1e-6)):
         plan = planned(queries, unit, budget, steps)
         assert plan.thresholds == (1, 2, 3)
-        noisy = measure(plan.measurements, budget, answers)
+        noisy = measure(plan.measurements, budget, answers, admitted=ADMITTED)
         for allotment, values in zip(plan.allotments, noisy, strict=True):
             found = allotment.measurement.design
             first, last = window_steps(found.problem.window, steps)
             for k, measured in values.items():
                 wanted = answers.windows(k, 1, steps, 1, steps)[first - 1, last - 1]
-                assert np.allclose(found.decode(measured.astype(np.float64)), wanted, atol=0.01)
+                assert np.allclose(reading.of(found).decode(measured.astype(np.float64)), wanted, atol=0.01)
 
 
 @pytest.mark.usefixtures("seeded_noise", "encoded_once")
@@ -478,8 +485,8 @@ def test_the_actual_error_is_the_forecast_one(window: WindowFamily, unit: Unit, 
     exact = answers.windows(1, 1, steps, 1, steps)[first - 1, last - 1]
     errors = []
     for _ in range(runs):
-        (noisy,) = measure([measurement], budget, answers)
-        errors.append(measurement.design.decode(noisy[1].astype(np.float64)) - exact)
+        (noisy,) = measure([measurement], budget, answers, admitted=ADMITTED)
+        errors.append(reading.of(measurement.design).decode(noisy[1].astype(np.float64)) - exact)
     assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(plan.forecast()[0].rms, rel=0.1)
     assert len(errors[0]) == count_windows(window, steps)
 

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpwindows import reading
 from dpwindows.ask.privacy import (
     ZCDP,
     ApproxDP,
@@ -98,7 +99,7 @@ def designs_of(steps: int, windows: tuple[WindowFamily, ...]) -> Iterator[Design
 
 
 def decoder_of(design: Design) -> NDArray[np.float64]:
-    return np.stack([design.decode(row) for row in np.eye(design.rows)], axis=1)
+    return np.stack([reading.of(design).decode(row) for row in np.eye(design.rows)], axis=1)
 
 
 def parts_of(design: Design) -> list[Design]:
@@ -116,13 +117,13 @@ def test_estimates_are_unbiased_and_count_their_rows() -> None:
     for design in designs():
         met.add(design.strategy)
         square = random_square(rng, STEPS, 1000)
-        assert design.bias_bound() is None
+        assert reading.of(design).bias_bound() is None
         wanted = exact(design.problem.window, square)
         assert len(wanted) == count_windows(design.problem.window, STEPS)
         for k in design.problem.thresholds:
             measured = design.encode(TableAnswers(square), k)
             assert measured.shape == (design.rows,)
-            read = design.at(k).decode(measured.astype(np.float64))
+            read = reading.of(design.at(k)).decode(measured.astype(np.float64))
             assert np.allclose(read, wanted, rtol=1e-9, atol=1e-6), design.strategy
     assert met == set(BATCH)
 
@@ -135,7 +136,7 @@ def test_estimates_are_unbiased_on_other_horizons(steps: int) -> None:
     ):
         for design in candidates(Problem(window, steps, (1,), unit, law, 1.0)):
             square = random_square(rng, steps, 10**6)
-            found = design.decode(design.encode(TableAnswers(square), 1).astype(np.float64))
+            found = reading.of(design).decode(design.encode(TableAnswers(square), 1).astype(np.float64))
             assert np.allclose(found, exact(window, square), rtol=1e-9, atol=1e-4)
 
 
@@ -143,8 +144,8 @@ def test_estimates_are_unbiased_on_other_horizons(steps: int) -> None:
 def test_variance_and_fourth_moment_are_those_of_the_decoder() -> None:
     for design in (part for one in designs() for part in parts_of(one)):
         decoder = decoder_of(design)
-        assert np.allclose(design.variance(), (decoder**2).sum(axis=1), rtol=1e-8), design.strategy
-        fourth = design.fourth_moment()
+        assert np.allclose(reading.of(design).variance(), (decoder**2).sum(axis=1), rtol=1e-8), design.strategy
+        fourth = reading.of(design).fourth_moment()
         if isinstance(design, ExtendedDesign):
             assert fourth is None
             continue
@@ -167,7 +168,7 @@ def test_scores_are_errors_in_counts() -> None:
         if design.problem.law in JOINT:
             spread = math.sqrt(joint_variance(design.problem.law, float(design.sensitivity), design.rows))
         assert noise_factor(design) == pytest.approx(spread)
-        errors = np.sqrt(np.concatenate([part.variance() for part in parts_of(design)])) * spread
+        errors = np.sqrt(np.concatenate([reading.of(part).variance() for part in parts_of(design)])) * spread
         worst = errors.max() if design.problem.criterion == "max" else np.sqrt((errors**2).mean())
         assert score(design) == pytest.approx(worst)
 
@@ -207,13 +208,14 @@ def test_compressed_estimates_are_biased_within_their_bound(window: WindowFamily
     largest = 0.0
     for unit, law in ((EVENT, GAUSSIAN), (ITEM, LAPLACE), (ADD_REMOVE, GAUSSIAN)):
         for design in compressed.designs(Problem(window, steps, (1, 2), unit, law, 1.0, singleton=True), candidates):
-            bound = design.bias_bound()
+            bound = reading.of(design).bias_bound()
             assert bound is not None
             assert len(bound) == count_windows(window, steps)
             for _ in range(8):
                 tables = singleton_stream(rng, steps, int(rng.choice([1, 3, 10, 40])))
                 bias = {
-                    k: design.decode(design.encode(TableAnswers(table), k).astype(np.float64)) - exact(window, table)
+                    k: reading.of(design).decode(design.encode(TableAnswers(table), k).astype(np.float64))
+                    - exact(window, table)
                     for k, table in tables.items()
                 }
                 for k in (1, 2, 3):
@@ -228,8 +230,8 @@ def test_compressed_variance_is_that_of_the_decoder(window: WindowFamily) -> Non
     for law in (GAUSSIAN, LAPLACE):
         for design in compressed.designs(Problem(window, 17, (1,), ITEM, law, 1.0, singleton=True), candidates):
             decoder = decoder_of(design)
-            assert np.allclose(design.variance(), (decoder**2).sum(axis=1), rtol=1e-8)
-            fourth = design.fourth_moment()
+            assert np.allclose(reading.of(design).variance(), (decoder**2).sum(axis=1), rtol=1e-8)
+            fourth = reading.of(design).fourth_moment()
             assert fourth is not None
             assert np.allclose(fourth, (decoder**4).sum(axis=1), rtol=1e-8)
             assert design.encode(TableAnswers(random_square(np.random.default_rng(3), 17, 9)), 1).shape == (

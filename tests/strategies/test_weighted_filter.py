@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import candidates, nested_filter, stream_candidates, weighted_filter
@@ -47,16 +48,20 @@ def test_a_stream_errs_as_a_release_does(horizon: int | None) -> None:
 
 def test_estimates_are_what_was_counted_and_noise_is_as_forecast() -> None:
     design = weighted_filter.design(asked(9, 20))
-    assert isinstance(design, NestedDesign)
+    assert design is not None
     square = random_square(np.random.default_rng(1), 20, 10**6)
     first, last = np.triu_indices(20)
     wanted = square[first, last][last - first < 9]
-    assert design.decode(design.encode(TableAnswers(square), 1).astype(np.float64)) == pytest.approx(wanted, abs=1e-4)
-    decoder = np.array([design.decode(unit) for unit in np.eye(design.rows)]).T
-    assert design.variance() == pytest.approx((decoder**2).sum(axis=1), rel=1e-9)
-    assert design.fourth_moment() == pytest.approx((decoder**4).sum(axis=1), rel=1e-9)
-    combination = np.random.default_rng(2).normal(size=len(decoder))
-    assert design.noise_weights(combination) == pytest.approx(combination @ decoder, abs=1e-9 * abs(decoder).max())
+    assert reading.of(design).decode(design.encode(TableAnswers(square), 1).astype(np.float64)) == pytest.approx(
+        wanted, abs=1e-4
+    )
+    decoder = np.array([reading.of(design).decode(unit) for unit in np.eye(design.rows)]).T
+    assert reading.of(design).variance() == pytest.approx((decoder**2).sum(axis=1), rel=1e-9)
+    assert reading.of(design).fourth_moment() == pytest.approx((decoder**4).sum(axis=1), rel=1e-9)
+    combination = np.random.default_rng(2).normal(size=len(wanted))
+    windows = [(a + 1, b + 1) for a, b in zip(first.tolist(), last.tolist(), strict=True) if b - a < 9]
+    (weights,) = reading.of(design).noise_weights(dict(zip(windows, combination, strict=True))).values()
+    assert weights == pytest.approx(combination @ decoder, abs=1e-9 * abs(decoder).max())
 
 
 def test_other_units_laws_and_thresholds_are_left_to_others() -> None:

@@ -11,13 +11,16 @@ import pyarrow as pa
 import pytest
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import LAPLACE, BudgetExceededError
 from dpwindows.kernel.designs import StepDesign
 from dpwindows.kernel.maps.filters import Filter
+from dpwindows.kernel.shapes.series import Series
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
+from dpwindows.reading.designs import steps_of
 from dpwindows.stream.mechanism import Mechanism, StepAnswers
 
 APPROX = dw.ApproxDP(1.0, 1e-6)
@@ -113,7 +116,7 @@ def test_a_mechanism_is_restored_integer_for_integer(
             own, other = before.design.at(k), after.design.at(k)
             assert isinstance(own, StepDesign)
             assert isinstance(other, StepDesign)
-            assert (own.variance_at(step) == other.variance_at(step)).all()
+            assert (steps_of(own).variance_at(step) == steps_of(other).variance_at(step)).all()
 
 
 def test_a_stored_mechanism_that_costs_more_than_its_budget_is_refused() -> None:
@@ -167,13 +170,14 @@ def test_a_stream_measures_what_a_batch_release_does() -> None:
         dw.Rolling(7), timeline=dw.Timeline.of_steps(40), unit=EVENT, budget=APPROX, strategy="optimal-filter"
     )
     stream = StreamPlan(dw.Rolling(7), unit=EVENT, budget=APPROX, strategy="optimal-filter")
-    batch_map = batch.allotments[0].measurement.design.map  # type: ignore[attr-defined]
+    released = batch.allotments[0].measurement.design
     design = stream.designs[0]
-    assert isinstance(batch_map, Filter)
-    assert isinstance(design.shape, SeriesShape)
-    assert design.shape.map.taps == batch_map.taps  # type: ignore[attr-defined]
+    assert isinstance(design.shape, Series)
+    assert isinstance(design.shape.map, Filter)
+    assert design.shape == released.shape
     measured = np.random.default_rng(0).normal(size=40) * 2.0**24
-    assert design.over(40).decode(measured) == pytest.approx(batch_map.decode(measured), rel=1e-9)
+    expected = reading.of(released).decode(measured)
+    assert reading.of(design.over(40)).decode(measured) == pytest.approx(expected, rel=1e-9)
     assert design.sensitivity == batch.allotments[0].measurement.design.sensitivity
 
 
@@ -199,16 +203,14 @@ def test_a_period_longer_than_the_forecast_is_charged_whole(budget: Budget, hori
     window, period = 7, 2 * FORECAST_STEPS
     plan = StreamPlan(dw.Rolling(window), unit=dw.ItemPerPeriod(period), budget=budget, horizon=horizon)
     design = plan.designs[0]
-    shape = design.shape
-    assert isinstance(shape, SeriesShape)
     steps = window + period + 50
     recent = np.concatenate([np.ones(window + period - 1, dtype=np.int64), np.zeros(51, dtype=np.int64)])
-    memory, change = shape.fresh(), 0
+    memory, change = design.shape.fresh(), 0
     for step in range(1, steps + 1):
         answers = StepAnswers(step, {1: np.repeat(recent[step - 1], window)}, {1: 1})
-        encoded = shape.encode(answers, 1, memory)
+        encoded = design.encode_step(answers, 1, memory)
         change += sum(abs(int(value)) if design.problem.law == LAPLACE else int(value) ** 2 for value in encoded)
-        _, memory = shape.decode(answers, 1, np.zeros(len(encoded)), memory)
+        memory = design.remember(answers, 1, memory)
     assert change <= design.sensitivity
 
 

@@ -15,10 +15,12 @@ import pytest
 from numpy.typing import NDArray
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.ask.windows import window_steps
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
+from dpwindows.kernel.shapes.grouped import GroupedSteps
 from dpwindows.strategies.paper import design
 from dpwindows.theory.constructions import (
     as_rolling,
@@ -349,9 +351,12 @@ def test_error_5_groups_of_steps() -> None:
     assert worst["nearest"] <= size
     # The corrected form is the one that runs: what it states for its bias is at most the size of a group.
     found = design(problem(AnyWindow(), dw.ItemLevel(), 60, singleton=True))
-    assert isinstance(found, CompressedDesign)
-    interior = window_steps(AnyWindow(), 60)[1] - window_steps(AnyWindow(), 60)[0] >= found.size
-    assert found.bias_bound()[interior].max() <= found.size
+    assert found is not None
+    assert isinstance(found.shape, GroupedSteps)
+    bias = reading.of(found).bias_bound()
+    assert bias is not None
+    interior = window_steps(AnyWindow(), 60)[1] - window_steps(AnyWindow(), 60)[0] >= found.shape.size
+    assert bias[interior].max() <= found.shape.size
 
 
 def printed_linear_queries(matrix: Array, present: Array, k: int, length: int) -> Array:

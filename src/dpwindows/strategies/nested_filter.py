@@ -105,7 +105,7 @@ def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Leng
     @lru_cache(maxsize=1024)
     def error(taps: tuple[int, ...]) -> float:
         norms = real_interval_norms(np.array(taps, dtype=np.float64), places)
-        return float(np.sqrt(typical(taps) * event_cost(norms, places, places, problem.thresholds)))
+        return float(np.sqrt(typical(taps) * event_cost(norms, places, problem.thresholds)))
 
     def error_of(found: tuple[float, Lengths]) -> float:
         return error(_taps(*found, longest, _BITS))

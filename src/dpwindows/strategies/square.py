@@ -46,53 +46,40 @@ def block_variance(along_starts: FloatArray, along_ends: FloatArray, longest: in
     return float(along_starts @ (totals[until] - totals[starts]) / (until - starts).sum())
 
 
-def event_cost(norms: FloatArray, width: int, extent: int, thresholds: tuple[int, ...]) -> float:
-    """About `rectangles.any_tensor_event_l2`, for interval norms in floating point; for searches only.
+def event_cost(norms: FloatArray, places: int, thresholds: tuple[int, ...]) -> float:
+    """About `rectangles.any_nested_event_l2`, for interval norms in floating point; for searches only.
 
-    At a few offsets of the event, for chains of one or two lengths in place of the costliest ones (`_chain_costs`), and
-    for intervals shared evenly or not at all where it meets two blocks of starts.
+    At a few places of the event, for chains of one or two lengths in place of the costliest ones (`_chain_costs`).
     """
-    one_block = width == extent
-    shares = {k: {k} if one_block else {1, (k + 1) // 2, k} for k in thresholds}
-    others = {k + 1 - share for k, among in shares.items() for share in among if not one_block}
-    counts = sorted(others.union(*shares.values()))
-    found = dict(zip(counts, _chain_costs(norms, width, extent, tuple(counts)), strict=True))
-    # Starts times ends, in the nearer block and in the farther one, for every offset.
-    costs = {count: np.sqrt(along[0] * along[1]) for count, along in found.items()}
-    if one_block:
-        apart = [costs[k][0] for k in thresholds]
-    else:
-        apart = [np.max([costs[one][0] + costs[k + 1 - one][1] for one in shares[k]], axis=0) for k in thresholds]
-    return float(np.sum(apart, axis=0).max())
+    counts = tuple(sorted(set(thresholds)))
+    chains = dict(zip(counts, _chain_costs(norms, places, counts), strict=True))
+    # Starts times ends, for every place of the event.
+    return float(np.sum([np.sqrt(chains[k][0] * chains[k][1]) for k in thresholds], axis=0).max())
 
 
 @lru_cache(maxsize=64)
-def _places(width: int, extent: int) -> FloatArray:
-    """Of starts and of ends, in the block nearer to the event and in the farther one, for every offset of the event.
+def _places(places: int) -> FloatArray:
+    """How many starts and how many ends an event meets, at a few of its places: shape (2, offsets)."""
+    offsets = np.unique(np.rint(np.linspace(1, places, _OFFSETS)))
+    return np.stack([offsets, places - offsets + 1])
 
-    Shape (2, blocks, offsets); the farther block is there where it is not the same.
+
+def _chain_costs(norms: FloatArray, places: int, counts: tuple[int, ...]) -> FloatArray:
+    """About the largest `sum A_ij^2` over chains of some numbers of intervals: a few long ones, the others short.
+
+    For every count of intervals, in the places of `_places`: shape (counts, 2, offsets).
     """
-    offsets = np.unique(np.rint(np.linspace(1, min(width, extent), _OFFSETS)))
-    met = np.stack([offsets] if width == extent else [offsets, offsets + width])
-    return np.stack([np.minimum(met, width), np.maximum(extent - met + 1, 0)])
-
-
-def _chain_costs(norms: FloatArray, width: int, extent: int, counts: tuple[int, ...]) -> FloatArray:
-    """About the largest `sum A_ij^2` over chains of so many intervals: a few long ones, the others short.
-
-    For every count of intervals, in the places of `_places`: shape (counts, 2, blocks, offsets).
-    """
-    chains = _chains(width, extent, counts)
+    chains = _chains(places, counts)
     of_high, of_low, of_twice, of_low_twice, of_both, of_thrice = np.interp(
         chains.lengths, np.arange(len(norms)), norms
     )
     next_high, next_low, mixed = 2 * of_high - of_twice, 2 * of_low - of_low_twice, of_high + of_low - of_both
     beyond = chains.all_long * (2 * of_twice - of_high - of_thrice)
     long, short, both, next_long, next_short, third_long = chains.times
-    found = long * of_high**2 + short * of_low**2
-    found += (next_long * next_high**2 + next_short * next_low**2 + both * mixed**2) / 2
-    found += third_long * beyond**2 / 2
-    return np.asarray(np.maximum.reduceat(found, chains.first)).reshape(len(counts), *_places(width, extent).shape)
+    cost = long * of_high**2 + short * of_low**2
+    cost += (next_long * next_high**2 + next_short * next_low**2 + both * mixed**2) / 2
+    cost += third_long * beyond**2 / 2
+    return np.asarray(np.maximum.reduceat(cost, chains.first)).reshape(len(counts), *_places(places).shape)
 
 
 @dataclass(frozen=True)
@@ -114,7 +101,7 @@ class _Chains:
 
 
 @lru_cache(maxsize=64)
-def _chains(width: int, extent: int, counts: tuple[int, ...]) -> _Chains:
+def _chains(places: int, counts: tuple[int, ...]) -> _Chains:
     kinds: list[tuple[int, int, float]] = []
     first = []
     for count in counts:
@@ -123,7 +110,7 @@ def _chains(width: int, extent: int, counts: tuple[int, ...]) -> _Chains:
         kinds += [(count, long, part) for long in few[:-1] for part in _PARTS] + [(count, count, 1.0)]
     # How many intervals, how many of these are long, and what part of the mean length the short ones have.
     intervals, long, part = (np.array(column)[:, None] for column in zip(*kinds, strict=True))
-    across = _places(width, extent).reshape(1, -1)
+    across = _places(places).reshape(1, -1)
     short = intervals - long
     low = part * across / intervals
     high = (across - short * low) / long

@@ -15,17 +15,16 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds import rectangles
 from dpwindows.kernel.bounds.rectangles import (
     Lengths,
-    any_tensor_event_l2,
-    best_shares,
+    any_nested_event_l2,
     chain_costs,
-    near_weights,
     root_of_product,
 )
 from dpwindows.kernel.bounds.sensitivity import interval_norms
-from dpwindows.kernel.maps.filters import Filter
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.nested import Nested
 from dpwindows.strategies import BATCH
-from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps
+from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms
 from dpwindows.strategies.square import event_cost
 from tests.kernel.bounds.test_sensitivity import contracting_taps, largest_norm, matrix_of
 from tests.single_item import Ints, all_logs, differences
@@ -111,28 +110,6 @@ def test_norms_too_long_for_the_tables_are_rounded_against_us() -> None:
             assert one[-1] <= other[-1] * factor**4 * 1.0001
 
 
-def test_shares_of_intervals_between_blocks() -> None:
-    rng = np.random.default_rng(4)
-    for blocks, length in itertools.product((2, 3, 4), (1, 2, 5)):
-        rows = np.sort(rng.integers(0, 50, size=(blocks, length)), axis=1).tolist()
-        shares = (n for n in itertools.product(range(length), repeat=blocks) if sum(n) <= length - 1)
-        assert best_shares(rows) == max(sum(row[i] for row, i in zip(rows, share, strict=True)) for share in shares)
-
-
-@pytest.mark.parametrize("thresholds", [(1, 2), (2, 3), (1, 3), (1, 2, 3), (2, 4), (4,)], ids=str)
-def test_weights_of_the_nearer_block(thresholds: tuple[int, ...]) -> None:
-    """Every product of ends counts at least as often as there are thresholds with both in the nearer block."""
-    most = max(thresholds)
-    for cut in range(most):
-        weights = near_weights(thresholds, cut)
-        assert list(weights) == sorted(weights, reverse=True)
-        first = most - len(weights)
-        for i in range(most):
-            for j in range(i, most):
-                counted = sum({i, j} <= {k - 1 - index for index in range(cut + 1)} for k in thresholds)
-                assert counted <= (weights[j - first] if i >= first else 0)
-
-
 def test_roots_are_rounded_up() -> None:
     for first, second in itertools.product((0, 1, 2, 24, 25, 10**40), repeat=2):
         root = root_of_product(first, second)
@@ -156,18 +133,15 @@ def products(norms: Sequence[int], ends: Ints) -> Ints:
     return np.asarray(doubled // 2)
 
 
-def largest_change(norms: Sequence[int], block: int, extent: int, offset: int, thresholds: tuple[int, ...]) -> int:
-    """The largest norm over all changes by an event at this offset of its block, on the unbounded horizon."""
-    most, met = max(thresholds), range(offset, extent + 1, block)
-    starts, ends = chains(met[-1], most), chains(extent - offset + 1, most)
-    total = np.zeros((len(starts), len(ends)), dtype=np.int64)
-    for last in met:
-        # Starts are counted backwards from the event, ends forwards.
-        here = products(norms, np.clip(starts, 0 if last == offset else last - block, last))
-        there = products(norms, np.minimum(ends, extent - last + 1))
-        for k in thresholds:
-            turned = there[:, :k, :k][:, ::-1, ::-1].reshape(len(ends), -1)
-            total += here[:, :k, :k].reshape(len(starts), -1) @ turned.T
+def largest_change(norms: Sequence[int], places: int, offset: int, thresholds: tuple[int, ...]) -> int:
+    """The largest norm over all changes by an event at this place of a range, on the unbounded horizon."""
+    most = max(thresholds)
+    # Starts are counted backwards from the event, ends forwards.
+    here, there = products(norms, chains(offset, most)), products(norms, chains(places - offset + 1, most))
+    total = np.zeros((len(here), len(there)), dtype=np.int64)
+    for k in thresholds:
+        turned = there[:, :k, :k][:, ::-1, ::-1].reshape(len(there), -1)
+        total += here[:, :k, :k].reshape(len(here), -1) @ turned.T
     return int(total.max())
 
 
@@ -175,34 +149,33 @@ def largest_change(norms: Sequence[int], block: int, extent: int, offset: int, t
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (4,), (1, 2), (2, 3), (1, 3), (1, 2, 3), (3, 4)], ids=str)
 def test_no_change_on_the_unbounded_horizon_exceeds_the_bound(thresholds: tuple[int, ...]) -> None:
     rng = np.random.default_rng(sum(thresholds))
-    for extent, block in [(7, 7), (7, 4), (8, 5), (5, 3), (6, 3), (7, 3), (6, 2), (5, 1), (3, 2), (3, 1), (2, 1)]:
-        in_use = integer_taps(0.5, 0.9, extent, 8)
-        for taps in (*(contracting_taps(rng, extent) for _ in range(3)), (101, -100), in_use):
-            norms = interval_norms(taps, extent)
-            true = max(largest_change(norms, block, extent, offset, thresholds) for offset in range(1, block + 1))
-            bound = any_tensor_event_l2(taps, block, extent, thresholds)
+    for places in (7, 1, 2, 3, 4, 5, 6):
+        in_use = integer_taps(0.5, 0.9, places, 8)
+        for taps in (*(contracting_taps(rng, places) for _ in range(3)), (101, -100), in_use):
+            norms = interval_norms(taps, places)
+            true = max(largest_change(norms, places, offset, thresholds) for offset in range(1, places + 1))
+            bound = any_nested_event_l2(taps, places, places, thresholds)
             assert true <= bound
-            if block == extent and thresholds in [(1,), (2,), (3,)]:
+            if places == 7 and thresholds in [(1,), (2,), (3,)]:
                 # As many starts as ends, where the event is in the middle: reached.
                 assert bound <= true + 1
-            if taps == in_use:
+            if taps == in_use and places > 4:
                 assert bound <= (1.25 if len(thresholds) == 1 else 2.5) * true
 
 
 # --- Whole logs -------------------------------------------------------------------------------------------------------
 
 
-def true_sensitivity(taps: tuple[int, ...], shape: tuple[int, int, int, int], thresholds: tuple[int, ...]) -> int:
-    """The largest norm over all logs of so many steps with so many occurrences a step at most, in blocks so wide."""
-    steps, most, width, longest = shape
+def true_sensitivity(taps: tuple[int, ...], shape: tuple[int, int, int], thresholds: tuple[int, ...]) -> int:
+    """The largest norm over all logs of so many steps with so many occurrences a step at most."""
+    steps, most, longest = shape
     window = AnyWindow(longest)
-    problem = Problem(window, steps, thresholds, EVENT, GAUSSIAN, 1.0)
-    design = BlocksDesign.made_of(problem, "test", width=width, make_map=lambda size: Filter(taps[:size]))
+    design = Design(Problem(window, steps, thresholds, EVENT, GAUSSIAN, 1.0), Nested(longest, taps), "test")
     return largest_norm(differences(all_logs(steps, most), window, thresholds, EVENT), matrix_of(design), GAUSSIAN)
 
 
-ONE_BLOCK = (6, 2, 6, 6)
-SHAPES = [(8, 1, 8, 8), ONE_BLOCK, (9, 1, 3, 3), (9, 1, 4, 4), (7, 1, 2, 4), (6, 2, 2, 2), (6, 2, 3, 3), (6, 1, 1, 6)]
+WHOLE = (6, 2, 6)
+SHAPES = [(8, 1, 8), WHOLE, (9, 1, 3), (9, 1, 4), (7, 1, 2), (6, 2, 2), (6, 2, 3), (6, 1, 1)]
 
 
 @pytest.mark.quick(2)
@@ -210,48 +183,47 @@ SHAPES = [(8, 1, 8, 8), ONE_BLOCK, (9, 1, 3, 3), (9, 1, 4, 4), (7, 1, 2, 4), (6,
 def test_no_log_exceeds_the_bound(thresholds: tuple[int, ...]) -> None:
     rng = np.random.default_rng(sum(thresholds))
     for shape in SHAPES:
-        steps, _, width, longest = shape
+        steps, _, longest = shape
         in_use = integer_taps(0.5, 0.9, steps, 8)
         for taps in (contracting_taps(rng, steps), (101, -100), in_use):
-            bound = any_tensor_event_l2(taps, width, min(width + longest - 1, steps), thresholds)
+            bound = any_nested_event_l2(taps, longest, steps, thresholds)
             true = true_sensitivity(taps, shape, thresholds)
             assert true <= bound
-            if shape == ONE_BLOCK and max(thresholds) <= 3 and taps == in_use:
-                assert bound <= (1.02 if len(thresholds) == 1 else 1.2) * true
+            if shape == WHOLE and max(thresholds) <= 3 and taps == in_use:
+                assert bound <= (1.5 if len(thresholds) == 1 else 1.8) * true
 
 
 # --- Beside what it replaces, and what searches take for it -----------------------------------------------------------
 
 
-def older_bound(taps: Sequence[int], block: int, extent: int, thresholds: tuple[int, ...]) -> int:
-    """Half as much again as the rectangles by themselves, at most, for every block and threshold."""
-    norms = interval_norms(taps, max(block, extent))
-    totals = [0] * (extent + 1)
+def rectangles_alone(taps: Sequence[int], places: int, thresholds: tuple[int, ...]) -> int:
+    """Half as much again as the rectangles by themselves, at most, for every threshold."""
+    norms = interval_norms(taps, places)
+    totals = [0] * (places + 1)
     for k in thresholds:
-        best = [0] * (extent + 1)
-        for _ in range(min(k, extent)):
-            best = [max(best[n - m] + norms[m] ** 2 for m in range(n + 1)) for n in range(extent + 1)]
-        for offset in range(1, extent + 1):
-            starts, ends = min(offset, block), extent - offset + 1
+        best = [0] * (places + 1)
+        for _ in range(min(k, places)):
+            best = [max(best[n - m] + norms[m] ** 2 for m in range(n + 1)) for n in range(places + 1)]
+        for offset in range(1, places + 1):
+            starts, ends = offset, places - offset + 1
             whole = norms[starts] * norms[ends]
             totals[offset] += whole if k == 1 else 3 * (math.isqrt(best[starts] * best[ends]) + 1) // 2 + 1
-    return max(sum(totals[offset::block]) for offset in range(1, min(block, extent) + 1))
+    return max(totals)
 
 
-def test_never_above_the_older_bound() -> None:
+def test_never_above_what_rectangles_cost_alone() -> None:
     rng = np.random.default_rng(5)
     for places, k in itertools.product((1, 2, 9, 16), (1, 2, 3, 4, 7)):
         for taps in (contracting_taps(rng, places), (101, -100), integer_taps(0.5, 0.97, places, 10)):
-            for block in {1, (places + 1) // 2, places}:
-                for thresholds in ((k,), (k, k + 1)):
-                    new = any_tensor_event_l2(taps, block, places, thresholds)
-                    assert new <= older_bound(taps, block, places, thresholds)
+            for thresholds in ((k,), (k, k + 1)):
+                new = any_nested_event_l2(taps, places, places, thresholds)
+                assert new <= rectangles_alone(taps, places, thresholds)
 
 
 def test_in_use_it_saves_a_quarter() -> None:
     taps = integer_taps(0.52, 0.98, 365, 13)
     for thresholds in ((2,), (3,), (2, 3)):
-        new, old = (bound(taps, 365, 365, thresholds) for bound in (any_tensor_event_l2, older_bound))
+        new, old = any_nested_event_l2(taps, 365, 365, thresholds), rectangles_alone(taps, 365, thresholds)
         assert new <= 0.8 * old
 
 
@@ -259,12 +231,10 @@ def test_in_use_it_saves_a_quarter() -> None:
 @pytest.mark.parametrize("longest", [None, 20], ids=str)
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (10,), (1, 2)], ids=str)
 def test_searches_see_nearly_the_certified_cost(thresholds: tuple[int, ...], longest: int | None) -> None:
-    steps = 90
-    design = BATCH["tensor-filter"](Problem(AnyWindow(longest), steps, thresholds, EVENT, GAUSSIAN, 4.0))
-    assert isinstance(design, BlocksDesign)
-    taps = real_taps(float(design.parameters["alpha"]), float(design.parameters["decay"]), steps)
-    extent = min(design.width + (longest or steps) - 1, steps)
-    seen = event_cost(real_interval_norms(taps, extent), design.width, extent, thresholds)
-    certified = design.sensitivity / 2.0 ** (4 * int(design.parameters["bits_per_axis"]))
+    design = BATCH["nested-filter"](Problem(AnyWindow(longest), 90, thresholds, EVENT, GAUSSIAN, 4.0))
+    assert design is not None
+    assert isinstance(design.shape, Nested)
+    places = min(90, 2 * design.shape.longest - 1)
+    seen = event_cost(real_interval_norms(np.array(design.shape.taps, dtype=np.float64), places), places, thresholds)
     # Searches add up what thresholds cost; the bound knows that they share their intervals.
-    assert 0.85 <= seen / certified <= (1.1 if len(thresholds) == 1 else 1.3)
+    assert 0.85 <= seen / design.sensitivity <= (1.1 if len(thresholds) == 1 else 1.3)

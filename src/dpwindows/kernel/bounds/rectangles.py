@@ -3,7 +3,7 @@ r"""Certified sensitivity of any windows at event level, through one contracting
 Notation as in `dpwindows.kernel.bounds.sensitivity`: `r_m` and q are the autocorrelation and the interval norms of the
 filter, G its Gram matrix on an unbounded horizon. Off the diagonal G is <= 0 and q is concave (signs lemma).
 
-**One block of starts, one threshold k.** An occurrence at step s changes g on the rectangles `I_i x J_{k-1-i}`, i =
+**One threshold k.** An occurrence at step s changes g on the rectangles `I_i x J_{k-1-i}`, i =
 0..k-1. I_0 lies next to s, I_1 before it, and so on without gaps; J likewise, from s on. Any may be empty. Finite
 horizons only drop rows. With `A_ij = 1_{I_i}' G 1_{I_j}` and B likewise for the `J_{k-1-i}`
 
@@ -13,7 +13,7 @@ Both factors are of one kind. A *chain* is a sequence of intervals, each of whic
 without its empty ones it is still a chain. (And intervals with gaps between them have no larger `|A|` than the chain in
 which every gap is added to an interval beside it: q grows, and products of different intervals gain terms of the sign
 they have.) Let `H_j(m)` be the largest `|A|^2` over chains of at most j intervals with at most m places together:
-`||M g||^2 <= sqrt(H_k(starts) H_k(ends))`, for the starts at or before s, and the ends at or after s, in the block.
+`||M g||^2 <= sqrt(H_k(starts) H_k(ends))`, for the starts at or before s, and the ends at or after s.
 (Where these are as many, g can be chosen to reach it on the unbounded horizon.)
 
 **A chain.** Let its lengths be n_1, n_2, ..., with sums N_i. Then `A_ii = q(n_i)`; neighbours *touch*, with
@@ -28,21 +28,10 @@ the square of their sum, which is that with the one interval from the chain's fi
 So `4 |A|^2 <= sum_i 4 q(n_i)^2 + 2 touching_i^2 + 2 beyond_i^2`: a sum over places in the chain of what depends on n_i,
 n_{i-1} and N_i, whose maximum is found by dynamic programming over these (`chain_costs`).
 
-**Blocks.** They are measured apart. A block's edge cuts at most one of the intervals I in two, so the numbers k_b of
-those that are not empty, in the blocks where there are any, add up to at most k plus one less than these blocks. In
-block b only the J that belong to them matter: k_b intervals as well, perhaps with gaps. So all together cost at most
-`sum_b sqrt(H_{k_b}(starts_b) H_{k_b}(ends_b))`, at its largest over all such k_b >= 1.
-
-**Thresholds.** They are measured apart too: what each costs adds up. But they share the intervals. Threshold k has the
-first k of I_0, I_1, ... and of J_0, J_1, ..., so in one block, by Cauchy-Schwarz once more, all together cost at most
+**Thresholds.** They are measured apart: what each costs adds up. But they share the intervals. Threshold k has the
+first k of I_0, I_1, ... and of J_0, J_1, ..., so by Cauchy-Schwarz once more all together cost at most
 `sqrt(H_w(starts) H_w(ends))`, where in H_w each `A_ij^2` counts as often as thresholds exceed i and j: `w_max(i,j)`
-times. (w falls, so a chain left without its empty intervals costs no less.) Where two blocks are met, I_p being the
-interval that their edge cuts, or the last one before it: the farther block has `I_p, I_{p+1}, ...`, and of the ends
-`J_0..J_{k-1-p}` for threshold k, so w from its p-th entry on serves for both. The nearer block has I_0..I_p, with the
-first p+1 entries of w, and J_{k-1-p}..J_{k-1} for threshold k: a product of J_i and J_j, i <= j, counts as often as
-there are thresholds with `j < k <= i+p+1`, at most as many as with `j < k <= j+p+1`. If there are none J_j does not
-count at all; with the first such j left out, and these numbers raised to make them fall, they are weights like w. The
-largest sum over p bounds both blocks. Any of these bounds holds; the smaller one is used.
+times. (w falls, so a chain left without its empty intervals costs no less.) Both bounds hold; the smaller one is used.
 """
 
 from __future__ import annotations
@@ -52,7 +41,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,32 +55,6 @@ _NEVER = -(1 << 61)
 _BITS = 61
 # Cells filled in the tables for each place, at least so many for each interval, and in all; the fewest classes.
 _CELLS, _LEAST_CELLS, _MOST_CELLS, _FEWEST = 250_000, 5_000, 2_000_000_000, 16
-# The largest threshold of several for which the cut of their intervals by a block's edge is followed.
-_MOST_CUTS = 4
-
-
-@proves("any-filters-event")
-def any_tensor_event_l2(taps: Sequence[int], block: int, extent: int, thresholds: Thresholds) -> int:
-    """Any windows, one occurrence added or removed, through one contracting filter on starts and on ends.
-
-    Starts are cut into blocks of `block`; with each block of starts all ends from its first step on are measured,
-    `extent` of them (the last blocks are cut at T; one block with `extent = T` measures everything).
-
-    Proof. Module docstring. An event at offset o = 1..block of a block is at offset o + block, o + 2 block, ... of the
-    blocks before it, while that is at most `extent`; at offset o there are `min(o, block)` starts at or before it and
-    `extent - o + 1` ends at or after it. The largest bound over o is returned. Reversing an axis (which decoding may
-    prefer) leaves every interval an interval, and every chain a chain. All starts at or before the event in the blocks
-    that it meets are at most `extent`, so there are no more intervals than that, whatever k is. QED.
-
-    Raises:
-        ValueError: the signs of the taps are not contracting.
-    """
-    require_contracting_signs(taps)
-    met = tuple(
-        tuple((min(offset, block), extent - offset + 1) for offset in range(first, extent + 1, block))
-        for first in range(1, min(block, extent) + 1)
-    )
-    return _largest(tuple(map(int, taps)), max(block, extent), met, tuple(sorted(thresholds)))
 
 
 @proves("any-nested-event")
@@ -110,7 +72,7 @@ def any_nested_event_l2(taps: Sequence[int], longest: int, steps: int | None, th
     from s + longest on. All windows inside a measured one that may change have at most `longest` steps: there g' and
     h are equal, for a window of at most `longest` steps that holds s starts after s - longest and ends before s +
     longest. So every measured number is moved by h as by g. A chain without its farthest places is a chain. Hence h is
-    a change as in one block with at most `min(s, longest)` starts at or before the event and at most
+    a change with at most `min(s, longest)` starts at or before the event and at most
     `min(steps - s + 1, longest)` ends at or after it, and what is measured is a part of the rows that the module
     docstring's bound is for, on the unbounded horizon. Its largest value over s is returned; without horizon, or with
     a long one, that is at an event with `longest` places on both sides, for H does not fall as places grow. QED.
@@ -124,94 +86,32 @@ def any_nested_event_l2(taps: Sequence[int], longest: int, steps: int | None, th
         met = [(places, places)]
     else:
         met = [(min(step, places), min(steps - step + 1, places)) for step in range(1, steps + 1)]
-    return _largest(tuple(map(int, taps)), places, tuple((one,) for one in met), tuple(sorted(thresholds)))
-
-
-Met = tuple[tuple[int, int], ...]
+    return _largest(tuple(map(int, taps)), places, tuple(met), tuple(sorted(thresholds)))
 
 
 @lru_cache(maxsize=256)
-def _largest(taps: tuple[int, ...], places: int, met: tuple[Met, ...], thresholds: tuple[int, ...]) -> int:
-    """The most that an event costs, given the starts and the ends that it meets in each block, for every place of it.
-
-    None of them is more than `places`.
-    """
+def _largest(taps: tuple[int, ...], places: int, met: tuple[tuple[int, int], ...], thresholds: tuple[int, ...]) -> int:
+    """The most that an event costs that meets some number of starts and of ends, none of them above `places`."""
     norms = interval_norms(taps, 2 * places)
-    alone = chain_costs(norms, places, [1] * min(thresholds[-1], places))
-    cut = any(len(blocks) > 1 for blocks in met)
-    shared = Shared.of(norms, places, thresholds, cut=cut) if len(thresholds) > 1 else None
+    most = min(thresholds[-1], places)
+    alone = chain_costs(norms, places, [1] * most)
+    several = len(thresholds) > 1
+    shared = (
+        chain_costs(norms, places, [sum(k > i for k in thresholds) for i in range(most)])[-1] if several else alone[-1]
+    )
 
-    def total(blocks: Met) -> int:
-        apart = sum(costs_apart(alone, blocks, k) for k in thresholds)
-        return apart if shared is None else min(apart, shared.costs(blocks))
+    def total(starts: int, ends: int) -> int:
+        """Four times what all thresholds together cost at most."""
+        apart = sum(root_of_product(alone[min(k, most) - 1][starts], alone[min(k, most) - 1][ends]) for k in thresholds)
+        return min(apart, root_of_product(shared[starts], shared[ends]))
 
-    # Four times the bound, rounded up.
-    return -(-max(total(blocks) for blocks in met) // 4)
-
-
-def costs_apart(alone: Sequence[Sequence[int]], met: Sequence[tuple[int, int]], k: int) -> int:
-    """Four times what one threshold costs at most, in blocks with so many starts and ends; from `4 H_1, 4 H_2, ...`."""
-    tried = alone[:k]
-    if len(met) == 1:
-        return root_of_product(*(tried[-1][places] for places in met[0]))
-    return best_shares([[root_of_product(costs[starts], costs[ends]) for costs in tried] for starts, ends in met])
-
-
-@dataclass(frozen=True)
-class Shared:
-    """`4 H_w` for thresholds that share their intervals: for a block by itself, and for a pair of them cut at p."""
-
-    whole: list[int]
-    near_starts: list[list[int]]
-    near_ends: list[list[int]]
-    far: list[list[int]]
-
-    @classmethod
-    def of(cls, norms: Sequence[int], places: int, thresholds: Thresholds, *, cut: bool) -> Shared:
-        """For several thresholds; without cuts where blocks are met alone, and where the largest one is large."""
-        most = max(thresholds)
-        weights = [sum(k > i for k in thresholds) for i in range(min(most, places))]
-        from_first = chain_costs(norms, places, weights)
-        if not cut or most > min(places, _MOST_CUTS):
-            return cls(from_first[-1], [], [], [])
-        ends = [chain_costs(norms, places, near_weights(thresholds, p))[-1] for p in range(most)]
-        far = [chain_costs(norms, places, weights[p:])[-1] for p in range(most)]
-        return cls(from_first[-1], from_first, ends, far)
-
-    def costs(self, met: Sequence[tuple[int, int]]) -> int:
-        """Four times what all thresholds together cost at most, in blocks with so many starts and ends."""
-        if len(met) != 2 or not self.far:
-            return sum(root_of_product(self.whole[starts], self.whole[ends]) for starts, ends in met)
-        (starts, ends), (far_starts, far_ends) = met
-        return max(
-            root_of_product(near[starts], of_ends[ends]) + root_of_product(far[far_starts], far[far_ends])
-            for near, of_ends, far in zip(self.near_starts, self.near_ends, self.far, strict=True)
-        )
-
-
-def near_weights(thresholds: Thresholds, cut: int) -> list[int]:
-    """How often products of ends count in the nearer one of two blocks (module docstring), made to fall."""
-    counts = [sum(j < k <= j + cut + 1 for k in thresholds) for j in range(max(thresholds))]
-    while not counts[0]:
-        counts.pop(0)
-    return list(accumulate(reversed(counts), max))[::-1]
+    return -(-max(total(*pair) for pair in met) // 4)
 
 
 def root_of_product(first: int, second: int) -> int:
     """The square root of the product of two whole numbers >= 0, rounded up."""
     product = first * second
     return math.isqrt(product - 1) + 1 if product else 0
-
-
-def best_shares(rows: Sequence[Sequence[int]]) -> int:
-    """The largest sum of one entry from each of two or more rows, entry k_b = 1, 2, ..., k from row b.
-
-    Rows have k entries each and do not decrease; `sum (k_b - 1) <= k - 1`.
-    """
-    (best, *others), last = rows[:-1], rows[-1]
-    for row in others:
-        best = [max(best[i] + row[n - i] for i in range(n + 1)) for n in range(len(row))]
-    return max(one + other for one, other in zip(best, reversed(last), strict=True))
 
 
 # --- Chains -----------------------------------------------------------------------------------------------------------

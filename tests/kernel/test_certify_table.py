@@ -9,11 +9,10 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import partial
+from typing import cast
 
 import numpy as np
 import pytest
-from dpwindows.kernel.shapes.causal import Shape
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.periods import sizes
@@ -31,19 +30,20 @@ from dpwindows.ask.queries import (
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds import pattern_sensitivity, sensitivity
-from dpwindows.kernel.certify import NotCertifiedError, counters, direct, start_counters
-from dpwindows.kernel.designs import Design, StepDesign
-from dpwindows.kernel.maps.counters import MatrixCounter, WeightedCounter, WeightedRows
+from dpwindows.kernel.certify import NotCertifiedError, along_starts, direct
+from dpwindows.kernel.designs import Design, StepDesign, StepShape
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.maps.trees import CausalTree, Tree
+from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
-from dpwindows.kernel.shapes.blocks import StepBlocks
+from dpwindows.kernel.shapes.blocks import Blocks, StepBlocks
+from dpwindows.kernel.shapes.crossed import Crossed
 from dpwindows.kernel.shapes.nested import Nested
 from dpwindows.kernel.shapes.periods import SeriesInPeriods
 from dpwindows.kernel.shapes.series import Series
@@ -62,9 +62,8 @@ ENDS: dict[str, CausalMap] = {
     "smooth": Filter(SMOOTH),
     "rough": Filter(ROUGH),
     "tree": CausalTree(2, (3, 2)),
-    "weighted": CausalCounter(WeightedRows(np.array((5, 3, 2, 1)), np.array((4, 3, 2, 1)))),
     "triangle": MatrixCounter(TRIANGLE),
-    "endless": CausalCounter(EndlessCounter(4)),
+    "endless": EndlessCounter(4),
     "differences": AnchoredDifferences(2, 2, 1),
     "alone": Identity(3),
 }
@@ -75,9 +74,9 @@ def on_axis(name: str, size: int) -> IntegerMap:
     made: dict[str, IntegerMap] = {
         "smooth": Filter(SMOOTH),
         "rough": Filter(ROUGH),
-        "tree": Tree(size, 2),
+        "tree": CausalTree(2, (3, 2)),
         "tent": TentTree(size, (min(1, size - 1),), 3),
-        "weighted": WeightedCounter(size, (5, 3, 2, 1)[:size], (4, 3, 2, 1)[:size]),
+        "endless": EndlessCounter(4),
         "triangle": MatrixCounter(TRIANGLE[:size, :size]),
         "differences": AnchoredDifferences(2, 2, 1, offset=size % 2),
         "alone": Identity(3),
@@ -85,7 +84,9 @@ def on_axis(name: str, size: int) -> IntegerMap:
     return made[name]
 
 
-AXES = ("smooth", "rough", "tree", "tent", "weighted", "triangle", "differences", "alone")
+# The maps that are of one length, as those on axes of blocks must be.
+LENGTHS = ("tent", "triangle")
+AXES = ("smooth", "rough", "tree", "tent", "endless", "triangle", "differences", "alone")
 
 
 def released(problem: Problem) -> Iterator[tuple[str, Design]]:
@@ -104,33 +105,27 @@ def released(problem: Problem) -> Iterator[tuple[str, Design]]:
         for name in AXES:
             yield name, Design(problem, Series(on_axis(name, STEPS)), "")
         return
-    for name in AXES:
-        for causal in (True, False):
-            counter = on_axis(name, window.max_length or STEPS)
-            yield (
-                f"starts {name}" if causal else f"starts {name} continued",
-                CountersDesign(problem, "", map=counter, causal=causal),
-            )
-        yield (
-            f"blocks {name}",
-            BlocksDesign.made_of(problem, "", width=WIDTH, make_map=partial(on_axis, name)),
-        )
+    for name, along in ENDS.items():
+        yield f"starts {name}", Design(problem, Starts(window.max_length or STEPS, along), "")
+    for name in LENGTHS:
+        yield f"blocks {name}", Design(problem, blocks(*(on_axis(name, size) for size in range(1, STEPS + 1))), "")
     # Blocks of which one end is another map.
-    yield (
-        "blocks tree, alone",
-        BlocksDesign.made_of(
-            problem, "", width=WIDTH, make_map=lambda size: on_axis("tree" if size > 1 else "alone", size)
-        ),
-    )
+    mixed = blocks(on_axis("triangle", 1), *(on_axis("tent", size) for size in range(2, STEPS + 1)))
+    yield "blocks tent, triangle", Design(problem, mixed, "")
     for name, taps in (("smooth", SMOOTH), ("rough", ROUGH)):
-        yield f"nested {name}", Design(problem, Nested(longest_window(problem.window, problem.steps), taps), "")
-        yield f"crossed {name}", CrossedDesign(problem, taps, WIDTH, 0.5, 4, {})
+        yield f"nested {name}", Design(problem, Nested(longest_window(window, STEPS), taps), "")
+        yield f"crossed {name}", Design(problem, Crossed(WIDTH, taps, (2, 3, 3, 4)), "")
+
+
+def blocks(*maps: IntegerMap) -> Blocks:
+    """Blocks with maps on their axes that need not be trees."""
+    return Blocks(WIDTH, cast("tuple[TentTree, ...]", maps))
 
 
 def streamed(problem: Problem, horizon: int | None) -> Iterator[tuple[str, Design]]:
     """The same of a stream."""
     window = problem.window
-    shapes: dict[str, Shape] = {}
+    shapes: dict[str, StepShape] = {}
     if isinstance(window, (Cumulative, Rolling)):
         shapes = {name: Series(along) for name, along in ENDS.items()}
     elif isinstance(window, (Tumbling, ToDate)):
@@ -141,8 +136,8 @@ def streamed(problem: Problem, horizon: int | None) -> Iterator[tuple[str, Desig
         extent = WIDTH + longest - 1 if horizon is None else min(WIDTH + longest - 1, horizon)
         for name, along in ENDS.items():
             shapes[f"starts {name}"] = Starts(longest, along)
-            for other in ("smooth", "tree", "alone"):
-                starts = on_axis(other, WIDTH)
+            for other in LENGTHS:
+                starts = cast("TentTree", on_axis(other, WIDTH))
                 shapes[f"blocks {other}, {name}"] = StepBlocks(longest, WIDTH, extent, starts, along)
         shapes |= {"nested smooth": Nested(longest, SMOOTH), "nested rough": Nested(longest, ROUGH)}
     for name, shape in shapes.items():
@@ -161,35 +156,29 @@ def designs(place: str, problem: Problem) -> Iterator[tuple[str, Design]]:
 TABLE = """
 cumulative
     alone; Gaussian Laplace; release stream: every-answer-by-itself | = | = | =
-    endless; Gaussian; stream endless: cumulative-counter-endless 4.25 | = 3.46 | = 3.46 | = 2.37
+    endless; Gaussian; release stream endless: cumulative-counter-endless 4.25 | = 3.46 | = 3.46 | = 2.37
     rough; Gaussian; release stream: cumulative-filter-item 1.94 | = | = | cumulative-counter-presence
     smooth; Gaussian; release stream: cumulative-filter-event 1.18 | cumulative-filter-item |
         = | cumulative-counter-presence
     tent; Laplace; release: cumulative-tree 1.34 | = 1.20 | = 1.20 | =
-    tree; Laplace; release: cumulative-tree 1.34 | = | = | =
-    tree; Laplace; stream endless: cumulative-tree 1.25 | = | = | =
+    tree; Laplace; release stream endless: cumulative-tree 1.25 | = | = | =
     triangle; Gaussian; release stream: - | - | - | cumulative-matrix-presence
-    weighted; Gaussian; release stream: - | - | - | cumulative-counter-presence
 rolling:2
     alone; Gaussian Laplace; endless: every-answer-by-itself | = | - | -
     alone; Gaussian Laplace; release stream: every-answer-by-itself | = | = | =
     differences; Laplace; endless: rolling-differences-event | rolling-differences-period 1.50 | - | -
     differences; Laplace; release stream: rolling-differences-event | rolling-differences-period 1.50 |
         rolling-differences-item 1.64 | = 1.25
-    rough; Gaussian; endless: rolling-patterns-event 1.24 | rolling-patterns-period 1.03 | - | -
-    rough; Gaussian; release stream: rolling-patterns-event 1.24 | rolling-patterns-period 1.03 |
+    rough; Gaussian; endless: rolling-patterns-event 1.18 | rolling-patterns-period 1.03 | - | -
+    rough; Gaussian; release stream: rolling-patterns-event 1.18 | rolling-patterns-period 1.03 |
         = 1.08 | rolling-patterns-presence 1.09
     smooth; Gaussian; endless: rolling-filter-event 1.03 | rolling-patterns-period 1.29 | - | -
     smooth; Gaussian; release stream: rolling-filter-event 1.03 | rolling-patterns-period 1.29 |
         = 1.09 | rolling-patterns-presence 1.16
     triangle; Gaussian; release stream: - | - | - | rolling-offset-presence 2.69
 any
-    blocks smooth; Gaussian; release: any-filters-event 2.03 | - | - | -
-    blocks smooth, smooth; Gaussian; endless: any-filters-event 4.47 | - | - | -
-    blocks smooth, smooth; Gaussian; stream: any-filters-event 2.33 | - | - | -
     blocks tent; Laplace; release: any-trees-event 3.70 | - | - | -
-    blocks tree; Laplace; release: any-trees-event 3.00 | - | - | -
-    blocks tree, tree; Laplace; stream endless: any-trees-event 2.86 | - | - | -
+    blocks tent, tree; Laplace; stream endless: any-trees-event 3.37 | - | - | -
     crossed rough; Gaussian; release: - | any-crossed-period-squares | any-crossed-item-squares | =
     crossed rough; Laplace; release: - | any-crossed-period | any-crossed-item | =
     crossed smooth; Gaussian; release: - | any-crossed-period-squares | any-crossed-item-squares 1.07 | =
@@ -197,22 +186,15 @@ any
     nested smooth; Gaussian; endless: any-nested-event 3.27 | - | - | -
     nested smooth; Gaussian; release stream: any-nested-event 2.27 | - | - | -
     starts alone; Gaussian Laplace; release stream: every-answer-by-itself | = | = | =
-    starts rough; Gaussian; endless: - | stream-counters-item 2.57 | - | -
-    starts rough; Gaussian; release: - | any-counters-period | any-counters-item | =
-    starts rough; Gaussian; stream: - | stream-counters-item 2.06 | = 1.76 | = 1.76
-    starts smooth; Gaussian; endless: - | stream-counters-item 2.09 | - | -
-    starts smooth; Gaussian; release: - | any-counters-period | any-counters-item 1.08 | =
-    starts smooth; Gaussian; stream: - | stream-counters-item 1.68 | = 1.52 | = 1.20
-    starts tent continued; Laplace; release: - | any-trees-period 1.60 | - | -
+    starts rough; Gaussian; endless: - | any-counters-period 1.69 | - | -
+    starts rough; Gaussian; release stream: - | any-counters-period | any-counters-item | =
+    starts smooth; Gaussian; endless: - | any-counters-period 1.61 | - | -
+    starts smooth; Gaussian; release stream: - | any-counters-period | any-counters-item 1.08 | =
     starts tree; Laplace; endless: - | stream-trees-item 2.09 | - | -
-    starts tree; Laplace; stream: - | stream-trees-item 1.67 | = 1.49 | = 1.12
-    starts tree continued; Laplace; release: - | any-trees-period 1.60 | - | -
+    starts tree; Laplace; release stream: - | stream-trees-item 1.67 | = 1.49 | = 1.12
 any:2
-    blocks smooth; Gaussian; release: any-filters-event 2.03 | - | - | -
-    blocks smooth, smooth; Gaussian; stream endless: any-filters-event 2.33 | - | - | -
     blocks tent; Laplace; release: any-trees-event 3.70 | - | - | -
-    blocks tree; Laplace; release: any-trees-event 3.00 | - | - | -
-    blocks tree, tree; Laplace; stream endless: any-trees-event 2.86 | - | - | -
+    blocks tent, tree; Laplace; stream endless: any-trees-event 3.37 | - | - | -
     crossed rough; Gaussian; release: - | any-crossed-period-squares | any-crossed-item-squares | =
     crossed rough; Laplace; release: - | any-crossed-period | any-crossed-item | =
     crossed smooth; Gaussian; release: - | any-crossed-period-squares | any-crossed-item-squares 1.07 | =
@@ -220,23 +202,19 @@ any:2
     nested smooth; Gaussian; release stream endless: any-nested-event 2.89 | - | - | -
     starts alone; Gaussian Laplace; endless: every-answer-by-itself | = | - | -
     starts alone; Gaussian Laplace; release stream: every-answer-by-itself | = | = | =
-    starts rough; Gaussian; endless: - | stream-counters-item 1.41 | - | -
-    starts rough; Gaussian; release: - | any-counters-period | any-counters-item | =
-    starts rough; Gaussian; stream: - | stream-counters-item 1.41 | = 1.28 | = 1.28
-    starts smooth; Gaussian; endless: - | stream-counters-item 1.14 | - | -
-    starts smooth; Gaussian; release: - | any-counters-period | any-counters-item | =
-    starts smooth; Gaussian; stream: - | stream-counters-item 1.14 | = 1.10 | = 1.10
-    starts tent continued; Laplace; release: - | any-trees-period 1.39 | - | -
+    starts rough; Gaussian; endless: - | any-counters-period | - | -
+    starts rough; Gaussian; release stream: - | any-counters-period | any-counters-item | =
+    starts smooth; Gaussian; endless: - | any-counters-period | - | -
+    starts smooth; Gaussian; release stream: - | any-counters-period | any-counters-item | =
     starts tree; Laplace; endless: - | stream-trees-item 1.77 | - | -
-    starts tree; Laplace; stream: - | stream-trees-item 1.77 | = 1.91 | = 1.12
-    starts tree continued; Laplace; release: - | any-trees-period 1.20 | - | -
+    starts tree; Laplace; release stream: - | stream-trees-item 1.77 | = 1.91 | = 1.12
 tumbling:3
     alone; Gaussian Laplace; endless: tumbling-periods | = 2.00 | - | -
     alone; Gaussian Laplace; release stream: tumbling-periods | = | = | =
     differences; Laplace; endless: tumbling-periods 2.50 | = 4.50 | - | -
     differences; Laplace; release stream: tumbling-periods 1.25 | = 1.29 | = 1.29 | = 1.25
-    rough; Gaussian; endless: tumbling-periods 3.75 | = 8.50 | - | -
-    rough; Gaussian; release stream: tumbling-periods 1.16 | = 1.18 | = 1.18 | = 1.18
+    rough; Gaussian; endless: tumbling-periods 3.50 | = 8.50 | - | -
+    rough; Gaussian; release stream: tumbling-periods 1.08 | = 1.18 | = 1.18 | = 1.18
     smooth; Gaussian; endless: tumbling-periods 1.19 | = 2.63 | - | -
     smooth; Gaussian; release stream: tumbling-periods 1.12 | = 1.03 | = 1.03 | = 1.36
     triangle; Gaussian; release: - | - | - | tumbling-periods 1.67
@@ -245,6 +223,7 @@ to-date:3
     alone; Gaussian Laplace; release: to-date-periods | = 1.50 | = | =
     alone; Gaussian Laplace; stream: to-date-periods | = 2.00 | = 1.50 | = 1.50
     endless; Gaussian; endless: to-date-periods 4.81 | = 6.41 | - | -
+    endless; Gaussian; release: to-date-periods 4.81 | = 5.60 | = 4.34 | = 2.49
     endless; Gaussian; stream: to-date-periods 4.81 | = 6.41 | = 4.81 | = 2.80
     rough; Gaussian; endless: to-date-periods 2.00 | = 2.00 | - | -
     rough; Gaussian; release: to-date-periods 2.00 | = 1.84 | = | =
@@ -254,12 +233,10 @@ to-date:3
     smooth; Gaussian; stream: to-date-periods 1.18 | = 1.82 | = 1.29 | = 1.29
     tent; Laplace; release: to-date-periods 1.50 | = 2.00 | = 1.50 | =
     tree; Laplace; endless: to-date-periods 1.43 | = 2.50 | - | -
-    tree; Laplace; release: to-date-periods 1.34 | = 2.00 | = 1.34 | =
+    tree; Laplace; release: to-date-periods 1.43 | = 2.50 | = 1.54 | =
     tree; Laplace; stream: to-date-periods 1.43 | = 2.50 | = 1.82 | = 1.25
     triangle; Gaussian; release: - | - | - | to-date-periods 1.12
     triangle; Gaussian; stream: - | - | - | to-date-periods 5.06
-    weighted; Gaussian; release: - | - | - | to-date-periods
-    weighted; Gaussian; stream: - | - | - | to-date-periods 1.24
 """
 
 
@@ -309,7 +286,7 @@ def test_the_table_serves_what_it_lists_and_nothing_else(place: str, windows: st
             assert norm <= found.bound <= listed[cell].most * norm, cell
             if law == GAUSSIAN:
                 assert moved <= found.moved, cell
-            if name.endswith("alone") and place != "release" and not isinstance(design.problem.window, PeriodFamily):
+            if name.endswith("alone") and not isinstance(design.problem.window, PeriodFamily):
                 assert moved == found.moved, cell
     assert met == {cell for cell in listed if cell[:3] == (place, windows, law.split()[1])}
 
@@ -355,10 +332,9 @@ def test_a_map_for_every_start_is_for_any_windows_only(window: WindowFamily) -> 
     """Its bound would be that of one map, and there is one for every start."""
     for unit, law in itertools.product(UNITS, (GAUSSIAN, LAPLACE)):
         problem = Problem(window, STEPS, (1,), unit, law, 1.0)
-        with pytest.raises(NotCertifiedError):
-            counters(problem, Identity(STEPS), STEPS, causal=True)
-        with pytest.raises(NotCertifiedError):
-            start_counters(problem, Identity(), STEPS, STEPS)
+        for along in ENDS.values():
+            with pytest.raises(NotCertifiedError):
+                along_starts(problem, along, STEPS, STEPS)
 
 
 def test_the_one_number_of_lost_items_is_measured_by_a_series_only() -> None:
@@ -379,5 +355,5 @@ def test_runs_are_charged_one_by_one_where_places_are_too_many_for_chains(monkey
         bounds = [(bound(taps, 4, steps, (2,)), name_of(bound)) for bound in (apart, chained)]
         assert charged == (min(bounds) if steps == 20 else bounds[0])
         # Taps that do not contract have no other bound.
-        other = replace(design, map=Filter((12, 5, -3)))
+        other = replace(design, shape=Series(Filter((12, 5, -3))))
         assert other.certificate.proof == name_of(chained)

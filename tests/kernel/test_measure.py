@@ -35,7 +35,6 @@ from dpwindows.ask.privacy import (
     Unit,
 )
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
-from dpwindows.ask.windows import longest_window
 from dpwindows.audit import noise_tests
 from dpwindows.audit.discrete_laws import NoiseLaw
 from dpwindows.audit.sampler import small_scale_chances
@@ -44,19 +43,21 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, 
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.groups import Groups, certify_groups
-from dpwindows.kernel.maps.counters import WeightedRows
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
-from dpwindows.kernel.maps.integer_maps import read_back
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.repeated import Repeated
+from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.blocks import Blocks
+from dpwindows.kernel.shapes.grouped import GroupedSteps
 from dpwindows.kernel.shapes.series import Series
 from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.kernel.shapes.together import Together
 from dpwindows.strategies import BATCH, candidates
 from dpwindows.strategies.paper.range_tree import RangeTree
-from dpwindows.strategies.paper.shapes import CumulativeTree
+from dpwindows.strategies.paper.shapes import ADMITTED, CumulativeTree, TreeForEveryStart
 from dpwindows.strategies.search.noise_scales import scales
 from tests.single_item import TableAnswers, random_square
 
@@ -64,10 +65,10 @@ LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
 BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
 
 
-def direct(steps: int, thresholds: tuple[int, ...], law: Law, unit: Unit | None = None) -> SeriesDesign:
+def direct(steps: int, thresholds: tuple[int, ...], law: Law, unit: Unit | None = None) -> Design:
     """A series measured as it is, at event level one window of one step: sensitivity 1."""
     problem = Problem(Rolling(1), steps, thresholds, unit or EventLevel(), law, 1.0)
-    return Design(problem, Series(Identity(steps)), "direct")
+    return Design(problem, Series(Identity()), "direct")
 
 
 def zeros(steps: int) -> TableAnswers:
@@ -174,7 +175,7 @@ def test_saturated_noise_does_not_reveal_the_exact_value(saturated: int, monkeyp
     assert released == {2**61 if saturated > 0 else -(2**61)}
 
 
-def _filtered(steps: int) -> SeriesDesign:
+def _filtered(steps: int) -> Design:
     problem = Problem(Rolling(2), steps, (1,), EventLevel(), GAUSSIAN, 1.0)
     return Design(problem, Series(Filter((5000, -2000, -1000))), "test")
 
@@ -224,22 +225,46 @@ def test_nobody_can_state_a_bound() -> None:
     with pytest.raises(FrozenInstanceError):
         design.certificate = Certificate(0, "none", 0)
 
-    class Understating(SeriesDesign):
+    class Understating(Design):
         certificate = Certificate(0, "none", 0)
 
-    lying = Understating(design.problem, "lying", map=design.map)
+    lying = Understating(design.problem, design.shape, "lying")
     with pytest.raises(ValueError, match="its own shapes only, not Understating"):
         measure([Measurement(lying, LAPLACE, 1e9)], PureDP(1.0), zeros(8))
 
 
 def test_nobody_can_state_a_bound_of_what_is_compressed() -> None:
-    class Understating(SeriesDesign):
+    class Understating(Design):
         certificate = Certificate(0, "none", 0)
 
+    class Boastful(Series):
+        def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+            return Certificate(0, "none", 0)
+
     problem = Problem(Rolling(4), 8, (1,), EventLevel(), LAPLACE, 1.0)
-    inner = Understating(direct(4, (1,), LAPLACE).problem, "lying", map=Identity(4))
-    with pytest.raises(ValueError, match="its own shapes only, not Understating"):
-        measure([Measurement(CompressedDesign(problem, size=2, inner=inner), LAPLACE, 1e9)], PureDP(1.0), zeros(8))
+    own = direct(4, (1,), LAPLACE)
+    for inner, name in (
+        (Understating(own.problem, own.shape, "lying"), "Understating"),
+        (replace(own, shape=Boastful(Identity())), "Boastful"),
+    ):
+        grouped = Design(problem, GroupedSteps(2, inner), "lying")
+        with pytest.raises(ValueError, match=f"its own shapes only, not {name}"):
+            measure([Measurement(grouped, LAPLACE, 1e9)], PureDP(1.0), zeros(8))
+
+
+def test_shapes_of_others_are_measured_where_they_are_admitted_only() -> None:
+    """The paper's: their bounds are proved outside of the kernel, and who measures them says so."""
+    problem = Problem(Cumulative(), 8, (1,), EventLevel(), LAPLACE, 1.0)
+    design = Design(problem, CumulativeTree(tree=RangeTree(8), scale=1e9), "paper")
+    grouped = Design(replace(problem, steps=16), GroupedSteps(2, design), "compressed")
+    for one, steps in ((design, 8), (grouped, 16)):
+        made = [Measurement(one, LAPLACE, 1e9)]
+        measure(made, PureDP(1.0), zeros(steps), admitted=ADMITTED)
+        for admitted in ((), (TreeForEveryStart,)):
+            with pytest.raises(ValueError, match="its own shapes only, not CumulativeTree"):
+                measure(made, PureDP(1.0), zeros(steps), admitted=admitted)
+        with pytest.raises(ValueError, match="its own shapes only, not CumulativeTree"):
+            measure_step(made, PureDP(1.0), [{1: np.zeros(1, dtype=np.int64)}])
 
 
 def test_measurements_that_are_not_the_kernels_are_not_made() -> None:
@@ -250,7 +275,7 @@ def test_measurements_that_are_not_the_kernels_are_not_made() -> None:
         def cost(self) -> Cost:
             return replace(super().cost, sensitivity=0)
 
-    design = Design(Problem(Cumulative(), 3, (1,), EventLevel(), GAUSSIAN, 1.0), Series(Identity(3)), "")
+    design = Design(Problem(Cumulative(), 3, (1,), EventLevel(), GAUSSIAN, 1.0), Series(Identity()), "")
     with pytest.raises(ValueError, match="its own measurements only"):
         measure([Cheaper(design, GAUSSIAN, 1e-9)], ZCDP(1.0), TableAnswers(np.ones((3, 3), dtype=np.int64)))
 
@@ -267,14 +292,18 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
             return 1000 * super().encode(exact)
 
     class LouderFilter(MatrixFilter):
-        def encode(self, exact: NDArray[Any], memory: Any) -> NDArray[Any]:
-            return 1000 * super().encode(exact, memory)
+        def encode_step(self, exact: NDArray[Any], memory: Any) -> NDArray[Any]:
+            return 1000 * super().encode_step(exact, memory)
 
     class LouderTree(RangeTree):
         def encode(self, exact: NDArray[Any]) -> NDArray[Any]:
             return 1000 * super().encode(exact)
 
-    class LouderRows(WeightedRows):
+    class LouderTents(TentTree):
+        def encode(self, exact: NDArray[Any]) -> NDArray[Any]:
+            return 1000 * super().encode(exact)
+
+    class LouderRows(MatrixCounter):
         def row(self, position: int) -> NDArray[Any]:
             return 1000 * super().row(position)
 
@@ -286,58 +315,62 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
         taps: type[Filter],
         two: type[MatrixFilter],
         tree: type[RangeTree],
-        rows: type[WeightedRows],
+        tents: type[TentTree],
+        rows: type[MatrixCounter],
     ) -> tuple[Design, ...]:
-        counter = CausalCounter(rows(np.ones(8, dtype=np.int64), np.ones(8, dtype=np.int64)))
+        counter = rows(np.tril(np.ones((8, 8), dtype=np.int64)))
         together = Together((1, 2), two(2, (1, 0, 0, 1)))
-        to_date = replace(problem(Cumulative()), unit=ItemAddRemove())
+        to_date, changed = (replace(problem(Cumulative()), unit=unit) for unit in (ItemAddRemove(), ItemLevel()))
         return (
-            Design(problem(Rolling(2)), Series(one(8)), "loud"),
-            Design(problem(Tumbling(1)), Series(one(8)), "loud"),
-            Design(problem(ToDate(8)), Series(Repeated(one(8), (8,), causal=False)), "loud"),
-            BlocksDesign.made_of(problem(AnyWindow()), "loud", width=8, make_map=lambda size: taps(size, (1,))),
-            Design(
-                problem(AnyWindow()),
-                Starts(longest_window(problem(AnyWindow()).window, problem(AnyWindow()).steps), one(8)),
-                "loud",
-            ),
-            CumulativeTree(problem(Cumulative(), LAPLACE), "loud", map=tree(8), scale=1e9),
+            Design(problem(Rolling(2)), Series(one()), "loud"),
+            Design(problem(Rolling(2)), Series(taps((1,))), "loud"),
+            Design(problem(Tumbling(1)), Series(one()), "loud"),
+            Design(problem(ToDate(8)), Series(Repeated(one(), (8,), causal=False)), "loud"),
+            Design(problem(AnyWindow(), LAPLACE), Blocks.made_of(AnyWindow(), 8, 8, lambda n: tents(n, (1,))), "loud"),
+            Design(problem(AnyWindow()), Starts(8, one()), "loud"),
+            Design(replace(changed, window=AnyWindow()), Starts(8, taps((1,))), "loud"),
+            Design(problem(Cumulative(), LAPLACE), CumulativeTree(tree=tree(8), scale=1e9), "loud"),
+            StepDesign(problem(Rolling(2)), Series(taps((1,))), "loud", horizon=8),
             StepDesign(problem(RollingTogether((1, 2))), together, "loud", horizon=8),
+            Design(to_date, Series(counter), "loud"),
             StepDesign(to_date, Series(counter), "loud", horizon=8),
         )
 
     pairs = zip(
-        designs(Identity, Filter, MatrixFilter, RangeTree, WeightedRows),
-        designs(Louder, LouderTaps, LouderFilter, LouderTree, LouderRows),
+        designs(Identity, Filter, MatrixFilter, RangeTree, TentTree, MatrixCounter),
+        designs(Louder, LouderTaps, LouderFilter, LouderTree, LouderTents, LouderRows),
         strict=True,
     )
     for own, loud in pairs:
-        measure([Measurement(own, own.problem.law, 1e9)], ApproxDP(1.0, 1e-6), zeros(8))
+        measure([Measurement(own, own.problem.law, 1e9)], ApproxDP(1.0, 1e-6), zeros(8), admitted=ADMITTED)
         with pytest.raises(NotCertifiedError):
-            measure([Measurement(loud, loud.problem.law, 1e9)], ApproxDP(1.0, 1e-6), zeros(8))
+            measure([Measurement(loud, loud.problem.law, 1e9)], ApproxDP(1.0, 1e-6), zeros(8), admitted=ADMITTED)
     with pytest.raises(ValueError, match="read-only"):
         MatrixFilter(2, (1, 0, 0, 1)).matrices[0] *= 1000
 
 
 def test_no_more_steps_are_measured_than_are_charged_for() -> None:
     problem = Problem(Cumulative(), 8, (1,), EventLevel(), GAUSSIAN, 1.0)
-    design = StepDesign(problem, Series(Identity(1)), "direct", horizon=8)
+    design = StepDesign(problem, Series(Identity()), "direct", horizon=8)
     measure([Measurement(design, GAUSSIAN, 1e9)], ZCDP(1.0), zeros(8))
     with pytest.raises(ValueError, match="30 steps are to be measured, and 8 are charged for"):
         measure([Measurement(design.over(30), GAUSSIAN, 1e9)], ZCDP(1.0), zeros(30))
 
 
-def test_a_decoder_sees_nothing_exact_and_changes_nothing_that_is_encoded() -> None:
-    seen: list[set[str]] = []
+def test_no_more_groups_of_steps_are_measured_than_are_charged_for() -> None:
+    """A design that is made step by step, inside of groups: its own horizon is what its certificate is for."""
+    problem = Problem(Cumulative(), 8, (1,), EventLevel(), GAUSSIAN, 1.0)
 
-    def decode(memory: dict[str, NDArray[Any]]) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
-        seen.append(set(memory))
-        return np.zeros(1), {"decoded": np.ones(1), "exact": np.full(1, 1000)}
+    def grouped(horizon: int) -> Design:
+        inner = StepDesign(replace(problem, steps=4), Series(Identity()), "direct", horizon=horizon)
+        return Design(problem, GroupedSteps(2, inner), "compressed")
 
-    memory = {"exact": np.zeros(1), "decoded": np.zeros(1)}
-    _, after = read_back(decode, memory, {"exact": np.full(1, 7)})
-    assert seen == [{"decoded"}]
-    assert {name: values.tolist() for name, values in after.items()} == {"exact": [7], "decoded": [1.0]}
+    measure([Measurement(grouped(4), GAUSSIAN, 1e9)], ZCDP(1.0), zeros(8))
+    twice = Design(replace(problem, steps=16), GroupedSteps(2, grouped(3)), "compressed")
+    for design, steps in ((grouped(3), 8), (grouped(1), 8), (twice, 16)):
+        assert design.sensitivity < grouped(4).sensitivity
+        with pytest.raises(ValueError, match=r"4 steps are to be measured, and [13] are charged for"):
+            measure([Measurement(design, GAUSSIAN, 1e9)], ZCDP(1.0), zeros(steps))
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=str)
@@ -471,7 +504,7 @@ def test_a_step_is_measured_within_the_budget_of_the_stream_and_whole() -> None:
 
 
 def test_more_rows_than_are_charged_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(SeriesDesign, "rows", property(lambda design: 1))
+    monkeypatch.setattr(Series, "rows", lambda shape, window, steps: 1)
     with pytest.raises(ValueError, match="charged for 1"):
         measure([Measurement(direct(8, (1,), GAUSSIAN), GAUSSIAN, 1e6)], ZCDP(1.0), zeros(8))
 
@@ -492,9 +525,11 @@ def test_scales_that_are_none_are_refused(scale: float) -> None:
         measure([Measurement(direct(8, (1,), GAUSSIAN), GAUSSIAN, scale)], ZCDP(1.0), zeros(8))
 
 
-def test_every_threshold_and_row_is_charged() -> None:
-    measurement = Measurement(direct(8, (1, 2, 3), GAUSSIAN), GAUSSIAN, 5.0)
-    assert measurement.cost == Cost(GAUSSIAN, 1, 5.0, 24)
+def test_every_threshold_and_every_row_that_a_neighbour_changes_is_charged() -> None:
+    """An event changes one window of one step, an item that is added or removed all of them."""
+    one, all_of_them = direct(8, (1, 2, 3), GAUSSIAN), direct(8, (1, 2, 3), GAUSSIAN, ItemAddRemove())
+    assert Measurement(one, GAUSSIAN, 5.0).cost == Cost(GAUSSIAN, 1, 5.0, 3)
+    assert Measurement(all_of_them, GAUSSIAN, 5.0).cost == Cost(GAUSSIAN, 24, 5.0, 24)
 
 
 def test_progress_counts_every_draw() -> None:

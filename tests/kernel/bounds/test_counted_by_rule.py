@@ -86,7 +86,7 @@ def test_no_item_moves_any_map_by_more_than_its_certificate(rule: CountingRule, 
         pieces = changes(ruled_answers(steps, min(3, max(thresholds)), window, thresholds, rule), unit)
         true = largest_norm(pieces, matrix_of(design), law)
         assert true <= bound, f"certified {bound}, but an item moves it by {true}: {design}"
-        without = Design(replace(problem, rule=CountingRule()), Series(design.map), "drawn")
+        without = Design(replace(problem, rule=CountingRule()), design.shape, "drawn")
         tighter += bound < without.certificate.bound
         met[design.certificate.proof] += 1
     print(f"\n{unit.name} {rule}: {dict(met)}, {tighter} of {met.total()} tighter than without")  # noqa: T201

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, PureDP
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
-from dpwindows.ask.windows import count_windows, longest_window
+from dpwindows.ask.windows import count_windows
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds import period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends, any_cells_period, most_signed_runs
@@ -25,8 +26,9 @@ from dpwindows.kernel.bounds.staircases import (
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.crossed import Crossed
 from dpwindows.kernel.shapes.grouped import grouped_unit
 from dpwindows.kernel.shapes.series import Series
 from dpwindows.kernel.shapes.starts import Starts
@@ -183,14 +185,14 @@ def test_counters_and_trees_for_every_start_with_any_parameters() -> None:
         unit, taps = ItemPerPeriod(span), any_taps(rng, longest)
         problem = Problem(AnyWindow(longest), steps, ks, unit, GAUSSIAN, 1.0)
         bound = period_sensitivity.any_counters_period_l2(taps, longest, span, steps, ks)
-        filtered = Design(problem, Starts(longest_window(problem.window, problem.steps), Filter(taps)), "test")
+        filtered = Design(problem, Starts(longest, Filter(taps)), "test")
         assert truth(filtered, most) <= bound
         assert bound <= period_sensitivity.any_counters_period_l2(taps, longest, span, None, ks)
-        tree = TentTree(longest, (longest // 2, longest // 3), 10)
-        bound = period_sensitivity.any_counters_period_l1(tree.column_total, longest, span, steps, ks)
-        problem = Problem(AnyWindow(longest), steps, ks, unit, LAPLACE, 1.0)
-        assert truth(CountersDesign(problem, "test", map=tree, causal=False), most) <= bound
-        assert bound <= period_sensitivity.any_counters_period_l1(tree.column_total, longest, span, None, ks)
+        weights = tuple(int(weight) for weight in rng.integers(1, 9, int(rng.integers(1, 4))))
+        trees = Design(replace(problem, law=LAPLACE), Starts(longest, CausalTree(2, weights)), "test")
+        bound = period_sensitivity.any_counters_period_l1(sum(weights), longest, span, steps, ks)
+        assert truth(trees, most) <= min(bound, trees.sensitivity)
+        assert bound <= period_sensitivity.any_counters_period_l1(sum(weights), longest, span, None, ks)
 
 
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
@@ -200,7 +202,8 @@ def test_crossed_counters_in_blocks_with_any_parameters(law: Law) -> None:
         taps = any_taps(rng, steps)
         problem = Problem(AnyWindow(longest), steps, ks, ItemPerPeriod(span), law, 1.0)
         width = int(rng.integers(1, steps + 1))
-        design = CrossedDesign(problem, taps, width, float(rng.uniform(-0.5, 1.0)), 16, parameters={})
+        weights = tuple(int(weight) for weight in rng.integers(1, 17, size=steps))
+        design = Design(problem, Crossed(width, taps, weights), "test")
         assert truth(design, most) <= design.sensitivity
 
 

@@ -23,7 +23,8 @@ from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.certify_periods import layout_of, series_of
 from dpwindows.kernel.designs import Design, StepDesign, step_answers
-from dpwindows.kernel.maps.counters import WeightedCounter
+from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
@@ -151,7 +152,7 @@ def test_maps_drawn_at_random_are_certified_or_refused() -> None:
         window = draw.one(*FAMILIES)
         problem = Problem(window, STEPS, draw.one(*THRESHOLDS[:4]), draw.one(*UNITS), draw.one(*LAWS), 1.0)
         design = drawn(draw, problem) if draw.whole(0, 1) else drawn_for_stream(draw, problem)
-        kind = type(design).__name__ + " " + window.text.partition(":")[0]
+        kind = type(design.shape).__name__ + " " + window.text.partition(":")[0]
         try:
             bound = design.sensitivity
         except (NotCertifiedError, ValueError):
@@ -163,7 +164,7 @@ def test_maps_drawn_at_random_are_certified_or_refused() -> None:
             assert problem.law == LAPLACE or moved <= design.moved, design
             met[kind] += 1
     print(met)  # noqa: T201
-    kinds = [f"{shape} {family}" for shape in ("SeriesDesign", "StepDesign") for family in ("tumbling", "to-date")]
+    kinds = [f"{shape} {family}" for shape in ("Series", "SeriesInPeriods") for family in ("tumbling", "to-date")]
     assert min(met[kind] for kind in kinds) >= 20, met
 
 
@@ -172,7 +173,7 @@ def drawn(draw: Draw, problem: Problem) -> Design:
     if isinstance(problem.window, Tumbling):
         return Design(problem, Series(draw.map(len(lengths))), "drawn")
     made = draw.map(max(lengths))
-    causal = isinstance(made, (Filter, Identity, WeightedCounter, TriangularCounter)) and draw.whole(0, 1) == 1
+    causal = isinstance(made, (Filter, Identity, MatrixCounter, EndlessCounter)) and draw.whole(0, 1) == 1
     return Design(problem, Series(Repeated(made, lengths, causal)), "drawn")
 
 
@@ -213,10 +214,19 @@ def test_a_map_for_other_periods_is_not_certified(lengths: tuple[int, ...]) -> N
     with pytest.raises(NotCertifiedError):
         _ = design.sensitivity
     with pytest.raises(NotCertifiedError):
-        _ = replace(design, map=Identity(1)).sensitivity
-    tumbling = Design(problem_of(Tumbling(2), EventLevel(), GAUSSIAN), Series(Identity(1)), "wrong")
-    with pytest.raises(NotCertifiedError):
-        _ = tumbling.sensitivity
+        _ = replace(design, shape=Series(Identity(1))).sensitivity
+
+
+def test_a_matrix_for_another_number_of_periods_is_not_certified() -> None:
+    problem = problem_of(Tumbling(2), ItemAddRemove(), GAUSSIAN)
+
+    def counted(periods: int) -> Design:
+        return Design(problem, Series(MatrixCounter(np.eye(periods, dtype=np.int64))), "")
+
+    assert counted(3).sensitivity > 0
+    for periods in (1, 2, 4, 5):
+        with pytest.raises(NotCertifiedError):
+            _ = counted(periods).sensitivity
 
 
 def test_a_class_of_somebody_else_repeats_no_map() -> None:
@@ -227,7 +237,7 @@ def test_a_class_of_somebody_else_repeats_no_map() -> None:
     own = Design(problem, Series(Repeated(Identity(2), (2, 2, 1), True)), "own")
     assert own.sensitivity > 0
     with pytest.raises(NotCertifiedError):
-        _ = replace(own, map=Louder(Identity(2), (2, 2, 1), True)).sensitivity
+        _ = replace(own, shape=Series(Louder(Identity(2), (2, 2, 1), True))).sensitivity
 
 
 @pytest.mark.parametrize("window", [Tumbling(2), ToDate(2)], ids=lambda window: window.text)
@@ -251,12 +261,13 @@ def test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on() -> None:
     # By newer rules the fourth step is the third of its period, and what was measured as the second goes by again.
     memory = honest.fresh() | {"place": np.array([1])}
     with pytest.raises(ValueError, match="step 5 is number 3 of a period of tumbling:quarter, after number 1"):
-        honest.encode(step_answers(answers, 5, 1, 3), 1, memory)
+        honest.encode_step(window, step_answers(answers, 5, 1, 3), 1, memory)
     to_date = SeriesInPeriods(Filter((1,)), 3, 3, None)
     other = problem_of(ToDate(2), unit, GAUSSIAN)
-    for wrong in (
-        StepDesign(other, to_date, "", horizon=None),
-        StepDesign(other, replace(to_date, window=ToDate(2)), "", horizon=4),
-    ):
-        with pytest.raises(NotCertifiedError):
-            _ = wrong.sensitivity
+    with pytest.raises(NotCertifiedError):
+        _ = StepDesign(other, to_date, "", horizon=4).sensitivity
+    # Periods of two steps, where those of three or more were charged for, are not measured beyond the second.
+    short = StepDesign(replace(other, steps=4), to_date, "", horizon=None)
+    short.encode(SingleItem((1,) * 4), 1)
+    with pytest.raises(ValueError, match=r"the rules of the time zone are not those it was planned with"):
+        short.over(5).encode(SingleItem((1,) * 5), 1)

@@ -17,8 +17,10 @@ from dpwindows.count.answers import ExactAnswers
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds.sensitivity import any_counters_l2, step_norms
 from dpwindows.kernel.bounds.staircases import Line, crossed_counters_l1, crossed_counters_l2
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.crossed import Crossed
 from dpwindows.strategies.crossed_counters import design
 from dpwindows.strategies.search.fractional import integer_taps
 from tests import brute_force
@@ -80,11 +82,16 @@ def test_changed_no_pair_of_staircases_exceeds_the_bound_for_any_taps(found: Cro
     assert abs(changes).sum(axis=2).max() <= crossed_counters_l1(found.taps, lines, (3,), formal=True)
 
 
+def blocks_of(found: Design) -> list[CrossedFilters]:
+    assert isinstance(found.shape, Crossed)
+    return [own for _, own in found.shape.each(found.problem.window, found.problem.steps)]
+
+
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
 @pytest.mark.parametrize("steps", [2, 3, 5, 7])
 def test_the_filters_in_use_are_charged_the_truth_for_one_staircase(steps: int, law: Law) -> None:
     found = design(problem(steps, ItemAddRemove(), law))
-    assert isinstance(found, CrossedDesign)
+    assert found is not None
     sizes = []
     for f in staircases(steps):
         change = found.encode(Square({1: f}), 1)
@@ -96,8 +103,8 @@ def test_the_filters_in_use_are_charged_the_truth_for_one_staircase(steps: int, 
 @pytest.mark.parametrize("steps", [2, 4, 6, 7])
 def test_the_filters_in_use_are_within_fifteen_percent_for_every_pair_of_staircases(steps: int, law: Law) -> None:
     found = design(problem(steps, ItemLevel(), law))
-    assert isinstance(found, CrossedDesign)
-    weights = found.blocks[0][1]
+    assert found is not None
+    weights = blocks_of(found)[0]
     encoded = np.array([weights.encode(f) for f in staircases(steps)]).astype(np.float64)
     worst = 0.0
     for first in encoded:
@@ -148,7 +155,7 @@ def test_no_item_of_a_log_exceeds_the_bound_in_blocks_and_with_several_threshold
     taps = integer_taps(0.75, 0.999, steps, 8)
     for unit in UNITS:
         asked = problem(steps, unit, law, longest, ks)
-        found = CrossedDesign(asked, taps, width, 0.5, 16, parameters={})
+        found = Design(asked, Crossed(width, taps, (8, 11, 14, 16)), "test")
         encoded = []
         for log in single_item_logs(steps, 3):
             squares = Square(exact(log, ks))
@@ -221,8 +228,8 @@ def test_the_worst_pair_that_a_search_finds_is_close_below_the_formal_bound(
     steps: int, longest: int | None, tight: float
 ) -> None:
     found = design(problem(steps, ItemLevel(), longest=longest))
-    assert isinstance(found, CrossedDesign)
-    weights = np.array(found.blocks[0][1].end_weights, dtype=np.int64)
+    assert found is not None
+    weights = np.array(blocks_of(found)[0].end_weights, dtype=np.int64)
     # Taps of fewer bits keep the search in 64 bits; the bound is taken for the same.
     taps = integer_taps(found.parameters["alpha"], found.parameters["decay"], steps, 12)
     lines = [Line(int(weight), n) for n, weight in enumerate(weights, start=1)] * 2

@@ -23,9 +23,9 @@ from tests.kernel.test_certify import worst
 from tests.search import examples
 
 
-def design(steps: int, taps: tuple[int, ...], weights: tuple[int, ...]) -> NestedDesign:
+def design(steps: int, taps: tuple[int, ...], weights: tuple[int, ...]) -> Design:
     problem = Problem(AnyWindow(len(weights)), steps, (1,), EventLevel(), GAUSSIAN, 1.0)
-    return Design(problem, Nested(longest_window(problem.window, problem.steps), taps, weights), "")
+    return Design(problem, Nested(longest_window(problem.window, steps), taps, weights), "")
 
 
 @examples(60)

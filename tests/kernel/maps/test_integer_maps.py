@@ -1,4 +1,4 @@
-"""Integer maps: exact, linear, and decoded by the inverse whose variance they announce."""
+"""Integer maps: exact, linear, and position by position what they are for a whole series."""
 
 from __future__ import annotations
 
@@ -10,52 +10,58 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from dpwindows.kernel.maps.counters import MatrixCounter, WeightedCounter
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity, convolve_exactly
-from dpwindows.kernel.maps.integer_maps import IntegerMap, widen
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap, widen
 from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.maps.trees import Tree
+from dpwindows.kernel.maps.trees import CausalTree
 from tests.search import examples
 
-Floats = NDArray[np.float64]
 SIZES = (1, 2, 3, 4, 5, 7, 10, 16, 17, 31, 50)
 
 
-def maps_of(length: int, rng: np.random.Generator) -> list[IntegerMap]:
-    """Maps of all kinds, with parameters a planner might choose and some it would not."""
+def causal_maps(length: int, rng: np.random.Generator) -> list[CausalMap]:
+    """Causal maps of all kinds, with parameters a planner might choose and some it would not."""
     taps = (1 << 20, *(-int(tap) for tap in np.sort(rng.integers(0, (1 << 20) // length, size=length))[::-1]))
-    root = (1 << 10, 1 << 9, 384, 320)
-    weights = tuple(int(weight) for weight in rng.integers(1, 300, size=length))
-    found: list[IntegerMap] = [Identity(length), Filter(taps), Filter(taps[:2]), Filter((7,))]
-    found += [WeightedCounter(length, root, weights), WeightedCounter(length, (3,), (1,) * length)]
+    matrix = np.tril(rng.integers(-300, 300, (length, length)))
+    np.fill_diagonal(matrix, rng.integers(1, 300, length))
+    found: list[CausalMap] = [Identity(length), Filter(taps), Filter(taps[:2]), Filter((7,))]
+    found += [MatrixCounter(matrix), MatrixCounter(np.tril(np.ones((length, length), dtype=np.int64)))]
+    found += [EndlessCounter(12)]
     found += [
-        AnchoredDifferences(length, every, *(int(weight) for weight in rng.integers(1, 1001, size=2)))
+        AnchoredDifferences(every, int(rng.integers(1, 1001)), int(rng.integers(1, 1001)), offset)
         for every in sorted({1, 2, 3, max(1, length - 1), length, length + 3})
+        for offset in sorted({0, length % every, every - 1})
     ]
-    found += [Tree(length, branching) for branching in (2, 3, 4, 7, 64)]
-    found += [TentTree(length, ()), TentTree(length, (length // 3, 1 if length > 1 else 0), 97)]
-    return found
+    return found + [CausalTree(branching, weights) for branching in (2, 3, 7) for weights in ((5,), (9, 1, 400))]
 
 
-def matrix_of(found: IntegerMap) -> NDArray[Any]:
-    return found.encode(np.eye(found.length, dtype=np.int64))
+def maps_of(length: int, rng: np.random.Generator) -> list[IntegerMap]:
+    """Maps of all kinds."""
+    tents = [TentTree(length, ()), TentTree(length, (length // 3, 1 if length > 1 else 0), 97)]
+    return [*causal_maps(length, rng), *tents]
 
 
-def decoder_of(found: IntegerMap) -> Floats:
-    return found.decode(np.eye(found.rows))
+def matrix_of(found: IntegerMap, length: int) -> NDArray[Any]:
+    return found.encode(np.eye(length, dtype=np.int64))
 
 
 @pytest.mark.parametrize("length", SIZES)
 def test_encode_is_linear_and_exact(length: int) -> None:
     rng = np.random.default_rng(length)
     for found in maps_of(length, rng):
-        matrix = matrix_of(found)
-        assert matrix.shape == (found.rows, length)
+        matrix = matrix_of(found, length)
+        assert matrix.shape == (found.rows(length), length)
         for shape in ((length,), (length, 3)):
             exact = rng.integers(-(10**6), 10**6, size=shape)
             assert np.array_equal(found.encode(exact), matrix @ exact)
         huge = exact.astype(object) * 10**30
+        if isinstance(found, CausalTree):  # its memory holds counts of 64 bits, and nothing wraps
+            with pytest.raises(OverflowError):
+                found.encode(huge)
+            continue
         assert np.array_equal(found.encode(huge), matrix.astype(object) @ huge)
 
 
@@ -67,67 +73,67 @@ def test_encode_does_not_wrap(length: int) -> None:
         exact = rng.integers(-largest, largest, size=length, endpoint=True)
         exact[0] = largest
         for found in maps_of(length, rng):
-            wanted = matrix_of(found).astype(object) @ exact.astype(object)
+            wanted = matrix_of(found, length).astype(object) @ exact.astype(object)
             assert [int(value) for value in found.encode(exact)] == [int(value) for value in wanted]
 
 
 @pytest.mark.parametrize("length", SIZES)
-def test_decode_inverts_encode(length: int) -> None:
+@pytest.mark.parametrize("largest", [10**6, 2**61])
+def test_a_whole_series_is_its_positions_one_after_another(length: int, largest: int) -> None:
+    """Integer by integer, for any number of lanes; only anchors stand apart in a whole series, after the rest."""
     rng = np.random.default_rng(length)
-    for found in maps_of(length, rng):
-        for shape in ((length,), (length, 2)):
-            exact = rng.integers(-(10**6), 10**6, size=shape)
-            assert np.allclose(found.decode(found.encode(exact).astype(np.float64)), exact, rtol=1e-9, atol=1e-5)
-        # A left inverse of the whole matrix, and linear.
-        assert np.allclose(decoder_of(found) @ matrix_of(found).astype(np.float64), np.eye(length), atol=1e-7)
-        first, second = rng.normal(size=(2, found.rows))
-        both = found.decode(first) + 2 * found.decode(second)
-        assert np.allclose(found.decode(first + 2 * second), both, rtol=1e-8, atol=1e-8 * abs(both).max())
+    exact = rng.integers(-largest, largest, size=(length, 3), endpoint=True)
+    for found in causal_maps(length, rng):
+        rows: list[list[int]] = []
+        kinds: list[int] = []
+        memory = found.fresh(3)
+        for position, values in enumerate(exact, 1):
+            measured = found.encode_step(position, values, memory)
+            assert measured.shape == (found.rows_at(position), 3)
+            memory = found.remember(position, values, memory)
+            rows.extend(measured.tolist())
+            kinds.extend(range(len(measured)))
+        if isinstance(found, AnchoredDifferences):
+            rows = [rows[place] for place in np.argsort(kinds, kind="stable")]
+        assert len(rows) == found.rows(length)
+        assert found.encode(exact).tolist() == rows
 
 
 @pytest.mark.parametrize("length", SIZES)
-def test_variance_and_fourth_moment_are_those_of_the_decoder(length: int) -> None:
+def test_no_row_of_a_causal_map_needs_what_comes_after_its_position(length: int) -> None:
+    """Its memory holds nothing but what has been, so a series that is cut is measured by its first rows."""
     rng = np.random.default_rng(length)
-    for found in maps_of(length, rng):
-        decoder = decoder_of(found)
-        assert np.allclose(found.variance(), (decoder**2).sum(axis=1), rtol=1e-8)
-        fourth = found.fourth_moment()
-        assert fourth is not None
-        assert np.allclose(fourth, (decoder**4).sum(axis=1), rtol=1e-8)
-
-
-@pytest.mark.parametrize("length", SIZES)
-def test_least_squares_maps_decode_by_the_pseudo_inverse(length: int) -> None:
-    rng = np.random.default_rng(length)
-    for found in maps_of(length, rng):
-        if isinstance(found, (Tree, TentTree, AnchoredDifferences)):
-            best = np.linalg.pinv(matrix_of(found).astype(np.float64))
-            assert np.allclose(decoder_of(found), best, atol=1e-8)
+    for found in causal_maps(length, rng):
+        counts = [found.rows_at(position) for position in range(1, length + 1)]
+        assert sum(counts) == found.rows(length)
+        if isinstance(found, (AnchoredDifferences, MatrixCounter)):
+            continue  # the one puts anchors last, the other is for series of one length
+        exact = rng.integers(-9, 9, size=length)
+        for cut in {1, length // 2, length - 1} - {0}:
+            assert found.encode(exact[:cut]).tolist() == found.encode(exact)[: sum(counts[:cut])].tolist()
 
 
 @examples(60)
-@given(length=st.integers(1, 70), branching=st.integers(2, 20))
-def test_trees_of_any_shape(length: int, branching: int) -> None:
-    tree = Tree(length, branching)
-    matrix = matrix_of(tree)
-    differences = np.tril(np.ones((length, length), dtype=np.int64))
-    nodes = matrix @ differences  # what each node holds of the increments
-    assert set(np.unique(nodes)) <= {0, 1}
-    assert (nodes.sum(axis=0) == tree.levels).all()
-    assert len(nodes) == tree.rows == sum(tree.level_sizes)
-    assert tree.level_sizes[-1] <= branching
-    assert tree.levels == 1 or tree.level_sizes[-2] > branching
-    decoder = decoder_of(tree)
-    assert np.allclose(decoder, np.linalg.pinv(matrix.astype(np.float64)), atol=1e-8)
-    assert np.allclose(tree.variance(), (decoder**2).sum(axis=1), rtol=1e-9)
+@given(length=st.integers(1, 70), branching=st.integers(2, 20), weights=st.lists(st.integers(1, 9), min_size=1))
+def test_trees_of_any_shape(length: int, branching: int, weights: list[int]) -> None:
+    """On every level each complete node weighs its own increments, and no increment is in two of them."""
+    tree = CausalTree(branching, tuple(weights[:7]))
+    nodes = matrix_of(tree, length) @ np.tril(np.ones((length, length), dtype=np.int64))  # of the increments
+    wanted = []
+    for end in range(1, length + 1):
+        for level, weight in enumerate(tree.weights):
+            if end % branching**level:
+                break
+            wanted.append([weight * (end - branching**level < place <= end) for place in range(1, length + 1)])
+    assert nodes.tolist() == wanted
+    assert nodes.sum(axis=0).max() <= sum(tree.weights)
 
 
 @examples(60)
 @given(length=st.integers(1, 70), shares=st.lists(st.floats(0, 0.99), max_size=3), unit=st.sampled_from([4, 7, 1000]))
 def test_tent_trees_of_any_shape(length: int, shares: list[float], unit: int) -> None:
     tree = TentTree(length, tuple(int(share * length) for share in shares), unit)
-    matrix = matrix_of(tree)
-    weights = matrix @ np.tril(np.ones((length, length), dtype=np.int64))  # of the increments
+    weights = matrix_of(tree, length) @ np.tril(np.ones((length, length), dtype=np.int64))  # of the increments
     assert (weights >= 0).all()
     assert (weights.sum(axis=0) == tree.column_total).all()
     assert tree.column_total == unit * (1 + len(shares))
@@ -138,15 +144,12 @@ def test_tent_trees_of_any_shape(length: int, shares: list[float], unit: int) ->
     # Tents overlap: up to rounding two of a level share what they weigh between their tops.
     if shares and tree.tents[0] >= 2:
         assert leaves[length // 2, length // 2] <= tree.column_total - unit + 1 + unit * (len(shares) - 1)
-    decoder = decoder_of(tree)
-    assert np.allclose(decoder, np.linalg.pinv(matrix.astype(np.float64)), atol=1e-8)
-    assert np.allclose(tree.variance(), (decoder**2).sum(axis=1), rtol=1e-9)
 
 
 def test_tents_are_as_they_are_described() -> None:
     tree = TentTree(10, (3,), 100)
     spacing = 10 / 3.7
-    for tent, row in enumerate((matrix_of(tree) @ np.tril(np.ones((10, 10), dtype=np.int64)))[10:]):
+    for tent, row in enumerate((matrix_of(tree, 10) @ np.tril(np.ones((10, 10), dtype=np.int64)))[10:]):
         top = spacing * (tent + 0.7)
         for t, weight in enumerate(row):
             height = 1.0 if tent == 0 and t + 0.5 < top else max(0.0, 1 - abs(t + 0.5 - top) / spacing)
@@ -157,32 +160,23 @@ def test_tents_are_as_they_are_described() -> None:
         TentTree(9, (2, 2, 2), 3)
 
 
-def test_many_tents_on_a_long_series_are_read_as_exactly_as_few() -> None:
-    """Long enough for sums to lose their digits where the algebra is careless."""
-    length = 50_000
-    tree = TentTree(length, (746, 11))
-    tents, leaves = tree._tents, tree._leaves.astype(np.float64)
-    variance = tree.variance()
-    for t in (0, 1, 66, 9_999, 17_123, length - 2, length - 1):
-        prefix = (np.arange(length) <= t).astype(np.float64)
-        # Reading back `prefix / leaves` solves the normal equations for the prefix; put in, the solution must fit them.
-        solved = np.diff(tree.decode(np.concatenate([prefix / leaves, np.zeros(tree.rows - length)])), prepend=0)
-        assert abs(leaves**2 * solved + tents.T @ (tents @ solved) - prefix).max() < 1e-7
-        assert variance[t] == pytest.approx(float(prefix @ solved), rel=1e-7)
-
-
 @examples(60)
-@given(length=st.integers(1, 60), every=st.integers(1, 70), step=st.integers(1, 1000), anchor=st.integers(1, 1000))
-def test_anchored_differences_of_any_shape(length: int, every: int, step: int, anchor: int) -> None:
-    found = AnchoredDifferences(every, step, anchor, offset=length % every)
-    matrix = matrix_of(found)
-    assert matrix.shape == (found.rows, length)
-    anchors = [int(np.flatnonzero(row)[0]) + 1 for row in matrix[length:]]
-    assert anchors == sorted(range(length, 0, -every))
-    assert (matrix[length:].sum(axis=1) == anchor).all()
-    decoder = decoder_of(found)
-    assert np.allclose(decoder @ matrix, np.eye(length), atol=1e-7)
-    assert np.allclose(found.variance(), (decoder**2).sum(axis=1), rtol=1e-7)
+@given(
+    length=st.integers(1, 60),
+    every=st.integers(1, 70),
+    step=st.integers(1, 1000),
+    anchor=st.integers(1, 1000),
+    offset=st.integers(-70, 70),
+)
+def test_anchored_differences_of_any_shape(length: int, every: int, step: int, anchor: int, offset: int) -> None:
+    found = AnchoredDifferences(every, step, anchor, offset)
+    matrix = matrix_of(found, length)
+    assert matrix.shape == (found.rows(length), length)
+    unit = np.eye(length, dtype=np.int64)
+    assert np.array_equal(matrix[:length], step * (unit - np.eye(length, k=-1, dtype=np.int64)))
+    anchors = [t for t in range(1, length + 1) if (t - offset) % every == 0]
+    assert [t for t in range(1, length + 1) if found.is_anchor(t)] == anchors
+    assert np.array_equal(matrix[length:], anchor * unit[np.array(anchors, dtype=np.int64) - 1])
 
 
 @examples(60)
@@ -231,16 +225,6 @@ def test_widening_is_where_it_must_be(largest: int, growth: int, wide: bool) -> 
         assert [int(value) for value in found] == [0, sign * largest]
     assert widen(np.zeros(0, dtype=np.int64), 5).size == 0
     assert int(widen(np.array([-(2**63)], dtype=np.int64), 1)[0]) == -(2**63)
-
-
-def test_long_maps_leave_the_fourth_moment_open() -> None:
-    assert Tree(3000, 10).fourth_moment() is None
-    assert AnchoredDifferences(8, 5, 7, offset=3000 % 8).fourth_moment() is None
-    assert len(Tree(3000, 10).variance()) == 3000
-
-
-def test_anchored_differences_of_one_position() -> None:
-    assert AnchoredDifferences(1, 3, 2, offset=1 % 1).decode(np.array([3.0, 2.0])) == pytest.approx([1.0])
 
 
 def test_zeros_are_widened_too() -> None:

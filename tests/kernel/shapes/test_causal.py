@@ -13,25 +13,28 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dpwindows.kernel.shapes.causal import Shape
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.designs import StepAnswers, StepDesign
-from dpwindows.kernel.maps.counters import MatrixCounter, WeightedRows
+from dpwindows.kernel.designs import Design, StepAnswers, StepDesign, StepShape
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter, cumulative_unlimited_l2
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap
-from dpwindows.kernel.maps.trees import CausalTree, Tree
+from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import StepBlocks
 from dpwindows.kernel.shapes.nested import Nested
 from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
+from dpwindows.reading.designs import steps_of
 from dpwindows.strategies import stream_candidates
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.kernel.bounds.test_sensitivity import Looseness, kind, matrix_of, truth
@@ -42,7 +45,7 @@ TAPS = integer_taps(0.5, 0.95, 40, 16)
 STEPS, WINDOW_STEPS = 17, 10
 
 
-def designed(window: WindowFamily, shape: Shape, steps: int = STEPS) -> StepDesign:
+def designed(window: WindowFamily, shape: StepShape, steps: int = STEPS) -> StepDesign:
     problem = Problem(window, steps, (1,), EventLevel(), GAUSSIAN, 1.0)
     return StepDesign(problem, shape, "under test", horizon=None)
 
@@ -61,21 +64,27 @@ def series_maps() -> list[CausalMap]:
         CausalTree(3, (4, 4)),
         CausalTree(20, (2,)),
         MatrixCounter(listed),
-        CausalCounter(WeightedRows(np.arange(50, 50 - STEPS, -1), np.arange(1, STEPS + 1))),
-        CausalCounter(EndlessCounter(12)),
+        EndlessCounter(12),
     ]
 
 
-def window_shapes() -> Iterator[tuple[WindowFamily, Shape]]:
-    for longest, width, backward in itertools.product((1, 3, 5), (1, 2, 5, 7), (True, False)):
+def window_shapes() -> Iterator[tuple[WindowFamily, StepShape]]:
+    for longest, width in itertools.product((1, 3, 5), (1, 2, 5, 7)):
         extent = width + longest - 1
-        filters = StepBlocks(longest, width, extent, Filter(TAPS[:width]), Filter(TAPS[:extent]))
-        yield AnyWindow(longest), filters
-        trees = StepBlocks(longest, width, extent, Tree(width, 2), CausalTree(2, (3, 2)))
-        yield AnyWindow(longest), trees
-    steps, taps = WINDOW_STEPS, TAPS[:WINDOW_STEPS]
-    yield AnyWindow(), StepBlocks(steps, steps, steps, Filter(taps), Filter(taps))
-    yield AnyWindow(4), Starts(4, Identity(2))
+        for tents in ((), (width // 2,)):
+            yield (
+                AnyWindow(longest),
+                StepBlocks(longest, width, extent, TentTree(width, tents, 4), CausalTree(2, (3, 2))),
+            )
+        yield AnyWindow(longest), StepBlocks(longest, width, extent, TentTree(width, (), 4), Filter(TAPS[:extent]))
+    steps = WINDOW_STEPS
+    yield AnyWindow(), StepBlocks(steps, steps, steps, TentTree(steps, (steps // 3, 1), 9), CausalTree(3, (1, 2, 3)))
+    causal: tuple[CausalMap, ...] = (Identity(2), Filter(TAPS), Filter(TAPS[:2]), CausalTree(2, (3, 2)))
+    for longest, along in itertools.product((1, 4), (*causal, AnchoredDifferences(2, 3, 2))):
+        yield AnyWindow(longest), Starts(longest, along)
+    yield AnyWindow(), Starts(steps, Filter(TAPS))
+    for longest, weights in ((3, (5, 3, 2)), (steps, tuple(range(1, steps + 1)))):
+        yield AnyWindow(None if longest == steps else longest), Nested(longest, TAPS, weights)
     for longest, taps in itertools.product((1, 3, 5), (TAPS, TAPS[:2], (7,))):
         yield AnyWindow(longest), Nested(longest, taps)
     yield AnyWindow(), Nested(steps, TAPS)
@@ -102,10 +111,11 @@ def test_decoding_undoes_encoding_and_errors_are_those_of_unit_noise(design: Ste
     assert encoded.dtype in (np.int64, object)
     assert len(encoded) == design.rows
     first, last = window_steps(design.problem.window, design.problem.steps)
-    assert design.decode(encoded.astype(np.float64)) == pytest.approx(square[first - 1, last - 1], abs=1e-6)
-    weights = np.stack([design.decode(unit) for unit in np.eye(design.rows)], axis=1)
-    assert (weights**2).sum(axis=1) == pytest.approx(design.variance(), rel=1e-9)
-    assert (weights**4).sum(axis=1) == pytest.approx(design.fourth_moment(), rel=1e-9)
+    reader = reading.of(design)
+    assert reader.decode(encoded.astype(np.float64)) == pytest.approx(square[first - 1, last - 1], abs=1e-6)
+    weights = np.stack([reader.decode(unit) for unit in np.eye(design.rows)], axis=1)
+    assert (weights**2).sum(axis=1) == pytest.approx(reader.variance(), rel=1e-9)
+    assert (weights**4).sum(axis=1) == pytest.approx(reader.fourth_moment(), rel=1e-9)
 
 
 @in_every_design
@@ -114,36 +124,77 @@ def test_nothing_that_is_measured_or_estimated_needs_a_later_step(design: StepDe
     square = random_square(np.random.default_rng(2), design.problem.steps, 9)
     later = square.copy()
     later[:, 7:] += 1
-    rows = sum(design.shape.rows_at(step) for step in range(1, 8))
+    rows = sum(design.rows_at(step) for step in range(1, 8))
     before, after = (design.encode(TableAnswers(table), 1)[:rows] for table in (square, np.triu(later)))
     assert (before == after).all()
     noisy = np.random.default_rng(5).normal(size=design.rows)
     other = noisy.copy()
     other[rows:] = 0.0
     _, last = window_steps(design.problem.window, design.problem.steps)
-    assert (design.decode(noisy)[last <= 7] == design.decode(other)[last <= 7]).all()
+    decode = reading.of(design).decode
+    assert (decode(noisy)[last <= 7] == decode(other)[last <= 7]).all()
 
 
 @in_every_design
 def test_the_error_at_a_step_is_the_forecast_to_the_last_bit(design: StepDesign) -> None:
     _, last = window_steps(design.problem.window, design.problem.steps)
-    forecast = design.over(design.problem.steps).variance()
+    forecast = reading.of(design).variance()
     for step in range(1, design.problem.steps + 1):
-        assert (design.variance_at(step) == forecast[last == step]).all()
+        assert (steps_of(design.over(step)).variance_at(step) == forecast[last == step]).all()
 
 
 @pytest.mark.slow
 def test_memory_of_bounded_windows_does_not_grow() -> None:
     rng = np.random.default_rng(0)
-    for _, shape in window_shapes():
-        memory, sizes = shape.fresh(), []
+    for window, shape in window_shapes():
+        design = designed(window, shape)
+        reader = steps_of(design)
+        memory, seen, sizes = shape.fresh(), reader.fresh(), []
         for step in range(1, 80):
-            recent = np.sort(rng.integers(0, 50, step))
-            answers = StepAnswers(step, {1: recent}, {1: 0})
-            measured = shape.encode(answers, 1, memory)
-            _, memory = shape.decode(answers, 1, measured.astype(np.float64), memory)
-            sizes.append(sum(value.nbytes for value in memory.values()))
+            answers = StepAnswers(step, {1: np.sort(rng.integers(0, 50, step))}, {1: 0})
+            measured = design.encode_step(answers, 1, memory)
+            memory = design.remember(answers, 1, memory)
+            _, seen = reader.decode_step(step, measured.astype(np.float64), seen)
+            sizes.append(sum(value.nbytes for value in (*memory.values(), *seen.values())))
         assert max(sizes[20:]) <= max(sizes[:20]) + max(sizes) // 2
+
+
+@in_every_design
+def test_estimates_of_single_steps_are_those_of_all_steps(design: StepDesign) -> None:
+    """What a stream reads step by step, with a memory, is what its whole noisy run is read as."""
+    noisy = np.random.default_rng(6).normal(size=design.rows)
+    _, last = window_steps(design.problem.window, design.problem.steps)
+    whole, reader = reading.of(design).decode(noisy), steps_of(design)
+    memory, place = reader.fresh(), 0
+    for step in range(1, design.problem.steps + 1):
+        rows = design.rows_at(step)
+        estimates, memory = reader.decode_step(step, noisy[place : place + rows], memory)
+        place += rows
+        assert estimates == pytest.approx(whole[last == step], abs=1e-12)
+    assert place == design.rows
+
+
+@pytest.mark.parametrize(
+    ("window", "shape"),
+    [
+        *((window, Series(one)) for window in (Rolling(4), Cumulative()) for one in series_maps()),
+        *(
+            (window, shape)
+            for window, shape in window_shapes()
+            if isinstance(shape, Nested | Starts) and shape.longest <= WINDOW_STEPS
+        ),
+    ],
+    ids=str,
+)
+def test_a_release_measures_the_numbers_of_a_stream(window: WindowFamily, shape: StepShape) -> None:
+    """In another order, integer by integer: one map serves both."""
+    steps = STEPS if isinstance(shape, Series) else WINDOW_STEPS
+    problem = Problem(window, steps, (1,), EventLevel(), GAUSSIAN, 1.0)
+    answers = TableAnswers(random_square(np.random.default_rng(7), steps, 10**6))
+    release, stream = Design(problem, shape, ""), StepDesign(problem, shape, "", horizon=steps)
+    measured, by_step = release.encode(answers, 1), stream.encode(answers, 1)
+    assert release.rows == stream.rows == len(measured) == len(by_step)
+    assert sorted(measured.tolist()) == sorted(by_step.tolist())
 
 
 # --- Certified sensitivities against all neighbours -------------------------------------------------------------------
@@ -238,7 +289,7 @@ def test_unlimited_taps_are_those_of_the_formula() -> None:
 
 
 def test_the_error_of_an_unlimited_stream_grows_like_a_power_of_the_logarithm() -> None:
-    counter = CausalCounter(EndlessCounter(24))
+    counter = reading.step_reader(EndlessCounter(24))
     early, late = np.sqrt(counter.variance(1 << 16)[[255, 65535]])
     # From 2^8 to 2^16 steps the logarithm doubles; noise that is merely summed up would grow 16-fold.
     assert 1 < late / early < 2 ** (5 / 4)
@@ -261,8 +312,9 @@ def test_what_no_bound_covers_for_ever_needs_a_horizon(window: WindowFamily, uni
 @pytest.mark.parametrize("window", [dw.Rolling(5), dw.Cumulative()])
 def test_moments_of_a_series_are_those_of_its_steps(window: Any, budget: Any, unit: Any) -> None:
     (design,) = dw.StreamPlan([window], unit=unit, budget=budget, horizon=40).designs
-    steps = range(1, 41)
-    assert design.variance() == pytest.approx(np.concatenate([design.variance_at(step) for step in steps]), rel=1e-12)
-    fourth = design.fourth_moment()
-    if fourth is not None:
-        assert fourth == pytest.approx(np.concatenate([design.fourth_moment_at(step) for step in steps]), rel=1e-12)
+    steps, reader = range(1, 41), steps_of(design)
+    by_step = np.concatenate([reader.variance_at(step) for step in steps])
+    assert reader.variance() == pytest.approx(by_step, rel=1e-12)
+    fourth = reader.fourth_moment()
+    assert fourth is not None
+    assert fourth == pytest.approx(np.concatenate([reader.moment_at(step, 4) for step in steps]), rel=1e-12)

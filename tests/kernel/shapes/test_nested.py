@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from dpwindows.kernel.untrusted.decoding import nested
 
+from dpwindows import reading
 from dpwindows.ask.privacy import ZCDP, EventLevel
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import count_windows, longest_window, window_steps
@@ -15,7 +16,7 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.nested import ExtendedDesign, Nested
+from dpwindows.kernel.shapes.nested import Nested
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.strategies.search.fractional import held_taps
 from tests.kernel.bounds.test_sensitivity import matrix_of
@@ -28,70 +29,69 @@ def problem(steps: int, longest: int | None = None, thresholds: tuple[int, ...] 
     return Problem(AnyWindow(longest), steps, thresholds, EventLevel(), GAUSSIAN, 1.0)
 
 
-def designs() -> Iterator[NestedDesign | ExtendedDesign]:
-    for taps in TAPS:
+def nested(asked: Problem, taps: tuple[int, ...], *, weighed: bool = False) -> Design:
+    longest = longest_window(asked.window, asked.steps)
+    # Neither rising nor falling with the length.
+    weights = tuple(3 + (5 * length) % 7 for length in range(longest)) if weighed else ()
+    return Design(asked, Nested(longest, taps, weights), "test")
+
+
+def designs() -> Iterator[Design]:
+    for taps, weighed in itertools.product(TAPS, (False, True)):
         for steps, longest in ((1, None), (2, None), (6, None), (7, 3), (7, 1), (5, 20)):
-            yield Design(
-                problem(steps, longest),
-                Nested(longest_window(problem(steps, longest).window, problem(steps, longest).steps), taps),
-                "test",
-            )
-            for beyond in (0, 1, 9):
-                yield ExtendedDesign(problem(steps, longest), "test", taps=taps, beyond=beyond)
+            yield nested(problem(steps, longest), taps, weighed=weighed)
 
 
-def unknowns(design: NestedDesign | ExtendedDesign) -> np.ndarray:
+def asked_for(design: Design) -> list[tuple[int, int]]:
+    """The windows that are released, in canonical order."""
+    first, last = window_steps(design.problem.window, design.problem.steps)
+    return list(zip(first.tolist(), last.tolist(), strict=True))
+
+
+def unknowns(design: Design) -> np.ndarray:
     """The matrix from the windows that a design measures to its numbers, in canonical order."""
-    matrix = matrix_of(design).astype(float)
-    if isinstance(design, NestedDesign):
-        first, last = window_steps(AnyWindow(), design.problem.steps)
-        matrix = matrix[:, last - first < design._longest]
-    return matrix
-
-
-def places(design: NestedDesign | ExtendedDesign) -> np.ndarray:
-    """Which of these windows are asked for."""
-    if isinstance(design, NestedDesign):
-        return np.arange(design.rows)
     first, last = window_steps(AnyWindow(), design.problem.steps)
-    return np.flatnonzero(last - first < longest_window(design.problem.window, design.problem.steps))
+    return matrix_of(design).astype(float)[
+        :, last - first < longest_window(design.problem.window, design.problem.steps)
+    ]
 
 
 def test_every_number_is_a_weighted_sum_of_windows_inside() -> None:
     """By the definition, entry by entry, and no number is measured that is none."""
     for design in designs():
-        steps, taps = design.problem.steps, design.taps
-        beyond = design.beyond if isinstance(design, ExtendedDesign) else 0
-        asked = list(zip(*(steps.tolist() for steps in window_steps(design.problem.window, steps)), strict=True))
-        everywhere = [(steps - i, j + 1) for i in range(steps + beyond) for j in range(steps + beyond)]
-        measured = asked if isinstance(design, NestedDesign) else [(a, b) for a, b in everywhere if a <= b]
+        shape, steps = design.shape, design.problem.steps
+        assert isinstance(shape, Nested)
+        taps, weights = shape.taps, shape.weights or (1,) * shape.longest
         inside = list(zip(*(steps.tolist() for steps in window_steps(AnyWindow(), steps)), strict=True))
 
         def tap(lag: int, taps: tuple[int, ...] = taps) -> int:
             return taps[lag] if 0 <= lag < len(taps) else 0
 
-        wanted = [[tap(a - first) * tap(last - b) for a, b in inside] for first, last in measured]
+        wanted = [
+            [weights[last - first] * tap(a - first) * tap(last - b) for a, b in inside]
+            for first, last in asked_for(design)
+        ]
         assert np.array_equal(matrix_of(design), np.array(wanted))
-        assert design.rows == len(measured)
-        assert abs(np.array(wanted)).any(axis=1).all() or len(taps) < steps + beyond
+        assert design.rows == len(wanted) == count_windows(design.problem.window, steps)
+        assert abs(np.array(wanted)).any(axis=1).all()
 
 
 @pytest.mark.quick(1)
 @pytest.mark.parametrize("block", [3, 256])
 def test_decoding_is_least_squares_over_the_windows_that_exist(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever the size of the blocks that matrices are multiplied in."""
-    monkeypatch.setattr(nested, "_BLOCK", block)
+    """Whatever the number of starts that are read at a time."""
+    monkeypatch.setattr("dpwindows.kernel.shapes.nested._AT_ONCE", block)
     for design in designs():
-        matrix, asked = unknowns(design), places(design)
-        decoder = np.array([design.decode(column) for column in np.eye(design.rows)]).T
-        assert decoder == pytest.approx(np.linalg.pinv(matrix)[asked], abs=1e-9)
-        covariance = np.linalg.inv(matrix.T @ matrix)[np.ix_(asked, asked)]
-        assert design.variance() == pytest.approx(np.diagonal(covariance), rel=1e-9)
-        assert len(design.variance()) == count_windows(design.problem.window, design.problem.steps)
-        if (fourth := design.fourth_moment()) is not None:
-            assert fourth == pytest.approx((decoder**4).sum(axis=1), rel=1e-9)
-        combination = np.random.default_rng(1).normal(size=len(asked))
-        assert design.noise_weights(combination) == pytest.approx(decoder.T @ combination, rel=1e-6, abs=1e-9)
+        matrix, reader = unknowns(design), reading.of(design)
+        decoder = np.array([reader.decode(column) for column in np.eye(design.rows)]).T
+        assert decoder == pytest.approx(np.linalg.pinv(matrix), abs=1e-9)
+        covariance = np.linalg.inv(matrix.T @ matrix)
+        assert reader.variance() == pytest.approx(np.diagonal(covariance), rel=1e-9)
+        assert len(reader.variance()) == count_windows(design.problem.window, design.problem.steps)
+        assert reader.fourth_moment() == pytest.approx((decoder**4).sum(axis=1), rel=1e-9)
+        combination = np.random.default_rng(1).normal(size=design.rows)
+        (weights,) = reader.noise_weights(dict(zip(asked_for(design), combination, strict=True))).values()
+        assert weights == pytest.approx(decoder.T @ combination, rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("counts", [9, 10**9])
@@ -99,15 +99,9 @@ def test_exact_numbers_are_decoded_to_what_was_counted(counts: int) -> None:
     square = random_square(np.random.default_rng(4), 40, counts)
     for longest in (None, 5):
         first, last = window_steps(AnyWindow(longest), 40)
-        for design in (
-            Design(
-                problem(40, longest),
-                Nested(longest_window(problem(40, longest).window, problem(40, longest).steps), TAPS[2]),
-                "test",
-            ),
-            ExtendedDesign(problem(40, longest), "test", taps=TAPS[2], beyond=3),
-        ):
-            found = design.decode(design.encode(TableAnswers(square), 1).astype(float))
+        for weighed in (False, True):
+            design = nested(problem(40, longest), TAPS[2], weighed=weighed)
+            found = reading.of(design).decode(design.encode(TableAnswers(square), 1).astype(float))
             assert found == pytest.approx(square[first - 1, last - 1], abs=1e-9 * counts)
 
 
@@ -119,30 +113,15 @@ def test_errors_of_releases_are_as_forecast(longest: int | None) -> None:
     square = random_square(np.random.default_rng(5), 5, 50)
     log = TableAnswers(square)
     first, last = window_steps(asked.window, 5)
-    for design in (
-        Design(asked, Nested(longest_window(asked.window, asked.steps), TAPS[2]), "test"),
-        ExtendedDesign(asked, "test", taps=TAPS[2], beyond=2),
-    ):
+    for weighed in (False, True):
+        design = nested(asked, TAPS[2], weighed=weighed)
+        reader = reading.of(design)
         measurement = Measurement(design, GAUSSIAN, 30.0 * design.sensitivity**0.5)
         drawn = np.array(
-            [design.decode(measure([measurement], ZCDP(1.0), log)[0][1].astype(float)) for _ in range(releases)]
+            [reader.decode(measure([measurement], ZCDP(1.0), log)[0][1].astype(float)) for _ in range(releases)]
         )
         errors = drawn - square[first - 1, last - 1]
-        variance = design.variance() * noise_variance(GAUSSIAN, measurement.scale)
+        variance = reader.variance() * noise_variance(GAUSSIAN, measurement.scale)
         assert (abs(errors.mean(axis=0)) < 6 * np.sqrt(variance / releases)).all()
         ratios = (errors**2).mean(axis=0) / variance
         assert (abs(ratios - 1) < 6 * (2 / releases) ** 0.5).all()
-
-
-def test_a_range_has_less_error_where_more_is_measured_beyond_it() -> None:
-    taps = held_taps(0.53, 1.0, 12, 13)
-    errors = [
-        float(ExtendedDesign(problem(40), "", taps=taps, beyond=beyond).variance().mean()) for beyond in (0, 3, 11, 30)
-    ]
-    assert errors[0] == pytest.approx(
-        Design(problem(40), Nested(longest_window(problem(40).window, problem(40).steps), taps), "").variance().mean(),
-        rel=1e-9,
-    )
-    assert errors[0] > 1.1 * errors[1] > 1.1 * errors[2]
-    # A filter has nothing more to say where its taps end.
-    assert errors[2] == pytest.approx(errors[3], rel=1e-9)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from dpwindows import reading
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.periods import fewest_and_most, sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import ToDate, Tumbling
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
@@ -19,6 +23,7 @@ from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.periods import SeriesInPeriods
 from dpwindows.kernel.shapes.series import Series, series
+from dpwindows.reading.designs import steps_of
 from dpwindows.strategies import candidates, stream_candidates
 from tests.histories import HistoryAnswers, random_histories
 
@@ -52,60 +57,63 @@ def test_what_is_measured_without_noise_is_decoded_exactly(window: Tumbling | To
         for k in (1, 2):
             encoded = design.encode(answers, k)
             assert encoded.shape == (design.rows,)
-            decoded = design.decode(encoded.astype(np.float64))
+            decoded = reading.of(design).decode(encoded.astype(np.float64))
             assert np.allclose(decoded, series(window, answers, k), atol=1e-6), design.strategy
-        assert design.variance().shape == decoded.shape
+        assert reading.of(design).variance().shape == decoded.shape
 
 
-PAIRS: list[tuple[IntegerMap, CausalMap]] = [
-    (Filter((9, -3, -2, -1)), Filter((9, -3, -2, -1))),
-    (Identity(5), Identity(5)),
-]
-
-
-@pytest.mark.parametrize(("batch", "causal"), PAIRS, ids=["filter", "identity"])
+@pytest.mark.parametrize("causal", [Filter((9, -3, -2, -1)), Identity(5)], ids=["filter", "identity"])
 @pytest.mark.parametrize("window", FAMILIES, ids=str)
-def test_a_stream_measures_the_integers_of_a_release(
-    window: Tumbling | ToDate, batch: IntegerMap, causal: CausalMap
-) -> None:
+def test_a_stream_measures_the_integers_of_a_release(window: Tumbling | ToDate, causal: CausalMap) -> None:
     answers = HistoryAnswers(random_histories(np.random.default_rng(3), STEPS, 25, 2), STEPS)
     problem = Problem(window, STEPS, (2,), EventLevel(), GAUSSIAN, 1.0)
     lengths = tuple(sizes(window, STEPS).tolist())
-    longest = len(lengths) if isinstance(window, Tumbling) else max(lengths)
-    cut = Filter(batch.taps) if isinstance(batch, Filter) else Identity(5)
-    release = Design(problem, Series(cut if isinstance(window, Tumbling) else Repeated(cut, lengths, causal=True)), "")
-    shape = PeriodShape(window, causal, *fewest_and_most(window), STEPS)
-    stream = StepDesign(problem, shape, "", horizon=STEPS)
+    along: IntegerMap = causal if isinstance(window, Tumbling) else Repeated(causal, lengths, causal=True)
+    release = Design(problem, Series(along), "")
+    stream = StepDesign(problem, SeriesInPeriods(causal, *fewest_and_most(window), STEPS), "", horizon=STEPS)
     encoded = stream.encode(answers, 2)
     assert encoded.tolist() == release.encode(answers, 2).tolist()
     assert stream.rows == release.rows == len(encoded)
     noisy = encoded + np.random.default_rng(4).normal(size=len(encoded))
-    assert np.allclose(stream.decode(noisy), release.decode(noisy))
-    assert np.allclose(stream.variance(), release.variance())
-    by_step = np.concatenate([shape.moment(step, 2) for step in range(1, STEPS + 1)])
-    assert np.allclose(by_step, stream.variance())
+    by_step, whole = steps_of(stream), reading.of(release)
+    assert np.allclose(by_step.decode(noisy), whole.decode(noisy))
+    assert np.allclose(by_step.variance(), whole.variance())
+    each = np.concatenate([by_step.moment_at(step, 2) for step in range(1, STEPS + 1)])
+    assert np.allclose(each, by_step.variance())
     assert stream.sensitivity == release.sensitivity
 
 
 def test_variances_are_those_of_the_noise_that_is_left() -> None:
     """The diagonal of the decoder times its transpose, from the decoder itself."""
     for causal, made in ((True, Filter((9, -3, -2, -1))), (False, TentTree(5, (2,), 4))):
-        found = Repeated(made, (2, 5, 1), causal)
-        decoder = found.decode(np.eye(found.rows))
-        assert decoder.shape == (found.length, found.rows)
-        assert np.allclose((decoder**2).sum(axis=1), found.variance())
-        fourth = found.fourth_moment()
+        found, length = Repeated(made, (2, 5, 1), causal), 8
+        reader = reading.series_reader(found, length)
+        decoder = reader.decode(np.eye(found.rows(length)))
+        assert decoder.shape == (length, found.rows(length))
+        assert np.allclose((decoder**2).sum(axis=1), reader.variance())
+        fourth = reader.fourth_moment()
         assert fourth is not None
         assert np.allclose((decoder**4).sum(axis=1), fourth)
-        encoder = found.encode(np.eye(found.length, dtype=np.int64))
-        assert np.allclose(decoder @ encoder.astype(float), np.eye(found.length))
+        encoder = found.encode(np.eye(length, dtype=np.int64))
+        assert np.allclose(decoder @ encoder.astype(float), np.eye(length))
+
+
+def in_weeks(steps: int, last: int | None) -> StepDesign:
+    problem = Problem(Tumbling(7), steps, (1,), EventLevel(), GAUSSIAN, 1.0)
+    return StepDesign(problem, SeriesInPeriods(Identity(1), 7, 7, last), "", horizon=last)
 
 
 def test_without_a_horizon_only_windows_that_ended_are_released() -> None:
-    shape = SeriesInPeriods(Identity(1), 7, 7, None)
-    assert [step for step in range(1, 23) if shape.rows_at(step)] == [7, 14, 21]
-    assert len(shape.moments(22, 2)) == 3
-    cut = SeriesInPeriods(Identity(1), 7, 7, 22)
+    design, cut = in_weeks(22, None), in_weeks(22, 22)
+    assert [step for step in range(1, 23) if design.rows_at(step)] == [7, 14, 21]
+    assert len(reading.of(design).variance()) == 3
     assert [step for step in range(1, 23) if cut.rows_at(step)] == [7, 14, 21, 22]
-    assert len(cut.moments(22, 2)) == 4
-    assert len(SeriesInPeriods(Identity(1), 7, 7, None).moments(3, 2)) == 0
+    assert len(reading.of(cut).variance()) == 4
+    assert len(reading.of(in_weeks(3, None)).variance()) == 0
+
+
+def test_a_stream_with_another_end_than_its_last_window_has_no_bound() -> None:
+    for horizon, last in ((22, None), (None, 22), (22, 21)):
+        with pytest.raises(NotCertifiedError):
+            _ = replace(in_weeks(22, last), horizon=horizon).certificate
+    assert in_weeks(22, 22).certificate.bound == in_weeks(22, None).certificate.bound

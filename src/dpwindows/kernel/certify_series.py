@@ -5,7 +5,8 @@ They are the first two families of the table in `dpwindows.kernel.certify`. The 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, LostItems, Rolling
@@ -13,9 +14,10 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds import offset_patterns, pattern_sensitivity, period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import items_that_lost
 from dpwindows.kernel.certify import NotCertifiedError, direct, require_own
+from dpwindows.kernel.families.lines import filter_costs, lines_bound, one_line
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
-from dpwindows.kernel.maps.endless_counter import MOST_STEPS, LogarithmicRows, cumulative_unlimited_l2
+from dpwindows.kernel.maps.endless_counter import MOST_STEPS, LogarithmicRows
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
@@ -96,14 +98,11 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple
                 add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds, rule)
             if not contracting or steps <= pattern_sensitivity.LONGEST_CHAIN:
                 add(pattern_sensitivity.rolling_patterns_add_remove_l2, taps, length, steps, thresholds, rule)
-        case Cumulative(), ItemAddRemove() if steps is not None:
-            response = [int(value) for value in sensitivity.prefix_sums(taps, steps)]
-            add(sensitivity.cumulative_counter_add_remove_l2, response, [1] * steps, steps, thresholds)
         case Cumulative(), EventLevel() if steps is not None and (contracting or len(thresholds) == 1):
             add(sensitivity.cumulative_filter_event_l2, taps, steps, thresholds)
-        case Cumulative(), (ItemPerPeriod() | ItemLevel() | EventLevel()) if steps is not None:
-            # One occurrence more is a change of one item.
-            add(sensitivity.cumulative_filter_item_l2, taps, steps, thresholds)
+        case Cumulative(), _ if steps is not None:
+            costs = filter_costs(taps, steps, 2, formal=not isinstance(problem.unit, ItemAddRemove))
+            add(lines_bound, one_line(steps), costs, len(thresholds))
         case _:
             raise NotCertifiedError(problem, Filter(1, taps))
     return min(found)
@@ -146,30 +145,30 @@ def _counter(problem: Problem, measured: IntegerMap | CausalMap, steps: int | No
     present = isinstance(problem.unit, ItemAddRemove)
     if not _as_long(measured, steps):
         raise NotCertifiedError(problem, measured)
-    ends, thresholds = 1 if present else 2, problem.thresholds
+    gaussian, ends = problem.law == GAUSSIAN, 1 if present else 2
     match measured:
-        case Tree() | TentTree() if problem.law == LAPLACE:
-            bound = sensitivity.cumulative_tree_l1
-            return bound(measured.column_total, ends, thresholds), name_of(bound)
+        case Tree(column_total=column) | TentTree(column_total=column) if problem.law == LAPLACE:
+            cost = ends * column
         case CausalTree(weights=weights) if problem.law == LAPLACE:
-            bound = sensitivity.cumulative_tree_l1
-            return bound(sum(weights), ends, thresholds), name_of(bound)
-        case WeightedCounter(taps=taps, weights=weights) if problem.law == GAUSSIAN and present:
-            column = sensitivity.cumulative_counter_add_remove_l2
-            return column(taps, weights, len(weights), thresholds), name_of(column)
-        case CausalCounter(rows=WeightedRows(taps=listed, weights=scaled)) if problem.law == GAUSSIAN and present:
-            column = sensitivity.cumulative_counter_add_remove_l2
-            return column([int(tap) for tap in listed], [int(w) for w in scaled], len(scaled), thresholds), name_of(
-                column
-            )
-        case TriangularCounter(weights=matrix) | CausalCounter(rows=ListedRows(matrix=matrix)) if (
-            problem.law == GAUSSIAN and present
-        ):
-            columns = pattern_sensitivity.cumulative_triangular_add_remove_l2
-            return columns(matrix, thresholds), name_of(columns)
-        case CausalCounter(rows=LogarithmicRows() as rows) if problem.law == GAUSSIAN:
-            return cumulative_unlimited_l2(rows, ends, thresholds), name_of(cumulative_unlimited_l2)
-    raise NotCertifiedError(problem, measured)
+            cost = ends * sum(weights)
+        case WeightedCounter(taps=taps, weights=weights) if gaussian and present:
+            cost = _weighted_column(taps, weights)
+        case CausalCounter(rows=WeightedRows(taps=listed, weights=scaled)) if gaussian and present:
+            cost = _weighted_column(listed, scaled)
+        case TriangularCounter(weights=matrix) | CausalCounter(rows=ListedRows(matrix=matrix)) if gaussian and present:
+            cost = int((matrix.astype(object) ** 2).sum(axis=0).max())
+        case CausalCounter(rows=LogarithmicRows() as rows) if gaussian:
+            cost = ends * rows.column
+        case _:
+            raise NotCertifiedError(problem, measured)
+    return lines_bound(one_line(1), (0, cost), len(problem.thresholds)), name_of(lines_bound)
+
+
+def _weighted_column(taps: Sequence[int] | IntArray, weights: Sequence[int] | IntArray) -> int:
+    """The largest squared column of a prefix counter: `weights_x^2` times the squares of the taps that follow."""
+    squares = [0, *accumulate(int(tap) ** 2 for tap in taps[: len(weights)])]
+    squares += [squares[-1]] * (len(weights) + 1 - len(squares))
+    return max(int(weight) ** 2 * squares[len(weights) - x] for x, weight in enumerate(weights))
 
 
 def _as_long(measured: IntegerMap | CausalMap, steps: int | None) -> bool:

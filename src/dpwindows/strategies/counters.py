@@ -36,8 +36,7 @@ def design(problem: Problem) -> Design | None:
     if not isinstance(problem.unit, (ItemLevel, ItemAddRemove, ItemPerPeriod)):
         return None
     longest = longest_window(problem.window, problem.steps)
-    # What is best does not depend on the thresholds: each is measured alike.
-    alpha, decay = _parameters(replace(apart_from_noise(problem), thresholds=(1,)))
+    alpha, decay = _parameters(problem)
     taps = integer_taps(alpha, decay, longest, problem.bits)
     return CountersDesign(
         problem,
@@ -48,9 +47,13 @@ def design(problem: Problem) -> Design | None:
     )
 
 
-@lru_cache(maxsize=128)
 def _parameters(problem: Problem) -> tuple[float, float]:
-    """The exponent and the decay of least error."""
+    """The exponent and the decay of least error, which do not depend on the thresholds: each is measured alike."""
+    return _search(replace(apart_from_noise(problem), thresholds=(1,)))
+
+
+@lru_cache(maxsize=128)
+def _search(problem: Problem) -> tuple[float, float]:
     formal = not isinstance(problem.unit, ItemAddRemove)
     longest = longest_window(problem.window, problem.steps)
     # How many starts have a counter of each length 1..longest.
@@ -83,7 +86,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     counter: CausalMap
     parameters: dict[str, Any]
     if problem.law == GAUSSIAN:
-        alpha, decay = _stream_parameters(apart_from_noise(problem))
+        alpha, decay = _parameters(problem)
         taps = integer_taps(alpha, decay, longest, problem.bits)
         counter, parameters = CausalFilter(taps), {"alpha": alpha, "decay": decay, "taps": len(taps)}
     else:
@@ -91,17 +94,3 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
         counter, parameters = tree, {"branching": tree.branching, "weights": list(tree.weights)}
     shape = BlocksShape(longest, 1, longest, Identity(1), counter)
     yield StepDesign(problem, shape, NAME, horizon, parameters)
-
-
-@lru_cache(maxsize=128)
-def _stream_parameters(problem: Problem) -> tuple[float, float]:
-    longest, formal = longest_window(problem.window, problem.steps), not isinstance(problem.unit, ItemAddRemove)
-    return search(lambda alpha, decay: _stream_error(problem, longest, formal, alpha, decay), longest)
-
-
-def _stream_error(problem: Problem, longest: int, formal: bool, alpha: float, decay: float) -> float:
-    """Error of one real filter along the ends of a start, up to a constant."""
-    taps, inverse = real_taps(alpha, decay, longest), real_taps(-alpha, decay, longest)
-    norm = real_interval_norms(taps, longest)[-1] if formal else float((np.cumsum(taps) ** 2).sum())
-    variance = np.cumsum(inverse**2)
-    return float(np.sqrt(norm * (variance[-1] if problem.criterion == "max" else variance.mean())))

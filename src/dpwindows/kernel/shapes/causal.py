@@ -17,7 +17,7 @@ from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.ask.zones import Int64Array
-from dpwindows.kernel.certify import Certificate, NotCertifiedError, start_counters
+from dpwindows.kernel.certify import Certificate, NotCertifiedError, counters
 from dpwindows.kernel.certify import blocks as certified_blocks
 from dpwindows.kernel.certify_series import along_time, moved_along_time
 from dpwindows.kernel.maps.filters import Identity
@@ -248,7 +248,7 @@ class BlocksShape:
         if self.longest != longest_window(problem.window, horizon or self.longest):
             raise NotCertifiedError(problem, self.starts, self.ends)
         if self.width == 1 and self.extent == self.longest and self.starts == Identity(1):
-            return Certificate(*start_counters(problem, self.ends, self.longest, horizon))
+            return Certificate(*counters(problem, self.ends, self.longest, horizon))
         if self.starts.length != self.width:
             raise NotCertifiedError(problem, self.starts, self.ends)
         bound, proof = certified_blocks(problem, [(self.starts, self.ends)], self.width, self.extent)

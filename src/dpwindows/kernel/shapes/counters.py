@@ -36,8 +36,7 @@ class CountersDesign(NamedDesign):
         """
         if self._longest != longest_window(self.problem.window, self.problem.steps):
             raise NotCertifiedError(self.problem, self.map)
-        bound, proof = certified(self.problem, self.map, self._longest, causal=self.causal)
-        return Certificate(bound, proof, moved=self.rows)
+        return Certificate(*certified(self.problem, self.map, self._longest, self.problem.steps, cut=self.causal))
 
     @property
     def _longest(self) -> int:

@@ -29,7 +29,7 @@ from dpwindows.ask.queries import (
 )
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds import pattern_sensitivity, sensitivity
-from dpwindows.kernel.certify import NotCertifiedError, counters, direct, start_counters
+from dpwindows.kernel.certify import NotCertifiedError, counters, direct
 from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
@@ -160,19 +160,19 @@ def designs(place: str, problem: Problem) -> Iterator[tuple[str, Design]]:
 # `=` is the proof before it, `-` is refused; what is not listed is refused for all.
 TABLE = """
 cumulative
-    alone; Gaussian Laplace; release stream: every-answer-by-itself | = | = | =
-    endless; Gaussian; stream endless: cumulative-counter-endless 4.25 | = 3.46 | = 3.46 | = 2.37
-    rough; Gaussian; release stream: cumulative-filter-item 1.94 | = | = | cumulative-counter-presence
-    smooth; Gaussian; release stream: cumulative-filter-event 1.18 | cumulative-filter-item |
-        = | cumulative-counter-presence
-    tent; Laplace; release: cumulative-tree 1.34 | = 1.20 | = 1.20 | =
-    tree; Laplace; release: cumulative-tree 1.34 | = | = | =
-    tree; Laplace; stream endless: cumulative-tree 1.25 | = | = | =
-    triangle; Gaussian; release stream: - | - | - | cumulative-matrix-presence
-    weighted; Gaussian; release stream: - | - | - | cumulative-counter-presence
+    alone; Gaussian Laplace; release stream: windows-on-lines | = | = | =
+    endless; Gaussian; stream endless: windows-on-lines 4.25 | = 3.46 | = 3.46 | = 2.37
+    rough; Gaussian; release stream: windows-on-lines 1.94 | = | = | windows-on-lines
+    smooth; Gaussian; release stream: cumulative-filter-event 1.18 | windows-on-lines |
+        = | windows-on-lines
+    tent; Laplace; release: windows-on-lines 1.34 | = 1.20 | = 1.20 | =
+    tree; Laplace; release: windows-on-lines 1.34 | = | = | =
+    tree; Laplace; stream endless: windows-on-lines 1.25 | = | = | =
+    triangle; Gaussian; release stream: - | - | - | windows-on-lines
+    weighted; Gaussian; release stream: - | - | - | windows-on-lines
 rolling:2
-    alone; Gaussian Laplace; endless: every-answer-by-itself | = | - | -
-    alone; Gaussian Laplace; release stream: every-answer-by-itself | = | = | =
+    alone; Gaussian Laplace; endless: windows-on-lines | = | - | -
+    alone; Gaussian Laplace; release stream: windows-on-lines | = | = | =
     differences; Laplace; endless: rolling-differences-event | rolling-differences-period 1.50 | - | -
     differences; Laplace; release stream: rolling-differences-event | rolling-differences-period 1.50 |
         rolling-differences-item 1.64 | = 1.25
@@ -190,46 +190,42 @@ any
     blocks tent; Laplace; release: any-trees-event 3.70 | - | - | -
     blocks tree; Laplace; release: any-trees-event 3.00 | - | - | -
     blocks tree, tree; Laplace; stream endless: any-trees-event 2.86 | - | - | -
-    crossed rough; Gaussian; release: - | any-crossed-period-squares | any-crossed-item-squares | =
-    crossed rough; Laplace; release: - | any-crossed-period | any-crossed-item | =
-    crossed smooth; Gaussian; release: - | any-crossed-period-squares | any-crossed-item-squares 1.07 | =
-    crossed smooth; Laplace; release: - | any-crossed-period | any-crossed-item 1.05 | =
+    crossed rough; Gaussian; release: - | windows-on-lines | windows-on-lines | =
+    crossed rough; Laplace; release: - | windows-on-lines | windows-on-lines | =
+    crossed smooth; Gaussian; release: - | windows-on-lines | windows-on-lines 1.07 | =
+    crossed smooth; Laplace; release: - | windows-on-lines | windows-on-lines 1.05 | =
     nested smooth; Gaussian; endless: any-nested-event 3.27 | - | - | -
     nested smooth; Gaussian; release stream: any-nested-event 2.27 | - | - | -
-    starts alone; Gaussian Laplace; release stream: every-answer-by-itself | = | = | =
-    starts rough; Gaussian; endless: - | stream-counters-item 2.57 | - | -
-    starts rough; Gaussian; release: - | any-counters-period | any-counters-item | =
-    starts rough; Gaussian; stream: - | stream-counters-item 2.06 | = 1.76 | = 1.76
-    starts smooth; Gaussian; endless: - | stream-counters-item 2.09 | - | -
-    starts smooth; Gaussian; release: - | any-counters-period | any-counters-item 1.08 | =
-    starts smooth; Gaussian; stream: - | stream-counters-item 1.68 | = 1.52 | = 1.20
-    starts tent continued; Laplace; release: - | any-trees-period 1.60 | - | -
-    starts tree; Laplace; endless: - | stream-trees-item 2.09 | - | -
-    starts tree; Laplace; stream: - | stream-trees-item 1.67 | = 1.49 | = 1.12
-    starts tree continued; Laplace; release: - | any-trees-period 1.60 | - | -
+    starts alone; Gaussian Laplace; release stream: windows-on-lines | = | = | =
+    starts rough; Gaussian; endless: - | windows-on-lines 1.69 | - | -
+    starts rough; Gaussian; release stream: - | windows-on-lines | = | =
+    starts smooth; Gaussian; endless: - | windows-on-lines 1.61 | - | -
+    starts smooth; Gaussian; release stream: - | windows-on-lines | = 1.08 | =
+    starts tent continued; Laplace; release: - | windows-on-lines 1.60 | = 1.60 | =
+    starts tree; Laplace; endless: - | windows-on-lines 2.09 | - | -
+    starts tree; Laplace; stream: - | windows-on-lines 1.67 | = 1.49 | = 1.12
+    starts tree continued; Laplace; release: - | windows-on-lines 1.60 | = 1.34 | =
 any:2
     blocks smooth; Gaussian; release: any-filters-event 2.03 | - | - | -
     blocks smooth, smooth; Gaussian; stream endless: any-filters-event 2.33 | - | - | -
     blocks tent; Laplace; release: any-trees-event 3.70 | - | - | -
     blocks tree; Laplace; release: any-trees-event 3.00 | - | - | -
     blocks tree, tree; Laplace; stream endless: any-trees-event 2.86 | - | - | -
-    crossed rough; Gaussian; release: - | any-crossed-period-squares | any-crossed-item-squares | =
-    crossed rough; Laplace; release: - | any-crossed-period | any-crossed-item | =
-    crossed smooth; Gaussian; release: - | any-crossed-period-squares | any-crossed-item-squares 1.07 | =
-    crossed smooth; Laplace; release: - | any-crossed-period | any-crossed-item 1.05 | =
+    crossed rough; Gaussian; release: - | windows-on-lines | windows-on-lines | =
+    crossed rough; Laplace; release: - | windows-on-lines | windows-on-lines | =
+    crossed smooth; Gaussian; release: - | windows-on-lines | windows-on-lines 1.07 | =
+    crossed smooth; Laplace; release: - | windows-on-lines | windows-on-lines 1.05 | =
     nested smooth; Gaussian; release stream endless: any-nested-event 2.89 | - | - | -
-    starts alone; Gaussian Laplace; endless: every-answer-by-itself | = | - | -
-    starts alone; Gaussian Laplace; release stream: every-answer-by-itself | = | = | =
-    starts rough; Gaussian; endless: - | stream-counters-item 1.41 | - | -
-    starts rough; Gaussian; release: - | any-counters-period | any-counters-item | =
-    starts rough; Gaussian; stream: - | stream-counters-item 1.41 | = 1.28 | = 1.28
-    starts smooth; Gaussian; endless: - | stream-counters-item 1.14 | - | -
-    starts smooth; Gaussian; release: - | any-counters-period | any-counters-item | =
-    starts smooth; Gaussian; stream: - | stream-counters-item 1.14 | = 1.10 | = 1.10
-    starts tent continued; Laplace; release: - | any-trees-period 1.39 | - | -
-    starts tree; Laplace; endless: - | stream-trees-item 1.77 | - | -
-    starts tree; Laplace; stream: - | stream-trees-item 1.77 | = 1.91 | = 1.12
-    starts tree continued; Laplace; release: - | any-trees-period 1.20 | - | -
+    starts alone; Gaussian Laplace; endless: windows-on-lines | = | - | -
+    starts alone; Gaussian Laplace; release stream: windows-on-lines | = | = | =
+    starts rough; Gaussian; endless: - | windows-on-lines | - | -
+    starts rough; Gaussian; release stream: - | windows-on-lines | = | =
+    starts smooth; Gaussian; endless: - | windows-on-lines | - | -
+    starts smooth; Gaussian; release stream: - | windows-on-lines | = | =
+    starts tent continued; Laplace; release: - | windows-on-lines 1.39 | = 1.34 | =
+    starts tree; Laplace; endless: - | windows-on-lines 1.77 | - | -
+    starts tree; Laplace; stream: - | windows-on-lines 1.77 | = 1.91 | = 1.12
+    starts tree continued; Laplace; release: - | windows-on-lines 1.20 | = 1.15 | =
 tumbling:3
     alone; Gaussian Laplace; endless: tumbling-periods | = 2.00 | - | -
     alone; Gaussian Laplace; release stream: tumbling-periods | = | = | =
@@ -358,9 +354,9 @@ def test_a_map_for_every_start_is_for_any_windows_only(window: WindowFamily) -> 
     for unit, law in itertools.product(UNITS, (GAUSSIAN, LAPLACE)):
         problem = Problem(window, STEPS, (1,), unit, law, 1.0)
         with pytest.raises(NotCertifiedError):
-            counters(problem, Identity(STEPS), STEPS, causal=True)
+            counters(problem, Identity(STEPS), STEPS, STEPS)
         with pytest.raises(NotCertifiedError):
-            start_counters(problem, CausalIdentity(), STEPS, STEPS)
+            counters(problem, CausalIdentity(), STEPS, STEPS)
 
 
 def test_the_one_number_of_lost_items_is_measured_by_a_series_only() -> None:

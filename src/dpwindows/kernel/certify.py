@@ -350,8 +350,9 @@ def counters(
             costs = (0, (2 if formal else 1) * _column_total(measured))
         case _:
             raise NotCertifiedError(problem, measured)
-    bound = lines_bound(lines_of_starts(longest, span, steps), costs, len(problem.thresholds))
-    return bound, name_of(lines_bound), _windows_met(problem, steps)
+    lines = lines_of_starts(longest, span, steps)
+    bound = lines_bound(lines, costs, len(problem.thresholds))
+    return bound, name_of(lines_bound), lines_bound(lines, range(longest + 1), 1)
 
 
 def crossed(problem: Problem, taps: Sequence[int], blocks: Sequence[CrossedBlock]) -> tuple[int, str]:

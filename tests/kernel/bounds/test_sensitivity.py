@@ -21,14 +21,12 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds import period_sensitivity, rectangles, sensitivity
-from dpwindows.kernel.maps.counters import WeightedCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import Tree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import BlocksDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.strategies import (
@@ -415,38 +413,17 @@ def _toeplitz(taps: Sequence[int], steps: int) -> Ints:
 
 
 @pytest.mark.parametrize("thresholds", THRESHOLDS, ids=str)
-def test_cumulative_filters_with_any_taps(thresholds: tuple[int, ...]) -> None:
-    """No signs are needed but at event level with several thresholds."""
+def test_an_event_in_cumulative_filters(thresholds: tuple[int, ...]) -> None:
+    """No signs are needed but with several thresholds."""
     rng = np.random.default_rng(5)
     for _ in range(40):
         steps = int(rng.integers(1, 5))
-        joint = len(thresholds) > 1
-        for unit in UNITS:
-            signed = joint and isinstance(unit, EventLevel)
-            taps = contracting_taps(rng, steps) if signed else any_taps(rng, steps)
-            if isinstance(unit, EventLevel):
-                bound = sensitivity.cumulative_filter_event_l2(taps, steps, thresholds)
-            elif isinstance(unit, ItemLevel):
-                bound = sensitivity.cumulative_filter_item_l2(taps, steps, thresholds)
-            else:
-                response = [int(value) for value in sensitivity.prefix_sums(taps, steps)]
-                bound = sensitivity.cumulative_counter_add_remove_l2(response, [1] * steps, steps, thresholds)
-            true = truth(_series(Cumulative(), thresholds, unit, GAUSSIAN, Filter(steps, taps)))
-            assert true <= bound
-            if not signed:
-                assert true == bound  # thresholds may be passed at steps of their own choice: exact
-
-
-@pytest.mark.parametrize("thresholds", [(1,), (3,), (1, 2)], ids=str)
-def test_weighted_counters_with_any_taps_and_weights(thresholds: tuple[int, ...]) -> None:
-    rng = np.random.default_rng(6)
-    for _ in range(40):
-        steps = int(rng.integers(1, 6))
-        taps = any_taps(rng, int(rng.integers(1, steps + 1)))
-        weights = tuple(int(weight) for weight in rng.integers(1, 20, size=steps))
-        bound = sensitivity.cumulative_counter_add_remove_l2(taps, weights, steps, thresholds)
-        found = WeightedCounter(steps, taps, weights)
-        assert truth(_series(Cumulative(), thresholds, ADD_REMOVE, GAUSSIAN, found)) == bound
+        taps = contracting_taps(rng, steps) if len(thresholds) > 1 else any_taps(rng, steps)
+        bound = sensitivity.cumulative_filter_event_l2(taps, steps, thresholds)
+        true = truth(_series(Cumulative(), thresholds, EVENT, GAUSSIAN, Filter(steps, taps)))
+        assert true <= bound
+        if len(thresholds) == 1:
+            assert true == bound
 
 
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (1, 3), (1, 2, 3)], ids=str)
@@ -471,20 +448,6 @@ def trees(length: int) -> list[Tree | TentTree]:
     tents = [(length // 2,), (length - 1, length // 2), (length - 1, 0, length // 3)]
     found: list[Tree | TentTree] = [Tree(length, branching) for branching in range(2, max(3, length + 1))]
     return found + [TentTree(length, counts, 4 + 9 * len(counts)) for counts in tents]
-
-
-@pytest.mark.parametrize("thresholds", [(1,), (3,), (1, 2), (1, 2, 3)], ids=str)
-def test_trees_of_any_kind(thresholds: tuple[int, ...]) -> None:
-    for steps in range(1, 5):
-        for found in trees(steps):
-            for unit in UNITS:
-                moved_ends = 1 if isinstance(unit, ItemAddRemove) else 2
-                bound = sensitivity.cumulative_tree_l1(found.column_total, moved_ends, thresholds)
-                true = truth(_series(Cumulative(), thresholds, unit, LAPLACE, found))
-                assert true <= bound
-                # Where one increment changes the bound is reached; where two do, tents that hold both see less.
-                if steps > 3 and len(thresholds) == 1 and (moved_ends == 1 or isinstance(found, Tree)):
-                    assert true == bound
 
 
 def _squares(
@@ -531,23 +494,6 @@ def test_tensor_trees_of_any_kind_with_any_widths_and_extents(thresholds: tuple[
                 assert truth(_squares(steps, longest, width, thresholds, LAPLACE, make_map)) <= bound
 
 
-@pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 3)], ids=str)
-def test_counters_for_every_start_with_any_taps(thresholds: tuple[int, ...]) -> None:
-    """No signs needed: one interval a start."""
-    rng = np.random.default_rng(9)
-    for steps in range(1, 5):
-        for longest in range(1, steps + 1):
-            for unit in (ITEM, ADD_REMOVE):
-                formal = isinstance(unit, ItemLevel)
-                problem = Problem(AnyWindow(longest), steps, thresholds, unit, GAUSSIAN, 1.0)
-                taps = any_taps(rng, longest)
-                bound = sensitivity.any_counters_l2(taps, longest, steps, thresholds, formal=formal)
-                filtered = CountersDesign(problem, "test", map=Filter(longest, taps), causal=True)
-                assert truth(filtered) <= bound
-                if formal:
-                    assert bound <= 4 * truth(filtered)
-
-
 def direct_design(problem: Problem) -> Design:
     found = direct_design_or_none(problem)
     assert found is not None
@@ -569,7 +515,7 @@ def test_direct_measurement_touches_exactly_what_it_says() -> None:
     several = Problem(Rolling(3), 8, (1, 2, 3), EVENT, LAPLACE, 1.0)
     assert direct_design(several).sensitivity == truth_of_rolling_direct(8, 3)
     assert isinstance(direct_design(several), SeriesDesign)
-    assert sensitivity.direct_cells(3, 8, (1, 2, 3), event=False) == 24
+    assert direct_design(replace(several, window=Rolling(1), unit=ITEM)).sensitivity == 24
     assert Identity(4).rows == 4
 
 
@@ -637,36 +583,35 @@ def test_runs_bound_is_the_best_split(gaps: bool) -> None:
 
 
 @pytest.mark.parametrize("steps", [1, 2, 5, 12])
-def test_longest_interval_norm_over_all_intervals(steps: int) -> None:
+def test_the_largest_norm_of_a_change_is_that_of_an_interval(steps: int) -> None:
     rng = np.random.default_rng(13)
     for _ in range(30):
         taps = any_taps(rng, int(rng.integers(1, steps + 4)))
         matrix = _toeplitz(taps, steps)
         costs = [int(((matrix[:, x:y].sum(axis=1)) ** 2).sum()) for x in range(steps) for y in range(x + 1, steps + 1)]
-        assert sensitivity.longest_interval_norm(taps, steps) == max(costs)
+        assert sensitivity.formal_step_norms(taps, steps)[-1] == max(costs)
 
 
-def test_longest_interval_norm_of_huge_taps_is_exact() -> None:
+def test_the_largest_norm_of_a_change_is_exact_for_huge_taps() -> None:
     taps = (1 << 62, -(1 << 61), -(1 << 60))
     matrix = _toeplitz(taps, 3).astype(object)
     costs = [int(((matrix[:, x:y].sum(axis=1)) ** 2).sum()) for x in range(3) for y in range(x + 1, 4)]
-    assert sensitivity.longest_interval_norm(taps, 3) == max(costs)
-    by_horizon = [sensitivity.longest_interval_norm(taps, n) for n in (3, 2, 1)]
-    assert sensitivity.any_counters_l2(taps, 3, 3, (1,), formal=True) == sum(by_horizon)
+    norms = sensitivity.formal_step_norms(taps, 3)
+    assert norms[-1] == max(costs)
+    assert norms == [0, *(sensitivity.formal_step_norms(taps, n)[-1] for n in (1, 2, 3))]
 
 
 def test_horizon_free_bounds_of_long_horizons(monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(14)
     for _ in range(20):
         taps = contracting_taps(rng, 9)
-        exact = sensitivity.longest_interval_norm(taps, 9)
-        counters = sensitivity.any_counters_l2(taps, 5, 9, (1, 2), formal=True)
+        exact = sensitivity.formal_step_norms(taps, 9)
         with monkeypatch.context() as patched:
             patched.setattr(sensitivity, "_EXACT_HORIZON", 3)
-            assert exact <= sensitivity.longest_interval_norm(taps, 9)
-            assert counters <= sensitivity.any_counters_l2(taps, 5, 9, (1, 2), formal=True)
+            free = sensitivity.formal_step_norms(taps, 9)
+            assert all(one <= other for one, other in zip(exact, free, strict=True))
             with pytest.raises(ValueError, match="contracting signs"):
-                sensitivity.longest_interval_norm((1, 1), 9)
+                sensitivity.formal_step_norms((1, 1), 9)
 
 
 def test_prefix_sums_are_exact_beyond_64_bits() -> None:

@@ -26,7 +26,7 @@ ASKED = ("--window", "tumbling:month", "--window", "to-date:week", "--at-least",
 # So much budget that estimates are exact once rounded.
 EXACT = ("--unit", "item", "--epsilon", "1e6")
 EVENT = ("--unit", "event", "--epsilon", "1")
-PROOFS = ("tumbling-periods", "to-date-periods")
+PROOFS = ("tumbling-periods", "windows-on-lines")
 
 
 Visit = tuple[str, float]

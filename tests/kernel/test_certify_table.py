@@ -237,25 +237,25 @@ tumbling:3
     smooth; Gaussian; release stream: tumbling-periods 1.12 | = 1.03 | = 1.03 | = 1.36
     triangle; Gaussian; release: - | - | - | tumbling-periods 1.67
 to-date:3
-    alone; Gaussian Laplace; endless: to-date-periods | = 2.00 | - | -
-    alone; Gaussian Laplace; release: to-date-periods | = 1.50 | = | =
-    alone; Gaussian Laplace; stream: to-date-periods | = 2.00 | = 1.50 | = 1.50
-    endless; Gaussian; endless: to-date-periods 4.81 | = 6.41 | - | -
-    endless; Gaussian; stream: to-date-periods 4.81 | = 6.41 | = 4.81 | = 2.80
-    rough; Gaussian; endless: to-date-periods 2.00 | = 2.00 | - | -
-    rough; Gaussian; release: to-date-periods 2.00 | = 1.84 | = | =
-    rough; Gaussian; stream: to-date-periods 2.00 | = 2.00 | = 1.84 | = 1.84
-    smooth; Gaussian; endless: to-date-periods 1.18 | = 1.82 | - | -
-    smooth; Gaussian; release: to-date-periods 1.18 | = 1.29 | = | =
-    smooth; Gaussian; stream: to-date-periods 1.18 | = 1.82 | = 1.29 | = 1.29
-    tent; Laplace; release: to-date-periods 1.50 | = 2.00 | = 1.50 | =
-    tree; Laplace; endless: to-date-periods 1.43 | = 2.50 | - | -
-    tree; Laplace; release: to-date-periods 1.34 | = 2.00 | = 1.34 | =
-    tree; Laplace; stream: to-date-periods 1.43 | = 2.50 | = 1.82 | = 1.25
-    triangle; Gaussian; release: - | - | - | to-date-periods 1.12
-    triangle; Gaussian; stream: - | - | - | to-date-periods 5.06
-    weighted; Gaussian; release: - | - | - | to-date-periods
-    weighted; Gaussian; stream: - | - | - | to-date-periods 1.24
+    alone; Gaussian Laplace; endless: windows-on-lines | = 1.34 | - | -
+    alone; Gaussian Laplace; release: windows-on-lines | = 1.50 | = | =
+    alone; Gaussian Laplace; stream: windows-on-lines | = 1.34 | = 1.50 | = 1.50
+    endless; Gaussian; endless: windows-on-lines 4.81 | = 6.41 | - | -
+    endless; Gaussian; stream: windows-on-lines 4.81 | = 6.41 | = 4.81 | = 2.80
+    rough; Gaussian; endless: windows-on-lines 2.00 | = 1.09 | - | -
+    rough; Gaussian; release: windows-on-lines 2.00 | = 1.84 | = | =
+    rough; Gaussian; stream: windows-on-lines 2.00 | = 1.09 | = 1.84 | = 1.84
+    smooth; Gaussian; endless: cumulative-filter-event 1.18 | windows-on-lines 1.41 | - | -
+    smooth; Gaussian; release: cumulative-filter-event 1.18 | windows-on-lines 1.29 | = | =
+    smooth; Gaussian; stream: cumulative-filter-event 1.18 | windows-on-lines 1.41 | = 1.29 | = 1.29
+    tent; Laplace; release: windows-on-lines 1.50 | = 2.00 | = 1.50 | =
+    tree; Laplace; endless: windows-on-lines 1.43 | = 2.50 | - | -
+    tree; Laplace; release: windows-on-lines 1.34 | = 2.00 | = 1.34 | =
+    tree; Laplace; stream: windows-on-lines 1.43 | = 2.50 | = 1.82 | = 1.25
+    triangle; Gaussian; release: - | - | - | windows-on-lines 1.12
+    triangle; Gaussian; stream: - | - | - | windows-on-lines 5.06
+    weighted; Gaussian; release: - | - | - | windows-on-lines
+    weighted; Gaussian; stream: - | - | - | windows-on-lines 1.24
 """
 
 

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, LostItems, Rolling
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE
 from dpwindows.kernel.bounds import offset_patterns, pattern_sensitivity, period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import items_that_lost
 from dpwindows.kernel.certify import NotCertifiedError, direct, require_own
@@ -58,7 +58,8 @@ def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | 
         case Identity(unit=unit) | CausalIdentity(unit=unit):
             return direct(problem, unit, steps)
     if isinstance(problem.window, Cumulative):
-        return _counter(problem, measured, steps)
+        costs = cumulative_costs(problem, measured, steps)
+        return lines_bound(one_line(len(costs) - 1), costs, len(problem.thresholds)), name_of(lines_bound)
     raise NotCertifiedError(problem, measured)
 
 
@@ -101,8 +102,7 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple
         case Cumulative(), EventLevel() if steps is not None and (contracting or len(thresholds) == 1):
             add(sensitivity.cumulative_filter_event_l2, taps, steps, thresholds)
         case Cumulative(), _ if steps is not None:
-            costs = filter_costs(taps, steps, 2, formal=not isinstance(problem.unit, ItemAddRemove))
-            add(lines_bound, one_line(steps), costs, len(thresholds))
+            add(lines_bound, one_line(steps), cumulative_costs(problem, CausalFilter(taps), steps), len(thresholds))
         case _:
             raise NotCertifiedError(problem, Filter(1, taps))
     return min(found)
@@ -140,13 +140,23 @@ def differences(problem: Problem, measured: AnchoredDifferences | CausalAnchors,
     raise NotCertifiedError(problem, measured)
 
 
-def _counter(problem: Problem, measured: IntegerMap | CausalMap, steps: int | None) -> tuple[int, str]:
-    """Cumulative counts through sums of increments."""
+def cumulative_costs(problem: Problem, measured: IntegerMap | CausalMap, steps: int | None) -> Sequence[int]:
+    """For n = 0, 1, ... what a change in the last n of so many cumulative counts of one threshold costs.
+
+    Raises:
+        NotCertifiedError: no proof covers it.
+    """
+    require_own(problem, measured)
     present = isinstance(problem.unit, ItemAddRemove)
     if not _as_long(measured, steps):
         raise NotCertifiedError(problem, measured)
     gaussian, ends = problem.law == GAUSSIAN, 1 if present else 2
     match measured:
+        case Filter(taps=taps) | CausalFilter(taps=taps) if gaussian and steps is not None:
+            return filter_costs(taps, steps, 2, formal=not present)
+        case Identity(unit=unit) | CausalIdentity(unit=unit) if problem.law not in JOINT and steps is not None:
+            cell = unit**2 if gaussian else unit
+            return range(0, cell * (steps + 1), cell)
         case Tree(column_total=column) | TentTree(column_total=column) if problem.law == LAPLACE:
             cost = ends * column
         case CausalTree(weights=weights) if problem.law == LAPLACE:
@@ -161,7 +171,7 @@ def _counter(problem: Problem, measured: IntegerMap | CausalMap, steps: int | No
             cost = ends * rows.column
         case _:
             raise NotCertifiedError(problem, measured)
-    return lines_bound(one_line(1), (0, cost), len(problem.thresholds)), name_of(lines_bound)
+    return 0, cost
 
 
 def _weighted_column(taps: Sequence[int] | IntArray, weights: Sequence[int] | IntArray) -> int:

@@ -17,6 +17,7 @@ from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.ask.windows import count_windows
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most
 from dpwindows.kernel.bounds.sensitivity import step_norms
 from dpwindows.kernel.families.lines import (
     CrossedBlock,
@@ -25,6 +26,7 @@ from dpwindows.kernel.families.lines import (
     crossed_lines,
     filter_costs,
     lines_bound,
+    lines_of_periods,
     lines_of_starts,
     one_line,
 )
@@ -384,6 +386,35 @@ def test_lines_of_crossed_blocks_change_in_the_places_that_a_span_meets() -> Non
             found = lines_bound(crossed_lines(blocks, power, span, steps), costs, 1)
             assert found == costliest_span(lines, costs, span, steps)
         assert lines_bound(crossed_lines(blocks, power, steps + 4, steps), costs, 1) == found
+
+
+def test_lines_of_periods_change_in_the_places_that_a_span_meets() -> None:
+    rng = np.random.default_rng(8)
+    reached = 0
+    for _ in range(300):
+        sizes = rng.integers(1, 6, size=int(rng.integers(1, 6))).tolist()
+        steps, longest, fewest = sum(sizes), max(sizes), min(sizes[1:-1], default=sum(sizes))
+        firsts = np.concatenate([[1], np.cumsum(sizes)[:-1] + 1])
+        windows = [[(a, b) for b in range(a, a + size)] for a, size in zip(firsts.tolist(), sizes, strict=True)]
+        costs = any_costs(rng, longest)
+        for span in range(1, steps + 1):
+            met = periods_met(firsts, steps, span)
+            bound = lines_bound(lines_of_periods(longest, met, span, fewest), costs, 1)
+            true = costliest_span([(1, line) for line in windows], costs, span, steps)
+            assert true <= bound <= met * costs[-1]
+            reached += true == bound
+            # Without a horizon only the fewest and the most steps of a period are known.
+            free = lines_of_periods(longest, periods_met_at_most(fewest, span), span, fewest)
+            assert bound <= lines_bound(free, costs, 1)
+    assert reached > 300
+
+
+@pytest.mark.parametrize("span", range(1, 30))
+def test_lines_of_periods_of_equal_length_are_charged_the_truth(span: int) -> None:
+    costs = any_costs(np.random.default_rng(span), 7)
+    windows = [[(a, b) for b in range(a, a + 7)] for a in range(1, 70, 7)]
+    bound = lines_bound(lines_of_periods(7, periods_met_at_most(7, span), span, 7), costs, 3)
+    assert bound == 3 * costliest_span([(1, line) for line in windows], costs, span, 70)
 
 
 def test_the_last_cost_is_for_more_places_too() -> None:

@@ -127,9 +127,9 @@ MUTANTS = [
     Mutant(
         "one month for all",
         "Counts to date: an item changes every period, and is charged for one.",
-        "kernel/bounds/periods.py",
-        "return one_period * periods_changed",
-        "return one_period",
+        "kernel/families/lines.py",
+        "Line(1, longest, longest, met - 1)",
+        "Line(1, longest, longest, 0)",
         f"{PERIODS}test_no_neighbour_moves_a_design_further_than_it_is_charged_for[to-date:2-item]",
     ),
     Mutant(

@@ -10,9 +10,9 @@ place, and 1 from there on, or 0 everywhere. Windows lie on lines in three ways.
 - *Backward*: one end b, and starts in descending order, for the same reason.
 - *Alone*: a line of one place, where any 0/1 answer is a step.
 
-Cumulative counts are one forward line, that of start 1. A block of windows has a line for each start or each end, or
-for both. A line of a block may begin with windows where a > b. They hold no step and never change; here they are not
-counted among the line's places.
+Cumulative counts are one forward line, that of start 1; counts to date have one for the first step of every period. A
+block of windows has a line for each start or each end, or for both. A line of a block may begin with windows where
+a > b. They hold no step and never change; here they are not counted among the line's places.
 
 **What a neighbour changes on a line.** Neighbours are two logs of one item that are equal outside a **span** p..q of
 steps: all steps for an item that is changed, added or removed; L steps for an item that is changed within L; one step
@@ -163,6 +163,23 @@ def lines_of_starts(longest: int, span: int, steps: int | None) -> Lines:
         return Lines([*before, within], range(longest, longest + 1), span)
     lines = [Line(a, min(steps, a + longest - 1), min(longest, steps - a + 1)) for a in range(1, steps + 1)]
     return Lines(lines, range(1, steps - span + 2), span)
+
+
+def lines_of_periods(longest: int, met: int, span: int, fewest: int) -> Lines:
+    """Counts to date of the periods that one span meets, a forward line for each, from the period's first step.
+
+    A span that meets r >= 2 periods holds one step or more of the last, and all r-2 in between. So of the first it
+    holds at most L - 1 - (r-2) times the steps that one in between has, and these are all of its places that change.
+    Each of the others may change as a whole. A span that meets fewer periods costs no more: each as a whole at most.
+
+    Args:
+        longest: the most steps of a period.
+        met: the most periods that a span meets.
+        span: the steps within which an item may change.
+        fewest: every period but the first and the last of the range has so many steps or more.
+    """
+    left = longest if met == 1 else min(longest, span - 1 - (met - 2) * fewest)
+    return Lines([Line(1, longest, longest, met - 1), Line(1, left, left)], range(1, 2), 1)
 
 
 @dataclass(frozen=True)

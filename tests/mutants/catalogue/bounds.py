@@ -7,6 +7,7 @@ from tests.mutants.mutant import Mutant
 OFFSET = "tests/strategies/test_offset_filter.py::"
 ITEM_THRESHOLDS = "tests/kernel/bounds/test_item_thresholds.py::"
 RULES = "tests/kernel/bounds/test_counted_by_rule.py::"
+LINES = "tests/kernel/families/test_lines.py::"
 SENSITIVITY = "tests/kernel/bounds/test_sensitivity.py::"
 TOGETHER = "tests/kernel/bounds/test_together.py::"
 GAPS = "tests/kernel/bounds/test_gaps.py::"
@@ -70,8 +71,8 @@ MUTANTS = [
         "period cut at the forecast",
         "The bound of a stream for items within a period is for the forecast's steps, however long the period is.",
         "kernel/certify.py",
-        "return period_sensitivity.affected_ends(length, period, steps)",
-        "return period_sensitivity.affected_ends(length, period, 4096)",
+        "return period_sensitivity.affected_ends(length, span, steps)",
+        "return period_sensitivity.affected_ends(length, span, 4096)",
         "tests/stream/test_mechanism.py::test_a_period_longer_than_the_forecast_is_charged_whole[pure-unlimited]",
     ),
     Mutant(
@@ -87,8 +88,8 @@ MUTANTS = [
         "off-by-one sensitivity",
         "A rolling window of W steps holds an occurrence at W ends; it is charged for one less.",
         "kernel/certify.py",
-        "return length if steps is None else min(length, steps)\n        case Cumulative()",
-        "return max(1, length - 1)\n        case Cumulative()",
+        "return period_sensitivity.affected_ends(length, span, steps)",
+        "return max(1, period_sensitivity.affected_ends(length, span, steps) - 1)",
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
@@ -126,9 +127,9 @@ MUTANTS = [
     Mutant(
         "one month for all",
         "Counts to date: an item changes every period, and is charged for one.",
-        "kernel/bounds/periods.py",
-        "return one_period * periods_changed",
-        "return one_period",
+        "kernel/families/lines.py",
+        "Line(1, longest, longest, met - 1)",
+        "Line(1, longest, longest, 0)",
         f"{PERIODS}test_no_neighbour_moves_a_design_further_than_it_is_charged_for[to-date:2-item]",
     ),
     Mutant(
@@ -216,8 +217,8 @@ MUTANTS = [
         "a changed item under the bound of an added one",
         "Two staircases are charged as one.",
         "kernel/certify.py",
-        "lines, formal = staircases.lines_of(blocks), isinstance(problem.unit, ItemLevel)",
-        "lines, formal = staircases.lines_of(blocks), False",
+        "costs = filter_costs(taps, longest, power, formal=formal)",
+        "costs = filter_costs(taps, longest, power, formal=False)",
         f"{CELLS}[4-(1,)]",
     ),
     Mutant(
@@ -280,10 +281,8 @@ MUTANTS = [
         "every window at the price of the cumulative ones",
         "A counter for every start is certified for families with fewer windows.",
         "kernel/certify.py",
-        "    if not isinstance(problem.window, AnyWindow):\n"
-        "        raise NotCertifiedError(problem, measured)\n"
-        "    match measured:\n",
-        "    match measured:\n",
+        "if not isinstance(problem.window, AnyWindow) or span is None:",
+        "if span is None:",
         "tests/kernel/test_certify.py::test_shapes_of_any_windows_have_no_bound_for_other_families",
     ),
     Mutant(
@@ -562,8 +561,8 @@ MUTANTS = [
         "an interval with one end",
         "The end of an interval is not charged.",
         "kernel/certify_series.py",
-        "ends, thresholds = 1 if present else 2, problem.thresholds",
-        "ends, thresholds = 1, problem.thresholds",
+        "gaussian, ends = problem.law == GAUSSIAN, 1 if present else 2",
+        "gaussian, ends = problem.law == GAUSSIAN, 1",
         f"{CELLS}[3-(1,)]",
     ),
     Mutant(
@@ -572,7 +571,7 @@ MUTANTS = [
         "kernel/maps/tent_tree.py",
         "self.column_total - self._tents.sum(axis=0)",
         "self.column_total - 0 * self._tents.sum(axis=0)",
-        f"{SENSITIVITY}test_trees_of_any_kind",
+        f"{LINES}test_trees_of_any_kind",
     ),
     Mutant(
         "a rectangle with two corners",
@@ -585,9 +584,41 @@ MUTANTS = [
     Mutant(
         "an added item as an event",
         "An added item is charged for the windows that an event touches.",
-        "kernel/bounds/sensitivity.py",
-        "return windows_touched if event else windows * len(thresholds)",
-        "return windows_touched",
+        "kernel/certify.py",
+        "        case ItemLevel() | ItemAddRemove():\n            return steps\n",
+        "        case ItemLevel() | ItemAddRemove():\n            return 1\n",
         f"{CELLS}[3-(1,)]",
+    ),
+    Mutant(
+        "every threshold for the price of one",
+        "An item moves the lines of all thresholds, and those of one are charged.",
+        "kernel/families/lines.py",
+        "return thresholds * int(sums.max())",
+        "return int(sums.max())",
+        f"{LINES}test_cumulative_filters_with_any_taps[(1, 2)]",
+    ),
+    Mutant(
+        "lines charged from the end of a span",
+        "What an item changes in the first steps of a span is not charged.",
+        "kernel/families/lines.py",
+        "changed = line.last - np.maximum(line.first, begins) + 1",
+        "changed = line.last - np.maximum(line.first, begins + measured.span - 1) + 1",
+        f"{LINES}test_no_neighbour_moves_any_windows_by_more_than_the_bound[discrete Gaussian]",
+    ),
+    Mutant(
+        "starts before a span for nothing",
+        "Windows that begin before a span and reach into it are not charged.",
+        "kernel/families/lines.py",
+        "return Lines([*before, within], range(longest, longest + 1), span)",
+        "return Lines([within], range(longest, longest + 1), span)",
+        f"{LINES}test_no_neighbour_moves_any_windows_by_more_than_the_bound[discrete Gaussian]",
+    ),
+    Mutant(
+        "sums over lines that wrap",
+        "Many heavy lines are added up in 64 bits, and wrap.",
+        "kernel/families/lines.py",
+        "kind = np.int64 if most < 1 << 62 else object",
+        "kind = np.int64",
+        f"{LINES}test_sums_beyond_64_bits_are_exact",
     ),
 ]

@@ -11,18 +11,15 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.held_patterns import Held, two_runs_bound
-from dpwindows.kernel.bounds.offset_patterns import furthest, priced_ones_bound
+from dpwindows.kernel.bounds.offset_patterns import priced_ones_bound
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs
 from dpwindows.kernel.bounds.potentials import Check
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
-from dpwindows.kernel.bounds.sensitivity import Thresholds, autocorrelation, interval_norms, most_runs
+from dpwindows.kernel.bounds.sensitivity import autocorrelation, interval_norms, most_runs
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts
 from dpwindows.kernel.bounds.waves import Cycle, Grid, Paths, Wave, Waves
 from dpwindows.kernel.proofs import proves
@@ -175,18 +172,6 @@ def rolling_patterns_period_l2(
             charged, prices = good_prices(lags, counts)
             total += priced_bound(lags, charged, counts, prices)
     return total << lags.shift
-
-
-@proves("cumulative-matrix-presence")
-def cumulative_triangular_add_remove_l2(weights: NDArray[np.int64], thresholds: Thresholds) -> int:
-    """Cumulative counts, one item added or removed, through a matrix of integers on the increments.
-
-    Proof. For each threshold the increments of `f` are 1 at one step x and 0 elsewhere (or 0 everywhere), so `M f` is
-    column x of the matrix. The largest squared norm of a column, in exact integers, times the number of thresholds,
-    bounds all. QED.
-    """
-    wide = weights.astype(object) if furthest(weights) ** 2 * len(weights) >= 1 << 62 else weights
-    return len(thresholds) * max(int(norm) for norm in (wide * wide).sum(axis=0))
 
 
 def held_bound(lags: SignedLags, charged: Charges, known: Held) -> int:

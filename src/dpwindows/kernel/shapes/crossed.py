@@ -9,10 +9,10 @@ import numpy as np
 
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
-from dpwindows.kernel.bounds.staircases import CrossedBlock
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify import crossed as certified
 from dpwindows.kernel.designs import Shape
+from dpwindows.kernel.families.lines import CrossedBlock
 from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.maps.integer_maps import IntArray
 from dpwindows.kernel.problem import Problem

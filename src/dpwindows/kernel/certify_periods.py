@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from dpwindows.ask.periods import first_steps, sizes
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most, to_date_bound, tumbling_bound
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
 from dpwindows.kernel.certify_series import along_time, moved_along_time
@@ -70,7 +71,7 @@ def series_of(problem: Problem, layout: Layout) -> Problem:
     return replace(problem, window=Cumulative(), steps=layout.longest, singleton=False)
 
 
-def in_periods(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
+def in_periods(problem: Problem, measured: IntegerMap, advise: Advise) -> tuple[int, str]:
     """Tumbling counts as one series through a map, or counts to date through a map repeated for every period.
 
     Returns:
@@ -84,19 +85,19 @@ def in_periods(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
     series = series_of(problem, layout)
     match problem.window, measured:
         case Tumbling(), _ if measured.length == layout.count:
-            bound, _ = along_time(series, measured, layout.count)
+            bound, _ = along_time(series, measured, layout.count, advise)
             return tumbling_bound(bound), name_of(tumbling_bound)
         case ToDate() as window, Repeated(map=one, lengths=lengths) if (
             lengths == tuple(sizes(window, problem.steps).tolist()) and one.length == layout.longest
         ):
             assert layout.changed is not None
-            bound, _ = along_time(series, one, layout.longest)
+            bound, _ = along_time(series, one, layout.longest, advise)
             return to_date_bound(bound, layout.changed), name_of(to_date_bound)
     raise NotCertifiedError(problem, measured)
 
 
 def in_periods_of_stream(
-    problem: Problem, measured: CausalMap, horizon: int | None, fewest: int, most: int
+    problem: Problem, measured: CausalMap, horizon: int | None, fewest: int, most: int, advise: Advise
 ) -> Certificate:
     """The same in a stream, whose shape sees that no period has more or fewer steps than `layout_of` is told.
 
@@ -108,11 +109,11 @@ def in_periods_of_stream(
         raise NotCertifiedError(problem, measured)
     series = series_of(problem, layout)
     if isinstance(problem.window, Tumbling):
-        bound, _ = along_time(series, measured, layout.count)
+        bound, _ = along_time(series, measured, layout.count, advise)
         moved = moved_along_time(series, measured, layout.count)
         return Certificate(tumbling_bound(bound), name_of(tumbling_bound), moved)
     # Its maps are read for as many positions as the shape lets a period have.
     series = replace(series, steps=most)
-    bound, _ = along_time(series, measured, most)
+    bound, _ = along_time(series, measured, most, advise)
     moved = moved_along_time(series, measured, most) * layout.changed
     return Certificate(to_date_bound(bound, layout.changed), name_of(to_date_bound), moved)

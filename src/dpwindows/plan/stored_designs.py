@@ -175,6 +175,8 @@ def stored(value: Any, arrays: Arrays, name: str) -> Any:
             given = {own: one for own, one in given.items() if own not in _BESIDE}
         kept = {own: stored(one, arrays, f"{name}.{own}".lstrip(".")) for own, one in given.items()}
         return {"kind": type(value).__name__, **kept}
+    if isinstance(value, Mapping):
+        return {"answers": {key: list(answer) for key, answer in value.items()}}
     if isinstance(value, float):
         return {"float": value.hex()}
     if value is None or isinstance(value, (bool, int, str)):
@@ -193,6 +195,8 @@ def restored(value: Any, arrays: Mapping[str, np.ndarray]) -> Any:
     if "kind" not in value:
         if "window" in value:
             return parse_window(value["window"])
+        if "answers" in value:
+            return {key: tuple(answer) for key, answer in value["answers"].items()}
         if "float" in value:
             return float.fromhex(value["float"])
         if "each" in value:

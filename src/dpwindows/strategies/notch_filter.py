@@ -27,8 +27,8 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.untrusted.wave_search import POLES
 from dpwindows.strategies.search.fractional import LONGEST
+from dpwindows.strategies.search.wave_search import POLES
 from dpwindows.strategies.twins import twins
 
 NAME = "notch-filter"

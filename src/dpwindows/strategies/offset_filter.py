@@ -26,9 +26,9 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.untrusted.pattern_search import some_lengths
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import real_taps, search
+from dpwindows.strategies.search.pattern_search import some_lengths
 from dpwindows.strategies.search.portable import cholesky, product
 from dpwindows.strategies.twins import twins
 

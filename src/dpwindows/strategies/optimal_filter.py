@@ -31,14 +31,14 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
-from dpwindows.kernel.untrusted.pattern_search import (
+from dpwindows.strategies.search.fractional import LONGEST
+from dpwindows.strategies.search.pattern_search import (
     counted_by_memory,
     counted_by_neighbours,
     memory_for,
     recent_patterns,
     some_lengths,
 )
-from dpwindows.strategies.search.fractional import LONGEST
 from dpwindows.strategies.search.portable import product
 from dpwindows.strategies.search.spectrum import (
     Oracle,

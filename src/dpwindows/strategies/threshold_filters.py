@@ -27,11 +27,11 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.thresholds import ThresholdsDesign
-from dpwindows.kernel.untrusted.prices_of_ones import dearest_mixture
 from dpwindows.strategies import offset_filter
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import real_taps
 from dpwindows.strategies.search.portable import power
+from dpwindows.strategies.search.prices_of_ones import dearest_mixture
 from dpwindows.strategies.twins import twins
 
 NAME = "threshold-filters"

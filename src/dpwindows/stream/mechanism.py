@@ -167,6 +167,7 @@ class Mechanism:
                 "measured_window": design.problem.window.text,
                 "thresholds": list(design.problem.thresholds),
                 "shape": stored(design.shape, arrays, str(index)),
+                "witness": stored(design.witness, arrays, ""),
                 "strategy": design.strategy,
                 "sensitivity": str(design.sensitivity),
                 "moved": design.moved,
@@ -212,7 +213,8 @@ class Mechanism:
             shape = restored(entry["shape"], arrays)
             if isinstance(shape, PeriodShape):
                 shape = in_calendar(shape, window)
-            design = step_design(problem, shape, entry["strategy"], horizon_of(window, unit, values["horizon"]))
+            ends = horizon_of(window, unit, values["horizon"])
+            design = step_design(problem, shape, entry["strategy"], ends, restored(entry["witness"], arrays))
             groups = None
             if grouping is not None:
                 groups = Groups(grouping, next(one for one in grouping.levels if list(one.kept) == entry["level"]))

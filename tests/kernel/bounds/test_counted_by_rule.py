@@ -24,6 +24,7 @@ from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.counters import CountersDesign
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.strategies.search.witnesses import searched
 from tests.brute_force import losers, once_a_step
 from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of
 from tests.kernel.test_certify import LAWS, THRESHOLDS, Draw
@@ -110,10 +111,10 @@ FILTER = (1000, -400, -200, -120, -80, -50, -30, -20)
 @pytest.mark.slow
 def test_fewer_runs_cost_less_over_a_year() -> None:
     bounds: dict[str, Any] = {
-        "presence": lambda rule: rolling_patterns_add_remove_l2(FILTER, 7, 365, (1,), rule),
+        "presence": lambda rule: rolling_patterns_add_remove_l2(FILTER, 7, 365, (1,), searched, rule),
         "presence by runs": lambda rule: rolling_filter_add_remove_l2(FILTER, 7, 365, (1,), rule),
-        "changed": lambda rule: rolling_patterns_period_l2(FILTER, 7, 365, 365, (1,), rule),
-        "changed, k = 2": lambda rule: rolling_patterns_period_l2(FILTER, 7, 365, 365, (2,), rule),
+        "changed": lambda rule: rolling_patterns_period_l2(FILTER, 7, 365, 365, (1,), searched, rule),
+        "changed, k = 2": lambda rule: rolling_patterns_period_l2(FILTER, 7, 365, 365, (2,), searched, rule),
         "changed by runs": lambda rule: rolling_filter_period_l2(FILTER, 7, 365, 365, (1,), rule),
     }
     for name, bound in bounds.items():

@@ -28,6 +28,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.thresholds import ThresholdsDesign
 from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.strategies import threshold_filters
+from dpwindows.strategies.search.witnesses import searched
 from tests.single_item import Ints, all_logs, differences, joint_answers
 
 
@@ -86,7 +87,7 @@ def test_no_neighbour_moves_more_than_the_bound(
     for bits in (5, 20):
         own = matrices_of(designed(length, *thresholds, steps=steps, bits=bits))
         for matrices in (own, [own[0] * 9, *own[1:]], [*own[:-1], own[-1] * 9]):
-            bound = rolling_thresholds_l2(matrices, length, thresholds, formal=formal)
+            bound = rolling_thresholds_l2(matrices, length, thresholds, searched, formal=formal)
             for changes in differences(logs, Rolling(length), thresholds, unit):
                 assert norms(matrices, changes).max() <= bound
 
@@ -97,7 +98,7 @@ def test_the_bound_is_near_the_worst_history(length: int, thresholds: tuple[int,
     (changes,) = differences(all_logs(7, 3), Rolling(length), thresholds, ItemAddRemove())
     worst = int(norms(matrices, changes).max())
     apart = sum(int(norms([one], changes[:, [place]]).max()) for place, one in enumerate(matrices))
-    bound = rolling_thresholds_l2(matrices, length, thresholds, formal=False)
+    bound = rolling_thresholds_l2(matrices, length, thresholds, searched, formal=False)
     assert worst <= bound <= 1.25 * worst
     # What bounds for each threshold by itself cannot be below.
     assert bound < 1.05 * apart
@@ -200,8 +201,8 @@ def test_no_number_wraps_on_the_finest_lattice() -> None:
     coarse = designed(2, 1, 2, steps=6, bits=20)
     matrices = matrices_of(coarse)
     huge = [one << 38 for one in matrices]
-    bound = rolling_thresholds_l2(matrices, 2, (1, 2), formal=False)
-    assert rolling_thresholds_l2(huge, 2, (1, 2), formal=False) >= (bound << 76) * 0.999
+    bound = rolling_thresholds_l2(matrices, 2, (1, 2), searched, formal=False)
+    assert rolling_thresholds_l2(huge, 2, (1, 2), searched, formal=False) >= (bound << 76) * 0.999
 
 
 # Sums of the counts themselves: what two ones in different runs cost together is more than apart.
@@ -224,14 +225,14 @@ def test_the_least_number_of_64_bits_is_not_taken_for_a_small_one() -> None:
             CausalCounter(ListedRows(one)) if causal else TriangularCounter(one) for one in (weights, weights)
         )
         with suppress(NotCertifiedError):
-            assert by_threshold(ASKED, maps, 6).bound >= true
-    assert rolling_offset_add_remove_l2(weights, 3, 6, (1,)) >= true
+            assert by_threshold(ASKED, maps, 6, searched).bound >= true
+    assert rolling_offset_add_remove_l2(weights, 3, 6, (1,), searched) >= true
     assert cumulative_triangular_add_remove_l2(weights, (1,)) >= least**2
 
 
 def test_entries_that_are_positive_beside_the_diagonal_are_refused() -> None:
     with pytest.raises(ValueError, match="positive"):
-        rolling_thresholds_l2([SUMS, SUMS], 2, (1, 2), formal=False)
+        rolling_thresholds_l2([SUMS, SUMS], 2, (1, 2), searched, formal=False)
 
 
 @pytest.mark.parametrize(
@@ -253,7 +254,7 @@ def test_entries_that_are_positive_beside_the_diagonal_are_refused() -> None:
 )
 def test_what_no_proof_covers_is_refused(asked: Problem, maps: tuple[Any, ...], steps: int | None) -> None:
     with pytest.raises(NotCertifiedError):
-        by_threshold(asked, maps, steps)
+        by_threshold(asked, maps, steps, searched)
 
 
 class Sly(tuple):  # type: ignore[type-arg]
@@ -272,14 +273,14 @@ class Sly(tuple):  # type: ignore[type-arg]
 )
 def test_a_container_is_what_it_seems(asked: Problem, maps: Any) -> None:
     with pytest.raises(NotCertifiedError):
-        by_threshold(asked, maps, 6)
+        by_threshold(asked, maps, 6, searched)
 
 
 def test_causal_maps_have_the_certificate_of_the_others() -> None:
     causal = tuple(CausalCounter(ListedRows(one.weights)) for one in MAPS if isinstance(one, TriangularCounter))
-    assert by_threshold(ASKED, causal, 6) == by_threshold(ASKED, MAPS, 6)
-    formal = by_threshold(replace(ASKED, unit=ItemLevel()), causal, 6)
-    assert formal.bound == 4 * by_threshold(ASKED, MAPS, 6).bound
+    assert by_threshold(ASKED, causal, 6, searched) == by_threshold(ASKED, MAPS, 6, searched)
+    formal = by_threshold(replace(ASKED, unit=ItemLevel()), causal, 6, searched)
+    assert formal.bound == 4 * by_threshold(ASKED, MAPS, 6, searched).bound
     assert formal.moved == 6
 
 

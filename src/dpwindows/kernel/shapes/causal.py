@@ -1,6 +1,6 @@
 """What one window family measures at each step, how it is decoded, and how exact it will be.
 
-A `StepDesign` is a `Design` for streams: run over all steps of a horizon at once it measures and decodes the same
+A `StepDesign` is a design for streams: run over all steps of a horizon at once it measures and decodes the same
 numbers, which is how plans forecast it and how tests compare the two.
 """
 
@@ -17,13 +17,14 @@ from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.ask.zones import Int64Array
+from dpwindows.kernel.advice import Advise, Witness
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, start_counters
 from dpwindows.kernel.certify import blocks as certified_blocks
 from dpwindows.kernel.certify_series import along_time, moved_along_time
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntArray, IntegerMap, Memory, read_back
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.design import Design
+from dpwindows.kernel.shapes.design import AdvisedDesign
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ class Shape(Protocol):
         """Moments of all estimates of steps 1..steps, one after another; None where they are asked for by step."""
         ...
 
-    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certificate(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """What is proved of all steps up to the horizon (None: without end) together.
 
         Raises:
@@ -125,7 +126,7 @@ class SeriesShape:
     def moments(self, steps: int, power: int) -> FloatArray:
         return moment_of(self.map, steps, power)
 
-    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certificate(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the map along time.
 
         Raises:
@@ -133,7 +134,7 @@ class SeriesShape:
         """
         if problem.window != self.window:
             raise NotCertifiedError(problem, self.map)
-        bound, proof = along_time(problem, self.map, horizon)
+        bound, proof = along_time(problem, self.map, horizon, advise)
         return Certificate(bound, proof, moved_along_time(problem, self.map, horizon))
 
 
@@ -239,7 +240,7 @@ class BlocksShape:
     def moments(self, steps: int, power: int) -> None:
         """By step: windows come by start in a release, by end in a stream."""
 
-    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certificate(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the two maps over all blocks, or of the map on ends where every start is a block.
 
         Raises:
@@ -267,7 +268,7 @@ class BlocksShape:
 
 
 @dataclass(frozen=True)
-class StepDesign(Design):
+class StepDesign(AdvisedDesign):
     """A causal measurement of one window family.
 
     Attributes:
@@ -276,6 +277,7 @@ class StepDesign(Design):
         strategy: the name users see.
         horizon: the steps after which the stream ends, which the certificate is for; None: it has no end.
         parameters: what was chosen, as plain values.
+        witness: the answers to what its bound asks.
     """
 
     problem: Problem
@@ -283,11 +285,11 @@ class StepDesign(Design):
     strategy: str
     horizon: int | None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    witness: Witness = field(default_factory=dict)
 
-    @cached_property
-    def certificate(self) -> Certificate:
+    def certified(self, advise: Advise) -> Certificate:
         """The certificate of the shape over all steps up to the horizon."""
-        return self.shape.certificate(self.problem, self.horizon)
+        return self.shape.certificate(self.problem, self.horizon, advise)
 
     def over(self, steps: int) -> StepDesign:
         """The same design with its forecast over so many steps."""

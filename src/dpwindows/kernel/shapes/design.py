@@ -10,9 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from dpwindows.ask.windows import Answers
+from dpwindows.kernel.advice import Advise, Witness, from_witness
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.problem import Problem
@@ -93,6 +95,25 @@ class NamedDesign(Design):
     problem: Problem
     strategy: str
     parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+class AdvisedDesign(Design):
+    """A design whose bound may have free choices.
+
+    Attributes:
+        witness: the answers to what its bound asks (`dpwindows.kernel.advice`), which no proof rests on.
+    """
+
+    witness: Witness
+
+    @abstractmethod
+    def certified(self, advise: Advise) -> Certificate:
+        """The certificate, with free choices by these answers."""
+
+    @cached_property
+    def certificate(self) -> Certificate:
+        """The certificate, with free choices by the answers that the design carries."""
+        return self.certified(from_witness(self.witness))
 
 
 class PrescribedScale(Design):

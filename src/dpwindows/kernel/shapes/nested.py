@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.windows import Answers, count_windows, longest_window
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import nested as certified
 from dpwindows.kernel.maps.filters import CausalFilter, convolve_exactly
@@ -196,7 +197,7 @@ class NestedShape:
             self._moments[power] = nested_moments(self.taps, self.longest, power, self.weights)
         return self._moments[power]
 
-    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certificate(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the filter over windows of at most so many steps.
 
         Raises:

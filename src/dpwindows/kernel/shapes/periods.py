@@ -9,6 +9,7 @@ import numpy as np
 
 from dpwindows.ask.periods import ends_with, place_of, sizes
 from dpwindows.ask.queries import ToDate, Tumbling
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify_periods import in_periods_of_stream
 from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntArray, Memory, read_back
@@ -112,7 +113,7 @@ class PeriodShape:
         ended = windows - (self._at(steps) is None)
         return moment_of(self.map, ended, power) if ended else np.zeros(0)
 
-    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certificate(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the map for all periods.
 
         Raises:
@@ -120,4 +121,4 @@ class PeriodShape:
         """
         if problem.window != self.window or horizon != self.last:
             raise NotCertifiedError(problem, self.map)
-        return in_periods_of_stream(problem, self.map, horizon, self.fewest, self.most)
+        return in_periods_of_stream(problem, self.map, horizon, self.fewest, self.most, advise)

@@ -14,29 +14,30 @@ from dpwindows.ask.periods import first_steps, sizes
 from dpwindows.ask.queries import Cumulative, LostItems, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import JOINT
+from dpwindows.kernel.advice import Advise, Witness
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify_joint import jointly
 from dpwindows.kernel.certify_periods import in_periods
 from dpwindows.kernel.certify_series import along_time
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, IntegerMap
-from dpwindows.kernel.shapes.design import NamedDesign
+from dpwindows.kernel.shapes.design import AdvisedDesign, NamedDesign
 
 
 @dataclass(frozen=True)
-class SeriesDesign(NamedDesign):
+class SeriesDesign(AdvisedDesign, NamedDesign):
     """Counts of any family but `any` as one series over time, measured through one integer map."""
 
     map: IntegerMap = field(kw_only=True)
+    witness: Witness = field(default_factory=dict, kw_only=True)
 
-    @cached_property
-    def certificate(self) -> Certificate:
+    def certified(self, advise: Advise) -> Certificate:
         """The certificate of the map along time, for the periods of the windows, or under noise of all numbers."""
         if self.problem.law in JOINT:
             bound, proof = jointly(self.problem, self.map)
         elif isinstance(self.problem.window, PeriodFamily):
-            bound, proof = in_periods(self.problem, self.map)
+            bound, proof = in_periods(self.problem, self.map, advise)
         else:
-            bound, proof = along_time(self.problem, self.map, self.problem.steps)
+            bound, proof = along_time(self.problem, self.map, self.problem.steps, advise)
         return Certificate(bound, proof, moved=self.rows)
 
     @property

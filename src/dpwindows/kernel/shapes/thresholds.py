@@ -8,12 +8,13 @@ from typing import NoReturn
 
 from dpwindows.ask.queries import Rolling
 from dpwindows.ask.windows import Answers
+from dpwindows.kernel.advice import Advise, Witness
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify_thresholds import by_threshold
 from dpwindows.kernel.maps.integer_maps import CausalMap, FloatArray, IntArray, IntegerMap, Memory
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import SeriesShape, Shape, StepAnswers, StepDesign
-from dpwindows.kernel.shapes.design import NamedDesign
+from dpwindows.kernel.shapes.design import AdvisedDesign, NamedDesign
 from dpwindows.kernel.shapes.series import SeriesDesign, series
 
 
@@ -22,15 +23,15 @@ def _ask_at() -> NoReturn:
 
 
 @dataclass(frozen=True)
-class ThresholdsDesign(NamedDesign):
+class ThresholdsDesign(AdvisedDesign, NamedDesign):
     """A series for each of the problem's thresholds, measured through its own integer map; all have as many rows."""
 
     maps: tuple[IntegerMap, ...] = field(kw_only=True)
+    witness: Witness = field(default_factory=dict, kw_only=True)
 
-    @cached_property
-    def certificate(self) -> Certificate:
+    def certified(self, advise: Advise) -> Certificate:
         """The certificate of all maps together."""
-        return by_threshold(self.problem, self.maps, self.problem.steps)
+        return by_threshold(self.problem, self.maps, self.problem.steps, advise)
 
     @property
     def rows(self) -> int:
@@ -98,7 +99,7 @@ class ThresholdsShape:
     def moments(self, steps: int, power: int) -> FloatArray:
         _ask_at()
 
-    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certificate(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of all maps together.
 
         Raises:
@@ -106,13 +107,13 @@ class ThresholdsShape:
         """
         if (problem.window, problem.thresholds) != (self.window, self.thresholds):
             raise NotCertifiedError(problem, *self.maps)
-        return by_threshold(problem, self.maps, horizon)
+        return by_threshold(problem, self.maps, horizon, advise)
 
 
-def step_design(problem: Problem, shape: Shape, strategy: str, horizon: int | None) -> StepDesign:
+def step_design(problem: Problem, shape: Shape, strategy: str, horizon: int | None, witness: Witness) -> StepDesign:
     """The design of a shape, by its kind."""
     kind = StepThresholds if isinstance(shape, ThresholdsShape) else StepDesign
-    return kind(problem, shape, strategy, horizon)
+    return kind(problem, shape, strategy, horizon, witness=witness)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify_together import together
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray, Memory, read_back
@@ -59,6 +60,6 @@ class TogetherShape:
     def _moments(self, steps: int, power: int) -> FloatArray:
         return self.map.variance(steps) if power == 2 else self.map.fourth_moment(steps)
 
-    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certificate(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the filter on all lengths."""
         return together(problem, self.lengths, self.map, horizon)

@@ -19,6 +19,7 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of
 from dpwindows.kernel.maps.counters import MatrixCounter, WeightedCounter, WeightedRows
@@ -399,7 +400,7 @@ def test_filters_with_all_the_taps_that_their_axis_can_use_are_one_filter() -> N
 class Boastful(SeriesShape):
     """A shape of somebody else, which states a bound of its own."""
 
-    def certificate(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certificate(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         return Certificate(1, "trust me", 1)
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from dpwindows.ask.periods import first_steps, sizes
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most, tumbling_bound
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
 from dpwindows.kernel.certify_series import along_time, cumulative_costs, moved_along_time
@@ -75,7 +76,7 @@ def series_of(problem: Problem, layout: Layout) -> Problem:
     return replace(problem, window=Cumulative(), steps=layout.longest, singleton=False)
 
 
-def in_periods(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
+def in_periods(problem: Problem, measured: IntegerMap, advise: Advise) -> tuple[int, str]:
     """Tumbling counts as one series through a map, or counts to date through a map repeated for every period.
 
     Returns:
@@ -89,16 +90,18 @@ def in_periods(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
     series = series_of(problem, layout)
     match problem.window, measured:
         case Tumbling(), _:
-            bound, _ = along_time(series, measured, layout.count)
+            bound, _ = along_time(series, measured, layout.count, advise)
             return tumbling_bound(bound), name_of(tumbling_bound)
         case ToDate() as window, Repeated(map=one, lengths=lengths, causal=causal) if lengths == tuple(
             sizes(window, problem.steps).tolist()
         ):
-            return _to_date(series, layout, one, layout.longest, cut=causal)
+            return _to_date(series, layout, one, layout.longest, advise, cut=causal)
     raise NotCertifiedError(problem, measured)
 
 
-def _to_date(series: Problem, layout: Layout, measured: IntegerMap, longest: int, *, cut: bool) -> tuple[int, str]:
+def _to_date(
+    series: Problem, layout: Layout, measured: IntegerMap, longest: int, advise: Advise, *, cut: bool
+) -> tuple[int, str]:
     """Counts to date, of periods of at most `longest` steps.
 
     Args:
@@ -106,11 +109,12 @@ def _to_date(series: Problem, layout: Layout, measured: IntegerMap, longest: int
         layout: the periods.
         measured: the map that is applied to each.
         longest: the positions that it is read for.
+        advise: who is asked for the free choices of a bound.
         cut: rows beyond the end of a period are not measured; otherwise a change may move all that the map makes of it.
     """
     assert layout.changed is not None
     if isinstance(series.unit, EventLevel):
-        return along_time(series, measured, longest)
+        return along_time(series, measured, longest, advise)
     costs = cumulative_costs(series, measured, longest)
     span = series.unit.steps if isinstance(series.unit, ItemPerPeriod) else layout.changed * longest
     lines = lines_of_periods(longest, layout.changed, span, layout.fewest)
@@ -118,7 +122,7 @@ def _to_date(series: Problem, layout: Layout, measured: IntegerMap, longest: int
 
 
 def in_periods_of_stream(
-    problem: Problem, measured: IntegerMap, horizon: int | None, fewest: int, most: int
+    problem: Problem, measured: IntegerMap, horizon: int | None, fewest: int, most: int, advise: Advise
 ) -> Certificate:
     """The same in a stream, whose shape sees that no period has more or fewer steps than `layout_of` is told.
 
@@ -130,10 +134,10 @@ def in_periods_of_stream(
         raise NotCertifiedError(problem, measured)
     series = series_of(problem, layout)
     if isinstance(problem.window, Tumbling):
-        bound, _ = along_time(series, measured, layout.count)
+        bound, _ = along_time(series, measured, layout.count, advise)
         moved = moved_along_time(series, measured, layout.count)
         return Certificate(tumbling_bound(bound), name_of(tumbling_bound), moved)
     # Its maps are read for as many positions as the shape lets a period have.
     series = replace(series, steps=most)
     moved = moved_along_time(series, measured, most) * layout.changed
-    return Certificate(*_to_date(series, layout, measured, most, cut=True), moved)
+    return Certificate(*_to_date(series, layout, measured, most, advise, cut=True), moved)

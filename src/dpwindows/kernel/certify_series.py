@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, LostItems, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.bounds import offset_patterns, pattern_sensitivity, period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import items_that_lost
 from dpwindows.kernel.certify import NotCertifiedError, direct, require_own
@@ -28,32 +29,34 @@ from dpwindows.kernel.proofs import name_of
 _CHAINED = 10_000_000
 
 
-def along_time(problem: Problem, measured: IntegerMap, steps: int | None) -> tuple[int, str]:
+def along_time(problem: Problem, measured: IntegerMap, steps: int | None, advise: Advise) -> tuple[int, str]:
     """Cumulative or rolling counts, one series over time through one map.
 
     Args:
         problem: window family, unit, law and thresholds; its `steps` are not read.
         measured: the map that is applied.
         steps: the horizon in steps, None if there is none.
+        advise: who is asked for the free choices of a bound.
 
     Returns:
         The bound and the name of its proof.
 
     Raises:
         NotCertifiedError: no proof covers it.
+        ValueError: an answer is none that is legal.
     """
     require_own(problem, measured)
     if isinstance(problem.window, LostItems):
         return _lost(problem, measured)
     match measured:
         case Filter(taps=taps) if problem.law == GAUSSIAN:
-            return _filter(problem, taps, steps)
+            return _filter(problem, taps, steps, advise)
         case AnchoredDifferences() if problem.law == LAPLACE and isinstance(problem.window, Rolling):
             return differences(problem, measured, steps)
         case MatrixCounter(weights=matrix) if (
             problem.law == GAUSSIAN and isinstance(problem.window, Rolling) and steps == len(matrix)
         ):
-            return _matrix_on_rolling(problem, matrix)
+            return _matrix_on_rolling(problem, matrix, advise)
         case Identity(unit=unit):
             return direct(problem, unit, steps)
     if isinstance(problem.window, Cumulative):
@@ -70,7 +73,7 @@ def _lost(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
     return items_that_lost(measured.unit, power, problem.thresholds), name_of(items_that_lost)
 
 
-def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple[int, str]:
+def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None, advise: Advise) -> tuple[int, str]:
     found: list[tuple[int, str]] = []
     contracting = sensitivity.has_contracting_signs(taps)
     thresholds, rule = problem.thresholds, problem.rule
@@ -84,20 +87,20 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple
             if contracting:
                 add(sensitivity.rolling_filter_event_l2, taps, length, reach, thresholds)
             if not contracting or (sum(thresholds) > 1 and sum(thresholds) * reach**2 <= _CHAINED):
-                add(pattern_sensitivity.rolling_patterns_event_l2, taps, length, reach, thresholds)
+                add(pattern_sensitivity.rolling_patterns_event_l2, taps, length, reach, thresholds, advise)
         case Rolling(length=length), ItemPerPeriod(steps=period):
             if contracting:
                 add(period_sensitivity.rolling_filter_period_l2, taps, length, period, steps, thresholds)
-            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, period, steps, thresholds)
+            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, period, steps, thresholds, advise)
         case Rolling(length=length), ItemLevel() if steps is not None:
             if contracting:
                 add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds, rule)
-            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, steps, steps, thresholds, rule)
+            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, steps, steps, thresholds, advise, rule)
         case Rolling(length=length), ItemAddRemove() if steps is not None:
             if contracting:
                 add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds, rule)
             if not contracting or steps <= pattern_sensitivity.LONGEST_CHAIN:
-                add(pattern_sensitivity.rolling_patterns_add_remove_l2, taps, length, steps, thresholds, rule)
+                add(pattern_sensitivity.rolling_patterns_add_remove_l2, taps, length, steps, thresholds, advise, rule)
         case Cumulative(), EventLevel() if steps is not None and (contracting or len(thresholds) == 1):
             add(sensitivity.cumulative_filter_event_l2, taps, steps, thresholds)
         case Cumulative(), _ if steps is not None:
@@ -107,12 +110,12 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple
     return min(found)
 
 
-def _matrix_on_rolling(problem: Problem, matrix: IntArray) -> tuple[int, str]:
+def _matrix_on_rolling(problem: Problem, matrix: IntArray, advise: Advise) -> tuple[int, str]:
     """Rolling counts through a matrix of integers on the increments."""
     if not isinstance(problem.window, Rolling) or not isinstance(problem.unit, ItemAddRemove):
         raise NotCertifiedError(problem, MatrixCounter(matrix))
     offset = offset_patterns.rolling_offset_add_remove_l2
-    bound = offset(matrix, problem.window.length, len(matrix), problem.thresholds, problem.rule)
+    bound = offset(matrix, problem.window.length, len(matrix), problem.thresholds, advise, problem.rule)
     return bound, name_of(offset)
 
 

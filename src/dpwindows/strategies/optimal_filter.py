@@ -29,15 +29,15 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.untrusted.pattern_search import (
+from dpwindows.reading.moments import FloatArray
+from dpwindows.strategies.search.fractional import LONGEST
+from dpwindows.strategies.search.pattern_search import (
     counted_by_memory,
     counted_by_neighbours,
     memory_for,
     recent_patterns,
     some_lengths,
 )
-from dpwindows.reading.moments import FloatArray
-from dpwindows.strategies.search.fractional import LONGEST
 from dpwindows.strategies.search.portable import product
 from dpwindows.strategies.search.spectrum import (
     Oracle,

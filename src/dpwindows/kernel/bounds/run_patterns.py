@@ -130,10 +130,11 @@ def recent_bound(lags: Lags, runs: int, memory: int, price: int = 0) -> int:
     all patterns with at most k runs of what is counted is the largest entry, after the last place, of the table over
     (runs so far, last m places) and (runs so far, run length > m) that `recent_tables` computes place by place. QED.
     """
-    return recent_bounds(lags, [runs], memory, price)[0]
+    return recent_bounds(lags, (runs,), memory, price)[0]
 
 
-def recent_bounds(lags: Lags, runs: Sequence[int], memory: int, price: int = 0) -> list[int]:
+@lru_cache(maxsize=64)
+def recent_bounds(lags: Lags, runs: tuple[int, ...], memory: int, price: int = 0) -> list[int]:
     """`recent_bound` for several numbers of runs, from one table: its rows for fewer runs do not see those for more."""
     lags.require_price(price)
     memory = min(memory, lags.length - 1)
@@ -199,6 +200,7 @@ def _unreached(counts: int, states: int) -> Table:
 # --- Runs and their nearest neighbours ------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)
 def neighbour_bound(
     lags: Lags, runs: int, place_price: int, *, shortest: int = 1, price: int = 0, widest: int | None = None
 ) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify import crossed as certified
 from dpwindows.kernel.designs import Shape
@@ -35,7 +36,7 @@ class Crossed(Shape):
         """The blocks and their maps, one map for all blocks of a form."""
         return _blocks(self, longest_window(window, steps), steps)
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of all lines of all blocks."""
         blocks = self.each(problem.window, problem.steps)
         lines = [CrossedBlock(block.first, own.start_weights, own.end_weights) for block, own in blocks]

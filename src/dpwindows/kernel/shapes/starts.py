@@ -8,6 +8,7 @@ import numpy as np
 
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, along_starts
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, Memory
@@ -29,7 +30,7 @@ class Starts(StepShape):
     longest: int
     map: CausalMap
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the map for every start.
 
         Raises:

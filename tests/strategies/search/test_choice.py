@@ -25,10 +25,9 @@ from dpwindows.ask.queries import RollingTogether
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.untrusted import noise_scales
 from dpwindows.plan.stored_designs import design_to_dict
 from dpwindows.strategies import STRATEGIES, joint_filter
-from dpwindows.strategies.search import choice
+from dpwindows.strategies.search import choice, noise_scales
 from tests.search import TIMES
 
 STEPS = 365

@@ -27,8 +27,8 @@ from dpwindows.kernel.proofs import proves
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
-# The most places that a bound may be told to remember of signed patterns.
-_MOST_SIGNED_MEMORY = 7
+# The fewest and the most places that a bound may be told to remember of signed patterns: states need two of them.
+_LEAST_SIGNED_MEMORY, _MOST_SIGNED_MEMORY = 2, 7
 # Prices that starts, over all places, and changes may have: sums of charges stay far within 64 bits.
 _HIGHEST_PRICE = 1 << 58
 # Bits of what all places would be charged alone, and one, in `waves_bound`.
@@ -175,7 +175,7 @@ def _least_of_both(lags: Lags, runs: int, shortest: int, question: Question, adv
 
 def _reach_limits(lags: SignedLags) -> list[tuple[int, int]]:
     """The limits of how many places are remembered, and of the largest near distance."""
-    return [(1, _MOST_SIGNED_MEMORY), (0, lags.longest)]
+    return [(_LEAST_SIGNED_MEMORY, _MOST_SIGNED_MEMORY), (0, lags.longest)]
 
 
 @lru_cache(maxsize=64)

@@ -21,7 +21,7 @@ from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.kernel.untrusted.noise_scales import unit_scale
 from dpwindows.strategies import candidates, offset_filter, stream_candidates
 from dpwindows.strategies.scoring import score
-from dpwindows.strategies.search.witnesses import searched
+from dpwindows.strategies.search.witnesses import searched, with_witness
 from tests.single_item import all_logs, differences
 
 ADD_REMOVE = ItemAddRemove()
@@ -37,7 +37,7 @@ def problem(
 def designed(window: WindowFamily, *thresholds: int, steps: int = 365, bits: int = 24) -> SeriesDesign:
     found = offset_filter.design(problem(window, *thresholds, steps=steps, bits=bits))
     assert isinstance(found, SeriesDesign)
-    return found
+    return with_witness(found)
 
 
 def matrix_of(design: SeriesDesign) -> NDArray[np.int64]:

@@ -23,7 +23,7 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.counted_by_rule import runs_by_rule
 from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends
-from dpwindows.kernel.bounds.run_patterns import Lags, best_chain
+from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import FloatArray
@@ -31,6 +31,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.causal import StepDesign
 from dpwindows.kernel.shapes.design import Design
 from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.strategies.search.chains import best_chain
 from dpwindows.strategies.search.fractional import LONGEST
 from dpwindows.strategies.search.pattern_search import (
     counted_by_memory,

@@ -190,7 +190,7 @@ def _least_of_both(lags: Lags, runs: int, shortest: int, question: Question, adv
 
 def _reach_limits(lags: SignedLags) -> list[tuple[int, int]]:
     """The limits of how many places are remembered, and of the largest near distance."""
-    return [(1, _MOST_SIGNED_MEMORY), (0, lags.longest)]
+    return [(2, _MOST_SIGNED_MEMORY), (0, lags.longest)]
 
 
 @lru_cache(maxsize=64)

@@ -23,6 +23,7 @@ from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import candidates, offset_filter, stream_candidates
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
+from dpwindows.strategies.search.witnesses import searched, with_witness
 from tests.single_item import all_logs, differences
 
 ADD_REMOVE = ItemAddRemove()
@@ -38,7 +39,7 @@ def problem(
 def designed(window: WindowFamily, *thresholds: int, steps: int = 365, bits: int = 24) -> Design:
     found = offset_filter.design(problem(window, *thresholds, steps=steps, bits=bits))
     assert found is not None
-    return found
+    return with_witness(found)
 
 
 def matrix_of(design: Design) -> NDArray[np.int64]:

@@ -89,12 +89,10 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None, advise: 
             if not contracting or (sum(thresholds) > 1 and sum(thresholds) * reach**2 <= _CHAINED):
                 add(pattern_sensitivity.rolling_patterns_event_l2, taps, length, reach, thresholds, advise)
         case Rolling(length=length), ItemPerPeriod(steps=period):
-            if contracting:
-                add(period_sensitivity.rolling_filter_period_l2, taps, length, period, steps, thresholds)
             add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, period, steps, thresholds, advise)
         case Rolling(length=length), ItemLevel() if steps is not None:
-            if contracting:
-                add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds, rule)
+            if contracting and rule.bounded:
+                add(period_sensitivity.rolling_filter_item_l2, taps, length, steps, thresholds, rule)
             add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, steps, steps, thresholds, advise, rule)
         case Rolling(length=length), ItemAddRemove() if steps is not None:
             if contracting:

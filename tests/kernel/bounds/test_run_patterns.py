@@ -14,8 +14,9 @@ from dpwindows.kernel.bounds.pattern_sensitivity import (
     rolling_patterns_event_l2,
     rolling_patterns_period_l2,
 )
-from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, neighbour_bound, recent_bound, recent_bounds
+from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
 from dpwindows.kernel.bounds.sensitivity import rolling_filter_event_l2
+from dpwindows.strategies.search.chains import best_chain
 from dpwindows.strategies.search.fractional import integer_taps
 from dpwindows.strategies.search.pattern_search import (
     counted_by_memory,

@@ -17,7 +17,7 @@ from dpwindows.kernel.bounds.pattern_sensitivity import (
     rolling_patterns_add_remove_l2,
     rolling_patterns_period_l2,
 )
-from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs, rolling_filter_period_l2
+from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs, rolling_filter_item_l2
 from dpwindows.kernel.bounds.sensitivity import autocorrelation
 from dpwindows.kernel.bounds.signed_patterns import Prices, SignedLags, TwoCounts, symbol_maximum
 from dpwindows.strategies.search.fractional import integer_taps
@@ -257,7 +257,7 @@ def test_carrying_on_bounds_what_every_place_would_add(length: int, monkeypatch:
 def test_never_above_charging_each_run_by_itself(length: int, span: int, k: int) -> None:
     taps = integer_taps(0.5, 0.97, 400, 24)
     bound = rolling_patterns_period_l2(taps, length, span, 365, (k,), searched)
-    assert bound <= rolling_filter_period_l2(taps, length, span, 365, (k,)) * (1 + 1e-6)
+    assert bound <= rolling_filter_item_l2(taps, length, 365, (k,)) * (1 + 1e-6)
     # An item changed is one removed and one added.
     if span == 365:
         assert bound <= 0.9 * 4 * rolling_patterns_add_remove_l2(taps, length, 365, (k,), searched)

@@ -70,44 +70,32 @@ def most_signed_runs(k: int, length: int, span: int) -> int:
 # --- Rolling --------------------------------------------------------------------------------------------------------
 
 
-@proves("rolling-filter-period")
-def rolling_filter_period_l2(
-    taps: Sequence[int],
-    length: int,
-    span: int,
-    steps: int | None,
-    thresholds: Thresholds,
-    rule: CountingRule = EVERY_OCCURRENCE,
+@proves("rolling-filter-item")
+def rolling_filter_item_l2(
+    taps: Sequence[int], length: int, steps: int, thresholds: Thresholds, rule: CountingRule = EVERY_OCCURRENCE
 ) -> int:
-    """Rolling counts, one item changed within `span` steps, through a filter with contracting signs.
+    """Rolling counts, one item changed within all steps, through a filter with contracting signs.
+
+    Where a rule leaves few occurrences, this is below what keeps the cross terms between runs.
 
     Proof. One threshold. Let `S+` and `S-` be the sums of q over the runs of g of either sign, `S = S+ + S-`. Runs are
     disjoint, so with `A_ij = 1_i' G 1_j` for two runs, `A_ij <= 0` for i != j and `sum_{j != i} |A_ij| <= A_ii =
     q(n_i)` (signs lemma). In `||M g||^2 <= sum_ij s_i s_j A_ij` pairs of one sign add nothing; the pairs of unlike
-    signs add `2 sum_{i in +, j in -} |A_ij|`, at most `2 S+` and at most `2 S-`. So `||M g||^2 <= S + 2 min(S+, S-)`,
-    where `min(S+, S-) <= S/2`. S is at most `runs_bound` of the runs and places of the module docstring. If L <= W, one
-    of the two signs has its runs within the first and the last L-1 places: at most 2(L-1) runs there, 2(L-1) places
-    together. For L = 1 all runs have one sign, so there is a step between any two. Thresholds are measured apart and
-    change independently; squared norms add. A finite horizon drops rows, which lowers norms. By a rule of counting, for
-    an item changed within all steps, there are fewer runs and places (`counted_by_rule`). QED.
+    signs add `2 sum_{i in +, j in -} |A_ij|`, at most `2 S+` and at most `2 S-`, so at most S. S is at most
+    `runs_bound` of the runs and places of the module docstring, of which a rule of counting leaves fewer
+    (`counted_by_rule`). Thresholds are measured apart and change independently; squared norms add. A finite horizon
+    drops rows, which lowers norms. QED.
 
     Raises:
-        ValueError: the signs do not contract, or there is a rule of counting and the span is not all steps.
+        ValueError: the signs do not contract.
     """
     require_contracting_signs(taps)
-    span = span if steps is None else min(span, steps)
-    if rule != EVERY_OCCURRENCE and span != steps:
-        raise ValueError("a rule of counting is for an item that changes within all steps")
-    reach = affected_ends(length, span, steps)
-    norms = interval_norms(taps, reach)
+    norms = interval_norms(taps, steps)
     total = 0
     for k in thresholds:
-        runs = min(most_signed_runs(k, length, span), 2 * runs_by_rule(rule, k, reach))
-        counted = min(reach, 2 * places_by_rule(rule, k, length, reach))
-        every = runs_bound(norms, runs, reach, gaps=span == 1, places=counted)
-        places = min(2 * (span - 1), reach)
-        few = runs_bound(norms, min(runs, places), places, gaps=False) if span <= length else every
-        total += every + min(every, 2 * few)
+        runs = min(most_signed_runs(k, length, steps), 2 * runs_by_rule(rule, k, steps))
+        places = min(steps, 2 * places_by_rule(rule, k, length, steps))
+        total += 2 * runs_bound(norms, runs, steps, gaps=False, places=places)
     return total
 
 

@@ -150,6 +150,7 @@ class Waves:
         return cls((place, near), pole, amplitude, nodes, half, paths, -(-len(lags) // paths.jump))
 
     def __post_init__(self) -> None:
+        """See that no sum can wrap. Raises `ValueError` if one might."""
         furthest = 2 * (self.nodes * self.half + ((self.paths.jump + 1) << POINT))
         amplitude, (place, near) = sum(map(abs, self.amplitude)), self.charged
         products = (furthest * max(2 * amplitude, 4 * self.slope, 1 << POLE + 1), self.half << _SHARE + 1)

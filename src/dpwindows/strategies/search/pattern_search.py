@@ -19,7 +19,6 @@ from dpwindows.kernel.bounds.pattern_sensitivity import held_bound, priced_bound
 from dpwindows.kernel.bounds.run_patterns import (
     Lags,
     PriceOfOnes,
-    best_chain,
     gains,
     limited,
     recent_bound,
@@ -27,6 +26,7 @@ from dpwindows.kernel.bounds.run_patterns import (
     recent_tables,
 )
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
+from dpwindows.strategies.search.chains import best_chain
 
 # Places remembered of signed patterns: while near distances are sought, and in the bound; for k = 1, and for larger k.
 _LEAST_MEMORY, _HELD_MEMORY, _SOUGHT_MEMORY, _PRICED_MEMORY = 3, 4, 4, 6

@@ -182,11 +182,30 @@ class NestedWindows(Shape):
 
 
 class Starts(Shape):
+    def lengths(self) -> list[int]:
+        longest = int((self.last - self.first).max()) + 1
+        return [min(longest, self.steps - first) for first in range(self.steps)]
+
     def of(self, x: Array) -> Array:
-        return np.asarray(x[self.first, self.last] * int(self.part["unit"]))
+        if "unit" in self.part:
+            return np.asarray(x[self.first, self.last] * int(self.part["unit"]))
+        matrix, measured = self.whole("matrix"), []
+        for first, length in enumerate(self.lengths(), 1):
+            counts = x[first, first : first + length]
+            if self.part["continued"]:
+                counts = np.concatenate([counts, np.repeat(counts[-1:], matrix.shape[1] - length)])
+            measured.append(matrix[: len(counts) if not self.part["continued"] else None, : len(counts)] @ counts)
+        return np.concatenate(measured)
 
     def read(self, y: Array) -> Array:
-        return y / float(self.part["unit"])
+        if "unit" in self.part:
+            return y / float(self.part["unit"])
+        decoder, estimates, place = self.part["decoder_matrix"], [], 0
+        for length in self.lengths():
+            rows = decoder.shape[1] if self.part["continued"] else length
+            estimates.append(decoder[:length, :rows] @ y[place : place + rows])
+            place += rows
+        return np.concatenate(estimates)
 
 
 class Counters(Shape):

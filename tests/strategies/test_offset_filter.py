@@ -23,7 +23,7 @@ from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import candidates, offset_filter, stream_candidates
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
-from dpwindows.strategies.search.witnesses import searched, with_witness
+from dpwindows.strategies.search.witnesses import with_witness
 from tests.single_item import all_logs, differences
 
 ADD_REMOVE = ItemAddRemove()

@@ -13,7 +13,10 @@
   the end is before the start), and `P = L X L'`. Row i and column j stand for the window from `steps - i` to j + 1.
   y is P at the windows asked for, in order (times weights[n - 1] for a window of n steps, where there are weights). An
   estimate is `L^-1 P L^-T` at its window, P being 0 where it was not measured.
-- `starts`: y is every answer times `unit`.
+- `starts`: where there is a `unit`, y is every answer times it. Otherwise y = matrix X[a] for every start a, one after
+  another, X[a, n] the answer of the n + 1 steps from step a + 1 on; where `continued` is true X[a] is continued to the
+  longest length by its last value, else rows and columns beyond its length are left out. An estimate of X[a] is
+  decoder_matrix times the numbers of the start, cut in the same way.
 - `counters`: y = matrix X, flattened; X[n, a] is the answer of the n + 1 steps from step a + 1 on, cut at the horizon.
   Estimates are decoder_matrix y, by length and start.
 - `crossed counters`: each row (first, starts, ends) of `blocks` measures a block X as above, but with ends from the
@@ -135,8 +138,8 @@ def factors(design: Design) -> Arrays:
         case Nested(taps=taps, weights=weights):
             weighed = {"weights": integers(np.array(weights, dtype=object))} if weights else {}
             return {"taps": integers(np.array(taps, dtype=object)), **weighed}
-        case Starts(map=Identity(unit=unit)):
-            return {"unit": np.array(unit)}
+        case Starts() as shape:
+            return _starts(shape, problem.steps)
         case Crossed() as shape:
             return _crossed(shape, design)
         case Gaps(map=GapFilter(taps=taps, weights=weights, offset=offset, total=total)):
@@ -159,6 +162,14 @@ def _blocks(shape: Blocks, design: Design) -> Arrays:
     named = [_matrices(tree, tree.length, f"_{tree.length}") for tree in shape.trees]
     table = np.array([(block.first, block.starts, block.ends) for block in blocks])
     return {"blocks": table, **{name: array for part in named for name, array in part.items()}} if all(named) else {}
+
+
+def _starts(shape: Starts, steps: int) -> Arrays:
+    """The matrices of all lengths that series of starts have; causal maps are cut from the longest."""
+    if isinstance(shape.map, Identity):
+        return {"unit": np.array(shape.map.unit)}
+    arrays = _matrices(shape.map, shape.longest, "")
+    return {**arrays, "continued": np.array(shape.continued)} if arrays else {}
 
 
 def _crossed(shape: Crossed, design: Design) -> Arrays:

@@ -52,7 +52,7 @@ from dpwindows.kernel.families.lines import CrossedBlock, crossed_lines, filter_
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.gaps import GapFilter
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
+from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
@@ -285,14 +285,18 @@ def _column_total(measured: IntegerMap) -> int:
     return 0
 
 
-def along_starts(problem: Problem, measured: CausalMap, longest: int, steps: int | None) -> tuple[int, str, int]:
-    """Any windows of at most `longest` steps: for every start one causal map along its windows.
+def along_starts(
+    problem: Problem, measured: IntegerMap, longest: int, steps: int | None, *, cut: bool
+) -> tuple[int, str, int]:
+    """Any windows of at most `longest` steps: for every start one map along its windows.
 
     Args:
         problem: window family, unit, law and thresholds; its `steps` are not read.
         measured: the map that is applied.
         longest: the steps of the longest window.
         steps: the horizon in steps, None if there is none.
+        cut: what the map makes of windows within the horizon is measured; otherwise the series of late starts are
+            continued by their last value.
 
     Returns:
         The bound, the name of its proof, and how many windows of one threshold a neighbour can change.
@@ -305,11 +309,14 @@ def along_starts(problem: Problem, measured: CausalMap, longest: int, steps: int
     if not isinstance(problem.window, AnyWindow) or span is None:
         raise NotCertifiedError(problem, measured)
     match measured:
-        case Identity(unit=unit):
+        case Identity(unit=unit) if cut:
             return *direct(problem, unit, steps), _windows_met(problem, steps)
-        case Filter(taps=taps) if problem.law == GAUSSIAN and _is_item(problem):
+        case Filter(taps=taps) if problem.law == GAUSSIAN and cut and _is_item(problem):
             costs: Sequence[int] = filter_costs(taps, longest, 2, formal=formal)
-        case CausalTree() if problem.law == LAPLACE and _is_item(problem):
+        # What is continued by its last value has no more increments.
+        case TentTree() if problem.law == LAPLACE and not cut and _is_item(problem):
+            costs = (0, (2 if formal else 1) * _column_total(measured))
+        case CausalTree() if problem.law == LAPLACE and cut and _is_item(problem):
             costs = (0, (2 if formal else 1) * _column_total(measured))
         case _:
             raise NotCertifiedError(problem, measured)

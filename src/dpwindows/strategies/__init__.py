@@ -52,7 +52,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(dense_counter.NAME, dense_counter.design, in_stream(dense_counter.design)),
     Strategy(weighted_filter.NAME, weighted_filter.design, weighted_filter.stream),
     Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),
-    Strategy(counters.NAME, None, counters.stream),
+    Strategy(counters.NAME, counters.design, counters.stream),
     Strategy(gap_filter.NAME, gap_filter.design, None),
     Strategy(crossed_counters.NAME, crossed_counters.design, None, crossed_counters.outdone),
     Strategy(anchored.NAME, anchored.design, anchored.stream),

@@ -1,6 +1,6 @@
-"""`counters`: one counter for every start, all calibrated jointly; any windows of a stream, item level.
+"""`counters`: one counter for every start, all calibrated jointly; any windows, item level.
 
-A filter under Gaussian noise, a tree under Laplace noise.
+A filter under Gaussian noise; in a stream also a tree under Laplace noise.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.designs import StepDesign
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import CausalMap
 from dpwindows.kernel.problem import Problem
@@ -26,6 +26,17 @@ from dpwindows.strategies.search.fractional import integer_taps, real_interval_n
 from dpwindows.strategies.search.level_weights import best_of_trees, branchings
 
 NAME = "counters"
+
+
+def design(problem: Problem) -> Design | None:
+    """The filter of least error along the length of windows, or None where the strategy does not apply."""
+    if problem.law != GAUSSIAN or not isinstance(problem.window, AnyWindow) or isinstance(problem.unit, EventLevel):
+        return None
+    longest = longest_window(problem.window, problem.steps)
+    alpha, decay = _parameters(problem)
+    taps = integer_taps(alpha, decay, longest, problem.bits)
+    parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
+    return Design(problem, Starts(longest, Filter(taps)), NAME, parameters)
 
 
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:

@@ -89,7 +89,7 @@ def _digest(design: Design) -> str:
 def _forget() -> None:
     """What searches remember is what another machine has never known."""
     for name, module in list(sys.modules.items()):
-        if name.startswith(("dpwindows.strategies", "dpwindows.kernel.untrusted")):
+        if name.startswith("dpwindows.strategies"):
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()

@@ -325,16 +325,19 @@ def along_starts(
     return bound, name_of(lines_bound), lines_bound(lines, range(longest + 1), 1)
 
 
-def crossed(problem: Problem, taps: Sequence[int], blocks: Sequence[CrossedBlock]) -> tuple[int, str]:
+def crossed(
+    problem: Problem, taps: tuple[int, ...], weights: tuple[int, ...], blocks: Sequence[CrossedBlock]
+) -> tuple[int, str]:
     """Any windows at item level: in each block a filtered counter for every start and every end; as `blocks`.
 
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    along = Filter(tuple(taps))
-    require_own(problem, along)
+    along = Filter(taps)
+    require_own(problem, along, Filter(weights))
     span, formal = _span(problem.unit, problem.steps), not isinstance(problem.unit, ItemAddRemove)
-    if not isinstance(problem.window, AnyWindow) or not _is_item(problem) or problem.law in JOINT or span is None:
+    item = isinstance(problem.window, AnyWindow) and _is_item(problem)
+    if not item or problem.law in JOINT or span is None or min(weights) < 1:
         raise NotCertifiedError(problem, along)
     power, longest = _power(problem), max(len(block.end_weights) for block in blocks)
     costs = filter_costs(taps, longest, power, formal=formal)

@@ -10,7 +10,7 @@ import numpy as np
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
 from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import crossed as certified
 from dpwindows.kernel.designs import Shape
 from dpwindows.kernel.families.lines import CrossedBlock
@@ -37,10 +37,18 @@ class Crossed(Shape):
         return _blocks(self, longest_window(window, steps), steps)
 
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """The certificate of all lines of all blocks."""
+        """The certificate of all lines of all blocks.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or a line has no weight.
+        """
+        if len(self.weights) < min(self.width + longest_window(problem.window, problem.steps) - 1, problem.steps):
+            raise NotCertifiedError(problem, self)
         blocks = self.each(problem.window, problem.steps)
         lines = [CrossedBlock(block.first, own.start_weights, own.end_weights) for block, own in blocks]
-        return Certificate(*certified(problem, self.taps, lines), moved=self.rows(problem.window, problem.steps))
+        return Certificate(
+            *certified(problem, self.taps, self.weights, lines), moved=self.rows(problem.window, problem.steps)
+        )
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         return sum(own.rows for _, own in self.each(window, steps))

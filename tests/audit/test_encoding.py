@@ -13,7 +13,7 @@ import dpwindows as dw
 from dpwindows.ask.privacy import ZCDP, Budget, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import audit_encoding, audit_exactly, large_logs
-from dpwindows.kernel.shapes import series as designs
+from dpwindows.kernel import designs
 
 UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
 BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ZCDP(0.5))
@@ -95,8 +95,8 @@ WRONG: dict[str, Callable[[Encode], Encode]] = {
 @pytest.mark.parametrize("wrong", WRONG, ids=str)
 def test_an_encoding_that_depends_on_the_data_is_found(wrong: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(Rolling(3), unit=EventLevel(), budget=PureDP(1.0))
-    assert isinstance(plan.allotments[0].measurement.design, designs.SeriesDesign)
-    monkeypatch.setattr(designs.SeriesDesign, "encode", WRONG[wrong](designs.SeriesDesign.encode))
+    assert isinstance(plan.allotments[0].measurement.design, designs.Design)
+    monkeypatch.setattr(designs.Design, "encode", WRONG[wrong](designs.Design.encode))
     # What one item shows is as it should be.
     assert audit_exactly(plan).verdict == "within the claim"
     found = audit_encoding(plan)
@@ -108,7 +108,7 @@ def test_an_encoding_that_depends_on_the_data_is_found(wrong: str, monkeypatch: 
 def test_neighbours_that_are_too_far_apart_on_top_of_a_large_log_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(Rolling(3), unit=EventLevel(), budget=PureDP(1.0))
     planted = above(2000, lambda values: 2 * values)
-    monkeypatch.setattr(designs.SeriesDesign, "encode", planted(designs.SeriesDesign.encode))
+    monkeypatch.setattr(designs.Design, "encode", planted(designs.Design.encode))
     faults = " ".join(audit_encoding(plan).faults)
     assert "beyond the certified" in faults
     assert "not as the sum of both" in faults

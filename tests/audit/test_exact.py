@@ -48,6 +48,7 @@ from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import BATCH, REFERENCES, candidates, compressed
 from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scale
 from dpwindows.strategies.strategy import PrescribedScale
@@ -325,7 +326,7 @@ class _Crooked(Design):
 
 def test_what_is_no_linear_map_is_refused() -> None:
     problem = Problem(Rolling(1), 3, (1,), EventLevel(), LAPLACE, 1.0)
-    measurement = Measurement(_Crooked(problem, "test", map=Identity(3)), LAPLACE, 1.0)
+    measurement = Measurement(_Crooked(problem, Series(Identity()), "test"), LAPLACE, 1.0)
     with pytest.raises(EngineError, match="no linear map"):
         audit_measurements([measurement], PureDP(1.0), EventLevel())
 

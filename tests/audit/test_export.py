@@ -52,7 +52,7 @@ EXPORTED = [
     ([Cumulative().at_least(1, 2), Rolling(2).at_least(1)], ApproxDP(1.0, 1e-6), "filter", ["series", "series"]),
     ([Rolling(2).exactly(1)], PureDP(1.0), "anchored-differences", ["series"]),
     ([Cumulative().at_least(1).exactly(2)], PureDP(1.0), "tree", ["series"]),
-    ([AnyWindow().at_least(1), Rolling(3).at_least(1)], PureDP(1.0), "direct", ["counters", "series"]),
+    ([AnyWindow().at_least(1), Rolling(3).at_least(1)], PureDP(1.0), "direct", ["starts", "series"]),
     (
         [Cumulative().at_least(1), Rolling(2).at_least(2), AnyWindow().exactly(1)],
         PureDP(1.0),
@@ -90,7 +90,11 @@ def test_a_third_party_recomputes_sensitivity_and_unbiasedness(
 
 @pytest.mark.parametrize(
     ("strategy", "longest", "shape"),
-    [("tensor-filter", 2, "blocks"), ("nested-filter", 2, "nested windows"), ("nested-filter", 5, "nested windows")],
+    [
+        ("weighted-filter", 5, "nested windows"),
+        ("nested-filter", 2, "nested windows"),
+        ("nested-filter", 5, "nested windows"),
+    ],
 )
 def test_filters_on_starts_and_ends(strategy: str, longest: int, shape: str, tmp_path: Path) -> None:
     plan = planned([AnyWindow(longest).at_least(1)], EventLevel(), ApproxDP(1.0, 1e-6), strategy, 5)
@@ -185,14 +189,16 @@ LONG = [
         0.3,
     ),
     ([AnyWindow(8).at_least(1, 2)], EventLevel(), ApproxDP(1.0, 1e-6), "auto", False, ["nested windows"], 0.3),
-    ([AnyWindow(8).at_least(1)], EventLevel(), ApproxDP(1.0, 1e-6), "tensor-filter", False, ["blocks"], 0.3),
+    ([AnyWindow(8).at_least(1)], EventLevel(), PureDP(1.0), "tree", False, ["blocks"], 0.3),
     ([Cumulative().at_least(1), AnyWindow().at_least(1)], EventLevel(), PureDP(1.0), "tree", False, None, 0.5),
     ([AnyWindow().at_least(1)], ItemLevel(), ApproxDP(1.0, 1e-6), "auto", False, ["windows in gaps"], 0.3),
     ([AnyWindow(20).at_least(1)], ItemAddRemove(), PureDP(1.0), "gap-filter", False, ["windows in gaps"], 0.3),
     ([AnyWindow().at_least(2)], ItemLevel(), ApproxDP(1.0, 1e-6), "auto", False, ["crossed counters"], 0.5),
     ([AnyWindow(6).at_least(1, 3)], ItemAddRemove(), PureDP(1.0), "auto", False, ["crossed counters"], 0.5),
     ([AnyWindow(12).at_least(1)], ItemPerPeriod(3), ApproxDP(1.0, 1e-6), "crossed-counters", False, None, 0.05),
-    ([AnyWindow(4).at_least(1)], ItemAddRemove(), ApproxDP(1.0, 1e-6), "counters", False, ["counters"], 0.5),
+    ([AnyWindow(4).at_least(1)], ItemAddRemove(), ApproxDP(1.0, 1e-6), "counters", False, ["starts"], 0.5),
+    ([AnyWindow(4).at_least(1)], ItemPerPeriod(2), PureDP(1.0), "tree", False, ["starts"], 0.2),
+    ([AnyWindow(4).at_least(1)], ItemAddRemove(), ApproxDP(1.0, 1e-6), "paper", False, ["counters"], 0.05),
     ([Rolling(7).at_least(1), AnyWindow().at_least(2)], EventLevel(), ApproxDP(1.0, 1e-6), "paper", False, None, 0.05),
     ([AnyWindow().at_least(1)], ItemLevel(), PureDP(0.05), "auto", True, ["compressed"], 0.5),
     ([AnyWindow().at_least(1)], ItemAddRemove(), PureDP(0.05), "paper", True, ["compressed"], 0.1),

@@ -160,16 +160,12 @@ class Blocks(Shape):
 
 class NestedWindows(Shape):
     def axis(self) -> Array:
-        taps = np.concatenate([self.whole("taps"), np.zeros(self.steps + int(self.part["beyond"]), dtype=int)])
-        lags = np.arange(self.steps + int(self.part["beyond"]))[:, None] - np.arange(self.steps)[None, :]
+        taps = np.concatenate([self.whole("taps"), np.zeros(self.steps, dtype=int)])
+        lags = np.arange(self.steps)[:, None] - np.arange(self.steps)[None, :]
         return np.where(lags >= 0, taps[lags], 0)
 
-    def exist(self, size: int) -> Array:
-        return np.asarray(np.arange(size)[:, None] + np.arange(size) >= self.steps - 1)
-
     def measured(self) -> Any:
-        beyond = int(self.part["beyond"])
-        return self.exist(self.steps + beyond) if beyond else (self.steps - self.first, self.last - 1)
+        return self.steps - self.first, self.last - 1
 
     def of(self, x: Array) -> Array:
         axis = self.axis()
@@ -179,27 +175,48 @@ class NestedWindows(Shape):
         return self.whole("weights")[self.last - self.first] if "weights" in self.part else np.ones(1, dtype=int)
 
     def read(self, y: Array) -> Array:
-        y = y / self.weights().astype(float)
-        axis = self.axis().astype(float)
-        upper = np.linalg.cholesky((axis.T @ axis)[::-1, ::-1])
-        inverse = np.linalg.inv(upper.T[::-1, ::-1])
-        full = np.zeros((len(axis), len(axis)))
-        full[self.measured()] = y
-        turned = axis @ inverse
-        fitted = np.where(self.exist(self.steps), turned.T @ full @ turned, 0)
-        return np.asarray((inverse @ fitted @ inverse.T)[self.steps - self.first, self.last - 1])
+        inverse = np.linalg.inv(self.axis().astype(float))
+        full = np.zeros((self.steps, self.steps))
+        full[self.measured()] = y / self.weights().astype(float)
+        return np.asarray((inverse @ full @ inverse.T)[self.measured()])
+
+
+class Starts(Shape):
+    def lengths(self) -> list[int]:
+        longest = int((self.last - self.first).max()) + 1
+        return [min(longest, self.steps - first) for first in range(self.steps)]
+
+    def of(self, x: Array) -> Array:
+        if "unit" in self.part:
+            return np.asarray(x[self.first, self.last] * int(self.part["unit"]))
+        matrix, measured = self.whole("matrix"), []
+        for first, length in enumerate(self.lengths(), 1):
+            counts = x[first, first : first + length]
+            if self.part["continued"]:
+                counts = np.concatenate([counts, np.repeat(counts[-1:], matrix.shape[1] - length)])
+            measured.append(matrix[: len(counts) if not self.part["continued"] else None, : len(counts)] @ counts)
+        return np.concatenate(measured)
+
+    def read(self, y: Array) -> Array:
+        if "unit" in self.part:
+            return y / float(self.part["unit"])
+        decoder, estimates, place = self.part["decoder_matrix"], [], 0
+        for length in self.lengths():
+            rows = decoder.shape[1] if self.part["continued"] else length
+            estimates.append(decoder[:length, :rows] @ y[place : place + rows])
+            place += rows
+        return np.concatenate(estimates)
 
 
 class Counters(Shape):
     def of(self, x: Array) -> Array:
         longest = self.part["matrix"].shape[1]
         by_length = np.array([[x[a, min(a + n, self.steps)] for a in range(1, self.steps + 1)] for n in range(longest)])
-        return np.asarray((self.whole("matrix") @ by_length)[self.part["measured"]])
+        return np.asarray((self.whole("matrix") @ by_length).ravel())
 
     def read(self, y: Array) -> Array:
-        full = np.zeros(self.part["measured"].shape)
-        full[self.part["measured"]] = y
-        return np.asarray((self.part["decoder_matrix"] @ full)[self.last - self.first, self.first - 1])
+        by_length = self.part["decoder_matrix"] @ y.reshape(-1, self.steps)
+        return np.asarray(by_length[self.last - self.first, self.first - 1])
 
 
 class CrossedCounters(Shape):
@@ -313,6 +330,7 @@ SHAPES: dict[str, type[Shape]] = {
     "series": Series,
     "blocks": Blocks,
     "nested windows": NestedWindows,
+    "starts": Starts,
     "counters": Counters,
     "crossed counters": CrossedCounters,
     "windows in gaps": WindowsInGaps,

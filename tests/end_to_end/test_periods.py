@@ -26,7 +26,7 @@ ASKED = ("--window", "tumbling:month", "--window", "to-date:week", "--at-least",
 # So much budget that estimates are exact once rounded.
 EXACT = ("--unit", "item", "--epsilon", "1e6")
 EVENT = ("--unit", "event", "--epsilon", "1")
-PROOFS = ("tumbling-periods", "to-date-periods")
+PROOFS = ("tumbling-periods", "windows-on-lines")
 
 
 Visit = tuple[str, float]
@@ -171,8 +171,11 @@ def test_plans_at_every_unit_and_budget(unit: str, budget: tuple[str, ...]) -> N
     assert [query["window"] for query in queries] == ["tumbling:week", "to-date:month"]
     joint = {"discrete cube": "item-in-a-cube", "discrete range": "item-in-one-direction"}
     proofs = [joint.get(query["noise"], proof) for query, proof in zip(queries, PROOFS, strict=True)]
+    if unit == "event" and budget[0] == "--rho":
+        # One event changes one period, and under Gaussian noise two thresholds share the places that change.
+        proofs[1] = "cumulative-filter-event"
     assert [query["proof"] for query in queries] == proofs
-    assert proofs[1] == PROOFS[1], "counts to date of so many steps err less through a tree"
+    assert proofs[1] not in joint.values(), "counts to date of so many steps err less through a tree"
     assert all(0 < query["rms"] <= query["max"] for query in queries)
     stream = run("plan", "--stream", *asked, "--unit", unit, *budget, *days, "--json")
     assert stream.code == 0, stream.err

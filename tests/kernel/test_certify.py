@@ -18,6 +18,7 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerP
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign, StepShape, horizon_of
 from dpwindows.kernel.maps.counters import MatrixCounter
@@ -395,7 +396,7 @@ def test_listed_counters_have_no_bound_beyond_their_rows() -> None:
 class Boastful(Series):
     """A shape of somebody else, which states a bound of its own."""
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         return Certificate(1, "trust me", 1)
 
 

@@ -113,8 +113,12 @@ def test_designs_that_this_version_does_not_know_are_refused() -> None:
     plan = Plan(dw.Rolling(4), timeline=dw.Timeline.of_steps(9), unit=dw.EventLevel(), budget=dw.ZCDP(1.0))
     described = read(describe(plan))
     (entry,) = described["measurements"]
-    for name, value in (("kind", "NoSuchDesign"), ("map", {"kind": "NoSuchMap"})):
-        changed = entry | {"integers": entry["integers"] | {name: value}}
+    for shape in (
+        {"kind": "NoSuchShape"},
+        {"kind": "Series", "map": {"kind": "NoSuchMap"}},
+        {"kind": "Identity", "unit": 1},
+    ):
+        changed = entry | {"integers": entry["integers"] | {"shape": shape}}
         with pytest.raises(InputError, match="Use the version of dpwindows that made it"):
             rebuilt(described, changed)
 

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from dpwindows.kernel.untrusted.decoding import crossed as crossed_filters
 from numpy.typing import NDArray
 
 import dpwindows as dw
@@ -20,6 +19,7 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.crossed import Crossed
+from dpwindows.reading import crossed as crossed_filters
 from dpwindows.reading.crossed import CrossedReader
 from dpwindows.strategies import candidates, counters, crossed_counters
 from dpwindows.strategies.scoring import score

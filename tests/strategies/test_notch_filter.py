@@ -18,6 +18,7 @@ from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import candidates, notch_filter, series_filter, stream_candidates
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
+from dpwindows.strategies.search.witnesses import searched, with_witness
 
 
 def problem(length: int, steps: int = 365, *thresholds: int) -> Problem:
@@ -31,6 +32,7 @@ def test_the_error_over_a_year(length: int, error: float, gain: float) -> None:
     found, other = (one.design(problem(length)) for one in (notch_filter, series_filter))
     assert found is not None
     assert other is not None
+    found, other = with_witness(found), with_witness(other)
     assert 0.99 * error < score(found) <= error
     assert score(other) >= gain * score(found)
     assert candidates(problem(length))[0].strategy == notch_filter.NAME
@@ -78,7 +80,7 @@ def test_its_stream_measures_the_same_integers() -> None:
     found = stream_candidates(asked, 100)[0]
     assert found.strategy == notch_filter.NAME
     assert found.shape == Series(Filter(notch_filter.integer_taps(7, 100, 24)))
-    assert found.sensitivity == design.sensitivity
+    assert found.sensitivity == with_witness(design).sensitivity
 
 
 @pytest.mark.parametrize("length", [2, 4, 28, 100])
@@ -97,7 +99,7 @@ def test_its_taps_sum_to_what_makes_errors_bounded(length: int) -> None:
 def test_its_bound_is_that_of_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it the filter would have to pay for more than it costs."""
     taps = notch_filter.integer_taps(21, 210, 24)
-    bound = pattern_sensitivity.rolling_patterns_period_l2.__wrapped__
-    tight = bound(taps, 21, 210, 210, (1,))
+    bound = pattern_sensitivity.rolling_patterns_period_l2
+    tight = bound(taps, 21, 210, 210, (1,), searched)
     monkeypatch.setattr(pattern_sensitivity, "waves_bound", lambda *_: None)
-    assert bound(taps, 21, 210, 210, (1,)) > 1.1 * tight
+    assert bound(taps, 21, 210, 210, (1,), searched) > 1.1 * tight

@@ -23,6 +23,7 @@ from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import candidates, offset_filter, stream_candidates
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
+from dpwindows.strategies.search.witnesses import searched, with_witness
 from tests.single_item import all_logs, differences
 
 ADD_REMOVE = ItemAddRemove()
@@ -38,11 +39,12 @@ def problem(
 def designed(window: WindowFamily, *thresholds: int, steps: int = 365, bits: int = 24) -> Design:
     found = offset_filter.design(problem(window, *thresholds, steps=steps, bits=bits))
     assert found is not None
-    return found
+    return with_witness(found)
 
 
 def matrix_of(design: Design) -> NDArray[np.int64]:
-    assert isinstance(design.shape, Series) and isinstance(design.shape.map, MatrixCounter)
+    assert isinstance(design.shape, Series)
+    assert isinstance(design.shape.map, MatrixCounter)
     return np.asarray(design.shape.map.weights)
 
 
@@ -78,7 +80,7 @@ def test_the_bound_holds_for_every_item(length: int, thresholds: tuple[int, ...]
         matrices.append(made)
     for weights in matrices:
         true = truth(weights, Rolling(length), thresholds)
-        assert true <= rolling_offset_add_remove_l2(weights, length, steps, thresholds)
+        assert true <= rolling_offset_add_remove_l2(weights, length, steps, thresholds, searched)
 
 
 def legal(length: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], steps: int) -> NDArray[np.float64]:
@@ -181,11 +183,11 @@ def test_other_units_are_not_certified(unit: Unit) -> None:
     weights = matrix_of(designed(Rolling(3), steps=6))
     for measured in (MatrixCounter(weights), MatrixCounter(weights)):
         with pytest.raises(NotCertifiedError):
-            along_time(problem(Rolling(3), steps=6, unit=unit), measured, 6)
+            along_time(problem(Rolling(3), steps=6, unit=unit), measured, 6, searched)
 
 
 @pytest.mark.parametrize("steps", [5, 7, None])
 def test_a_horizon_of_another_length_is_not_certified(steps: int | None) -> None:
     weights = matrix_of(designed(Rolling(3), steps=6))
     with pytest.raises(NotCertifiedError):
-        along_time(problem(Rolling(3), steps=6), MatrixCounter(weights), steps)
+        along_time(problem(Rolling(3), steps=6), MatrixCounter(weights), steps, searched)

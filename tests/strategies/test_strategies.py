@@ -32,10 +32,9 @@ from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, certify
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.proofs import PROOFS
-from dpwindows.kernel.shapes.nested import ExtendedDesign
 from dpwindows.plan.plan import Plan
 from dpwindows.reading.noise_moments import joint_variance
-from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, notch_filter, tensor_filter, weighted_filter
+from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, notch_filter, weighted_filter
 from dpwindows.strategies.scoring import noise_factor, score
 from tests.single_item import Ints, TableAnswers, random_square, squares
 
@@ -146,9 +145,6 @@ def test_variance_and_fourth_moment_are_those_of_the_decoder() -> None:
         decoder = decoder_of(design)
         assert np.allclose(reading.of(design).variance(), (decoder**2).sum(axis=1), rtol=1e-8), design.strategy
         fourth = reading.of(design).fourth_moment()
-        if isinstance(design, ExtendedDesign):
-            assert fourth is None
-            continue
         assert fourth is not None
         assert np.allclose(fourth, (decoder**4).sum(axis=1), rtol=1e-8), design.strategy
 
@@ -347,18 +343,3 @@ def test_a_unit_that_no_bound_speaks_of_is_served_by_no_strategy() -> None:
         problem = Problem(window, 6, (1,), Unknown(), law, 1.0, budget=PureDP(1.0))
         with pytest.raises(InputError, match="for unit 'unknown'"):
             candidates(problem)
-
-
-@pytest.mark.parametrize(
-    ("longest", "steps", "thresholds"), [(7, 60, (1, 3)), (30, 100, (1, 2)), (20, 24, (2,)), (12, 50, (1, 4))]
-)
-def test_blocks_that_are_not_certified_err_more(
-    longest: int, steps: int, thresholds: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    problem = Problem(AnyWindow(longest), steps, thresholds, EventLevel(), GAUSSIAN, 1.0)
-    found = tensor_filter.design(problem)
-    monkeypatch.setattr(tensor_filter, "_HOPELESS", float("inf"))
-    best = tensor_filter.design(problem)
-    assert found is not None
-    assert best is not None
-    assert found.parameters == best.parameters

@@ -245,9 +245,9 @@ def test_a_stream_plan_is_no_plan_of_a_batch_release() -> None:
 
 def test_a_strategy_that_is_not_causal_is_refused_with_those_that_are() -> None:
     with pytest.raises(
-        dw.InputError, match=r"'tensor-filter' does not apply to cumulative .* in a stream .* or one of"
+        dw.InputError, match=r"'nested-filter' does not apply to cumulative .* in a stream .* or one of"
     ):
-        StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX, strategy="tensor-filter")
+        StreamPlan(dw.Cumulative(), unit=EVENT, budget=APPROX, strategy="nested-filter")
 
 
 def test_the_error_of_rolling_windows_does_not_grow() -> None:

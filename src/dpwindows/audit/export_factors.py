@@ -13,7 +13,12 @@
   the end is before the start), and `P = L X L'`. Row i and column j stand for the window from `steps - i` to j + 1.
   y is P at the windows asked for, in order (times weights[n - 1] for a window of n steps, where there are weights). An
   estimate is `L^-1 P L^-T` at its window, P being 0 where it was not measured.
-- `starts`: y is every answer times `unit`.
+- `starts`: where there is a `unit`, y is every answer times it. Otherwise y = matrix X[a] for every start a, one after
+  another, X[a, n] the answer of the n + 1 steps from step a + 1 on; where `continued` is true X[a] is continued to the
+  longest length by its last value, else rows and columns beyond its length are left out. An estimate of X[a] is
+  decoder_matrix times the numbers of the start, cut in the same way.
+- `counters`: y = matrix X, flattened; X[n, a] is the answer of the n + 1 steps from step a + 1 on, cut at the horizon.
+  Estimates are decoder_matrix y, by length and start.
 - `crossed counters`: each row (first, starts, ends) of `blocks` measures a block X as above, but with ends from the
   first to the last, along both axes. L_n is the lower-triangular matrix of n rows whose entry (i, j) is taps[i - j] (0
   where there is no such tap), r and c are start_weights_{starts}_{ends} and end_weights_{starts}_{ends}. Flattened and
@@ -69,7 +74,7 @@ from dpwindows.kernel.shapes.together import Together
 from dpwindows.reading.designs import CrossedDesignReader, GroupedReader, of
 from dpwindows.reading.maps import series_reader
 from dpwindows.strategies.paper.range_tree import RangeTree
-from dpwindows.strategies.paper.shapes import CumulativeTree, FixedWindowTrees, TimeWindowTrees
+from dpwindows.strategies.paper.shapes import CumulativeTree, FixedWindowTrees, TimeWindowTrees, TreeForEveryStart
 
 Arrays = dict[str, Any]
 
@@ -90,6 +95,8 @@ def shape_of(design: Design) -> str:
             return "nested windows"
         case Starts():
             return "starts"
+        case TreeForEveryStart():
+            return "counters"
         case Crossed():
             return "crossed counters"
         case Gaps():
@@ -120,8 +127,8 @@ def factors(design: Design) -> Arrays:
     match design.shape:
         case Series(map=measured):
             return _matrices(measured, count_windows(problem.window, problem.steps), "")
-        case CumulativeTree(tree=tree):
-            return _tree(tree, "")
+        case CumulativeTree(tree=tree) | TreeForEveryStart(tree=tree):
+            return _series_tree(tree)
         case SeriesByThreshold(maps=maps):
             windows = count_windows(problem.window, problem.steps)
             named = [_matrices(own, windows, f"_{k}") for k, own in zip(problem.thresholds, maps, strict=True)]
@@ -131,8 +138,8 @@ def factors(design: Design) -> Arrays:
         case Nested(taps=taps, weights=weights):
             weighed = {"weights": integers(np.array(weights, dtype=object))} if weights else {}
             return {"taps": integers(np.array(taps, dtype=object)), **weighed}
-        case Starts(map=Identity(unit=unit)):
-            return {"unit": np.array(unit)}
+        case Starts() as shape:
+            return _starts(shape, problem.steps)
         case Crossed() as shape:
             return _crossed(shape, design)
         case Gaps(map=GapFilter(taps=taps, weights=weights, offset=offset, total=total)):
@@ -155,6 +162,14 @@ def _blocks(shape: Blocks, design: Design) -> Arrays:
     named = [_matrices(tree, tree.length, f"_{tree.length}") for tree in shape.trees]
     table = np.array([(block.first, block.starts, block.ends) for block in blocks])
     return {"blocks": table, **{name: array for part in named for name, array in part.items()}} if all(named) else {}
+
+
+def _starts(shape: Starts, steps: int) -> Arrays:
+    """The matrices of all lengths that series of starts have; causal maps are cut from the longest."""
+    if isinstance(shape.map, Identity):
+        return {"unit": np.array(shape.map.unit)}
+    arrays = _matrices(shape.map, shape.longest, "")
+    return {**arrays, "continued": np.array(shape.continued)} if arrays else {}
 
 
 def _crossed(shape: Crossed, design: Design) -> Arrays:
@@ -184,6 +199,14 @@ def _compressed(design: Design) -> Arrays:
     first, last = window_steps(problem.window, problem.steps)
     arrays = {**inner, "first": first, "last": last}
     return {"nearest": reader.nearest.position, **{f"inner/{name}": array for name, array in arrays.items()}}
+
+
+def _series_tree(tree: RangeTree) -> Arrays:
+    """The matrix on the values of a series, not on their increments."""
+    if tree.length > _DENSE:
+        return {}
+    matrix = tree.encode(np.eye(tree.length, dtype=np.int64))
+    return {"matrix": integers(matrix), "decoder_matrix": tree.decode(np.eye(tree.rows))}
 
 
 def _tree(tree: RangeTree, suffix: str) -> Arrays:

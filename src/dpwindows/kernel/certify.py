@@ -40,25 +40,19 @@ from typing import Any
 
 import numpy as np
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling
-from dpwindows.ask.windows import count_windows, longest_window
+from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE
-from dpwindows.kernel.bounds import (
-    period_sensitivity,
-    rectangles,
-    sensitivity,
-    staircases,
-    stream_starts,
-)
+from dpwindows.kernel.bounds import period_sensitivity, rectangles, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule
 from dpwindows.kernel.bounds.gaps import gap_filter_l1, gap_filter_l2
 from dpwindows.kernel.bounds.weighted_rectangles import any_weighted_event_l2
+from dpwindows.kernel.families.lines import CrossedBlock, crossed_lines, filter_costs, lines_bound, lines_of_starts
 from dpwindows.kernel.maps.differences import AnchoredDifferences
-from dpwindows.kernel.maps.endless_counter import MOST_STEPS
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.gaps import GapFilter
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
+from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
@@ -130,6 +124,18 @@ def require_own(problem: Problem, *maps: IntegerMap | MatrixFilter | GapFilter) 
             raise NotCertifiedError(problem, measured)
 
 
+def require_plain(problem: Problem, shape: Any, horizon: int | None) -> None:
+    """Refuse a shape of the kernel's with other numbers than whole ones: what bounds do with others may wrap.
+
+    Raises:
+        NotCertifiedError: the shape, or the horizon, is made of anything else.
+    """
+    ours = type(shape).__module__.startswith("dpwindows.kernel.")
+    parts = [getattr(shape, place.name) for place in fields(shape) if place.name != "inner"] if ours else []
+    if not all(map(_is_own, parts)) or type(horizon) not in _PLAIN or type(problem.steps) is not int:
+        raise NotCertifiedError(problem, shape)
+
+
 def _is_own(part: Any) -> bool:
     """Whether a map, and all that it is made of, is of the kernel's own classes, or whole numbers and lists of them.
 
@@ -168,43 +174,49 @@ def direct(problem: Problem, unit: int, steps: int | None) -> tuple[int, str]:
     if isinstance(problem.window, LostItems) or problem.law in JOINT:
         # It has one window, and no shape but a series of one number measures no more than that; `certify_joint`.
         raise NotCertifiedError(problem, Identity(unit))
-    event = isinstance(problem.unit, EventLevel)
-    met = _windows_met(problem, steps) if event else 0
-    changed = 0 if event else _windows_changed(problem, steps)
-    cells = sensitivity.direct_cells(met, changed, problem.thresholds, event=event)
-    if isinstance(problem.window, Rolling) and isinstance(problem.unit, (ItemLevel, ItemAddRemove)):
-        places = [places_by_rule(problem.rule, k, problem.window.length, changed) for k in problem.thresholds]
-        cells = min(cells, sum(places) * (2 if isinstance(problem.unit, ItemLevel) else 1))
-    power = 2 if problem.law == GAUSSIAN else 1
-    return cells * unit**power, name_of(sensitivity.direct_cells)
+    cells = _windows_met(problem, steps)
+    if not isinstance(problem.unit, EventLevel):
+        whole = len(problem.thresholds) * cells
+        # Of a rule of counting that leaves fewer rolling windows: those of the item, or of both if it changes.
+        if isinstance(problem.window, Rolling) and isinstance(problem.unit, (ItemLevel, ItemAddRemove)):
+            places = [places_by_rule(problem.rule, k, problem.window.length, cells) for k in problem.thresholds]
+            whole = min(whole, sum(places) * (2 if isinstance(problem.unit, ItemLevel) else 1))
+        cells = whole
+    return cells * unit ** _power(problem), name_of(lines_bound)
 
 
 def _windows_met(problem: Problem, steps: int | None) -> int:
-    """The most windows that hold one step: for any windows those of the step in the middle."""
-    match problem.window:
-        case Rolling(length=length):
-            return length if steps is None else min(length, steps)
-        case Cumulative() if steps is not None:
+    """The most windows that one neighbour can change, each for one threshold: lines of one place.
+
+    Windows from one start are as many lines of one place as they are places of one line.
+    """
+    match problem.window, _span(problem.unit, steps):
+        case Rolling(length=length), int(span):
+            return period_sensitivity.affected_ends(length, span, steps)
+        case Cumulative(), int() if steps is not None:
             return steps
-        case AnyWindow(max_length=int(longest)) if steps is None:
-            return longest * (longest + 1) // 2
-        case AnyWindow() if steps is not None:
-            return sensitivity.windows_holding_a_step(steps, longest_window(problem.window, steps))
+        case AnyWindow(max_length=most), int(span) if (
+            longest := most if steps is None else longest_window(problem.window, steps)
+        ):
+            return lines_bound(lines_of_starts(longest, span, steps), range(longest + 1), 1)
     raise NotCertifiedError(problem, Identity(1))
 
 
-def _windows_changed(problem: Problem, steps: int | None) -> int:
-    """The most windows that one changed item can change."""
-    match problem.window, problem.unit:
-        case Rolling(length=length), ItemPerPeriod(steps=period):
-            return period_sensitivity.affected_ends(length, period, steps)
-        case AnyWindow(), ItemPerPeriod(steps=period) if steps is not None:
-            return period_sensitivity.any_cells_period(longest_window(problem.window, steps), period, steps)
-        case AnyWindow(max_length=int(longest)), ItemPerPeriod(steps=period):
-            return period_sensitivity.any_cells_period(longest, period, None)
-    if steps is None:
-        raise NotCertifiedError(problem, Identity(1))
-    return count_windows(problem.window, steps)
+def _span(unit: Unit, steps: int | None) -> int | None:
+    """The steps within which two neighbours differ: one for an event, all for a whole item; None if there is no end."""
+    match unit:
+        case EventLevel():
+            return 1
+        case ItemPerPeriod(steps=period):
+            return period if steps is None else min(period, steps)
+        case ItemLevel() | ItemAddRemove():
+            return steps
+    return None
+
+
+def _power(problem: Problem) -> int:
+    """The power of the norm that the noise law is charged for."""
+    return 2 if problem.law == GAUSSIAN else 1
 
 
 # --- Any windows ------------------------------------------------------------------------------------------------------
@@ -263,7 +275,7 @@ def nested(
     """
     require_own(problem, Filter(taps))
     event = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)
-    moved = sensitivity.windows_holding_a_step(2 * longest if steps is None else steps, longest)
+    moved = lines_bound(lines_of_starts(longest, 1, steps), range(longest + 1), 1)
     if event and problem.law == GAUSSIAN and weights and len(weights) == longest and problem.thresholds == (1,):
         require_own(problem, Filter(weights))
         if not taps or min(weights) < 1:
@@ -285,58 +297,64 @@ def _column_total(measured: IntegerMap) -> int:
     return 0
 
 
-def along_starts(problem: Problem, measured: CausalMap, longest: int, horizon: int | None) -> tuple[int, str, int]:
-    """Any windows: for every start one causal map along its windows.
+def along_starts(
+    problem: Problem, measured: IntegerMap, longest: int, steps: int | None, *, cut: bool
+) -> tuple[int, str, int]:
+    """Any windows of at most `longest` steps: for every start one map along its windows.
+
+    Args:
+        problem: window family, unit, law and thresholds; its `steps` are not read.
+        measured: the map that is applied.
+        longest: the steps of the longest window.
+        steps: the horizon in steps, None if there is none.
+        cut: what the map makes of windows within the horizon is measured; otherwise the series of late starts are
+            continued by their last value.
 
     Returns:
-        The bound, the name of its proof, and how many numbers of one threshold a neighbour can change.
+        The bound, the name of its proof, and how many windows of one threshold a neighbour can change.
 
     Raises:
         NotCertifiedError: no proof covers it.
     """
     require_own(problem, measured)
-    if not isinstance(problem.window, AnyWindow):
+    span, formal = _span(problem.unit, steps), not isinstance(problem.unit, ItemAddRemove)
+    if not isinstance(problem.window, AnyWindow) or span is None:
         raise NotCertifiedError(problem, measured)
-    if isinstance(measured, Identity):
-        bound, proof = direct(problem, measured.unit, horizon)
-        event = isinstance(problem.unit, EventLevel)
-        return bound, proof, _windows_met(problem, horizon) if event else _windows_changed(problem, horizon)
-    if not _is_item(problem) or (horizon is None and not isinstance(problem.unit, ItemPerPeriod)):
-        raise NotCertifiedError(problem, measured)
-    starts = MOST_STEPS if horizon is None else horizon
-    if isinstance(problem.unit, ItemPerPeriod):
-        starts = min(starts, longest + problem.unit.steps - 1)
-    formal, thresholds = not isinstance(problem.unit, ItemAddRemove), problem.thresholds
-    match measured, problem.unit:
-        case Filter(taps=taps), ItemPerPeriod(steps=span) if problem.law == GAUSSIAN:
-            within = period_sensitivity.any_counters_period_l2
-            return within(taps, longest, span, horizon, thresholds), name_of(within), starts * longest
-        case Filter(taps=taps), _ if problem.law == GAUSSIAN and horizon is not None:
-            whole = sensitivity.any_counters_l2
-            return whole(taps, longest, horizon, thresholds, formal=formal), name_of(whole), starts * longest
-        case CausalTree(weights=weights), _ if problem.law == LAPLACE:
-            tree = stream_starts.start_trees_l1
-            return tree(weights, starts, thresholds, formal=formal), name_of(tree), starts * longest
-    raise NotCertifiedError(problem, measured)
+    match measured:
+        case Identity(unit=unit) if cut:
+            return *direct(problem, unit, steps), _windows_met(problem, steps)
+        case Filter(taps=taps) if problem.law == GAUSSIAN and cut and _is_item(problem):
+            costs: Sequence[int] = filter_costs(taps, longest, 2, formal=formal)
+        # What is continued by its last value has no more increments.
+        case TentTree() if problem.law == LAPLACE and not cut and _is_item(problem):
+            costs = (0, (2 if formal else 1) * _column_total(measured))
+        case CausalTree() if problem.law == LAPLACE and cut and _is_item(problem):
+            costs = (0, (2 if formal else 1) * _column_total(measured))
+        case _:
+            raise NotCertifiedError(problem, measured)
+    lines = lines_of_starts(longest, span, steps)
+    bound = lines_bound(lines, costs, len(problem.thresholds))
+    return bound, name_of(lines_bound), lines_bound(lines, range(longest + 1), 1)
 
 
-def crossed(problem: Problem, taps: Sequence[int], blocks: Sequence[staircases.CrossedBlock]) -> tuple[int, str]:
+def crossed(
+    problem: Problem, taps: tuple[int, ...], weights: tuple[int, ...], blocks: Sequence[CrossedBlock]
+) -> tuple[int, str]:
     """Any windows at item level: in each block a filtered counter for every start and every end; as `blocks`.
 
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    along = Filter(tuple(taps))
-    require_own(problem, along)
-    if not isinstance(problem.window, AnyWindow) or not _is_item(problem) or problem.law in JOINT:
+    along = Filter(taps)
+    require_own(problem, along, Filter(weights))
+    span, formal = _span(problem.unit, problem.steps), not isinstance(problem.unit, ItemAddRemove)
+    item = isinstance(problem.window, AnyWindow) and _is_item(problem)
+    if not item or problem.law in JOINT or span is None or min(weights) < 1:
         raise NotCertifiedError(problem, along)
-    gaussian, thresholds = problem.law == GAUSSIAN, problem.thresholds
-    if isinstance(problem.unit, ItemPerPeriod):
-        period = staircases.crossed_counters_period_l2 if gaussian else staircases.crossed_counters_period_l1
-        return period(taps, blocks, problem.unit.steps, problem.steps, thresholds), name_of(period)
-    bound = staircases.crossed_counters_l2 if gaussian else staircases.crossed_counters_l1
-    lines, formal = staircases.lines_of(blocks), isinstance(problem.unit, ItemLevel)
-    return bound(taps, lines, thresholds, formal=formal), name_of(bound)
+    power, longest = _power(problem), max(len(block.end_weights) for block in blocks)
+    costs = filter_costs(taps, longest, power, formal=formal)
+    lines = crossed_lines(blocks, power, span, problem.steps)
+    return lines_bound(lines, costs, len(problem.thresholds)), name_of(lines_bound)
 
 
 def gaps(problem: Problem, measured: GapFilter) -> tuple[int, str]:

@@ -11,9 +11,11 @@ from dataclasses import dataclass, replace
 from dpwindows.ask.periods import first_steps, sizes
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling
-from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most, to_date_bound, tumbling_bound
+from dpwindows.kernel.advice import Advise
+from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most, tumbling_bound
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
-from dpwindows.kernel.certify_series import along_time, moved_along_time
+from dpwindows.kernel.certify_series import along_time, cumulative_costs, moved_along_time
+from dpwindows.kernel.families.lines import lines_bound, lines_of_periods
 from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
@@ -28,11 +30,13 @@ class Layout:
         count: how many periods there are, None if there is no end of them.
         longest: the most steps that one has.
         changed: the most periods that one neighbour can change, None if all.
+        fewest: every period but the first and the last has so many steps or more.
     """
 
     count: int | None
     longest: int
     changed: int | None
+    fewest: int
 
 
 def layout_of(problem: Problem, horizon: int | None, fewest: int, most: int) -> Layout:
@@ -41,17 +45,19 @@ def layout_of(problem: Problem, horizon: int | None, fewest: int, most: int) -> 
     Args:
         problem: its window is a family with periods, its unit says what a neighbour is.
         horizon: the number of steps, None if there is no end.
-        fewest: every period but the first and the last has so many steps or more; read without a horizon only.
-        most: every period has at most so many steps; likewise.
+        fewest: every period but the first and the last has so many steps or more; 0 if the calendar alone says so.
+        most: every period has at most so many steps; read without a horizon only.
     """
     window, unit = problem.window, problem.unit
     assert isinstance(window, PeriodFamily)
     if horizon is None:
         spanned = periods_met_at_most(fewest, unit.steps) if isinstance(unit, ItemPerPeriod) else None
-        return Layout(None, most, 1 if isinstance(unit, EventLevel) else spanned)
+        return Layout(None, most, 1 if isinstance(unit, EventLevel) else spanned, fewest)
     firsts = first_steps(window, horizon)
     spanned = periods_met(firsts, horizon, unit.steps) if isinstance(unit, ItemPerPeriod) else len(firsts)
-    return Layout(len(firsts), int(sizes(window, horizon).max()), 1 if isinstance(unit, EventLevel) else spanned)
+    every = sizes(window, horizon)
+    between = int(every[1:-1].min(initial=fewest or horizon))
+    return Layout(len(firsts), int(every.max()), 1 if isinstance(unit, EventLevel) else spanned, between)
 
 
 def series_of(problem: Problem, layout: Layout) -> Problem:
@@ -70,7 +76,7 @@ def series_of(problem: Problem, layout: Layout) -> Problem:
     return replace(problem, window=Cumulative(), steps=layout.longest, singleton=False)
 
 
-def in_periods(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
+def in_periods(problem: Problem, measured: IntegerMap, advise: Advise) -> tuple[int, str]:
     """Tumbling counts as one series through a map, or counts to date through a map repeated for every period.
 
     Returns:
@@ -84,19 +90,39 @@ def in_periods(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
     series = series_of(problem, layout)
     match problem.window, measured:
         case Tumbling(), _:
-            bound, _ = along_time(series, measured, layout.count)
+            bound, _ = along_time(series, measured, layout.count, advise)
             return tumbling_bound(bound), name_of(tumbling_bound)
-        case ToDate() as window, Repeated(map=one, lengths=lengths) if lengths == tuple(
+        case ToDate() as window, Repeated(map=one, lengths=lengths, causal=causal) if lengths == tuple(
             sizes(window, problem.steps).tolist()
         ):
-            assert layout.changed is not None
-            bound, _ = along_time(series, one, layout.longest)
-            return to_date_bound(bound, layout.changed), name_of(to_date_bound)
+            return _to_date(series, layout, one, layout.longest, advise, cut=causal)
     raise NotCertifiedError(problem, measured)
 
 
+def _to_date(
+    series: Problem, layout: Layout, measured: IntegerMap, longest: int, advise: Advise, *, cut: bool
+) -> tuple[int, str]:
+    """Counts to date, of periods of at most `longest` steps.
+
+    Args:
+        series: the problem that stands for all periods.
+        layout: the periods.
+        measured: the map that is applied to each.
+        longest: the positions that it is read for.
+        advise: who is asked for the free choices of a bound.
+        cut: rows beyond the end of a period are not measured; otherwise a change may move all that the map makes of it.
+    """
+    assert layout.changed is not None
+    if isinstance(series.unit, EventLevel):
+        return along_time(series, measured, longest, advise)
+    costs = cumulative_costs(series, measured, longest)
+    span = series.unit.steps if isinstance(series.unit, ItemPerPeriod) else layout.changed * longest
+    lines = lines_of_periods(longest, layout.changed, span, layout.fewest)
+    return lines_bound(lines, costs if cut else (0, max(costs)), len(series.thresholds)), name_of(lines_bound)
+
+
 def in_periods_of_stream(
-    problem: Problem, measured: IntegerMap, horizon: int | None, fewest: int, most: int
+    problem: Problem, measured: IntegerMap, horizon: int | None, fewest: int, most: int, advise: Advise
 ) -> Certificate:
     """The same in a stream, whose shape sees that no period has more or fewer steps than `layout_of` is told.
 
@@ -108,11 +134,10 @@ def in_periods_of_stream(
         raise NotCertifiedError(problem, measured)
     series = series_of(problem, layout)
     if isinstance(problem.window, Tumbling):
-        bound, _ = along_time(series, measured, layout.count)
+        bound, _ = along_time(series, measured, layout.count, advise)
         moved = moved_along_time(series, measured, layout.count)
         return Certificate(tumbling_bound(bound), name_of(tumbling_bound), moved)
     # Its maps are read for as many positions as the shape lets a period have.
     series = replace(series, steps=most)
-    bound, _ = along_time(series, measured, most)
     moved = moved_along_time(series, measured, most) * layout.changed
-    return Certificate(to_date_bound(bound, layout.changed), name_of(to_date_bound), moved)
+    return Certificate(*_to_date(series, layout, measured, most, advise, cut=True), moved)

@@ -5,17 +5,19 @@ They are the first two families of the table in `dpwindows.kernel.certify`. The 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, LostItems, Rolling
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.bounds import offset_patterns, pattern_sensitivity, period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import items_that_lost
 from dpwindows.kernel.certify import NotCertifiedError, direct, require_own
+from dpwindows.kernel.families.lines import filter_costs, lines_bound, one_line
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
-from dpwindows.kernel.maps.endless_counter import MOST_STEPS, EndlessCounter, cumulative_unlimited_l2
+from dpwindows.kernel.maps.endless_counter import MOST_STEPS, EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
@@ -27,36 +29,39 @@ from dpwindows.kernel.proofs import name_of
 _CHAINED = 10_000_000
 
 
-def along_time(problem: Problem, measured: IntegerMap, steps: int | None) -> tuple[int, str]:
+def along_time(problem: Problem, measured: IntegerMap, steps: int | None, advise: Advise) -> tuple[int, str]:
     """Cumulative or rolling counts, one series over time through one map.
 
     Args:
         problem: window family, unit, law and thresholds; its `steps` are not read.
         measured: the map that is applied.
         steps: the horizon in steps, None if there is none.
+        advise: who is asked for the free choices of a bound.
 
     Returns:
         The bound and the name of its proof.
 
     Raises:
         NotCertifiedError: no proof covers it.
+        ValueError: an answer is none that is legal.
     """
     require_own(problem, measured)
     if isinstance(problem.window, LostItems):
         return _lost(problem, measured)
     match measured:
         case Filter(taps=taps) if problem.law == GAUSSIAN:
-            return _filter(problem, taps, steps)
+            return _filter(problem, taps, steps, advise)
         case AnchoredDifferences() if problem.law == LAPLACE and isinstance(problem.window, Rolling):
             return differences(problem, measured, steps)
         case MatrixCounter(weights=matrix) if (
             problem.law == GAUSSIAN and isinstance(problem.window, Rolling) and steps == len(matrix)
         ):
-            return _matrix_on_rolling(problem, matrix)
+            return _matrix_on_rolling(problem, matrix, advise)
         case Identity(unit=unit):
             return direct(problem, unit, steps)
     if isinstance(problem.window, Cumulative):
-        return _counter(problem, measured, steps)
+        costs = cumulative_costs(problem, measured, steps)
+        return lines_bound(one_line(len(costs) - 1), costs, len(problem.thresholds)), name_of(lines_bound)
     raise NotCertifiedError(problem, measured)
 
 
@@ -68,7 +73,7 @@ def _lost(problem: Problem, measured: IntegerMap) -> tuple[int, str]:
     return items_that_lost(measured.unit, power, problem.thresholds), name_of(items_that_lost)
 
 
-def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple[int, str]:
+def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None, advise: Advise) -> tuple[int, str]:
     found: list[tuple[int, str]] = []
     contracting = sensitivity.has_contracting_signs(taps)
     thresholds, rule = problem.thresholds, problem.rule
@@ -82,39 +87,33 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple
             if contracting:
                 add(sensitivity.rolling_filter_event_l2, taps, length, reach, thresholds)
             if not contracting or (sum(thresholds) > 1 and sum(thresholds) * reach**2 <= _CHAINED):
-                add(pattern_sensitivity.rolling_patterns_event_l2, taps, length, reach, thresholds)
+                add(pattern_sensitivity.rolling_patterns_event_l2, taps, length, reach, thresholds, advise)
         case Rolling(length=length), ItemPerPeriod(steps=period):
-            if contracting:
-                add(period_sensitivity.rolling_filter_period_l2, taps, length, period, steps, thresholds)
-            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, period, steps, thresholds)
+            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, period, steps, thresholds, advise)
         case Rolling(length=length), ItemLevel() if steps is not None:
-            if contracting:
-                add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds, rule)
-            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, steps, steps, thresholds, rule)
+            if contracting and rule.bounded:
+                add(period_sensitivity.rolling_filter_item_l2, taps, length, steps, thresholds, rule)
+            add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, steps, steps, thresholds, advise, rule)
         case Rolling(length=length), ItemAddRemove() if steps is not None:
             if contracting:
                 add(sensitivity.rolling_filter_add_remove_l2, taps, length, steps, thresholds, rule)
             if not contracting or steps <= pattern_sensitivity.LONGEST_CHAIN:
-                add(pattern_sensitivity.rolling_patterns_add_remove_l2, taps, length, steps, thresholds, rule)
-        case Cumulative(), ItemAddRemove() if steps is not None:
-            response = [int(value) for value in sensitivity.prefix_sums(taps, steps)]
-            add(sensitivity.cumulative_counter_add_remove_l2, response, [1] * steps, steps, thresholds)
+                add(pattern_sensitivity.rolling_patterns_add_remove_l2, taps, length, steps, thresholds, advise, rule)
         case Cumulative(), EventLevel() if steps is not None and (contracting or len(thresholds) == 1):
             add(sensitivity.cumulative_filter_event_l2, taps, steps, thresholds)
-        case Cumulative(), (ItemPerPeriod() | ItemLevel() | EventLevel()) if steps is not None:
-            # One occurrence more is a change of one item.
-            add(sensitivity.cumulative_filter_item_l2, taps, steps, thresholds)
+        case Cumulative(), _ if steps is not None:
+            add(lines_bound, one_line(steps), cumulative_costs(problem, Filter(taps), steps), len(thresholds))
         case _:
             raise NotCertifiedError(problem, Filter(taps))
     return min(found)
 
 
-def _matrix_on_rolling(problem: Problem, matrix: IntArray) -> tuple[int, str]:
+def _matrix_on_rolling(problem: Problem, matrix: IntArray, advise: Advise) -> tuple[int, str]:
     """Rolling counts through a matrix of integers on the increments."""
     if not isinstance(problem.window, Rolling) or not isinstance(problem.unit, ItemAddRemove):
         raise NotCertifiedError(problem, MatrixCounter(matrix))
     offset = offset_patterns.rolling_offset_add_remove_l2
-    bound = offset(matrix, problem.window.length, len(matrix), problem.thresholds, problem.rule)
+    bound = offset(matrix, problem.window.length, len(matrix), problem.thresholds, advise, problem.rule)
     return bound, name_of(offset)
 
 
@@ -141,25 +140,30 @@ def differences(problem: Problem, measured: AnchoredDifferences, steps: int | No
     raise NotCertifiedError(problem, measured)
 
 
-def _counter(problem: Problem, measured: IntegerMap, steps: int | None) -> tuple[int, str]:
-    """Cumulative counts through sums of increments."""
+def cumulative_costs(problem: Problem, measured: IntegerMap, steps: int | None) -> Sequence[int]:
+    """For n = 0, 1, ... what a change in the last n of so many cumulative counts of one threshold costs.
+
+    Raises:
+        NotCertifiedError: no proof covers it.
+    """
+    require_own(problem, measured)
     present = isinstance(problem.unit, ItemAddRemove)
-    ends, thresholds = 1 if present else 2, problem.thresholds
+    gaussian, ends = problem.law == GAUSSIAN, 1 if present else 2
     match measured:
-        case TentTree() if problem.law == LAPLACE:
-            bound = sensitivity.cumulative_tree_l1
-            return bound(measured.column_total, ends, thresholds), name_of(bound)
+        case Filter(taps=taps) if gaussian and steps is not None:
+            return filter_costs(taps, steps, 2, formal=not present)
+        case Identity(unit=unit) if problem.law not in JOINT and steps is not None:
+            cell = unit**2 if gaussian else unit
+            return range(0, cell * (steps + 1), cell)
+        case TentTree(column_total=column) if problem.law == LAPLACE:
+            return 0, ends * column
         case CausalTree(weights=weights) if problem.law == LAPLACE:
-            bound = sensitivity.cumulative_tree_l1
-            return bound(sum(weights), ends, thresholds), name_of(bound)
-        case MatrixCounter(weights=matrix) if problem.law == GAUSSIAN and present:
-            # Where it runs out of rows there is no bound.
-            if steps is None or steps > len(matrix):
-                raise NotCertifiedError(problem, measured)
-            columns = pattern_sensitivity.cumulative_triangular_add_remove_l2
-            return columns(matrix, thresholds), name_of(columns)
-        case EndlessCounter() if problem.law == GAUSSIAN:
-            return cumulative_unlimited_l2(measured, ends, thresholds), name_of(cumulative_unlimited_l2)
+            return 0, ends * sum(weights)
+        # Where it runs out of rows there is no bound.
+        case MatrixCounter(weights=matrix) if gaussian and present and steps is not None and steps <= len(matrix):
+            return 0, int((matrix.astype(object) ** 2).sum(axis=0).max())
+        case EndlessCounter() if gaussian:
+            return 0, ends * measured.column
     raise NotCertifiedError(problem, measured)
 
 

@@ -11,6 +11,7 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.bounds.item_thresholds import rolling_thresholds_l2
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
 from dpwindows.kernel.maps.counters import MatrixCounter
@@ -19,13 +20,14 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
 
 
-def by_threshold(problem: Problem, maps: tuple[IntegerMap, ...], steps: int | None) -> Certificate:
+def by_threshold(problem: Problem, maps: tuple[IntegerMap, ...], steps: int | None, advise: Advise) -> Certificate:
     """Rolling counts, each threshold through a matrix of its own.
 
     Args:
         problem: window, unit, law and thresholds; its `steps` are not read.
         maps: the map that is applied to each threshold's counts, in their order.
         steps: the horizon in steps, None if there is none.
+        advise: who is asked for the free choices of the bound.
 
     Raises:
         NotCertifiedError: no proof covers it.
@@ -48,7 +50,7 @@ def by_threshold(problem: Problem, maps: tuple[IntegerMap, ...], steps: int | No
     formal = isinstance(problem.unit, ItemLevel)
     try:
         weights = [matrix for matrix in matrices if matrix is not None]
-        bound = rolling_thresholds_l2(weights, window.length, thresholds, formal=formal)
+        bound = rolling_thresholds_l2(weights, window.length, thresholds, advise, formal=formal)
     except (ValueError, OverflowError):  # numbers beyond floats have no good prices
         raise NotCertifiedError(problem, *maps) from None
     return Certificate(bound, name_of(rolling_thresholds_l2), len(weights[0]))

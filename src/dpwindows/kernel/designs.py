@@ -18,7 +18,8 @@ from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.ask.zones import Int64Array
-from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.advice import Advise, Witness, from_witness
+from dpwindows.kernel.certify import Certificate, require_plain
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory
 from dpwindows.kernel.problem import Problem
 
@@ -40,11 +41,17 @@ class Shape(ABC):
     """Which integers are measured of a window family, and how far one neighbour can move them."""
 
     @abstractmethod
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """What is proved of all steps up to the horizon (None: without end) together.
+
+        Args:
+            problem: what is measured, for whom.
+            horizon: the steps after which there are no more, None if there is no end.
+            advise: who is asked for the free choices of a bound.
 
         Raises:
             NotCertifiedError: no proof covers it, or the shape is one for another problem.
+            ValueError: an answer is none that is legal.
         """
 
     def rows(self, window: WindowFamily, steps: int) -> int:
@@ -93,21 +100,37 @@ class Design:
         shape: which integers are measured.
         strategy: the name users see and may ask for.
         parameters: what was chosen, as plain values for metadata.
+        witness: answers to what the bound asks (`dpwindows.kernel.advice`).
     """
 
     problem: Problem
     shape: Shape
     strategy: str
     parameters: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    witness: Witness = field(default_factory=dict, hash=False, kw_only=True)
 
     @cached_property
     def certificate(self) -> Certificate:
-        """What is proved of the measurement.
+        """What is proved of the measurement, by its witness.
 
         Raises:
             NotCertifiedError: no proof covers it.
         """
-        return self.shape.certify(self.problem, self.problem.steps)
+        return self.certify(from_witness(self.witness))
+
+    def certify(self, advise: Advise) -> Certificate:
+        """What is proved of the measurement, with the answers of whoever is asked.
+
+        Raises:
+            NotCertifiedError: no proof covers it.
+        """
+        require_plain(self.problem, self.shape, self._until)
+        return self.shape.certify(self.problem, self._until, advise)
+
+    @property
+    def _until(self) -> int | None:
+        """The steps that the certificate is for; None: there is no end of them."""
+        return self.problem.steps
 
     @property
     def rows(self) -> int:
@@ -167,10 +190,9 @@ class StepDesign(Design):
     shape: StepShape
     horizon: int | None = field(kw_only=True)
 
-    @cached_property
-    def certificate(self) -> Certificate:
-        """What is proved of all steps up to the horizon."""
-        return self.shape.certify(self.problem, self.horizon)
+    @property
+    def _until(self) -> int | None:
+        return self.horizon
 
     def over(self, steps: int) -> StepDesign:
         """The same design with its forecast over so many steps."""

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from dpwindows.kernel.advice import Witness
 from dpwindows.kernel.designs import Design, Shape, StepDesign, StepShape
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
@@ -65,8 +66,9 @@ def design_to_dict(design: Design) -> dict[str, Any]:
 
 def _kept(design: Design, arrays: Arrays, name: str) -> dict[str, Any]:
     steps = {"horizon": design.horizon} if isinstance(design, StepDesign) else {}
+    witness = {"witness": witness_to_dict(design.witness)} if design.witness else {}
     if not isinstance(design.shape, GroupedSteps):
-        return {"shape": stored(design.shape, arrays, name), **steps}
+        return {"shape": stored(design.shape, arrays, name), **steps, **witness}
     inner = _kept(design.shape.inner, arrays, name)
     return {"kind": type(design.shape).__name__, "size": design.shape.size, "inner": inner}
 
@@ -99,11 +101,22 @@ def _design(
     shape = restored(values["shape"], arrays)
     if not isinstance(shape, Shape):
         raise ValueError(f"a design measures no {type(shape).__name__}")
+    witness = witness_from_dict(values.get("witness", {}))
     if "horizon" not in values:
-        return Design(problem, shape, strategy, parameters)
+        return Design(problem, shape, strategy, parameters, witness=witness)
     if not isinstance(shape, StepShape):
         raise ValueError(f"{type(shape).__name__} is not measured step by step")
-    return StepDesign(problem, shape, strategy, parameters, horizon=values["horizon"])
+    return StepDesign(problem, shape, strategy, parameters, witness=witness, horizon=values["horizon"])
+
+
+def witness_to_dict(witness: Witness) -> dict[str, list[int]]:
+    """A witness as values for JSON."""
+    return {key: list(answer) for key, answer in witness.items()}
+
+
+def witness_from_dict(values: Mapping[str, Any]) -> Witness:
+    """What `witness_to_dict` was given; the kernel checks every number."""
+    return {key: tuple(answer) for key, answer in values.items()}
 
 
 def _kind(name: str) -> Any:

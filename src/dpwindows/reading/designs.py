@@ -32,7 +32,7 @@ from dpwindows.reading.gaps import GapReader
 from dpwindows.reading.grouped import Nearest, nearest_windows
 from dpwindows.reading.maps import RepeatedReader, series_reader, step_reader
 from dpwindows.reading.matrix_filters import MatrixFilterReader
-from dpwindows.reading.moments import FloatArray
+from dpwindows.reading.moments import FloatArray, SeriesReader
 from dpwindows.reading.nested import nested_estimates, nested_moments, nested_weights, real_weights
 
 # Weights on the numbers measured, by the part of the measurement that they are in; a part left out has none.
@@ -249,10 +249,15 @@ class StartsReader(Reader):
         self._shape = shape
         self._lengths = [min(shape.longest, self.steps - first) for first in range(self.steps)]
 
+    def _series(self, length: int) -> SeriesReader:
+        """How the series of a start with so many windows is read."""
+        return series_reader(self._shape.map, self._shape.longest if self._shape.continued else length)
+
     def decode(self, measured: FloatArray) -> FloatArray:
-        each = [series_reader(self._shape.map, length) for length in self._lengths]
+        each = [self._series(length) for length in self._lengths]
         parts = np.split(measured, np.cumsum([one.shape[0] for one in each])[:-1])
-        return np.concatenate([one.decode(part) for one, part in zip(each, parts, strict=True)])
+        series = (one.decode(part) for one, part in zip(each, parts, strict=True))
+        return np.concatenate([one[:length] for one, length in zip(series, self._lengths, strict=True)])
 
     def variance(self) -> FloatArray:
         """By length alone."""
@@ -266,9 +271,9 @@ class StartsReader(Reader):
     def noise_weights(self, coefficients: Coefficients, series: int = 0) -> Weights:
         lines: dict[int, FloatArray] = {}
         for (first, last), coefficient in coefficients.items():
-            line = lines.setdefault(first, np.zeros(self._lengths[first - 1]))
+            line = lines.setdefault(first, np.zeros(self._series(self._lengths[first - 1]).shape[1]))
             line[last - first] += coefficient
-        return {first: series_reader(self._shape.map, len(line)).transposed(line) for first, line in lines.items()}
+        return {first: self._series(self._lengths[first - 1]).transposed(line) for first, line in lines.items()}
 
 
 @reads(Nested)
@@ -673,7 +678,7 @@ class StartsStepReader(StepDesignReader):
 
     def __init__(self, shape: Starts, design: StepDesign) -> None:
         super().__init__(design)
-        self._shape, self._map = shape, step_reader(shape.map)
+        self._shape, self._map = shape, step_reader(shape.causal)
 
     def fresh(self) -> Memory:
         return _no_rows(self._map.fresh(1))

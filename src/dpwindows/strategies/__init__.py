@@ -38,6 +38,7 @@ from dpwindows.strategies import (
 from dpwindows.strategies.in_periods import in_each, in_each_of_stream, series_problem
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
+from dpwindows.strategies.search.witnesses import with_witness
 from dpwindows.strategies.strategy import Batch, Strategy, Stream, in_stream
 
 # Where several are alike the first of them is taken.
@@ -51,7 +52,7 @@ STRATEGIES: tuple[Strategy, ...] = (
     Strategy(dense_counter.NAME, dense_counter.design, in_stream(dense_counter.design)),
     Strategy(weighted_filter.NAME, weighted_filter.design, weighted_filter.stream),
     Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),
-    Strategy(counters.NAME, None, counters.stream),
+    Strategy(counters.NAME, counters.design, counters.stream),
     Strategy(gap_filter.NAME, gap_filter.design, None),
     Strategy(crossed_counters.NAME, crossed_counters.design, None, crossed_counters.outdone),
     Strategy(anchored.NAME, anchored.design, anchored.stream),
@@ -83,7 +84,7 @@ def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
     problem = replace(problem, unit=problem.unit.within(problem.steps))
     series = series_problem(problem, problem.steps)
     answers = [found for one in asked if (found := known[one](series)) is not None]
-    designs = [found for answer in answers if (found := in_each(problem, answer)) is not None]
+    designs = [with_witness(found) for answer in answers if (found := in_each(problem, answer)) is not None]
     if name == "auto" and problem.singleton and series is problem:
         designs += compressed.designs(problem, candidates)
     if not designs:
@@ -125,7 +126,7 @@ def _in_stream(name: str, problem: Problem, horizon: int | None) -> Iterator[Ste
     own = horizon if series is problem else horizon_of(series.window, series.unit, series.steps)
     for design in STREAM[name](series, own):
         if (found := in_each_of_stream(problem, design, horizon)) is not None:
-            yield found
+            yield with_witness(found)
 
 
 def forget() -> None:

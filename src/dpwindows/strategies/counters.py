@@ -1,21 +1,22 @@
-"""`counters`: one counter for every start, all calibrated jointly; any windows of a stream, item level.
+"""`counters`: one counter for every start, all calibrated jointly; any windows, item level.
 
-A filter under Gaussian noise, a tree under Laplace noise.
+A filter under Gaussian noise; in a stream also a tree under Laplace noise.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.designs import StepDesign
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import CausalMap
 from dpwindows.kernel.problem import Problem
@@ -27,6 +28,17 @@ from dpwindows.strategies.search.level_weights import best_of_trees, branchings
 NAME = "counters"
 
 
+def design(problem: Problem) -> Design | None:
+    """The filter of least error along the length of windows, or None where the strategy does not apply."""
+    if problem.law != GAUSSIAN or not isinstance(problem.window, AnyWindow) or isinstance(problem.unit, EventLevel):
+        return None
+    longest = longest_window(problem.window, problem.steps)
+    alpha, decay = _parameters(problem)
+    taps = integer_taps(alpha, decay, longest, problem.bits)
+    parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
+    return Design(problem, Starts(longest, Filter(taps)), NAME, parameters)
+
+
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     """One counter along the ends of every start; item level, any noise."""
     if not isinstance(problem.window, AnyWindow) or isinstance(problem.unit, EventLevel):
@@ -35,7 +47,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     counter: CausalMap
     parameters: dict[str, Any]
     if problem.law == GAUSSIAN:
-        alpha, decay = _stream_parameters(apart_from_noise(problem))
+        alpha, decay = _parameters(problem)
         taps = integer_taps(alpha, decay, longest, problem.bits)
         counter, parameters = Filter(taps), {"alpha": alpha, "decay": decay, "taps": len(taps)}
     else:
@@ -44,15 +56,29 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     yield StepDesign(problem, Starts(longest, counter), NAME, parameters, horizon=horizon)
 
 
+def _parameters(problem: Problem) -> tuple[float, float]:
+    """The exponent and the decay of least error, which do not depend on the thresholds: each is measured alike."""
+    return _search(replace(apart_from_noise(problem), thresholds=(1,)))
+
+
 @lru_cache(maxsize=128)
-def _stream_parameters(problem: Problem) -> tuple[float, float]:
-    longest, formal = longest_window(problem.window, problem.steps), not isinstance(problem.unit, ItemAddRemove)
-    return search(lambda alpha, decay: _stream_error(problem, longest, formal, alpha, decay), longest)
+def _search(problem: Problem) -> tuple[float, float]:
+    formal = not isinstance(problem.unit, ItemAddRemove)
+    longest = longest_window(problem.window, problem.steps)
+    # How many starts have a counter of each length 1..longest.
+    having = np.ones(longest)
+    having[-1] += problem.steps - longest
+    existing = np.cumsum(having[::-1])[::-1]
+    if isinstance(problem.unit, ItemPerPeriod):
+        # How many of the starts that a span can change have a counter with so many ends left.
+        having = np.minimum(having, 1)
+        having[-1] = min(problem.unit.steps, problem.steps - longest + 1)
 
+    def error(alpha: float, decay: float) -> float:
+        taps, inverse = real_taps(alpha, decay, longest), real_taps(-alpha, decay, longest)
+        norms = real_interval_norms(taps, longest)[1:] if formal else np.cumsum(np.cumsum(taps) ** 2)
+        variance = np.cumsum(inverse**2)
+        worst = variance[-1] if problem.criterion == "max" else float(variance @ existing / existing.sum())
+        return float(np.sqrt((norms @ having) * worst))
 
-def _stream_error(problem: Problem, longest: int, formal: bool, alpha: float, decay: float) -> float:
-    """Error of one real filter along the ends of a start, up to a constant."""
-    taps, inverse = real_taps(alpha, decay, longest), real_taps(-alpha, decay, longest)
-    norm = real_interval_norms(taps, longest)[-1] if formal else float((np.cumsum(taps) ** 2).sum())
-    variance = np.cumsum(inverse**2)
-    return float(np.sqrt(norm * (variance[-1] if problem.criterion == "max" else variance.mean())))
+    return search(error, longest)

@@ -1,6 +1,6 @@
 """`nested-filter`: any windows at event level, each measured with the windows inside it, so that none is wasted.
 
-As `tensor-filter` it puts one fractional-difference filter on starts and one on ends, but starts are taken last to
+It puts one fractional-difference filter on starts and one on ends, but starts are taken last to
 first and ends first to last. Then a number has weights on the windows inside it alone, those of windows that do not
 exist need not be measured, and decoding knows that they are 0 (`kernel/shapes/nested.py`). Windows of at most m steps
 are measured by themselves, as if the range had 2m - 1 steps; where m is much of the range, all windows and a few that

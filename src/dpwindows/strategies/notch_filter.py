@@ -25,8 +25,8 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.untrusted.wave_search import POLES
 from dpwindows.strategies.search.fractional import LONGEST
+from dpwindows.strategies.search.wave_search import POLES
 
 NAME = "notch-filter"
 # Lengths W; and for each of them the zeros' radius and angle, the poles', and the zero by itself. Radii and the zero as

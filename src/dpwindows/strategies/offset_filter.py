@@ -24,10 +24,10 @@ from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.integer_maps import IntArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.untrusted.pattern_search import some_lengths
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import real_taps, search
+from dpwindows.strategies.search.pattern_search import some_lengths
 from dpwindows.strategies.search.portable import cholesky, product
 
 NAME = "offset-filter"

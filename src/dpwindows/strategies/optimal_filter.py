@@ -23,21 +23,22 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.counted_by_rule import runs_by_rule
 from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends
-from dpwindows.kernel.bounds.run_patterns import Lags, best_chain
+from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.untrusted.pattern_search import (
+from dpwindows.reading.moments import FloatArray
+from dpwindows.strategies.search.chains import best_chain
+from dpwindows.strategies.search.fractional import LONGEST
+from dpwindows.strategies.search.pattern_search import (
     counted_by_memory,
     counted_by_neighbours,
     memory_for,
     recent_patterns,
     some_lengths,
 )
-from dpwindows.reading.moments import FloatArray
-from dpwindows.strategies.search.fractional import LONGEST
 from dpwindows.strategies.search.portable import product
 from dpwindows.strategies.search.spectrum import (
     Oracle,

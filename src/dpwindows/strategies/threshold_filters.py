@@ -25,12 +25,12 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
-from dpwindows.kernel.untrusted.prices_of_ones import dearest_mixture
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies import offset_filter
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import real_taps
 from dpwindows.strategies.search.portable import power
+from dpwindows.strategies.search.prices_of_ones import dearest_mixture
 
 NAME = "threshold-filters"
 # Of thresholds above 1: by what part the memory of the filter may be shorter than alone, and the share of the

@@ -39,7 +39,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.plan.allotment import served_by
 from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.parts import cells_of
-from dpwindows.plan.stored_designs import Arrays, restored, stored
+from dpwindows.plan.stored_designs import Arrays, restored, stored, witness_from_dict, witness_to_dict
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.reading.designs import steps_of
 from dpwindows.stream.step_counts import CellAnswers
@@ -168,6 +168,7 @@ class Mechanism:
                 "measured_window": design.problem.window.text,
                 "thresholds": list(design.problem.thresholds),
                 "shape": stored(design.shape, arrays, str(index)),
+                "witness": witness_to_dict(design.witness),
                 "strategy": design.strategy,
                 "sensitivity": str(design.sensitivity),
                 "moved": design.moved,
@@ -211,7 +212,8 @@ class Mechanism:
             window = windows_together(together) if together else place(parse_window(measured), calendar)
             problem = Problem(window, 1, tuple(entry["thresholds"]), unit, entry["law"], 1.0, rule=rule)
             shape, last = restored(entry["shape"], arrays), horizon_of(window, unit, values["horizon"])
-            design = StepDesign(problem, shape, entry["strategy"], horizon=last)
+            witness = witness_from_dict(entry["witness"])
+            design = StepDesign(problem, shape, entry["strategy"], witness=witness, horizon=last)
             groups = None
             if grouping is not None:
                 groups = Groups(grouping, next(one for one in grouping.levels if list(one.kept) == entry["level"]))

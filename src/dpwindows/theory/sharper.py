@@ -147,7 +147,7 @@ def any_item(steps: int, *, formal: bool = True) -> float:
     mean of each of its four quarters is above the block's own, with noise of variance v_j; and measure the mean of all,
     with noise of variance v_0. An answer is the mean of all plus, scale by scale, the number of the quarter it is in:
     its variance is `v_0 + v_1 + ... + v_J`. *What an item changes*: `f(a, b) = 1(a <= tau(b))`, tau not decreasing
-    (`dpwindows.kernel.bounds.staircases`), and its continuation is of that form. A block of side s in block row p and
+    (`dpwindows.kernel.families.lines`), and its continuation is of that form. A block of side s in block row p and
     block column q is constant unless `floor(u_q/s) <= p < ceil(w_q/s)`, where u_q <= w_q are the least and largest tau
     in the column; as `w_q <= u_(q+1)`, over the m = ceil(T/s) columns these are at most `m + sum_{q<m} (ceil(w_q/s) -
     floor(w_q/s)) <= 2m - 1` blocks. A constant block has no differences; in another four means within [0, 1] differ

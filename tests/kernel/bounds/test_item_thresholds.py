@@ -18,9 +18,9 @@ from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds.item_thresholds import rolling_thresholds_l2
 from dpwindows.kernel.bounds.offset_patterns import gram, rolling_offset_add_remove_l2
-from dpwindows.kernel.bounds.pattern_sensitivity import cumulative_triangular_add_remove_l2
 from dpwindows.kernel.bounds.runs_inside_runs import best_chain_of_runs, most_runs_inside, worth_inside
 from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.certify_series import along_time
 from dpwindows.kernel.certify_thresholds import by_threshold
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.counters import MatrixCounter
@@ -232,7 +232,8 @@ def test_the_least_number_of_64_bits_is_not_taken_for_a_small_one() -> None:
         assert by_threshold(ASKED, maps, 6).bound >= true
 
     assert rolling_offset_add_remove_l2(weights, 3, 6, (1,)) >= true
-    assert cumulative_triangular_add_remove_l2(weights, (1,)) >= least**2
+    cumulative = replace(ASKED, window=Cumulative(), thresholds=(1,))
+    assert along_time(cumulative, TriangularCounter(weights), 6)[0] >= least**2
 
 
 def test_entries_that_are_positive_beside_the_diagonal_are_refused() -> None:

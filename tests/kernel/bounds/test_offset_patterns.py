@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from dpwindows.kernel.bounds.offset_patterns import gram, largest_by_distance, rolling_offset_add_remove_l2
+from dpwindows.strategies.search.witnesses import searched
 
 
 def test_the_gram_matrix_is_exact_on_every_lattice() -> None:
@@ -23,6 +24,6 @@ def test_the_largest_entry_at_each_distance() -> None:
 
 @pytest.mark.parametrize("shape", [(4, 4), (6, 6), (5, 4), (5, 6)], ids=str)
 def test_a_matrix_of_another_shape_has_no_bound(shape: tuple[int, int]) -> None:
-    assert rolling_offset_add_remove_l2(np.eye(5, dtype=np.int64), 2, 5, (1,)) >= 1
+    assert rolling_offset_add_remove_l2(np.eye(5, dtype=np.int64), 2, 5, (1,), searched) >= 1
     with pytest.raises(ValueError, match="must have 5 rows and columns"):
-        rolling_offset_add_remove_l2(np.eye(*shape, dtype=np.int64), 2, 5, (1,))
+        rolling_offset_add_remove_l2(np.eye(*shape, dtype=np.int64), 2, 5, (1,), searched)

@@ -14,9 +14,11 @@ from dpwindows.kernel.bounds.pattern_sensitivity import (
     rolling_patterns_event_l2,
     rolling_patterns_period_l2,
 )
-from dpwindows.kernel.bounds.run_patterns import Lags, best_chain, neighbour_bound, recent_bound, recent_bounds
+from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
 from dpwindows.kernel.bounds.sensitivity import rolling_filter_event_l2
-from dpwindows.kernel.untrusted.pattern_search import (
+from dpwindows.strategies.search.chains import best_chain
+from dpwindows.strategies.search.fractional import integer_taps
+from dpwindows.strategies.search.pattern_search import (
     counted_by_memory,
     counted_by_neighbours,
     memory_for,
@@ -24,7 +26,7 @@ from dpwindows.kernel.untrusted.pattern_search import (
     price_of_disjoint,
     recent_pattern,
 )
-from dpwindows.strategies.search.fractional import integer_taps
+from dpwindows.strategies.search.witnesses import searched
 
 
 def contracting_taps(rng: np.random.Generator, count: int) -> tuple[int, ...]:
@@ -138,7 +140,7 @@ def test_event_level_bounds_every_added_occurrence(
             worst = max(worst, sum(int(((matrix @ g) ** 2).sum()) for g in changes))
     for longest in (pattern_sensitivity.LONGEST_CHAIN, 0):
         monkeypatch.setattr(pattern_sensitivity, "LONGEST_CHAIN", longest)
-        assert rolling_patterns_event_l2.__wrapped__(taps, length, steps, thresholds) >= worst
+        assert rolling_patterns_event_l2(taps, length, steps, thresholds, searched) >= worst
 
 
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)])
@@ -154,12 +156,12 @@ def test_item_bounds_every_item(
         sum(int(((matrix @ answers(log, length, k)) ** 2).sum()) for k in thresholds)
         for log in product(range(max(thresholds) + 1), repeat=steps)
     ]
-    bound = rolling_patterns_add_remove_l2(taps, length, steps, thresholds)
+    bound = rolling_patterns_add_remove_l2(taps, length, steps, thresholds, searched)
     assert bound >= max(costs)
     with monkeypatch.context() as patch:
         patch.setattr(pattern_sensitivity, "LONGEST_CHAIN", 0)
-        assert rolling_patterns_add_remove_l2.__wrapped__(taps, length, steps, thresholds) >= bound
-    changed = rolling_patterns_period_l2(taps, length, steps, steps, thresholds)
+        assert rolling_patterns_add_remove_l2(taps, length, steps, thresholds, searched) >= bound
+    changed = rolling_patterns_period_l2(taps, length, steps, steps, thresholds, searched)
     assert max(costs) <= changed <= 4 * bound * (1 + 1e-9)
 
 
@@ -167,7 +169,7 @@ def test_item_bounds_every_item(
 def test_never_above_charging_each_run_by_itself(thresholds: tuple[int, ...]) -> None:
     taps = integer_taps(0.49, 0.9, 365, 24)
     apart = rolling_filter_event_l2(taps, 28, 365, thresholds)
-    assert rolling_patterns_event_l2(taps, 28, 365, thresholds) <= apart * (1 + 1e-6)
+    assert rolling_patterns_event_l2(taps, 28, 365, thresholds, searched) <= apart * (1 + 1e-6)
 
 
 def test_memory_is_bounded_by_the_work_it_takes() -> None:
@@ -198,7 +200,7 @@ def test_no_price_for_disjoint_patterns_is_better_than_the_one_found(make: objec
     """Also where the lags are so fine that some of their bits are left out."""
     assert callable(make)
     rng = np.random.default_rng(seed)
-    places, runs = int(rng.integers(3, 10)), [1, int(rng.integers(2, 4)), 4]
+    places, runs = int(rng.integers(3, 10)), (1, int(rng.integers(2, 4)), 4)
     lags = Lags.of([scale * tap for tap in make(rng, places)], places, 4)
 
     def bound(price: int) -> int:

@@ -374,7 +374,7 @@ def _series(
 
 ROLLING_L2: dict[str, Callable[[Sequence[int], int, int, Sequence[int]], int]] = {
     "event": sensitivity.rolling_filter_event_l2,
-    "item": lambda taps, length, steps, ks: period_sensitivity.rolling_filter_period_l2(taps, length, steps, steps, ks),
+    "item": period_sensitivity.rolling_filter_item_l2,
     "item-add-remove": sensitivity.rolling_filter_add_remove_l2,
 }
 
@@ -669,7 +669,7 @@ def test_violated_signs_are_refused(taps: tuple[int, ...]) -> None:
         lambda: sensitivity.rolling_filter_event_l2(taps, 3, 9, (1,)),
         lambda: sensitivity.rolling_filter_event_l2(taps, 3, 9, (1, 2)),
         lambda: sensitivity.rolling_filter_add_remove_l2(taps, 3, 9, (1,)),
-        lambda: period_sensitivity.rolling_filter_period_l2(taps, 3, 9, 9, (1,)),
+        lambda: period_sensitivity.rolling_filter_item_l2(taps, 3, 9, (1,)),
         lambda: sensitivity.cumulative_filter_event_l2(taps, 9, (1, 2)),
         lambda: rectangles.any_nested_event_l2(taps, 9, 9, (1,)),
         lambda: rectangles.any_nested_event_l2(taps, 9, 9, (2,)),

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from dpwindows.kernel.bounds import changes_of_two_counts
 from dpwindows.kernel.bounds.held_patterns import Held, two_runs_bound
 from dpwindows.kernel.bounds.pattern_sensitivity import (
     held_bound,
@@ -16,11 +17,11 @@ from dpwindows.kernel.bounds.pattern_sensitivity import (
     rolling_patterns_add_remove_l2,
     rolling_patterns_period_l2,
 )
-from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs, rolling_filter_period_l2
+from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs, rolling_filter_item_l2
 from dpwindows.kernel.bounds.sensitivity import autocorrelation
-from dpwindows.kernel.bounds.signed_patterns import Prices, SignedLags, TwoCounts, charges, symbol_maximum
-from dpwindows.kernel.untrusted import pattern_search
+from dpwindows.kernel.bounds.signed_patterns import Prices, SignedLags, TwoCounts, symbol_maximum
 from dpwindows.strategies.search.fractional import integer_taps
+from dpwindows.strategies.search.witnesses import searched
 from tests.kernel.bounds.test_period_sensitivity import rolling_changes
 from tests.kernel.bounds.test_sensitivity import any_taps, contracting_taps
 from tests.single_item import Ints
@@ -58,19 +59,20 @@ def test_no_vector_of_signs_exceeds_the_bound(seed: int) -> None:
     assert lags.shift == 0
     tightest = 9.0
     for memory, near in itertools.product((2, 3, 5, places), (0, 4, 6, places)):
-        charged = charges(lags, memory, near)
         known = TwoCounts(places, 1, places, places, (1, 0), False)
-        found = priced_bound(lags, charged, known, FREE)
+        found = priced_bound(lags, known, memory, near, FREE)
         assert found >= cost.max()
         if memory >= places - 1:
             assert found == cost.max()
         for most, change in itertools.product((1, 2, 3), (1, lags.values[0] // 2, 3 * lags.values[0])):
-            bound = priced_bound(lags, charged, TwoCounts(places, 1, places, most, (1, 0), False), Prices(0, change))
+            bound = priced_bound(
+                lags, TwoCounts(places, 1, places, most, (1, 0), False), memory, near, Prices(0, change)
+            )
             assert bound >= cost[runs <= most].max()
             tightest = min(tightest, bound / cost[runs <= most].max())
         first, last = 2, places - 1
         one_sign = vectors[:, first - 1 : last].min(axis=1) >= 0
-        bound = priced_bound(lags, charged, TwoCounts(places, 1, places, places, (first, last), False), FREE)
+        bound = priced_bound(lags, TwoCounts(places, 1, places, places, (first, last), False), memory, near, FREE)
         assert cost[one_sign].max() <= bound <= found
     assert tightest < 1.6
 
@@ -129,7 +131,7 @@ def test_no_item_counted_once_exceeds_the_bound(length: int, starts: int) -> Non
             lags = SignedLags.of(taps, reach)
             shorter = costs(taps, changes[:, :reach]).max() if reach else 0
             for memory, near in itertools.product((2, 3, places), (0, 5, places)):
-                found = held_bound(lags, charges(lags, memory, near), Held(starts, length, reach))
+                found = held_bound(lags, Held(starts, length, reach), memory, near)
                 assert found >= shorter
                 if memory >= places - 1 and reach == places:
                     assert found == true
@@ -142,8 +144,7 @@ def test_no_item_counted_once_exceeds_the_bound(length: int, starts: int) -> Non
 def test_a_coarse_clock_only_loosens() -> None:
     taps = integer_taps(0.5, 0.97, 300, 12)
     lags = SignedLags.of(taps, 150)
-    charged = charges(lags, 3, 12)
-    bounds = [held_bound(lags, charged, Held(90, length, 150)) for length in (30, 32, 33, 40, 61)]
+    bounds = [held_bound(lags, Held(90, length, 150), 3, 12) for length in (30, 32, 33, 40, 61)]
     # Held for longer, changes are fewer; a clock of two steps a tick forgets at most one step.
     assert bounds[0] >= bounds[1] >= bounds[3] >= bounds[4]
     assert bounds[1] <= bounds[2] * 1.05
@@ -165,10 +166,9 @@ def test_no_change_of_an_item_exceeds_the_bound(k: int, length: int, span: int) 
         lags = SignedLags.of(taps, places)
         unit = lags.values[0]
         for memory, near in ((2, 0), (2, 5), (places, 0)):
-            charged = charges(lags, memory, near)
             for start, change in itertools.product((0, unit // 9, unit // 3, unit, 4 * unit), (0, unit // 2, 2 * unit)):
-                assert priced_bound(lags, charged, known, Prices(start, change)) >= true
-        bound = rolling_patterns_period_l2(taps, length, span, None, (k,))
+                assert priced_bound(lags, known, memory, near, Prices(start, change)) >= true
+        bound = rolling_patterns_period_l2(taps, length, span, None, (k,), searched)
         assert true <= bound
         if seed % 2 == 0:
             assert bound <= 2.0 * true
@@ -180,10 +180,13 @@ def test_no_change_of_an_item_exceeds_the_bound(k: int, length: int, span: int) 
 def test_horizons_cut_changes_and_never_raise_them(span: int, thresholds: tuple[int, ...]) -> None:
     for seed in range(4):
         taps = some_taps(seed, 12)
-        bounds = [rolling_patterns_period_l2(taps, 3, span, steps, thresholds) for steps in (span, span + 1, span + 2)]
-        free = rolling_patterns_period_l2(taps, 3, span, None, thresholds)
+        bounds = [
+            rolling_patterns_period_l2(taps, 3, span, steps, thresholds, searched)
+            for steps in (span, span + 1, span + 2)
+        ]
+        free = rolling_patterns_period_l2(taps, 3, span, None, thresholds, searched)
         assert max(bounds) <= free * (1 + 1e-9)
-        assert rolling_patterns_period_l2(taps, 3, span, 50, thresholds) == free
+        assert rolling_patterns_period_l2(taps, 3, span, 50, thresholds, searched) == free
 
 
 # --- The price of starts and stops ------------------------------------------------------------------------------------
@@ -213,11 +216,10 @@ def test_starts_and_stops_are_charged_for_all_k_minus_one_occurrences(k: int, le
     lags = SignedLags.of(taps, places)
     assert lags.shift == 0
     known = TwoCounts(k, length, places, min(most_signed_runs(k, length, places), places), (1, 0), True)
-    charged = charges(lags, 3, 3)
     prices = [Prices(2 * unit**2 * part // (16 * length), 0) for part in range(33)]
-    least = min(priced_bound(lags, charged, known, price) for price in prices)
+    least = min(priced_bound(lags, known, 3, 3, price) for price in prices)
     assert true <= least <= 1.4 * true
-    assert true <= rolling_patterns_period_l2(taps, length, places, places, (k,)) <= 1.4 * true
+    assert true <= rolling_patterns_period_l2(taps, length, places, places, (k,), searched) <= 1.4 * true
 
 
 # --- Long horizons ----------------------------------------------------------------------------------------------------
@@ -227,14 +229,12 @@ def plain(lags: SignedLags, known: TwoCounts | Held, monkeypatch: pytest.MonkeyP
     """The bound with every place run through, and with most of them carried on."""
     for period in (10**9, 2):
         with monkeypatch.context() as patched:
-            patched.setattr(pattern_search, "CYCLE", period)
-            charged = charges(lags, 3, 6)
+            patched.setattr(changes_of_two_counts, "_CYCLE", period)
             if isinstance(known, Held):
-                yield held_bound(lags, charged, known)
+                yield held_bound.__wrapped__(lags, known, 3, 6)
             else:
-                yield min(
-                    priced_bound(lags, charged, known, Prices(lags.values[0] * p // 8, 0)) for p in (1, 2, 3, 4, 6)
-                )
+                prices = (Prices(lags.values[0] * part // 8, 0) for part in (1, 2, 3, 4, 6))
+                yield min(priced_bound.__wrapped__(lags, known, 3, 6, price) for price in prices)
 
 
 @pytest.mark.parametrize("length", [3, 7, 40])
@@ -256,17 +256,17 @@ def test_carrying_on_bounds_what_every_place_would_add(length: int, monkeypatch:
 @pytest.mark.parametrize(("length", "span", "k"), [(28, 365, 1), (28, 365, 3), (7, 30, 1), (28, 7, 1), (28, 28, 2)])
 def test_never_above_charging_each_run_by_itself(length: int, span: int, k: int) -> None:
     taps = integer_taps(0.5, 0.97, 400, 24)
-    bound = rolling_patterns_period_l2(taps, length, span, 365, (k,))
-    assert bound <= rolling_filter_period_l2(taps, length, span, 365, (k,)) * (1 + 1e-6)
+    bound = rolling_patterns_period_l2(taps, length, span, 365, (k,), searched)
+    assert bound <= rolling_filter_item_l2(taps, length, 365, (k,)) * (1 + 1e-6)
     # An item changed is one removed and one added.
     if span == 365:
-        assert bound <= 0.9 * 4 * rolling_patterns_add_remove_l2(taps, length, 365, (k,))
+        assert bound <= 0.9 * 4 * rolling_patterns_add_remove_l2(taps, length, 365, (k,), searched)
 
 
 def test_within_one_step_an_item_changes_as_an_event_does() -> None:
     taps = integer_taps(0.5, 0.9, 100, 16)
     for k in (1, 2, 3):
-        found = [rolling_patterns_period_l2(taps, 6, 1, steps, (k,)) for steps in (6, 50, None)]
+        found = [rolling_patterns_period_l2(taps, 6, 1, steps, (k,), searched) for steps in (6, 50, None)]
         assert len(set(found)) == 1
-    both = rolling_patterns_period_l2(taps, 6, 1, None, (1, 3))
-    assert both == sum(rolling_patterns_period_l2(taps, 6, 1, None, (k,)) for k in (1, 3))
+    both = rolling_patterns_period_l2(taps, 6, 1, None, (1, 3), searched)
+    assert both == sum(rolling_patterns_period_l2(taps, 6, 1, None, (k,), searched) for k in (1, 3))

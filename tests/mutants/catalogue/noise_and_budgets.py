@@ -72,8 +72,8 @@ MUTANTS = [
         "shapes that answer for themselves",
         "A shape of a stream that is not the kernel's own may state any bound.",
         "kernel/measure.py",
-        " and type(design.shape) not in _STEP_SHAPES:",
-        " and type(design.shape) in ():",
+        "type(design.shape) not in (*_SHAPES, *admitted):",
+        "type(design.shape) in ():",
         "tests/kernel/test_certify.py::test_the_kernel_measures_no_shape_that_answers_for_itself",
     ),
     Mutant(
@@ -121,7 +121,7 @@ MUTANTS = [
     Mutant(
         "shares forgotten",
         "Every one of several queries gets the scale that spends the whole budget on it.",
-        "kernel/untrusted/noise_scales.py",
+        "strategies/search/noise_scales.py",
         "_positive(sensitivity / epsilon / share * (1 + _HEADROOM))",
         "_positive(sensitivity / epsilon * (1 + _HEADROOM))",
         f"{ACCOUNTING}test_shares_are_of_one_budget[epsilon = 0.7 (pure)]",
@@ -153,7 +153,7 @@ MUTANTS = [
     Mutant(
         "half the scale",
         "The scale is half of what the budget asks for.",
-        "kernel/untrusted/noise_scales.py",
+        "strategies/search/noise_scales.py",
         "return [\n        _positive(math.sqrt(sensitivity / share) / math.sqrt(squared)",
         "return [\n        _positive(0.5 * math.sqrt(sensitivity / share) / math.sqrt(squared)",
         f"{KERNEL}test_a_scale_a_thousandth_too_small_is_refused",
@@ -251,7 +251,7 @@ MUTANTS = [
     Mutant(
         "one side of an interval",
         "Intervals of single numbers leave out as much on either side as they may leave out on both.",
-        "kernel/untrusted/lattice_noise.py",
+        "reading/lattice_noise.py",
         "    tails = 2 * np.cumsum(found[:0:-1])[::-1]\n",
         "    tails = np.cumsum(found[:0:-1])[::-1]\n",
         f"{INTERVALS}test_months_of_a_release_by_event[0.5]",
@@ -259,7 +259,7 @@ MUTANTS = [
     Mutant(
         "intervals of smoothed noise",
         "Sums of noise on whole numbers have the half widths of the continuous noise beside it.",
-        "kernel/untrusted/lattice_noise.py",
+        "reading/lattice_noise.py",
         "_SHIFTS = ((0.0, 1 / 2), ",
         "_SHIFTS = ((0.0, 0.0), ",
         f"{INTERVALS}test_sums_by_their_moments[discrete Laplace-0.8]",

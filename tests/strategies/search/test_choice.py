@@ -25,10 +25,9 @@ from dpwindows.ask.queries import RollingTogether
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.untrusted import noise_scales
 from dpwindows.plan.stored_designs import design_to_dict
 from dpwindows.strategies import STRATEGIES, joint_filter
-from dpwindows.strategies.search import choice
+from dpwindows.strategies.search import choice, noise_scales
 from tests.search import TIMES
 
 STEPS = 365
@@ -90,7 +89,7 @@ def _digest(design: Design) -> str:
 def _forget() -> None:
     """What searches remember is what another machine has never known."""
     for name, module in list(sys.modules.items()):
-        if name.startswith(("dpwindows.strategies", "dpwindows.kernel.untrusted")):
+        if name.startswith("dpwindows.strategies"):
             for value in list(vars(module).values()):
                 if hasattr(value, "cache_clear"):
                     value.cache_clear()

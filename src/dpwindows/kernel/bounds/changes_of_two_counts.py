@@ -30,8 +30,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.kernel.bounds.dearest_path import NEVER, ListedMoves, Moves, Table, dearest_path
 from dpwindows.kernel.bounds.held_patterns import Held
-from dpwindows.kernel.bounds.potentials import NEVER, Moves, Table
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, Recent, SignedLags, TwoCounts
 
 Indices = NDArray[np.intp]
@@ -40,10 +40,12 @@ Kind = tuple[int, int, int, bool]
 # The most ticks that a run is held for.
 _TICKS = 32
 _FREE = Prices(0, 0)
+# Periods after which what places add is taken for settled, and over which it is taken to be the same again.
+_SETTLING, _CYCLE, _SHORT = 4, 16, 8
 
 
 @dataclass(frozen=True)
-class CountsAutomaton:
+class CountsAutomaton(ListedMoves):
     """The automaton (module docstring).
 
     Attributes:
@@ -139,6 +141,13 @@ class CountsAutomaton:
             charges = (others.charges.reshape(grid) + paid[:, None, :, None]).reshape(len(paid), -1)
             self._known[kind] = replace(before, charges=before.charges + repeated), replace(others, charges=charges)
         return self._known[kind]
+
+    def dearest(self, period: int) -> int:
+        """The most that a path is charged, by what is worst coming again in so many places."""
+        # Periods are taken several at a time up to so many places.
+        whole = period * -(-_SHORT // period)
+        settling, cycle = (count * whole // self.every * self.every for count in (_SETTLING, _CYCLE))
+        return dearest_path(self, settling=settling, cycle=cycle, tick=self.every)
 
     @cached_property
     def _known(self) -> dict[Kind, tuple[Moves, Moves]]:

@@ -12,16 +12,19 @@ from itertools import accumulate
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.kernel.advice import Advise, Question, ask
 from dpwindows.kernel.bounds.offset_patterns import gram, largest_by_distance
 from dpwindows.kernel.bounds.run_patterns import PriceOfOnes
 from dpwindows.kernel.bounds.runs_inside_runs import Values, best_chain_of_runs, worth_inside
 from dpwindows.kernel.proofs import proves
-from dpwindows.kernel.untrusted.prices_of_ones import good_prices
+
+# No price is worth more.
+_HIGHEST_PRICE = 1 << 256
 
 
 @proves("rolling-thresholds-item")
 def rolling_thresholds_l2(
-    weights: Sequence[NDArray[np.int64]], length: int, thresholds: Sequence[int], *, formal: bool
+    weights: Sequence[NDArray[np.int64]], length: int, thresholds: Sequence[int], advise: Advise, *, formal: bool
 ) -> int:
     """Rolling counts, one item added or removed or changed arbitrarily (`formal`): a matrix for each threshold.
 
@@ -44,6 +47,7 @@ def rolling_thresholds_l2(
         weights: E_k, one for each threshold, each of T rows; beyond the last one nothing is measured.
         length: the window's length W in steps.
         thresholds: the thresholds, ascending.
+        advise: who is asked for prices.
         formal: the item is changed arbitrarily.
 
     Returns:
@@ -53,7 +57,9 @@ def rolling_thresholds_l2(
         ValueError: an entry of some `M_k'M_k` beside the diagonal is positive.
     """
     lanes = [_norms(matrix) for matrix in weights]
-    prices = good_prices(lanes, length, thresholds)
+    about = (tuple((tuple(norms.tolist()), offset) for norms, offset in lanes), length, tuple(thresholds))
+    question = Question("rolling-thresholds-item", max(thresholds), about)
+    prices = ask(advise, question, [(0, _HIGHEST_PRICE)] * len(thresholds))
     places = np.arange(len(lanes[0][0])).astype(object)
     inner, last, free = np.zeros_like(places), np.zeros_like(places), 0
     for k, (norms, offset), price in zip(thresholds, lanes, prices, strict=True):

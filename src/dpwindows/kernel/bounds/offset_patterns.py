@@ -7,17 +7,21 @@ here finds such a constant in the very integers that are applied, and asks for n
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.kernel.advice import Advise, Question, ask
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes, neighbour_bound, recent_bound
 from dpwindows.kernel.bounds.sensitivity import Thresholds, most_runs
 from dpwindows.kernel.proofs import proves
-from dpwindows.kernel.untrusted.pattern_search import good_prices_for_ones, good_recent_price, memory_for
+
+# The most places that a bound may be told to remember of patterns.
+MOST_MEMORY = 16
 
 
 @proves("rolling-offset-presence")
@@ -26,8 +30,8 @@ def rolling_offset_add_remove_l2(
     length: int,
     steps: int,
     thresholds: Thresholds,
+    advise: Advise,
     rule: CountingRule = EVERY_OCCURRENCE,
-    cells: int = 4_000_000,
 ) -> int:
     """Rolling counts, one item added or removed, through a matrix of integers on the increments.
 
@@ -54,8 +58,8 @@ def rolling_offset_add_remove_l2(
         length: the window's length W in steps.
         steps: the horizon T in steps.
         thresholds: the thresholds measured apart.
+        advise: who is asked for prices, the widest gap and what is remembered.
         rule: which occurrences of an item count.
-        cells: how much work the tables of recent places may be.
 
     Returns:
         The bound on the squared L2 norm, in squared lattice units.
@@ -72,11 +76,15 @@ def rolling_offset_add_remove_l2(
     for k in thresholds:
         runs = runs_by_rule(rule, k, most_runs(k, length, steps))
         shortest = min(length, steps) if k == 1 else 1
-        total += priced_ones_bound(exact, offset, runs, places_by_rule(rule, k, length, steps), shortest, cells)
+        places = places_by_rule(rule, k, length, steps)
+        question = Question("rolling-offset-presence", k, ())
+        total += priced_ones_bound(exact, offset, runs, places, shortest, question, advise)
     return total
 
 
-def priced_ones_bound(exact: list[int], offset: int, runs: int, places: int, shortest: int, cells: int) -> int:
+def priced_ones_bound(
+    exact: list[int], offset: int, runs: int, places: int, shortest: int, question: Question, advise: Advise
+) -> int:
     """The least of the bounds on `f'Gf - c n^2`, c the `offset`, for f of at most so many runs and ones.
 
     Every run but the last has at least `shortest` places; `exact` are the entries of G by distance. The proof is that
@@ -84,19 +92,17 @@ def priced_ones_bound(exact: list[int], offset: int, runs: int, places: int, sho
     """
     lags = Lags.fitting(exact, runs)
     mean = PriceOfOnes(offset, places, lags.shift)
-
-    def whole(price: int, most: int) -> int:
-        return mean.of(price) + (most << lags.shift)
-
-    price, place_price, widest = good_prices_for_ones(lags, mean, runs, shortest)
-    bounds = [
-        whole(price, neighbour_bound(lags, runs, place_price, shortest=shortest, price=price, widest=widest)),
-    ]
-    if shortest == 1:
-        memory = memory_for(lags.length, runs, cells)
-        price = good_recent_price(lags, mean, runs, memory)
-        bounds.append(whole(price, recent_bound(lags, runs, memory, price)))
-    return min(bounds)
+    prices = (0, lags.values[0])
+    price, place_price, widest, memory, recent_price = ask(
+        advise,
+        replace(question, about=(lags, mean, runs, shortest)),
+        [prices, prices, (1, lags.length), (1, MOST_MEMORY), prices],
+    )
+    most = neighbour_bound(lags, runs, place_price, shortest=shortest, price=price, widest=widest)
+    bound = mean.of(price) + (most << lags.shift)
+    if shortest > 1:
+        return bound
+    return min(bound, mean.of(recent_price) + (recent_bound(lags, runs, memory, recent_price) << lags.shift))
 
 
 def furthest(values: NDArray[Any]) -> int:

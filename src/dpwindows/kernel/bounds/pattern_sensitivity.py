@@ -1,4 +1,4 @@
-r"""Certified sensitivities of rolling counts through any causal filter, and of cumulative ones through any matrix.
+r"""Certified sensitivities of rolling counts through any causal filter.
 
 As in `dpwindows.kernel.bounds.sensitivity`, where it is shown what one neighbour can change, but with the bounds of
 `dpwindows.kernel.bounds.run_patterns`, which keep the cross terms between runs and ask for no sign pattern. Every
@@ -11,45 +11,36 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-import numpy as np
-from numpy.typing import NDArray
-
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.kernel.advice import Advise, Question, ask
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
+from dpwindows.kernel.bounds.dearest_path import dearest_path
 from dpwindows.kernel.bounds.held_patterns import Held, two_runs_bound
-from dpwindows.kernel.bounds.offset_patterns import furthest, priced_ones_bound
+from dpwindows.kernel.bounds.offset_patterns import MOST_MEMORY, priced_ones_bound
 from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs
-from dpwindows.kernel.bounds.potentials import Check
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
-from dpwindows.kernel.bounds.sensitivity import Thresholds, autocorrelation, interval_norms, most_runs
-from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts
-from dpwindows.kernel.bounds.waves import Cycle, Grid, Paths, Wave, Waves
+from dpwindows.kernel.bounds.sensitivity import autocorrelation, interval_norms, most_runs
+from dpwindows.kernel.bounds.signed_patterns import Prices, SignedLags, TwoCounts, charges
+from dpwindows.kernel.bounds.waves import POLE, Paths, Waves
 from dpwindows.kernel.proofs import proves
-from dpwindows.kernel.untrusted.pattern_search import (
-    good_charges,
-    good_charges_for_runs,
-    good_prices,
-    memory_for,
-    place_price,
-    price_of_disjoint,
-    walk,
-)
-from dpwindows.kernel.untrusted.wave_search import good_waves
 
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
-# Cells of the tables for patterns of few ones.
-_PRICED_CELLS = 4_000_000
-# Bits of what all places would be charged alone, in `waves_bound`.
-_WAVE_BITS = 29
+# The fewest and the most places that a bound may be told to remember of signed patterns: states need two of them.
+_LEAST_SIGNED_MEMORY, _MOST_SIGNED_MEMORY = 2, 7
+# Prices that starts, over all places, and changes may have: sums of charges stay far within 64 bits.
+_HIGHEST_PRICE = 1 << 58
+# Bits of what all places would be charged alone, and one, in `waves_bound`.
+_WAVE_BITS = 37, 28
 # The longest span for which all pairs of runs are tried for k = 1.
 _PAIRED = 128
 
 
 @proves("rolling-patterns-event")
-@lru_cache(maxsize=256)
-def rolling_patterns_event_l2(taps: tuple[int, ...], length: int, steps: int, thresholds: tuple[int, ...]) -> int:
+def rolling_patterns_event_l2(
+    taps: tuple[int, ...], length: int, steps: int, thresholds: tuple[int, ...], advise: Advise
+) -> int:
     """Rolling counts, one occurrence added or removed.
 
     Proof. On a finite horizon rows of the unbounded filter are dropped, which lowers norms. The changes lie in
@@ -63,28 +54,25 @@ def rolling_patterns_event_l2(taps: tuple[int, ...], length: int, steps: int, th
     if thresholds == (1,):
         return max(interval_norms(taps, reach))
     lags = Lags.of(taps, reach, max(thresholds))
+    kind, price_limits, memory_limits = "rolling-patterns-event", (0, lags.values[0]), (1, MOST_MEMORY)
     if len(thresholds) == 1:
-        bounds = [recent_bound(lags, thresholds[0], memory_for(reach, thresholds[0]))]
-        if reach <= LONGEST_CHAIN:
-            bounds.append(_least_over_places(lags, thresholds[0], shortest=1))
-        return min(bounds) << lags.shift
-
-    price = price_of_disjoint(lags, thresholds)
-    memories = {k: memory_for(reach, k) for k in thresholds}
+        return _least_of_both(lags, thresholds[0], 1, Question(kind, *thresholds, ()), advise) << lags.shift
+    question = Question(f"{kind}-disjoint", max(thresholds), (lags, thresholds))
+    price, *memories = ask(advise, question, [price_limits, *[memory_limits] * len(thresholds)])
     total = price * reach
-    for memory in set(memories.values()):
-        alike = [k for k in thresholds if memories[k] == memory]
+    for memory in set(memories):
+        alike = tuple(k for k, own in zip(thresholds, memories, strict=True) if own == memory)
         total += sum(recent_bounds(lags, alike, memory, price))
     return total << lags.shift
 
 
 @proves("rolling-patterns-presence")
-@lru_cache(maxsize=256)
 def rolling_patterns_add_remove_l2(
     taps: tuple[int, ...],
     length: int,
     steps: int,
     thresholds: tuple[int, ...],
+    advise: Advise,
     rule: CountingRule = EVERY_OCCURRENCE,
 ) -> int:
     """Rolling counts, one item added or removed.
@@ -102,26 +90,24 @@ def rolling_patterns_add_remove_l2(
         runs, places = runs_by_rule(rule, k, most_runs(k, length, steps)), places_by_rule(rule, k, length, steps)
         shortest = min(length, steps) if k == 1 else 1
         lags = Lags.of(taps, steps, runs)
-        bounds = [recent_bound(lags, runs, memory_for(steps, runs))]
-        if steps <= LONGEST_CHAIN:
-            bounds.append(_least_over_places(lags, runs, shortest=shortest))
-        found = min(bounds) << lags.shift
+        least = _least_of_both(lags, runs, shortest, Question("rolling-patterns-presence", k, ()), advise) << lags.shift
         if places < steps:
             exact = autocorrelation(taps)[:steps]
             exact += [0] * (steps - len(exact))
-            found = min(found, priced_ones_bound(exact, 0, runs, places, shortest, _PRICED_CELLS))
-        total += found
+            question = Question("rolling-patterns-presence-ones", k, ())
+            least = min(least, priced_ones_bound(exact, 0, runs, places, shortest, question, advise))
+        total += least
     return total
 
 
 @proves("rolling-patterns-period")
-@lru_cache(maxsize=256)
 def rolling_patterns_period_l2(
     taps: tuple[int, ...],
     length: int,
     span: int,
     steps: int | None,
     thresholds: tuple[int, ...],
+    advise: Advise,
     rule: CountingRule = EVERY_OCCURRENCE,
 ) -> int:
     """Rolling counts, one item changed within `span` steps; `steps` is the horizon, or None if there is none.
@@ -148,7 +134,7 @@ def rolling_patterns_period_l2(
     span = span if steps is None else min(span, steps)
     places = affected_ends(length, span, steps)
     if span == 1:
-        return sum(rolling_patterns_event_l2(taps, length, places, (k,)) for k in thresholds)
+        return sum(rolling_patterns_event_l2(taps, length, places, (k,), advise) for k in thresholds)
     lags = SignedLags.of(taps, places)
     total = 0
     for k in thresholds:
@@ -156,100 +142,91 @@ def rolling_patterns_period_l2(
         allowed = runs_by_rule(rule, k, without)
         if allowed == 0:
             continue  # no item is ever counted
+        question = Question("rolling-patterns-period", k, ())
         if k == 1:
             held = Held(span, length, places)
-            waves = waves_bound(taps, length, places) if span == steps else None
             # Where there are few places, all pairs of runs are tried.
             if span <= min(length + 1, _PAIRED):
-                found = two_runs_bound(lags, held)
-            elif waves is not None:
-                found = -(-waves >> lags.shift)
+                least = two_runs_bound(lags, held)
+            elif span == steps and (waves := waves_bound(taps, length, places, advise)) is not None:
+                least = -(-waves >> lags.shift)
             else:
-                found = held_bound(lags, good_charges(lags, held), held)
-            total += found if allowed == without else min(found, limited_bound(lags, held, 2 * allowed))
+                least = held_bound(lags, held, *ask(advise, replace(question, about=(lags, held)), _reach_limits(lags)))
+            total += least if allowed == without else min(least, limited_bound(lags, held, 2 * allowed, advise))
         else:
             single = (span, min(length, places)) if span <= length else (1, 0)
             runs = min(most_signed_runs(k, length, span), places)
             runs = runs if allowed == without else min(runs, 2 * allowed)
             counts = TwoCounts(k, length, places, runs, single, span == steps)
-            charged, prices = good_prices(lags, counts)
-            total += priced_bound(lags, charged, counts, prices)
+            limits = [*_reach_limits(lags), (0, _HIGHEST_PRICE // places), (0, _HIGHEST_PRICE)]
+            memory, near, start, change = ask(advise, replace(question, about=(lags, counts)), limits)
+            total += priced_bound(lags, counts, memory, near, Prices(start, change))
     return total << lags.shift
 
 
-@proves("cumulative-matrix-presence")
-def cumulative_triangular_add_remove_l2(weights: NDArray[np.int64], thresholds: Thresholds) -> int:
-    """Cumulative counts, one item added or removed, through a matrix of integers on the increments.
-
-    Proof. For each threshold the increments of `f` are 1 at one step x and 0 elsewhere (or 0 everywhere), so `M f` is
-    column x of the matrix. The largest squared norm of a column, in exact integers, times the number of thresholds,
-    bounds all. QED.
-    """
-    wide = weights.astype(object) if furthest(weights) ** 2 * len(weights) >= 1 << 62 else weights
-    return len(thresholds) * max(int(norm) for norm in (wide * wide).sum(axis=0))
+def _least_of_both(lags: Lags, runs: int, shortest: int, question: Question, advise: Advise) -> int:
+    """The smaller bound of `run_patterns`, of pairs of recent places and of neighbouring runs."""
+    chained = lags.length <= LONGEST_CHAIN
+    question = replace(question, about=(lags, runs, shortest, chained))
+    memory, place_price = ask(advise, question, [(1, MOST_MEMORY), (0, lags.values[0])])
+    recent = recent_bound(lags, runs, memory)
+    return min(recent, neighbour_bound(lags, runs, place_price, shortest=shortest)) if chained else recent
 
 
-def held_bound(lags: SignedLags, charged: Charges, known: Held) -> int:
-    """Bound on `g'Gg / 2^shift` over all changes for k = 1, and a table that proves it (`held_changes`)."""
-    automaton = held_changes(lags, charged, known)
-    check = Check(automaton)
-    walk(automaton, period=known.length, tick=automaton.every, check=check)
-    return check.bound()
+def _reach_limits(lags: SignedLags) -> list[tuple[int, int]]:
+    """The limits of how many places are remembered, and of the largest near distance."""
+    return [(_LEAST_SIGNED_MEMORY, _MOST_SIGNED_MEMORY), (0, lags.longest)]
 
 
-def waves_bound(taps: tuple[int, ...], length: int, places: int) -> int | None:
+@lru_cache(maxsize=64)
+def held_bound(lags: SignedLags, known: Held, memory: int, near: int) -> int:
+    """Bound on `g'Gg / 2^shift` over all changes for k = 1 (`held_changes`)."""
+    return held_changes(lags, charges(lags, memory, near), known).dearest(known.length)
+
+
+def waves_bound(taps: tuple[int, ...], length: int, places: int, advise: Advise) -> int | None:
     """Bound on `g'Gg` over all changes for k = 1 of one item within all steps (`dpwindows.kernel.bounds.waves`).
 
-    None where no wave makes up the filter's autocorrelation.
+    None where no wave makes up the filter's autocorrelation, or numbers would be too large.
 
     Proof. An item that starts being counted at a step occurs there, so it is counted at the W-1 ends after it too, or
     up to the horizon; it may start at any step, and nothing is counted before the first. So g = f - f' for two paths of
-    `Paths`. It is charged at least `g'Gg / 2^shift`, and at most what `Waves.bound` tells, whatever the wave, the grid,
-    the jumps, the clock and the cycle are; they are made anew here, as Python's own numbers, which do not wrap. QED.
+    `Paths`. It is charged at least `g'Gg / 2^shift`, whatever the wave, the grid, the jumps and the clock are. QED.
     """
-    exact = autocorrelation(taps)[:places]
-    exact += [0] * (places - len(exact))
-    shift = max(0, (places * exact[0]).bit_length() - _WAVE_BITS)
-    lags = [value / (1 << shift) for value in exact]
+    exact = (*autocorrelation(taps)[:places], *[0] * (places - len(taps)))
+    shift = max(0, (places * exact[0]).bit_length() - _WAVE_BITS[0], exact[0].bit_length() - _WAVE_BITS[1])
+    pole, size, nodes, jump = (-(1 << POLE), 1 << POLE), (-(1 << 40), 1 << 40), (0, 64), (0, 8)
+    question = Question("rolling-patterns-period-wave", 1, (exact, shift, length))
+    answer = ask(advise, question, [pole, pole, size, size, nodes, (0, 1 << 40), jump, (0, length)])
+    return _charged_by_waves(exact, shift, length, answer)
+
+
+@lru_cache(maxsize=64)
+def _charged_by_waves(exact: tuple[int, ...], shift: int, length: int, answer: tuple[int, ...]) -> int | None:
+    real, imaginary, cosine, sine, nodes, half, jump, clock = answer
     try:
-        if (proposed := good_waves(lags, length)) is None:
-            return None
-        waves, cycle = proposed
-        wave, grid, paths = waves.wave, waves.grid, waves.paths
-        found = Waves.of(
-            lags,
-            Wave(complex(wave.pole), complex(wave.amplitude)),
-            Grid(int(grid.nodes), float(grid.reach)),
-            Paths(length, int(paths.jump), int(paths.clock)),
-        ).bound(places, Cycle(int(cycle.settling), int(cycle.jumps)))
-    except ValueError:
-        # What is proposed makes no table.
+        # Places and windows after which what jumps add is taken for settled, and windows in a cycle.
+        settling, cycle = max(400, 12 * length) // jump, -(-2 * length // jump)
+        waves = Waves.of(exact, shift, (real, imaginary), (cosine, sine), nodes, half, Paths(length, jump, clock))
+        return dearest_path(waves, settling=settling, cycle=cycle) << shift
+    except (ValueError, ZeroDivisionError):
         return None
-    return None if found is None else found << shift
 
 
-def limited_bound(lags: SignedLags, known: Held, runs: int) -> int:
+def limited_bound(lags: SignedLags, known: Held, runs: int, advise: Advise) -> int:
     """As `held_bound`, for changes of at most so many runs of either sign: a price for changes pays for these.
 
     Proof. g begins and ends at 0, so `sum |g_t - g_{t-1}|` is at most `2 runs`. Times a price >= 0, and added to what
     is charged, that only raises it. QED.
     """
-    charged, price = good_charges_for_runs(lags, known, runs)
-    automaton = replace(held_changes(lags, charged, known), prices=Prices(0, price))
-    check = Check(automaton)
-    walk(automaton, period=known.length, tick=automaton.every, check=check)
-    return check.bound() + 2 * price * runs
+    question = Question("rolling-patterns-period-limited", 1, (lags, known, runs))
+    memory, near, price = ask(advise, question, [*_reach_limits(lags), (0, _HIGHEST_PRICE)])
+    automaton = replace(held_changes(lags, charges(lags, memory, near), known), prices=Prices(0, price))
+    return automaton.dearest(known.length) + 2 * price * runs
 
 
-def priced_bound(lags: SignedLags, charged: Charges, known: TwoCounts, prices: Prices) -> int:
-    """Bound on `g'Gg / 2^shift` over all changes, for any prices, and a table that proves it (`priced_changes`)."""
-    automaton = priced_changes(lags, charged, known, prices)
-    check = Check(automaton)
-    walk(automaton, period=known.length, check=check)
-    return check.bound() + price_of_all(known, prices)
-
-
-def _least_over_places(lags: Lags, runs: int, *, shortest: int) -> int:
-    """The neighbour bound at a good price for places; every price gives a bound."""
-    price = place_price(lags, runs, shortest=shortest, rounds=16)
-    return neighbour_bound(lags, runs, price, shortest=shortest)
+@lru_cache(maxsize=64)
+def priced_bound(lags: SignedLags, known: TwoCounts, memory: int, near: int, prices: Prices) -> int:
+    """Bound on `g'Gg / 2^shift` over all changes, for any prices (`priced_changes`)."""
+    automaton = priced_changes(lags, charges(lags, memory, near), known, prices)
+    return automaton.dearest(known.length) + price_of_all(known, prices)

@@ -44,13 +44,11 @@ and as many ends. For each start `f(a, .)` is 1 from some end on, so g is an int
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import accumulate
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.sensitivity import (
     Thresholds,
-    formal_step_norms,
     interval_norms,
     require_contracting_signs,
     runs_bound,
@@ -72,44 +70,32 @@ def most_signed_runs(k: int, length: int, span: int) -> int:
 # --- Rolling --------------------------------------------------------------------------------------------------------
 
 
-@proves("rolling-filter-period")
-def rolling_filter_period_l2(
-    taps: Sequence[int],
-    length: int,
-    span: int,
-    steps: int | None,
-    thresholds: Thresholds,
-    rule: CountingRule = EVERY_OCCURRENCE,
+@proves("rolling-filter-item")
+def rolling_filter_item_l2(
+    taps: Sequence[int], length: int, steps: int, thresholds: Thresholds, rule: CountingRule = EVERY_OCCURRENCE
 ) -> int:
-    """Rolling counts, one item changed within `span` steps, through a filter with contracting signs.
+    """Rolling counts, one item changed within all steps, through a filter with contracting signs.
+
+    Where a rule leaves few occurrences, this is below what keeps the cross terms between runs.
 
     Proof. One threshold. Let `S+` and `S-` be the sums of q over the runs of g of either sign, `S = S+ + S-`. Runs are
     disjoint, so with `A_ij = 1_i' G 1_j` for two runs, `A_ij <= 0` for i != j and `sum_{j != i} |A_ij| <= A_ii =
     q(n_i)` (signs lemma). In `||M g||^2 <= sum_ij s_i s_j A_ij` pairs of one sign add nothing; the pairs of unlike
-    signs add `2 sum_{i in +, j in -} |A_ij|`, at most `2 S+` and at most `2 S-`. So `||M g||^2 <= S + 2 min(S+, S-)`,
-    where `min(S+, S-) <= S/2`. S is at most `runs_bound` of the runs and places of the module docstring. If L <= W, one
-    of the two signs has its runs within the first and the last L-1 places: at most 2(L-1) runs there, 2(L-1) places
-    together. For L = 1 all runs have one sign, so there is a step between any two. Thresholds are measured apart and
-    change independently; squared norms add. A finite horizon drops rows, which lowers norms. By a rule of counting, for
-    an item changed within all steps, there are fewer runs and places (`counted_by_rule`). QED.
+    signs add `2 sum_{i in +, j in -} |A_ij|`, at most `2 S+` and at most `2 S-`, so at most S. S is at most
+    `runs_bound` of the runs and places of the module docstring, of which a rule of counting leaves fewer
+    (`counted_by_rule`). Thresholds are measured apart and change independently; squared norms add. A finite horizon
+    drops rows, which lowers norms. QED.
 
     Raises:
-        ValueError: the signs do not contract, or there is a rule of counting and the span is not all steps.
+        ValueError: the signs do not contract.
     """
     require_contracting_signs(taps)
-    span = span if steps is None else min(span, steps)
-    if rule != EVERY_OCCURRENCE and span != steps:
-        raise ValueError("a rule of counting is for an item that changes within all steps")
-    reach = affected_ends(length, span, steps)
-    norms = interval_norms(taps, reach)
+    norms = interval_norms(taps, steps)
     total = 0
     for k in thresholds:
-        runs = min(most_signed_runs(k, length, span), 2 * runs_by_rule(rule, k, reach))
-        counted = min(reach, 2 * places_by_rule(rule, k, length, reach))
-        every = runs_bound(norms, runs, reach, gaps=span == 1, places=counted)
-        places = min(2 * (span - 1), reach)
-        few = runs_bound(norms, min(runs, places), places, gaps=False) if span <= length else every
-        total += every + min(every, 2 * few)
+        runs = min(most_signed_runs(k, length, steps), 2 * runs_by_rule(rule, k, steps))
+        places = min(steps, 2 * places_by_rule(rule, k, length, steps))
+        total += 2 * runs_bound(norms, runs, steps, gaps=False, places=places)
     return total
 
 
@@ -133,80 +119,3 @@ def rolling_differences_period_l1(
     reach = affected_ends(length, span, steps)
     runs = sum(min(most_signed_runs(k, length, span), reach) for k in thresholds)
     return 2 * runs * step_weight + len(thresholds) * -(-reach // every) * anchor_weight
-
-
-# --- Any window -----------------------------------------------------------------------------------------------------
-
-
-@proves("any-counters-period")
-def any_counters_period_l2(
-    taps: Sequence[int], longest: int, span: int, steps: int | None, thresholds: Thresholds
-) -> int:
-    """Any windows of at most `longest` steps, one item changed within `span` steps: a filtered counter for every start.
-
-    The counter of start a answers the ends a..a+m-1 (those within the horizon) as a series of its own from a on.
-
-    Proof. For each start and threshold g is an interval of one sign on the ends >= p. A start a >= p within the span
-    has n = m places for it (fewer where the horizon cuts its series), a start a = p-j before the span the last n = m-j
-    of them; others none. The interval lies in the last n places of the series, so the filter answers the difference of
-    two steps in the last n places: at most `formal_step_norms(...)[n]`. Squared norms of starts and thresholds add. The
-    largest sum over all p is returned; without a horizon all p far from the first step are alike, and none exceeds
-    them. QED.
-    """
-    longest = longest if steps is None else min(longest, steps)
-    norms = formal_step_norms(taps, longest)
-    sums = [0, *accumulate(norms)]
-    if steps is None:
-        return len(thresholds) * (span * norms[longest] + sums[longest])
-    span = min(span, steps)
-    series = [0, *accumulate(norms[min(longest, steps - a)] for a in range(steps))]
-
-    def total(first: int) -> int:
-        """For the span from step `first`: starts within it, and the starts first-1, first-2, ... before it."""
-        within = series[first - 1 + span] - series[first - 1]
-        room, last = steps - first + 1, longest - 1
-        few = longest - min(last, first - 1)
-        # The sum of norms[min(n, room)] over n = few..longest-1.
-        cut = max(few, min(last, room) + 1)
-        return within + sums[cut] - sums[few] + (last + 1 - cut) * norms[min(room, longest)]
-
-    return len(thresholds) * max(total(first) for first in range(1, steps - span + 2))
-
-
-@proves("any-trees-period")
-def any_counters_period_l1(
-    column_total: int, longest: int, span: int, steps: int | None, thresholds: Thresholds
-) -> int:
-    """Any windows of at most `longest` steps, one item changed within `span` steps: a tree for every start.
-
-    Every row of the tree is a weighted sum of the increments of one start's series, and the absolute weights of any
-    one increment, over all rows, add up to at most `column_total`.
-
-    Proof. A span touches at most m+L-1 starts (and no more than there are). For each of them and each threshold g is an
-    interval of one sign: two increments change by 1 at most, each of which moves the measurement by at most
-    `column_total` in L1. The series of late starts are continued past the horizon by their last value, which has no
-    increments there. Norms of starts and thresholds add. QED.
-    """
-    starts = longest + span - 1 if steps is None else min(longest + span - 1, steps)
-    return 2 * column_total * starts * len(thresholds)
-
-
-# --- Direct measurement ---------------------------------------------------------------------------------------------
-
-
-def any_cells_period(longest: int, span: int, steps: int | None) -> int:
-    """How many windows of at most `longest` steps a span can meet.
-
-    Proof. `m` windows for each of the L starts in the span, and m-j for the start j steps before it. With a horizon:
-    all windows but those that end before the span and those that begin after it. The windows within n steps are convex
-    in n (one more step adds min(n+1, m)), so those left out are fewest when the steps outside are split evenly. QED.
-    """
-    if steps is None:
-        return span * longest + longest * (longest - 1) // 2
-    before, after = (steps - min(span, steps)) // 2, (steps - min(span, steps) + 1) // 2
-    return _windows_within(steps, longest) - _windows_within(before, longest) - _windows_within(after, longest)
-
-
-def _windows_within(steps: int, longest: int) -> int:
-    longest = min(longest, steps)
-    return longest * steps - longest * (longest - 1) // 2

@@ -1,4 +1,4 @@
-"""Certified sensitivities of windows that begin with periods: tumbling counts, and counts to date.
+"""What a neighbour changes of windows that begin with periods: tumbling counts, and counts to date.
 
 Steps fall into consecutive **periods**, the same for every log: they come from a calendar or a number of steps, never
 from data. What occurs in one period is no part of the windows of another. So a period's windows are those of a log of
@@ -8,6 +8,10 @@ its own, that of its own steps, and
 - *an item changed within L consecutive steps* changes the logs of the periods that these steps meet
   (`periods_met`), in each of them within its part of the span;
 - *an item changed, added or removed* changes the log of every period, in each as the whole log was changed.
+
+The counts to date of a period are the cumulative counts of its own log, which goes on without events where the series
+of a shorter period is continued by its last value. So they are lines (`dpwindows.kernel.families.lines`), one for each
+period; and one event changes what it changes of the cumulative counts of one of them.
 """
 
 from __future__ import annotations
@@ -55,20 +59,3 @@ def tumbling_bound(rolling_by_one: int) -> int:
     counts. (Measured directly at event level it is 1: one window changes, for one threshold.) QED.
     """
     return rolling_by_one
-
-
-@proves("to-date-periods")
-def to_date_bound(one_period: int, periods_changed: int) -> int:
-    """Counts to date: what cumulative counts of one period cost, times the periods that a neighbour can change.
-
-    All periods are measured through one map, each by itself, with a series as long as the longest; shorter ones are
-    continued by their last value, or the rows beyond their end are not measured. `one_period` bounds the cumulative
-    counts of such a series through that map.
-
-    Proof. The counts to date of a period are the cumulative counts of its own log, which goes on without events where
-    it is continued: the series stays that of a log, and its change one that `one_period` is for (an event: one
-    occurrence in one period; else a change, or an addition or removal, of one item; module docstring). Rows that are
-    not measured take away from a norm. Rows of different periods are different numbers, so their L1 norms add, and so
-    do their squared L2 norms. QED.
-    """
-    return one_period * periods_changed

@@ -35,8 +35,6 @@ Table = NDArray[np.int64]
 # Every value that can be reached lies within +-2^60; this is below any of them, and stays so whatever is added.
 _NEVER = -(1 << 61)
 _BITS = 58
-# Links that are kept for the next price, in all.
-_KEPT = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -130,10 +128,11 @@ def recent_bound(lags: Lags, runs: int, memory: int, price: int = 0) -> int:
     all patterns with at most k runs of what is counted is the largest entry, after the last place, of the table over
     (runs so far, last m places) and (runs so far, run length > m) that `recent_tables` computes place by place. QED.
     """
-    return recent_bounds(lags, [runs], memory, price)[0]
+    return recent_bounds(lags, (runs,), memory, price)[0]
 
 
-def recent_bounds(lags: Lags, runs: Sequence[int], memory: int, price: int = 0) -> list[int]:
+@lru_cache(maxsize=64)
+def recent_bounds(lags: Lags, runs: tuple[int, ...], memory: int, price: int = 0) -> list[int]:
     """`recent_bound` for several numbers of runs, from one table: its rows for fewer runs do not see those for more."""
     lags.require_price(price)
     memory = min(memory, lags.length - 1)
@@ -199,6 +198,7 @@ def _unreached(counts: int, states: int) -> Table:
 # --- Runs and their nearest neighbours ------------------------------------------------------------------------------
 
 
+@lru_cache(maxsize=64)
 def neighbour_bound(
     lags: Lags, runs: int, place_price: int, *, shortest: int = 1, price: int = 0, widest: int | None = None
 ) -> int:
@@ -212,125 +212,37 @@ def neighbour_bound(
     make `q(n_i)`; pairs between a run and the next make `2 c(n, g, n') = q(n+g+n') - q(n+g) - q(g+n') + q(g)`, the
     pairs of the span less those of its parts; between ones of other runs lie a gap, a run of at least `shortest` places
     and a gap, so they are more than `shortest + 2` apart, where `r_d` is replaced by `max(r_d, 0)`
-    (`positive_pairs`). Adding
-    `place_price (N - sum n_i - sum g_i) >= 0` only raises this, and so does dropping `2 c <= 0` for a gap wider than
-    `widest`, as no lag beyond it is positive, and charging only `widest + 1` places for the gap. Each run is charged
-    `price n_i`, which is exact. The result is a sum of terms of neighbouring lengths;
-    over all chains of at most k runs in which each two neighbours fit into N places, among them all patterns, its
-    maximum is found by dynamic programming over the length of the last run. QED.
-    """
-    everything = np.arange(1, lags.length + 1)
-    value, _ = best_chain(
-        lags, everything, everything, runs, place_price, shortest=shortest, price=price, widest=widest
-    )
-    return max(0, value + place_price * lags.length) + lags.positive_pairs(shortest + 2)
-
-
-def best_chain(
-    lags: Lags,
-    sizes: NDArray[np.int64],
-    widths: NDArray[np.int64],
-    runs: int,
-    place_price: int,
-    *,
-    shortest: int = 1,
-    price: int = 0,
-    widest: int | None = None,
-) -> tuple[int, list[int]]:
-    """The best chain of runs with lengths from `sizes` and gaps from `widths`, as `n_1, g_1, n_2, ...`.
-
-    Its value is `sum q(n_i) + sum 2 c - place_price (sum n_i + sum g_i) - price sum n_i`; a gap wider than `widest`,
-    if that is given, counts as `widest + 1` places that no pair spans.
+    (`positive_pairs`). Adding `place_price (N - sum n_i - sum g_i) >= 0` only raises this, and so does dropping `2 c <=
+    0` for a gap wider than `widest`, as no lag beyond it is positive, and charging only `widest + 1` places for the
+    gap. Each run is charged `price n_i`, which is exact. The result is a sum of terms of neighbouring lengths; over all
+    chains of at most k runs in which each two neighbours fit into N places, among them all patterns, its maximum is
+    found by dynamic programming over the length of the last run. *What is left out.* Beyond the last positive lag `2 c
+    <= 0`, so a wider gap is worth at most `- place_price g`: no more are tried where all links that have room for one
+    are worth that already. Where no chain gains by one more run, none does by two. QED.
     """
     lags.require_price(place_price)
     lags.require_price(price)
-    known = _links_of(lags, tuple(sizes.tolist()), tuple(widths.tolist()))
-    alone = known.norms[sizes] - (place_price + price) * sizes
-    near = None if widest is None else min(max(widest, known.last_positive), lags.length)
-    links = known.priced(place_price, near)
-    inner = np.where(sizes >= shortest, 0, _NEVER)
-    chain, history = alone, []
-    best = (int(alone.max()), 0, int(alone.argmax()))
-    for count in range(1, min(runs, (lags.length + shortest) // (shortest + 1))):
-        history.append(np.maximum(chain + inner, _NEVER))
-        before, chain = chain, np.maximum((links + history[-1]).max(axis=1), _NEVER) + alone
+    places, norms = lags.length, np.array(lags.norms(), dtype=np.int64)
+    last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
+    widest = places if widest is None else min(max(widest, last_positive), places)
+    # What no place is left for is worth next to nothing.
+    padded = np.concatenate([norms, np.full(places, _NEVER)])
+    links = np.full((places, places), _NEVER)
+    for gap in range(1, min(widest + 1, places - 2) + 1):
+        room, floor = places - gap - 1, -place_price * gap
+        spans = np.lib.stride_tricks.sliding_window_view(padded[gap + 2 : gap + 2 * room + 1], room)
+        best, fits = links[:room, :room], spans > _NEVER
+        if gap > last_positive and int(best.min(where=fits, initial=0)) >= floor:
+            break
+        beside = norms[gap + 1 : gap + 1 + room] if gap <= widest else np.zeros(room, dtype=np.int64)
+        pairs = spans - beside[:, None] - beside[None, :] + norms[gap] if gap <= widest else np.where(fits, 0, _NEVER)
+        np.maximum(best, pairs + floor, out=best)
+    sizes = np.arange(1, places + 1)
+    alone, inner = norms[1:] - (place_price + price) * sizes, np.where(sizes >= shortest, 0, _NEVER)
+    chain, most = alone, int(alone.max())
+    for _ in range(1, min(runs, (places + shortest) // (shortest + 1))):
+        before, chain = chain, np.maximum((links + np.maximum(chain + inner, _NEVER)).max(axis=1), _NEVER) + alone
         if (chain <= before).all():
-            break  # one run more gains nowhere, so two gain no more than one: what is added only grows with the chain
-        if int(chain.max()) > best[0]:
-            best = (int(chain.max()), count, int(chain.argmax()))
-    value, count, last = best
-    found = [int(sizes[last])]
-    for earlier in history[:count][::-1]:
-        following, last = last, int((links[last] + earlier).argmax())
-        found += [known.gap(last, following, place_price, near), int(sizes[last])]
-    return value, found[::-1]
-
-
-class _Links:
-    """`max_g 2 c(n, g, n') - place_price g` for every two neighbouring lengths, for one price after the other.
-
-    Two lengths are worth the same in either order. They are kept in the order of their sum, so that those with room for
-    a gap come first; few of them are kept for the next price.
-    """
-
-    def __init__(self, lags: Lags, sizes: NDArray[np.int64], widths: NDArray[np.int64]) -> None:
-        self.norms = np.array(lags.norms(), dtype=np.int64)
-        self.last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
-        self._length, self._sizes, self._widths = lags.length, sizes, widths
-        one, other = np.triu_indices(len(sizes))
-        order = np.argsort(sizes[one] + sizes[other], kind="stable")
-        self._one, self._other = one[order], other[order]
-        self._spans = sizes[self._one] + sizes[self._other]
-        self._kept: dict[int, Table] | None = {} if len(order) * len(widths) <= _KEPT else None
-        self._room = np.searchsorted(self._spans, self._length - np.arange(self._length + 2), side="right").tolist()
-
-    def _at(self, gap: int) -> Table:
-        """`2 c(n, g, n')` of the pairs that have room for this gap."""
-        if self._kept is not None and gap in self._kept:
-            return self._kept[gap]
-        fit = self._room[gap]
-        # A length that does not fit with the gap is in no pair that does.
-        beside = self.norms[np.minimum(self._sizes + gap, self._length)]
-        link: Table = self.norms[self._spans[:fit] + gap] - beside[self._one[:fit]] - beside[self._other[:fit]]
-        link += int(self.norms[gap])
-        if self._kept is not None:
-            self._kept[gap] = link
-        return link
-
-    def priced(self, place_price: int, near: int | None) -> Table:
-        """The links of every two lengths, a matrix; `_NEVER` where no gap fits.
-
-        No gap is wider than `near + 1`, and that one stands for all that are wider, with 0 for their pairs.
-        """
-        best = np.full(len(self._spans), _NEVER, dtype=np.int64)
-        if near is not None:
-            best[: self._room[near + 1]] = -place_price * (near + 1)
-        widest = self._length - int(self._spans[0])
-        for gap in self._widths[self._widths <= (widest if near is None else min(widest, near))].tolist():
-            fit = self._room[gap]
-            # From here on 2 c <= 0 if no lag beyond the gap is positive, so no wider gap is better than -place_price g.
-            if gap > self.last_positive and int(best[:fit].min()) >= -place_price * gap:
-                break
-            np.maximum(best[:fit], self._at(gap) - place_price * gap, out=best[:fit])
-        return self._square(best)
-
-    def gap(self, one: int, other: int, place_price: int, near: int | None) -> int:
-        """The gap that makes the link of two lengths, by their places among the sizes; the least of several."""
-        n, m = int(self._sizes[one]), int(self._sizes[other])
-        gaps = self._widths[self._widths <= min(self._length - n - m, self._length if near is None else near)]
-        worth = self.norms[n + gaps + m] - self.norms[n + gaps] - self.norms[gaps + m] + self.norms[gaps]
-        worth = worth - place_price * gaps
-        far = near is not None and n + near + 1 + m <= self._length
-        if near is not None and far and int(worth.max(initial=_NEVER)) <= -place_price * (near + 1):
-            return near + 1
-        return int(gaps[worth.argmax()])
-
-    def _square(self, by_pair: Table) -> Table:
-        square = np.empty((len(self._sizes), len(self._sizes)), dtype=np.int64)
-        square[self._one, self._other] = square[self._other, self._one] = by_pair
-        return square
-
-
-@lru_cache(maxsize=2)
-def _links_of(lags: Lags, sizes: tuple[int, ...], widths: tuple[int, ...]) -> _Links:
-    return _Links(lags, np.array(sizes, dtype=np.int64), np.array(widths, dtype=np.int64))
+            break
+        most = max(most, int(chain.max()))
+    return max(0, most + place_price * places) + lags.positive_pairs(shortest + 2)

@@ -130,19 +130,6 @@ def prefix_sums(taps: Sequence[int], steps: int) -> NDArray[Any]:
     return np.array(sums, dtype=np.int64 if max(map(abs, sums)) < 1 << 62 else object)
 
 
-def longest_interval_norm(taps: Sequence[int], steps: int) -> int:
-    """The largest `||L 1_[x,y)||^2` over 1 <= x < y <= steps + 1, on the finite horizon; exact up to 4,096 steps.
-
-    Row t of `L 1_[x,y)` is `C(t-x) - C(t-y)`, with C = 0 before 0, so the norm for (x, y) is a sum over
-    m = t - x = 0..steps-x of `(C(m) - C(m-n))^2`, n = y - x. It has the more terms the smaller x is: x = 1 is worst.
-    Beyond 4,096 steps the horizon-free `q(steps)` is used; contracting signs make it an upper bound for every n.
-    """
-    if steps > _EXACT_HORIZON:
-        require_contracting_signs(taps)
-        return interval_norms(taps, steps)[-1]
-    return step_norms(taps, steps, np.square, formal=True)[steps]
-
-
 def step_norms(
     taps: Sequence[int], longest: int, size: Callable[[NDArray[Any]], NDArray[Any]], *, formal: bool
 ) -> list[int]:
@@ -165,10 +152,15 @@ def step_norms(
 def formal_step_norms(taps: Sequence[int], longest: int) -> list[int]:
     """The largest squared norm that the difference of two steps in the last n positions can have, n = 0..longest.
 
-    Exact up to 4,096 positions; beyond, the horizon-free bound for all of them is used for each.
+    Exact up to 4,096 positions. Beyond, the norms q of intervals on the unbounded horizon are used: for contracting
+    signs they grow with the interval, so they are upper bounds.
+
+    Raises:
+        ValueError: there are more positions, and the signs do not contract.
     """
     if longest > _EXACT_HORIZON:
-        return [0, *[longest_interval_norm(taps, longest)] * longest]
+        require_contracting_signs(taps)
+        return interval_norms(taps, longest)
     return step_norms(taps, longest, np.square, formal=True)
 
 
@@ -179,57 +171,15 @@ def formal_step_norms(taps: Sequence[int], longest: int) -> list[int]:
 def cumulative_filter_event_l2(taps: Sequence[int], steps: int, thresholds: Thresholds) -> int:
     """Cumulative counts, one occurrence added or removed, measured through the filter `taps`.
 
-    Proof. Each threshold changes on one interval, so it costs at most `longest_interval_norm`, and m thresholds at
-    most m times that. If the signs are contracting the m intervals, being disjoint, also cost at most
+    Proof. Each threshold changes on one interval, so it costs at most what `formal_step_norms` allows in all steps, and
+    m thresholds at most m times that. If the signs are contracting the m intervals, being disjoint, also cost at most
     `runs_bound(q, m, T)`. Either bound holds; the smaller is returned. QED.
     """
-    single = len(thresholds) * longest_interval_norm(taps, steps)
+    single = len(thresholds) * formal_step_norms(taps, steps)[-1]
     if len(thresholds) == 1:
         return single
     require_contracting_signs(taps)
     return min(single, runs_bound(interval_norms(taps, steps), len(thresholds), steps, gaps=False))
-
-
-@proves("cumulative-filter-item")
-def cumulative_filter_item_l2(taps: Sequence[int], steps: int, thresholds: Thresholds) -> int:
-    """Cumulative counts, one item changed arbitrarily, measured through the filter `taps`.
-
-    Proof. For each threshold `f` and `f'` are 1 from some step on, so `f - f'` is one interval of one sign; the m
-    thresholds may change independently, each at most `longest_interval_norm`. QED.
-    """
-    return len(thresholds) * longest_interval_norm(taps, steps)
-
-
-@proves("cumulative-counter-presence")
-def cumulative_counter_add_remove_l2(
-    taps: Sequence[int], weights: Sequence[int], steps: int, thresholds: Thresholds
-) -> int:
-    """Cumulative counts, one item added or removed, measured through a weighted prefix counter.
-
-    Proof. For each threshold the increments of `f` are 1 at one step x and 0 elsewhere (or 0 everywhere), so `M f` is
-    column x of `C diag(weights)`, whose squared norm is `weights_x^2 sum_{i<=T-x} taps_i^2`. The largest column,
-    times the number of thresholds, bounds all. QED. A filter L on values is the counter with taps C(m), weights 1.
-    """
-    squares = list(accumulate(int(tap) ** 2 for tap in taps[:steps]))
-    squares += [squares[-1]] * (steps - len(squares))
-    largest = max(int(weight) ** 2 * squares[steps - 1 - x] for x, weight in enumerate(weights))
-    return len(thresholds) * largest
-
-
-@proves("cumulative-tree")
-def cumulative_tree_l1(column_total: int, moved_ends: int, thresholds: Thresholds) -> int:
-    """Cumulative counts through a tree of increments: `moved_ends * column_total` for each threshold.
-
-    Every row of the tree is a sum of the increments `x_t - x_{t-1}` (`x_0 = 0`) times whole weights, and the absolute
-    weights of any one increment, over all rows, add up to at most `column_total`: its L1 norm as a column.
-
-    Proof. For each threshold g is an interval of one sign, so its increments are +1 at one step and -1 at another, or
-    at none (`moved_ends = 2`: event level, and formal item level); under add/remove `g = f` has a single increment
-    (`moved_ends = 1`). The measurement is linear in the increments: it changes by a sum of at most `moved_ends`
-    columns or their opposites, in L1 by at most `column_total` each. Thresholds are measured apart: their norms add.
-    QED.
-    """
-    return moved_ends * column_total * len(thresholds)
 
 
 # --- Rolling --------------------------------------------------------------------------------------------------------
@@ -329,21 +279,6 @@ def most_runs(k: int, length: int, steps: int) -> int:
 # --- Any window -----------------------------------------------------------------------------------------------------
 
 
-@proves("any-counters-item")
-def any_counters_l2(taps: Sequence[int], reach: int, steps: int, thresholds: Thresholds, *, formal: bool) -> int:
-    """Any windows, one item changed arbitrarily (`formal`) or added or removed: a filtered counter for every start.
-
-    The counter of start a answers the ends a..min(T, a+reach-1), as a series of that length from its start on.
-
-    Proof. For each start and threshold `f(a, .)` is 1 from some end on. Added or removed: the filter answers
-    `C(0), C(1), ...`, at most `sum_{m<n} C(m)^2` for a series of n ends. Changed: `f - f'` is one interval of one
-    sign, at most `longest_interval_norm(taps, n)`. Squared norms of starts and thresholds add. QED.
-    """
-    longest = min(reach, steps)
-    norms = formal_step_norms(taps, longest) if formal else step_norms(taps, longest, np.square, formal=False)
-    return len(thresholds) * sum(norms[min(reach, steps - a)] for a in range(steps))
-
-
 @proves("any-trees-event")
 def any_tree_event_l1(start_total: int, end_total: int, blocks_met: int, thresholds: Thresholds) -> int:
     """Any windows, one occurrence added or removed, through a tree of increments on starts and one on ends.
@@ -351,7 +286,7 @@ def any_tree_event_l1(start_total: int, end_total: int, blocks_met: int, thresho
     In each block of starts a row is `sum_ij u_i v_j d_ij`, with `d_ij` the two-dimensional increments (differences
     along both axes, 0 outside the block), u a row of the tree on starts and v one of the tree on ends; every pair of
     rows is measured. The absolute weights of any one increment add up to at most `start_total` over the rows of every
-    tree on starts in use, and to at most `end_total` over those of every tree on ends (`cumulative_tree_l1`).
+    tree on starts in use, and to at most `end_total` over those of every tree on ends.
 
     Proof. In each block of starts an event meets (at most `blocks_met`), threshold k changes on k rectangles, of one
     sign: their increments are +1 or -1 at four corners each, or at fewer where a side lies on the block's edge. A unit
@@ -360,30 +295,3 @@ def any_tree_event_l1(start_total: int, end_total: int, blocks_met: int, thresho
     position to its first leaves every rectangle a rectangle. QED.
     """
     return 4 * sum(thresholds) * blocks_met * start_total * end_total
-
-
-# --- Direct measurement ---------------------------------------------------------------------------------------------
-
-
-@proves("every-answer-by-itself")
-def direct_cells(windows_touched: int, windows: int, thresholds: Thresholds, *, event: bool) -> int:
-    """Every answer measured as it is: a bound on the L1 norm and on the squared L2 norm of g alike.
-
-    Proof. Each entry of g is -1, 0 or 1, so both norms count non-zero entries. Event level: over all thresholds
-    together each of the `windows_touched` windows that can hold one step changes at most once. Item level: each of
-    the `windows` windows, for each threshold; within a period, of those that can see it
-    (`period_sensitivity.affected_ends`, `any_cells_period`). A rule of counting may leave fewer rolling windows
-    (`counted_by_rule`): those of the item, or of both if it changes. QED.
-    """
-    return windows_touched if event else windows * len(thresholds)
-
-
-def windows_holding_a_step(steps: int, longest: int) -> int:
-    """The most windows of at most `longest` steps that hold one step of the horizon: those of the step in the middle.
-
-    Proof. A window of n steps that holds step s has `min(n, s, T-s+1, T-n+1)` places, which is largest for every n at
-    once where s is in the middle. QED.
-    """
-    middle = (steps + 1) // 2
-    starts = range(max(1, middle - longest + 1), middle + 1)
-    return sum(min(steps, start + longest - 1) - middle + 1 for start in starts)

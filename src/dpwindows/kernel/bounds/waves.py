@@ -17,64 +17,38 @@ All that later charges ask of earlier places is the last g, and z, which is 0 be
 it is 1 and how long it must stay so (`Paths`). It is a maximum over what f and f' do there, and for each of these the
 charge is affine in z; so R is convex in z, and its slope is at most `2 |a| sum_i |p|^i = 2 |a| / (1 - |p|)`.
 
-**Tables** (`Waves.bound`). A table holds a V(s, x) for each s and each point x of a grid, at least `R(n, s, x)`. Then
-for every y and any shares >= 0 of the points that sum to 1
+**Tables** (`Waves`, an automaton for `dearest_path`). A table holds a V(s, x) for each s and each point x of a grid, at
+least `R(n, s, x)`. Then for every y and any shares >= 0 of the points that sum to 1
 
     R(n, s, y) <= sum_x share_x V(s, x) + slope |y - sum_x share_x x|,
 
 by convexity and by the slope. To go u places back take, for everything that f and f' can do in u places from a state s
 and a point x, what is charged for these, and this bound on what is left at the y they lead to. The largest is a table
-for n + u places. The table of nothing but 0 is one for n = 0. Raising a table by a number raises the next one by it,
-and a table that is larger everywhere makes the next one larger. So where tables rose by at most some number over some
-places, they rise by at most as much over as many places more.
+for n + u places. The table of nothing but 0 is one for n = 0. Exchanging f and f' negates g and z, and changes no
+charge. So one half of a grid that is symmetric about 0 stands for the other: `V((s, s'), x) = V((s', s), -x)`.
 
-Exchanging f and f' negates g and z, and changes no charge. So one half of a grid that is symmetric about 0 stands for
-the other: `V((s, s'), x) = V((s', s), -x)`.
-
-**Numbers.** Values are whole numbers up to 2^32 and shares whole parts of 2^20: products and sums are exact in
-floating-point numbers, in any order. What is charged for u places is computed in some hundreds of floating-point
-operations on numbers below 2^40, with an error far below 1; 1 is added, and the sum is rounded up.
+**Numbers** are integers of 64 bits; what makes sums too large for them is refused. Points have units of `2^-POINT`,
+and their images under p are rounded down, by less than 2 units each: by the slope that is charged, as is what shares
+are off. Charges and sums of shares are rounded up.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from math import isqrt
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-Values = NDArray[np.float64]
+from dpwindows.kernel.bounds.dearest_path import Table
+
 Pattern = tuple[int, ...]
 
-# Bits of shares, and of values.
-_SHARE_BITS, _BITS = 20, 32
-
-
-@dataclass(frozen=True)
-class Wave:
-    """`Re(amplitude pole^d)`."""
-
-    pole: complex
-    amplitude: complex
-
-    @property
-    def slope(self) -> float:
-        """How much what is left changes with z at most."""
-        return 2 * abs(self.amplitude) / (1 - abs(self.pole))
-
-    def values(self, point: Values) -> Values:
-        """`Re(amplitude z)` at points z, their two parts in the first axis."""
-        return np.asarray(self.amplitude.real * point[0] - self.amplitude.imag * point[1])
-
-    def turned(self, point: Values) -> Values:
-        """`pole z`. Products are of real numbers, one by one: so every machine rounds alike."""
-        real, other = self.pole.real, self.pole.imag
-        return np.stack([real * point[0] - other * point[1], other * point[0] + real * point[1]])
+# Bits of fractions of poles, points and shares, and of the largest value.
+POLE, POINT, _SHARE, _VALUE = 12, 26, 22, 40
 
 
 @dataclass(frozen=True)
@@ -120,172 +94,179 @@ class Paths:
 
 
 @dataclass(frozen=True)
-class Grid:
-    """Points z whose two parts are so many nodes each, an even number, evenly from -reach to reach."""
-
-    nodes: int
-    reach: float
-
-    @property
-    def cell(self) -> float:
-        """How far apart neighbouring nodes are."""
-        return 2 * self.reach / (self.nodes - 1)
-
-    @property
-    def half(self) -> Values:
-        """The first half of the points, shape (2, points / 2); the others are these, negated and reversed."""
-        nodes = np.indices((self.nodes, self.nodes)).reshape(2, -1)[:, : self.nodes**2 // 2]
-        return np.asarray((2 * nodes - self.nodes + 1) * (self.cell / 2))
-
-    def shares(self, points: Values) -> tuple[scipy.sparse.csr_array, Values]:
-        """Shares of the grid's points, in parts of `2^_SHARE_BITS`, and how far their mean is from some points at most.
-
-        A point is moved into the grid, and shared among the corners of its cell. Shares are rounded down, and what is
-        missing, less than 1 for each of four, is added to the first: the mean moves by less than 4 such parts of a cell
-        along each axis.
-        """
-        inside = np.clip(points, -self.reach, self.reach)
-        places = (inside + self.reach) / self.cell
-        cells = np.clip(np.floor(places), 0, self.nodes - 2)
-        parts = np.clip(places - cells, 0, 1)
-        corners = [(i, j) for i in (0, 1) for j in (0, 1)]
-        found = [(parts[0] if i else 1 - parts[0]) * (parts[1] if j else 1 - parts[1]) for i, j in corners]
-        whole = np.floor(np.array(found) * 2.0**_SHARE_BITS)
-        whole[0] += 2.0**_SHARE_BITS - whole.sum(axis=0)
-        columns = np.concatenate([(cells[0] + i) * self.nodes + cells[1] + j for i, j in corners]).astype(np.intp)
-        rows = np.tile(np.arange(points.shape[1]), len(corners))
-        shares = scipy.sparse.csr_array((whole.ravel(), (rows, columns)), shape=(points.shape[1], self.nodes**2))
-        return shares, np.abs(points - inside).sum(axis=0) + 8 * 2.0**-_SHARE_BITS * self.cell
-
-
-@dataclass(frozen=True)
-class Cycle:
-    """Jumps after which a cycle begins, and jumps in it; what follows is taken to rise as much as over that cycle."""
-
-    settling: int
-    jumps: int
-
-
-@dataclass(frozen=True)
 class Waves:
-    """Two counts, and what they are charged (module docstring).
+    """What paths are charged, from no counts and z = 0, on points whose parts are odd multiples of `half` units.
 
     Attributes:
-        place: `r_0 + 2E`, or a little more.
-        near: e.
-        wave: the wave.
-        grid: where tables have values.
-        paths: what each count can do.
-
-    Raises:
-        ValueError: these make no table, or numbers are large enough for rounding errors of 1.
+        charged: for a place where g is not 0, `r_0 + 2E`, and for two beside one another, e.
+        pole: the two parts of p, in units of `2^-POLE`.
+        amplitude: those of a.
+        nodes: on how many odd multiples of `half` the parts of points lie, an even number of them around 0.
+        half: half of how far apart neighbouring nodes are.
+        paths: what f and f' can do.
+        places: how many jumps there are; those missing to a whole one are added before the first, where all begin.
     """
 
-    place: float
-    near: float
-    wave: Wave
-    grid: Grid
+    charged: tuple[int, int]
+    pole: tuple[int, int]
+    amplitude: tuple[int, int]
+    nodes: int
+    half: int
     paths: Paths
+    places: int
 
     @classmethod
-    def of(cls, lags: Sequence[float], wave: Wave, grid: Grid, paths: Paths) -> Waves:
-        """What an autocorrelation, `r_d` from d = 0 to N-1, is charged with a wave."""
-        point, unlike = np.array([1.0, 0.0]), []
-        for lag in lags[1:]:
-            point = wave.turned(point)
-            unlike.append(lag - float(wave.values(point)))
-        # Each has an error below 2^-10.
-        place = lags[0] + 2 * math.fsum(map(abs, unlike[1:])) + len(lags) * 2.0**-8
-        return cls(place, unlike[0], wave, grid, paths)
+    def of(
+        cls,
+        lags: Sequence[int],
+        shift: int,
+        pole: tuple[int, int],
+        amplitude: tuple[int, int],
+        nodes: int,
+        half: int,
+        paths: Paths,
+    ) -> Waves:
+        """What an autocorrelation, `2^shift r_d` from d = 0 to N-1, is charged with a wave.
 
-    def __post_init__(self) -> None:
-        grid, paths = self.grid, self.paths
-        numbers = grid.nodes // 2, paths.length, paths.jump, paths.clock
-        if not (abs(self.wave.pole) < 1 <= min(numbers) and grid.nodes % 2 == 0 and grid.reach > 0):
-            raise ValueError(f"no table is made of {self.wave}, {grid}, {paths}")
-        sizes = self.place, abs(self.near), self.wave.slope * (grid.reach + paths.jump)
-        if not max(sizes) <= 2.0**40:
-            raise ValueError(f"rounding errors might not be below 1, with {sizes}")
-
-    def bound(self, places: int, cycle: Cycle) -> int | None:
-        """The most that so many places are charged, from no counts and z = 0; None if a value is too large.
-
-        Places that are missing to a whole number of jumps are added before the first: what begins later is possible.
+        `a p^d` is rounded down to units of which E may be off by one in all: by less than 2 d of them at distance d.
 
         Raises:
-            ValueError: the cycle holds no jumps.
+            ValueError: they make no table, or one with numbers that are too large.
         """
-        if cycle.settling < 0 or cycle.jumps < 1:
-            raise ValueError(f"a cycle needs jumps, got {cycle}")
-        left = -(-places // self.paths.jump)
-        begins, ends = left - cycle.settling, left - cycle.settling - cycle.jumps
-        values = marked = np.zeros((self.grid.nodes**2 // 2, self.paths.states, self.paths.states))
-        while left:
-            if left == begins:
-                marked = values
-            if left == ends >= cycle.jumps:
-                values = values + left // cycle.jumps * max(0.0, float((values - marked).max()))
-                left %= cycle.jumps
-            else:
-                values, left = self._earlier(values), left - 1
-            if not np.abs(values).max() <= 2.0**_BITS:
-                return None
-        shares, away = self.grid.shares(np.zeros((2, 1)))
-        start = float((shares @ _whole(values)[:, 0, 0])[0]) * 2.0**-_SHARE_BITS
-        return max(0, math.ceil(start + self.wave.slope * float(away[0])) + 1)
+        unlike, bits = [0, 0], 2 * len(lags).bit_length() + 2
+        (cosine, sine), (real, imaginary) = (part << bits for part in amplitude), pole
+        if (
+            min(len(lags) - 1, nodes // 2, half, paths.length, paths.jump, paths.clock) < 1
+            or nodes % 2
+            or _decay(pole) < 1
+        ):
+            raise ValueError("no table is made of these numbers")
+        for lag in lags[1:]:
+            cosine, sine = real * cosine - imaginary * sine >> POLE, imaginary * cosine + real * sine >> POLE
+            unlike.append((lag << bits) - (cosine << shift))
+        near = unlike[2] >> bits + shift
+        # One unit for E, and one for e, which is rounded.
+        place = -(-lags[0] >> shift) + 2 * (-(-sum(map(abs, unlike[3:])) >> bits + shift) + 2)
+        return cls((place, near), pole, amplitude, nodes, half, paths, -(-len(lags) // paths.jump))
 
-    def _earlier(self, values: Values) -> Values:
+    def __post_init__(self) -> None:
+        """See that no sum can wrap. Raises `ValueError` if one might."""
+        furthest = 2 * (self.nodes * self.half + ((self.paths.jump + 1) << POINT))
+        amplitude, (place, near) = sum(map(abs, self.amplitude)), self.charged
+        products = (furthest * max(2 * amplitude, 4 * self.slope, 1 << POLE + 1), self.half << _SHARE + 1)
+        if max(products) >= 1 << 62 or max(place, abs(near), amplitude, self.slope) > 1 << _VALUE:
+            raise ValueError("numbers are so large that sums might wrap")
+
+    @cached_property
+    def slope(self) -> int:
+        """How much what is left changes with z at most."""
+        size = isqrt(self.amplitude[0] ** 2 + self.amplitude[1] ** 2) + 1
+        return -(-(2 * size << 2 * POLE) // _decay(self.pole))
+
+    def kind(self, place: int) -> Hashable:
+        """All jumps are alike."""
+        return 0
+
+    @property
+    def last(self) -> Table:
+        """The table of nothing but 0, shape (points / 2, states, states)."""
+        return np.zeros((self.nodes**2 // 2, self.paths.states, self.paths.states), dtype=np.int64)
+
+    def most(self, values: Table) -> int:
+        """The bound at z = 0, with no counts."""
+        shares, away = self.shares(np.zeros((2, 1), dtype=np.int64))
+        return int(_mixed(shares, _whole(values)[:, :1, 0])[0, 0] + self._charge_of(away)[0])
+
+    def before(self, place: int, values: Table) -> Table:
         """The table a jump before."""
         after, rows, out_of = _whole(values), self.paths.rows, self.paths.out_of
         states = np.array([state for _, state in rows])
-        moved = np.empty((len(values), len(rows), len(rows)))
+        moved = np.empty((len(values), len(rows), len(rows)), dtype=np.int64)
         for f, other, (shares, charge) in self._jumps:
             there = after[:, states[f, None], states[None, other]]
-            left = np.ceil(shares @ there.reshape(len(after), -1) * 2.0**-_SHARE_BITS) + charge
+            left = _mixed(shares, there.reshape(len(after), -1)) + charge
             moved[:, f, other] = left.reshape(len(values), *there.shape[1:])
-        found = _best(_best(moved, 1, out_of), 2, out_of)
+        before = _best(_best(moved, 1, out_of), 2, out_of)
         # The last g is 1 where f is 1 and f' is not, -1 where it is the other way round, and otherwise 0.
         first = np.array([pattern[0] for pattern, _ in rows])
-        near = 2 * self.near * (first[:, None] - first[None, :])
+        near = 2 * self.charged[1] * (first[:, None] - first[None, :])
         off = out_of[0]
-        found[:, 1:, 0] = _best(moved[:, :, off] + np.ceil(near[:, off]), 1, out_of[1:]).max(axis=2)
-        found[:, 0, 1:] = _best(moved[:, off] + np.ceil(-near[off]), 2, out_of[1:]).max(axis=1)
-        return found
+        before[:, 1:, 0] = _best(moved[:, :, off] + near[:, off], 1, out_of[1:]).max(axis=2)
+        before[:, 0, 1:] = _best(moved[:, off] - near[off], 2, out_of[1:]).max(axis=1)
+        return before
 
     @cached_property
-    def _jumps(self) -> list[tuple[slice, slice, tuple[scipy.sparse.csr_array, Values]]]:
+    def _jumps(self) -> list[tuple[slice, slice, tuple[scipy.sparse.csr_array, Table]]]:
         """For every two patterns of f and f': the rows of either, and `_jump` for the g that they make."""
         every = [pattern for pattern, _ in self.paths.rows]
         rows = {one: slice(every.index(one), every.index(one) + every.count(one)) for one in dict.fromkeys(every)}
-        known: dict[Pattern, tuple[scipy.sparse.csr_array, Values]] = {}
-        found = []
+        known: dict[Pattern, tuple[scipy.sparse.csr_array, Table]] = {}
+        jumps = []
         for f, other in product(rows, repeat=2):
             change = tuple(one - two for one, two in zip(f, other, strict=True))
             if change not in known:
                 known[change] = self._jump(change)
-            found.append((rows[f], rows[other], known[change]))
-        return found
+            jumps.append((rows[f], rows[other], known[change]))
+        return jumps
 
-    def _jump(self, change: Pattern) -> tuple[scipy.sparse.csr_array, Values]:
-        points, last = self.grid.half, 0
-        charge = np.zeros(points.shape[1])
+    def _jump(self, change: Pattern) -> tuple[scipy.sparse.csr_array, Table]:
+        """Where a change leads from the points of one half of the grid, and what it is charged but for the g before."""
+        nodes = np.indices((self.nodes, self.nodes)).reshape(2, -1)[:, : self.nodes**2 // 2].astype(np.int64)
+        x, y = (2 * nodes - self.nodes + 1) * self.half
+        last, charge, (real, imaginary) = 0, np.zeros_like(x), self.pole
         for g in change:
-            charge += self.place * g * g + 2 * self.near * g * last + 2 * g * self.wave.values(points)
-            points[0] += g
-            points, last = self.wave.turned(points), g
-        shares, away = self.grid.shares(points)
-        charge = np.ceil(charge + self.wave.slope * away + 1)
-        if not np.abs(charge).max() <= 2.0**_BITS:
-            raise ValueError("a charge is so large that sums might not be exact")
-        return shares, charge[:, None]
+            wave = 2 * g * (self.amplitude[0] * x - self.amplitude[1] * y)
+            charge += self.charged[0] * g * g + 2 * self.charged[1] * g * last - (-wave >> POINT)
+            x, last = x + (g << POINT), g
+            x, y = real * x - imaginary * y >> POLE, imaginary * x + real * y >> POLE
+        shares, away = self.shares(np.stack([x, y]))
+        return shares, (charge + self._charge_of(away + 2 * len(change)))[:, None]
+
+    def _charge_of(self, away: Table) -> Table:
+        return np.asarray(-(-self.slope * away >> POINT))
+
+    def shares(self, points: Table) -> tuple[scipy.sparse.csr_array, Table]:
+        """Shares of the grid's points, in parts of `2^_SHARE`, and how far their mean is from some points at most.
+
+        A point is moved into the grid, and shared among the corners of its cell. Along each axis its share of the far
+        corners is rounded down, by less than one part.
+        """
+        edge, cell = (self.nodes - 1) * self.half, 2 * self.half
+        inside = np.clip(points, -edge, edge)
+        cells = np.minimum((inside + edge) // cell, self.nodes - 2)
+        along, across = (inside + edge - cells * cell << _SHARE) // cell
+        both = along * across >> _SHARE
+        near = (1 << _SHARE) - along - across + both
+        corner = cells[0] * self.nodes + cells[1]
+        corners = np.stack([corner, corner + self.nodes, corner + 1, corner + self.nodes + 1], axis=1)
+        parts = np.stack([near, along - both, across - both, both], axis=1)
+        where = (corners.ravel(), np.arange(0, 4 * len(corner) + 1, 4))
+        shares = scipy.sparse.csr_array((parts.ravel(), *where), shape=(len(corner), self.nodes**2))
+        return shares, np.abs(points - inside).sum(axis=0) + 2 * ((cell >> _SHARE) + 1)
 
 
-def _whole(values: Values) -> Values:
-    """The table at all points of the grid."""
+def _decay(pole: tuple[int, int]) -> int:
+    """At most `1 - |p|`, in units of `2^(-2 POLE)`."""
+    return (1 << 2 * POLE) - isqrt((pole[0] ** 2 + pole[1] ** 2) << 2 * POLE) - 1
+
+
+def _mixed(shares: scipy.sparse.csr_array, values: Table) -> Table:
+    """Means of values, rounded up."""
+    return np.asarray(-(-(shares @ values) >> _SHARE))
+
+
+def _whole(values: Table) -> Table:
+    """The table at all points of the grid.
+
+    Raises:
+        ValueError: sums of its values' shares might wrap.
+    """
+    if int(np.abs(values).max()) > 1 << _VALUE:
+        raise ValueError("a value is so large that a sum might wrap")
     return np.concatenate([values, values.transpose(0, 2, 1)[::-1]])
 
 
-def _best(moved: Values, axis: int, out_of: Sequence[Sequence[int]]) -> Values:
+def _best(moved: Table, axis: int, out_of: Sequence[Sequence[int]]) -> Table:
     """The largest over the rows out of every state of one of the two counts."""
     rows = np.moveaxis(moved, axis, 0)
     best = rows[[possible[0] for possible in out_of]]

@@ -1,1 +1,1 @@
-"""Integer maps: what is measured of exact answers; how that is read back stands in `kernel.untrusted.decoding`."""
+"""Integer maps: what is measured of exact answers."""

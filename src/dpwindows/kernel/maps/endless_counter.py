@@ -21,7 +21,6 @@ import numpy as np
 from dpwindows.kernel.maps.counters import IncrementSteps
 from dpwindows.kernel.maps.filters import convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntArray, widen
-from dpwindows.kernel.proofs import proves
 
 # A stream of one-second steps gets there after 68 years.
 MOST_STEPS = 2**31
@@ -75,24 +74,15 @@ class EndlessCounter(IncrementSteps):
 
     @property
     def column(self) -> int:
-        """A bound on the squared length of every column; see `cumulative_unlimited_l2`."""
+        """A bound on the squared length of every column.
+
+        Proof. A column is `sum_j floor(2^b R_j)^2 <= 4^b sum_j R_j^2` from any j on. The first N = 4,096 squares are
+        summed as they are. For the others, `root_j^2 <= 1 / (pi j)` (Wallis) and `1/j <= (1 + c/N) / (j + c)` for
+        j >= N, and `1 / (x ln(x)^(3/2))` falls, so
+        `sum_{j>=N} R_j^2 <= ln(c)^(3/2) / pi (1 + c/N) integral_{N-1+c} dx / (x ln(x)^(3/2))`, and the integral is
+        `2 / sqrt(ln(N - 1 + c))`. QED.
+        """
         return _column(self.bits)
-
-
-@proves("cumulative-counter-endless")
-def cumulative_unlimited_l2(rows: EndlessCounter, moved_ends: int, thresholds: tuple[int, ...]) -> int:
-    """Cumulative counts of an unlimited stream, through the logarithmic counter: squared L2.
-
-    Proof. For each threshold g is a step (one item added or removed: `moved_ends = 1`) or an interval of one sign
-    (otherwise, 2), so its increments are +-1 at one step or +1 and -1 at two, and `M g` is a column of R or the
-    difference of two. All entries are >= 0, so the inner product of two columns is, and the squared norm is at most
-    `moved_ends` times that of the longest column, `sum_j floor(2^b R_j)^2 <= 4^b sum_j R_j^2` from any j on. The first
-    N = 4,096 squares are summed as they are. For the others, `root_j^2 <= 1 / (pi j)` (Wallis) and
-    `1/j <= (1 + c/N) / (j + c)` for j >= N, and `1 / (x ln(x)^(3/2))` falls, so
-    `sum_{j>=N} R_j^2 <= ln(c)^(3/2) / pi (1 + c/N) integral_{N-1+c} dx / (x ln(x)^(3/2))`, and the integral is
-    `2 / sqrt(ln(N - 1 + c))`. Thresholds are measured apart; their squared norms add. QED.
-    """
-    return len(thresholds) * moved_ends * rows.column
 
 
 @lru_cache(maxsize=64)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import blocks as certified
 from dpwindows.kernel.designs import Shape, StepAnswers, StepShape
@@ -66,7 +67,7 @@ class Blocks(Shape):
         blocks = blocks_of(steps, longest_window(window, steps), self.width)
         return [(block, self.by_length[block.starts], self.by_length[block.ends]) for block in blocks]
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the two trees over all blocks.
 
         Raises:
@@ -110,7 +111,7 @@ class StepBlocks(StepShape):
     starts: TentTree
     ends: CausalMap
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the two maps over all blocks.
 
         Raises:

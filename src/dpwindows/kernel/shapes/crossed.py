@@ -9,10 +9,11 @@ import numpy as np
 
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
-from dpwindows.kernel.bounds.staircases import CrossedBlock
-from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.advice import Advise
+from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import crossed as certified
 from dpwindows.kernel.designs import Shape
+from dpwindows.kernel.families.lines import CrossedBlock
 from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.maps.integer_maps import IntArray
 from dpwindows.kernel.problem import Problem
@@ -35,11 +36,19 @@ class Crossed(Shape):
         """The blocks and their maps, one map for all blocks of a form."""
         return _blocks(self, longest_window(window, steps), steps)
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
-        """The certificate of all lines of all blocks."""
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
+        """The certificate of all lines of all blocks.
+
+        Raises:
+            NotCertifiedError: no proof covers it, or a line has no weight.
+        """
+        if len(self.weights) < min(self.width + longest_window(problem.window, problem.steps) - 1, problem.steps):
+            raise NotCertifiedError(problem, self)
         blocks = self.each(problem.window, problem.steps)
         lines = [CrossedBlock(block.first, own.start_weights, own.end_weights) for block, own in blocks]
-        return Certificate(*certified(problem, self.taps, lines), moved=self.rows(problem.window, problem.steps))
+        return Certificate(
+            *certified(problem, self.taps, self.weights, lines), moved=self.rows(problem.window, problem.steps)
+        )
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         return sum(own.rows for _, own in self.each(window, steps))

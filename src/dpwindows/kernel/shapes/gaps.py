@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify import gaps as certified
 from dpwindows.kernel.designs import Shape
@@ -20,7 +21,7 @@ class Gaps(Shape):
 
     map: GapFilter
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the map over the gaps of one item.
 
         Raises:

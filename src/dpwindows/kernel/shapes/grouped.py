@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from dpwindows.ask.privacy import ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design, Shape
 from dpwindows.kernel.maps.integer_maps import IntArray
@@ -29,7 +30,7 @@ class GroupedSteps(Shape):
     size: int
     inner: Design
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """That of the inner design: grouping steps keeps neighbours neighbours.
 
         Raises:

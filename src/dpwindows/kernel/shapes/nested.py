@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers, count_windows, longest_window
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify import nested as certified
 from dpwindows.kernel.designs import StepAnswers, StepShape
@@ -46,7 +47,7 @@ class Nested(StepShape):
     taps: tuple[int, ...]
     weights: tuple[int, ...] = ()
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the filter over windows of at most this many steps.
 
         Raises:

@@ -13,6 +13,7 @@ from dpwindows.ask.periods import first_steps, sizes
 from dpwindows.ask.queries import Cumulative, LostItems, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import Answers, count_windows
 from dpwindows.kernel.accounting import JOINT
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify_joint import jointly
 from dpwindows.kernel.certify_periods import in_periods
@@ -31,13 +32,13 @@ class Series(StepShape):
 
     map: IntegerMap
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the map along time, for the periods of the windows, or under noise of all numbers."""
         if problem.law in JOINT:
             return Certificate(*jointly(problem, self.map), moved=self.rows(problem.window, problem.steps))
         if isinstance(problem.window, PeriodFamily):
-            return Certificate(*in_periods(problem, self.map), moved=self.rows(problem.window, problem.steps))
-        bound, proof = along_time(problem, self.map, horizon)
+            return Certificate(*in_periods(problem, self.map, advise), moved=self.rows(problem.window, problem.steps))
+        bound, proof = along_time(problem, self.map, horizon, advise)
         return Certificate(bound, proof, moved_along_time(problem, self.map, horizon))
 
     def rows(self, window: WindowFamily, steps: int) -> int:

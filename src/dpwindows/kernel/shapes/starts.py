@@ -1,4 +1,4 @@
-"""Any windows: one causal map along the ends of every start."""
+"""Any windows: one map along the ends of every start."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import numpy as np
 
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers, longest_window
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, along_starts
 from dpwindows.kernel.designs import StepAnswers, StepShape
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, Memory
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, Memory
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.blocks import blocks_of
 
@@ -22,14 +23,21 @@ _AT_ONCE = 256
 class Starts(StepShape):
     """For every start, the counts of the windows of at most `longest` steps from it on as one series over their length.
 
-    In a release the rows of lengths that exist are measured, length by length; in a stream, at every step, those of
-    the windows that end at it.
+    A causal map measures the lengths that exist; in a stream, at every step, those of the windows that end at it. A map
+    of the whole series measures late starts with their series continued to `longest` by its last value (`continued`),
+    which adds no change.
     """
 
     longest: int
-    map: CausalMap
+    map: IntegerMap
+    continued: bool = False
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    @property
+    def causal(self) -> CausalMap:
+        """The map of a stream."""
+        return self.map  # type: ignore[return-value]
+
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the map for every start.
 
         Raises:
@@ -37,10 +45,10 @@ class Starts(StepShape):
         """
         if self.longest != longest_window(problem.window, horizon or self.longest):
             raise NotCertifiedError(problem, self.map)
-        return Certificate(*along_starts(problem, self.map, self.longest, horizon))
+        return Certificate(*along_starts(problem, self.map, self.longest, horizon, cut=not self.continued))
 
     def _rows_of(self, start: int, steps: int) -> int:
-        return self.map.rows(min(self.longest, steps - start + 1))
+        return self.map.rows(self.longest if self.continued else min(self.longest, steps - start + 1))
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         return sum(self._rows_of(start, steps) for start in range(1, steps + 1))
@@ -50,7 +58,11 @@ class Starts(StepShape):
         encoded = []
         for block in blocks_of(answers.steps, self.longest, max(self.longest, _AT_ONCE)):
             square = answers.windows(k, block.first, block.starts, block.first, block.ends)
-            encoded += [self.map.encode(square[start, start : start + self.longest]) for start in range(block.starts)]
+            for start in range(block.starts):
+                counts = square[start, start : start + self.longest]
+                if self.continued:
+                    counts = np.pad(counts, (0, self.longest - len(counts)), mode="edge")
+                encoded.append(self.map.encode(counts))
         return np.concatenate(encoded)
 
     def reach(self, window: WindowFamily) -> int:
@@ -62,11 +74,11 @@ class Starts(StepShape):
         return range(max(1, step - self.longest + 1), step + 1)
 
     def rows_at(self, window: WindowFamily, step: int) -> int:
-        return sum(self.map.rows_at(step - first + 1) for first in self.firsts(step))
+        return sum(self.causal.rows_at(step - first + 1) for first in self.firsts(step))
 
     def fresh(self) -> Memory:
         """The memory of no start: arrays of shape (0, ...), to which every start adds a row."""
-        return {name: np.zeros((0, *value.shape), dtype=value.dtype) for name, value in self.map.fresh(1).items()}
+        return {name: np.zeros((0, *value.shape), dtype=value.dtype) for name, value in self.causal.fresh(1).items()}
 
     def open(self, step: int, memory: Memory, empty: Memory) -> list[tuple[int, Memory]]:
         """The starts and their memory; that of the step itself is empty."""
@@ -79,15 +91,15 @@ class Starts(StepShape):
     def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
         return np.concatenate(
             [
-                self.map.encode_step(answers.step - first + 1, _from(answers, k, first), own).ravel()
-                for first, own in self.open(answers.step, memory, self.map.fresh(1))
+                self.causal.encode_step(answers.step - first + 1, _from(answers, k, first), own).ravel()
+                for first, own in self.open(answers.step, memory, self.causal.fresh(1))
             ]
         )
 
     def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
         kept = [
-            self.map.remember(answers.step - first + 1, _from(answers, k, first), own)
-            for first, own in self.open(answers.step, memory, self.map.fresh(1))
+            self.causal.remember(answers.step - first + 1, _from(answers, k, first), own)
+            for first, own in self.open(answers.step, memory, self.causal.fresh(1))
         ]
         return {name: np.stack([own[name] for own in kept]) for name in memory}
 

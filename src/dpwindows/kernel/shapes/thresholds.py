@@ -7,6 +7,7 @@ from functools import cached_property
 
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import Answers
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.certify_thresholds import by_threshold
 from dpwindows.kernel.designs import StepAnswers, StepShape
@@ -22,7 +23,7 @@ class SeriesByThreshold(StepShape):
     thresholds: tuple[int, ...]
     maps: tuple[IntegerMap, ...]
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of all maps together.
 
         Raises:
@@ -30,7 +31,7 @@ class SeriesByThreshold(StepShape):
         """
         if problem.thresholds != self.thresholds:
             raise NotCertifiedError(problem, *self.maps)
-        return by_threshold(problem, self.maps, horizon)
+        return by_threshold(problem, self.maps, horizon, advise)
 
     def at(self, k: int) -> Series:
         return self._at[k]

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpwindows.ask.queries import WindowFamily
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify_together import together
 from dpwindows.kernel.designs import StepAnswers, StepShape
@@ -22,7 +23,7 @@ class Together(StepShape):
     lengths: tuple[int, ...]
     map: MatrixFilter
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the filter on all lengths."""
         return together(problem, self.lengths, self.map, horizon)
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from dpwindows.ask.queries import Rolling, WindowFamily
 from dpwindows.ask.windows import Answers
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Shape
 from dpwindows.kernel.maps.integer_maps import IntArray, widen
@@ -38,7 +39,7 @@ class TreeShape(PrescribedScale):
 class CumulativeTree(TreeShape):
     """Cumulative counts: one range tree over the steps at which items reach k occurrences."""
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """By group privacy of the points that a neighbour moves."""
         return bounds.certified(problem, bounds.cumulative(problem, self.tree), self.tree)
 
@@ -56,7 +57,7 @@ class TreeForEveryStart(TreeShape):
     The series of late starts are continued past the horizon by their last value, which adds no change.
     """
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """By group privacy of the points that a neighbour moves in every tree."""
         return bounds.certified(problem, bounds.every_start(problem, self.tree), self.tree)
 
@@ -83,7 +84,7 @@ class FixedWindowTrees(TreeShape):
     exact rolling counts of lengths W and W+1.
     """
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """By group privacy of the arrivals and departures that a neighbour moves."""
         if not isinstance(problem.window, Rolling) or self.tree.length != 2 * problem.window.length:
             raise NotCertifiedError(problem, self.tree)
@@ -147,7 +148,7 @@ class TimeWindowTrees(TreeShape):
         """Every threshold up to the largest one asked for."""
         return tuple(range(1, max(thresholds) + 1))
 
-    def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """By group privacy of the points of both trees that a neighbour moves."""
         return bounds.certified(problem, bounds.time_window(problem, self.tree), self.tree)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.kernel.untrusted.pattern_search import memory_for, recent_pattern
+from dpwindows.strategies.search.pattern_search import memory_for, recent_pattern
 from dpwindows.strategies.search.portable import even_transform, power, product
 from dpwindows.strategies.search.spectrum import grid_size
 

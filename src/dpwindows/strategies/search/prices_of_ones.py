@@ -13,23 +13,28 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.bounds.runs_inside_runs import Values, best_chain_of_runs, worth_inside
+from dpwindows.kernel.bounds.runs_inside_runs import best_chain_of_runs, worth_inside
 
 # The most histories, how often their weights are gone through for each, and the gap to the limit that is left.
 _HISTORIES, _PASSES, _GAP = 40, 20, 1e-4
 
 
-def good_prices(lanes: Sequence[tuple[Values, int]], length: int, thresholds: Sequence[int]) -> list[int]:
-    """A price for each threshold.
+def good_prices_of_ones(
+    lanes: Sequence[tuple[Sequence[int], int]], length: int, thresholds: Sequence[int]
+) -> tuple[int, ...]:
+    """A price for each threshold; none where numbers are beyond those in floating point.
 
     Args:
         lanes: for each threshold what a run of n places costs, n = 0..T, and the offset c of `item_thresholds`.
         length: the window's length in steps.
         thresholds: the thresholds.
     """
-    norms = np.array([values for values, _ in lanes], dtype=np.float64)
-    offsets = np.array([float(offset) for _, offset in lanes])
-    return [int(price) for price in dearest_mixture(norms, offsets, length, thresholds).prices]
+    try:
+        norms = np.array([values for values, _ in lanes], dtype=np.float64)
+        offsets = np.array([float(offset) for _, offset in lanes])
+        return tuple(int(price) for price in dearest_mixture(norms, offsets, length, thresholds).prices)
+    except (ValueError, OverflowError):
+        return ()
 
 
 @dataclass(frozen=True)

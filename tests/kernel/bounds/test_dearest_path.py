@@ -1,4 +1,4 @@
-"""Tables that prove a bound: against every path, what a check refuses, and every change of two counts as a path."""
+"""The dearest path: against every path, what is refused, and every change of two counts as a path."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ import pytest
 from numpy.typing import NDArray
 
 from dpwindows.kernel.bounds.changes_of_two_counts import CountsAutomaton, held_changes, price_of_all, priced_changes
+from dpwindows.kernel.bounds.dearest_path import HIGHEST, NEVER, ListedMoves, Moves, Table, dearest_path
 from dpwindows.kernel.bounds.held_patterns import Held
 from dpwindows.kernel.bounds.pattern_sensitivity import rolling_patterns_period_l2
 from dpwindows.kernel.bounds.period_sensitivity import most_signed_runs
-from dpwindows.kernel.bounds.potentials import HIGHEST, NEVER, Automaton, Check, Moves, Table
 from dpwindows.kernel.bounds.sensitivity import autocorrelation
 from dpwindows.kernel.bounds.signed_patterns import Prices, SignedLags, TwoCounts, charges
-from dpwindows.kernel.untrusted import pattern_search
-from dpwindows.kernel.untrusted.pattern_search import walk
 from dpwindows.strategies.search.fractional import integer_taps
+from dpwindows.strategies.search.witnesses import searched
 from tests.kernel.bounds.test_period_sensitivity import rolling_changes
 from tests.kernel.bounds.test_sensitivity import any_taps
 from tests.single_item import Ints
 
 
 @dataclass(frozen=True)
-class Drawn:
+class Drawn(ListedMoves):
     """An automaton drawn at random: so many kinds of place, one after another."""
 
     places: int
@@ -57,7 +56,7 @@ class Drawn:
     def ends(self, place: int) -> Table:
         return self.finals
 
-    def most(self) -> int:
+    def dearest(self) -> int:
         """The most that any path is charged, path by path."""
         found = 0
         for length in range(self.places + 1):
@@ -71,7 +70,7 @@ class Drawn:
         return found
 
 
-def tables(automaton: Automaton) -> list[Table]:
+def tables(automaton: ListedMoves) -> list[Table]:
     """The least table, the last place first, in plain loops."""
     found = [automaton.ends(automaton.places)]
     for place in range(automaton.places, 0, -1):
@@ -85,107 +84,61 @@ def tables(automaton: Automaton) -> list[Table]:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_the_least_table_is_accepted_and_is_the_most_any_path_is_charged(seed: int) -> None:
+def test_few_places_are_charged_the_most_that_any_path_is(seed: int) -> None:
     automaton = Drawn.of(seed)
-    check = Check(automaton)
-    for values in tables(automaton)[1:]:
-        check.earlier(values)
-    assert check.bound() == automaton.most()
-    walked = Check(automaton)
-    assert walk(automaton, period=1, tick=2, check=walked) == walked.bound() == automaton.most()
-
-
-@pytest.mark.parametrize("seed", range(6))
-def test_no_entry_of_the_least_table_can_be_lower(seed: int) -> None:
-    automaton = Drawn.of(seed)
-    least = tables(automaton)
-    for depth, state in itertools.product(range(1, automaton.places + 1), range(len(automaton.finals))):
-        check = Check(automaton)
-        for values in least[1:depth]:
-            check.earlier(values)
-        lower = least[depth].copy()
-        lower[state] -= 1
-        with pytest.raises(ValueError, match="more than the table allows"):
-            check.earlier(lower)
-
-
-def test_any_higher_table_is_accepted() -> None:
-    automaton = Drawn.of(1)
-    check = Check(automaton)
-    for depth, values in enumerate(tables(automaton)[1:]):
-        check.earlier(values + 7 * depth)
-    assert check.bound() >= automaton.most()
+    assert dearest_path(automaton, settling=8, cycle=8, tick=2) == automaton.dearest()
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_repeated_cycles_bound_every_path(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pattern_search, "SETTLING", 1)
-    monkeypatch.setattr(pattern_search, "CYCLE", 1)
-    monkeypatch.setattr(pattern_search, "_SHORT", 1)
+@pytest.mark.parametrize("cycle", [1, 3])
+def test_many_places_that_are_alike_bound_every_path(seed: int, cycle: int) -> None:
     automaton = Drawn.of(seed, places=200)
-    check = Check(automaton)
-    found = walk(automaton, period=4, tick=2, check=check)
-    assert check.bound() == found >= max(tables(automaton)[-1][automaton.entries].max(), 0)
+    least = [int(one[automaton.entries].max()) for one in tables(automaton)]
+    bound = dearest_path(automaton, settling=4, cycle=4 * cycle, tick=2)
+    assert bound >= max(least[-1], 0)
+    # A path is charged at most 49 at a place: what it begins and ends with is all that may be added.
+    assert bound <= max(least[-1], 0) + 2 * 50 * 200 // (4 * cycle)
 
 
-def after_a_cycle(automaton: Drawn, places: int) -> tuple[Check, list[Table]]:
-    check, least = Check(automaton), tables(automaton)
-    check.mark()
-    for values in least[1 : places + 1]:
-        check.earlier(values)
-    return check, least
+@dataclass(frozen=True)
+class Paid(Drawn):
+    """One that pays at its first places, up to this one, more than at all others."""
+
+    until: int = 0
+
+    def kind(self, place: int) -> Hashable:
+        return place % len(self.targets), place <= self.until
+
+    def moves(self, place: int) -> tuple[Moves, ...]:
+        more = 1000 if place <= self.until else 0
+        return tuple(replace(some, charges=some.charges + more) for some in super().moves(place))
 
 
-def test_a_cycle_that_rises_more_than_is_claimed_is_refused() -> None:
-    automaton = Drawn.of(3, places=40)
-    least = tables(automaton)
-    rise = max(0, int((least[4] - least[0]).max()))
-    assert rise > 0
-    check, _ = after_a_cycle(automaton, 4)
-    with pytest.raises(ValueError, match="rose by more"):
-        check.repeated(3, rise - 1)
-    check.repeated(9, rise)
-    assert check.bound() >= max(least[-1][automaton.entries].max(), 0)
-
-
-def test_a_cycle_of_other_places_is_refused() -> None:
-    check, _ = after_a_cycle(Drawn.of(3, places=40), 3)
-    with pytest.raises(ValueError, match="not like"):
-        check.repeated(2, HIGHEST // 4)
-
-
-@pytest.mark.parametrize(("times", "rise"), [(0, 0), (10, 100), (1, -1), (2, HIGHEST)])
-def test_a_cycle_beyond_the_places_or_the_range_is_refused(times: int, rise: int) -> None:
-    check, _ = after_a_cycle(Drawn.of(3, places=40), 4)
-    with pytest.raises(ValueError, match="a cycle must"):
-        check.repeated(times, rise)
+@pytest.mark.parametrize("until", [1, 50, 100, 101, 160])
+def test_places_of_another_kind_are_gone_through(until: int) -> None:
+    drawn = Drawn.of(5, places=200)
+    paid = Paid(200, drawn.targets, drawn.charges, drawn.finals, until)
+    bound = dearest_path(paid, settling=4, cycle=4, tick=2)
+    assert bound >= tables(paid)[-1][paid.entries].max() >= 1000 * until - 50 * 200
 
 
 def test_values_that_might_wrap_are_refused() -> None:
-    automaton = Drawn.of(0)
-    lowest = Drawn(6, automaton.targets, np.full_like(automaton.charges, 4 * NEVER), automaton.finals)
-    for value in (HIGHEST + 1, NEVER - 1):
-        with pytest.raises(ValueError, match="might wrap"):
-            Check(lowest).earlier(np.full(4, value))
+    drawn = Drawn.of(0)
     for charge in (HIGHEST + 1, 4 * NEVER - 1):
-        wild = Drawn(automaton.places, automaton.targets, np.full_like(automaton.charges, charge), automaton.finals)
-        with pytest.raises(ValueError, match="might wrap"):
-            Check(wild).earlier(np.full(4, HIGHEST))
-
-
-def test_a_table_of_rounded_numbers_is_refused() -> None:
-    """Compared as floating-point numbers, 2^59 + 1 is no more than 2^59."""
-    charge = (1 << 59) + 1
-    automaton = Drawn(1, np.zeros((1, 1, 2), dtype=np.intp), np.full((1, 1, 2), charge), np.zeros(2, dtype=np.int64))
-    for table in (np.full(2, float(1 << 59)), np.full(1, charge), np.full((2, 1), charge)):
-        with pytest.raises(ValueError, match="one 64-bit integer for every state"):
-            Check(automaton).earlier(table)
-
-
-def test_a_table_that_stops_early_is_refused() -> None:
-    check, _ = after_a_cycle(Drawn.of(0), 4)
-    with pytest.raises(ValueError, match="2 places before the first"):
-        check.bound()
+        wild = replace(drawn, charges=np.full_like(drawn.charges, charge))
+        with pytest.raises(ValueError, match="a charge"):
+            dearest_path(wild, settling=4, cycle=4)
+    for final in (HIGHEST + 1, NEVER - 1):
+        with pytest.raises(ValueError, match="a value"):
+            dearest_path(replace(drawn, finals=np.full_like(drawn.finals, final)), settling=4, cycle=4)
+    with pytest.raises(ValueError, match="a value"):
+        dearest_path(replace(drawn, charges=np.full_like(drawn.charges, HIGHEST // 5)), settling=4, cycle=4)
+    far = replace(drawn, places=1 << 12, charges=np.full_like(drawn.charges, HIGHEST >> 8))
+    with pytest.raises(ValueError, match="rise so far"):
+        dearest_path(far, settling=4, cycle=4, tick=2)
+    for cycle in (0, 3):
+        with pytest.raises(ValueError, match="none of ticks"):
+            dearest_path(drawn, settling=4, cycle=cycle, tick=2)
 
 
 # --- Every change of two counts is a path, charged at least what it costs ---------------------------------------------
@@ -262,10 +215,10 @@ def test_mirror_images_are_charged_alike(seed: int) -> None:
     lags = SignedLags.of(any_taps(rng, 9), length + span - 1)
     charged = charges(lags, 3, 5)
     held = held_changes(lags, charged, Held(span, length, length + span - 1))
-    assert walk(held, period=length) == walk(told_apart(held), period=length)
+    assert held.dearest(length) == told_apart(held).dearest(length)
     known = TwoCounts(2, length, length + span - 1, 4, (1, 0), seed % 2 == 0)
     priced = priced_changes(lags, charged, known, Prices(lags.values[0] // 5, lags.values[0] // 3))
-    assert walk(priced, period=length) == walk(told_apart(priced), period=length)
+    assert priced.dearest(length) == told_apart(priced).dearest(length)
 
 
 def test_prices_are_not_negative() -> None:
@@ -286,4 +239,4 @@ def test_no_bound_is_looser_than_it_was(part: int) -> None:
     """Rolling counts of an item changed within a period: bounds of a dynamic programme that no check came after."""
     for alpha, decay, length, span, steps, k, bound in FOUND[part::6]:
         taps = integer_taps(alpha, decay, 365, 20)
-        assert rolling_patterns_period_l2(taps, length, span or steps, steps, (k,)) <= bound
+        assert rolling_patterns_period_l2(taps, length, span or steps, steps, (k,), searched) <= bound

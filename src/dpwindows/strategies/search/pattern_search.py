@@ -1,13 +1,11 @@
-"""Good tables, charges and prices for `kernel.bounds.pattern_sensitivity`: searches that no proof rests on.
+"""Good memory, near distances and prices for `kernel.bounds.pattern_sensitivity`: searches that no proof rests on.
 
-Whatever is found here is checked there: a bound holds for every choice of what is remembered, of near distances and of
-prices, and only with a table that `dpwindows.kernel.bounds.potentials` accepts. What is found decides how good the
-bound is.
+A bound holds for every choice of what is remembered, of near distances and of prices; a good one makes it small.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,12 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
+from dpwindows.kernel.bounds.dearest_path import Table
 from dpwindows.kernel.bounds.held_patterns import Held
-from dpwindows.kernel.bounds.potentials import NEVER, Automaton, Check, Moves, Table
+from dpwindows.kernel.bounds.pattern_sensitivity import held_bound, priced_bound
 from dpwindows.kernel.bounds.run_patterns import (
     Lags,
     PriceOfOnes,
-    best_chain,
     gains,
     limited,
     recent_bound,
@@ -28,11 +26,8 @@ from dpwindows.kernel.bounds.run_patterns import (
     recent_tables,
 )
 from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
+from dpwindows.strategies.search.chains import best_chain
 
-# Periods after which what places add is taken for settled, and over which it is taken to be the same again.
-SETTLING, CYCLE = 4, 16
-# Periods are taken several at a time up to so many places.
-_SHORT = 8
 # Places remembered of signed patterns: while near distances are sought, and in the bound; for k = 1, and for larger k.
 _LEAST_MEMORY, _HELD_MEMORY, _SOUGHT_MEMORY, _PRICED_MEMORY = 3, 4, 4, 6
 # Near distances that are tried: parts of the windows' length for k = 1, and of the mean length of runs for larger k.
@@ -51,122 +46,48 @@ _TRIED = 96
 _PRICE_ROUNDS, _TRIED_MEMORY, _NEGLIGIBLE = 11, 6, 1e-4
 
 
-# --- Tables -----------------------------------------------------------------------------------------------------------
-
-
-def walk(automaton: Automaton, *, period: int, tick: int = 1, check: Check | None = None) -> int:
-    """The least table from the last place to the first, handed to a check place by place; its bound.
-
-    Where many places are alike, what one cycle of `CYCLE` periods adds is taken for all of them.
-
-    Args:
-        automaton: whose table.
-        period: places of one length of windows.
-        tick: how many places apart places of one kind are, where they are alike.
-        check: what the table is handed to.
-    """
-    # Whole periods, for what is worst often comes again after one or two.
-    whole = period * -(-_SHORT // period)
-    settling, cycle = (rounded * whole // tick * tick for rounded in (SETTLING, CYCLE))
-    place, values, marked = automaton.places, automaton.ends(automaton.places), None
-    kinds = [automaton.kind(place) for place in range(1, automaton.places + 1)]
-    alike, known = _alike(kinds, tick), dict[Hashable, list[Moves]]()
-    mark_at = 0
-    while place:
-        if not mark_at and alike[place] >= settling + 2 * cycle:
-            mark_at = place - settling
-        if place == mark_at:
-            marked = values
-            if check:
-                check.mark()
-        if marked is not None and place == mark_at - cycle:
-            times = int(alike[place]) // cycle
-            reached = marked > NEVER // 2
-            rise = max(0, int((values - marked)[reached].max()))
-            values, place, marked = np.where(reached, values + times * rise, values), place - times * cycle, None
-            if check:
-                check.repeated(times, rise)
-            continue
-        if (kind := kinds[place - 1]) not in known:
-            known[kind] = _joined(list(automaton.moves(place)))
-        place -= 1
-        values = _earlier(known[kind], values, automaton.ends(place))
-        if check:
-            check.earlier(values)
-    return max(0, int(values[automaton.entries].max()))
-
-
-def _alike(kinds: Sequence[Hashable], tick: int) -> list[int]:
-    """For each place, how many places from it towards the first are like those a tick later."""
-    found = [0] * (len(kinds) + 1)
-    for place in range(1, len(kinds) + 1 - tick):
-        found[place] = found[place - 1] + 1 if kinds[place - 1] == kinds[place - 1 + tick] else 0
-    return found
-
-
-def _joined(moves: list[Moves]) -> list[Moves]:
-    """The same moves, those out of all states as one where there are as many out of each."""
-    follow = all(one.states.stop == other.states.start for one, other in pairwise(moves))
-    if not follow or len({len(some.targets) for some in moves}) > 1:
-        return moves
-    targets, charges = (np.hstack([getattr(some, part) for some in moves]) for part in ("targets", "charges"))
-    return [Moves(slice(moves[0].states.start, moves[-1].states.stop), targets, charges)]
-
-
-def _earlier(moves: list[Moves], values: Table, ends: Table) -> Table:
-    """The least values before a place, from those after it and what ending before it is charged."""
-    found = ends.copy()
-    for some in moves:
-        reached = values.take(some.targets)
-        reached += some.charges
-        np.maximum(found[some.states], np.maximum.reduce(reached, axis=0), out=found[some.states])
-    return found
-
-
 # --- Charges and prices -----------------------------------------------------------------------------------------------
 
 
-def good_charges(lags: SignedLags, known: Held) -> Charges:
-    """Charges of the changes for k = 1, with good near distances."""
+def good_charges(lags: SignedLags, known: Held) -> tuple[int, int]:
+    """What to remember of the changes for k = 1, and the largest near distance."""
 
-    def cost(charged: Charges) -> int:
-        changes = held_changes(lags, charged, known)
-        return walk(changes, period=known.length, tick=changes.every)
+    def cost(memory: int, near: int) -> int:
+        return held_bound(lags, known, memory, near)
 
     tried = sorted({min(lags.longest, max(_LEAST_MEMORY, round(known.length * share))) for share in _HELD_NEAR})
-    found = {near: cost(charges(lags, _LEAST_MEMORY, near)) for near in tried}
-    near = min(found, key=lambda near: found[near])
-    finer = charges(lags, _HELD_MEMORY, near)
-    return finer if cost(finer) <= found[near] else charges(lags, _LEAST_MEMORY, near)
+    costs = {near: cost(_LEAST_MEMORY, near) for near in tried}
+    near = min(costs, key=lambda near: costs[near])
+    return (_HELD_MEMORY if cost(_HELD_MEMORY, near) <= costs[near] else _LEAST_MEMORY), near
 
 
-def good_charges_for_runs(lags: SignedLags, known: Held, runs: int) -> tuple[Charges, int]:
+def good_charges_for_runs(lags: SignedLags, known: Held, runs: int) -> tuple[int, int, int]:
     """The same for changes of at most so many runs, with a good price for a change."""
-    charged = good_charges(lags, known)
+    memory, near = good_charges(lags, known)
+    charged = charges(lags, memory, near)
     changes = held_changes(lags, charged, known)
 
     def cost(price: int) -> int:
         priced = replace(changes, prices=Prices(0, price))
-        return walk(priced, period=known.length, tick=changes.every) + 2 * price * runs
+        return priced.dearest(known.length) + 2 * price * runs
 
-    return charged, least(cost, 4 * (lags.values[0] + charged.change), 10)
+    return memory, near, least(cost, 4 * (lags.values[0] + charged.change), 10)
 
 
-def good_prices(lags: SignedLags, known: TwoCounts) -> tuple[Charges, Prices]:
-    """Charges of the changes for larger k, with good near distances, and good prices."""
+def good_prices(lags: SignedLags, known: TwoCounts) -> tuple[int, int, int, int]:
+    """What to remember of the changes for larger k, the largest near distance, and good prices."""
     run = known.places / known.runs
     tried = sorted({min(lags.longest, max(_SOUGHT_MEMORY, round(run * share))) for share in _PRICED_NEAR})
-    found = {near: _best_prices(lags, charges(lags, _SOUGHT_MEMORY, near), known) for near in tried}
-    near = min(found, key=lambda near: found[near][0])
-    value, prices = found[near]
-    finer = charges(lags, _PRICED_MEMORY, near)
-    better = _priced(lags, finer, known, prices) <= value
-    return finer if better else charges(lags, _SOUGHT_MEMORY, near), prices
+    best = {near: _best_prices(lags, charges(lags, _SOUGHT_MEMORY, near), known) for near in tried}
+    near = min(best, key=lambda near: best[near][0])
+    value, prices = best[near]
+    better = priced_bound(lags, known, _PRICED_MEMORY, near, prices) <= value
+    return _PRICED_MEMORY if better else _SOUGHT_MEMORY, near, prices.start, prices.change
 
 
 def _priced(lags: SignedLags, charged: Charges, known: TwoCounts, prices: Prices) -> int:
     changes = priced_changes(lags, charged, known, prices)
-    return walk(changes, period=known.length) + price_of_all(known, prices)
+    return changes.dearest(known.length) + price_of_all(known, prices)
 
 
 def _best_prices(lags: SignedLags, charged: Charges, known: TwoCounts) -> tuple[int, Prices]:
@@ -302,7 +223,7 @@ def good_recent_price(lags: Lags, mean: PriceOfOnes, runs: int, memory: int) -> 
     return least(cost, mean.highest(lags), 10)
 
 
-def price_of_disjoint(lags: Lags, runs: Sequence[int]) -> int:
+def price_of_disjoint(lags: Lags, runs: tuple[int, ...]) -> int:
     """A price for every one at which `recent_bounds`, summed over disjoint patterns, bounds them best; nearly.
 
     The sum falls with the price by the ones that the best patterns have together, and every place is paid for: least is

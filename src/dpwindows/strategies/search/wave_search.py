@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.bounds.waves import Cycle, Grid, Paths, Wave, Waves
+from dpwindows.kernel.bounds.waves import POINT, Paths, Waves
 
 # Poles are multiples of it, so that every machine finds the same; filters that decay in a wave are made of such poles.
 POLES = 2.0**-12
@@ -19,39 +19,38 @@ _SLOWEST, _LEFT, _FEWEST = 0.999, 1e-3, 12
 # Most ticks that a count is held for, and places in a jump; cells of a table, and nodes of its grid.
 _TICKS, _LONGEST_JUMP = 32, 3
 _CELLS, _FEWEST_NODES, _MOST_NODES = 350_000, 12, 40
-# Windows, and places, after which what jumps add is taken for settled; and windows in a cycle.
-_SETTLING, _SETTLED, _CYCLE = 12, 400, 2
 # How many phases are tried for the worst.
 _PHASES = 64
 
 
-def good_waves(lags: Sequence[float], length: int) -> tuple[Waves, Cycle] | None:
-    """The wave of an autocorrelation, and how to go through places.
+def good_waves(exact: Sequence[int], shift: int, length: int) -> tuple[int, ...]:
+    """The wave of an autocorrelation, and how to go through places; none where no wave makes up the lags.
 
     Args:
-        lags: the autocorrelation, from distance 0 on, in the units that values are rounded to.
+        exact: the autocorrelation, from distance 0 on.
+        shift: the bits that are left out of it.
         length: W.
-
-    Returns:
-        None where no wave makes up the lags.
     """
+    lags = [value / (1 << shift) for value in exact]
     known = np.array(lags[2 : 2 + max(_FEWEST, 2 * length)])
     pole = _pole(known / lags[0]) if len(known) >= _FEWEST else None
     if pole is None:
-        return None
+        return ()
     powers = pole ** np.arange(2, len(known) + 2)
-    cosine, sine = np.linalg.lstsq(np.stack([powers.real, powers.imag], axis=1), known, rcond=None)[0]
+    parts = np.linalg.lstsq(np.stack([powers.real, powers.imag], axis=1), known, rcond=None)[0]
     unit = max(1.0, lags[0] * _FINENESS)
-    wave = Wave(pole, complex(*(round(round(part / unit) * unit) for part in (cosine, -sine))))
+    cosine, sine = (round(round(float(part) / unit) * unit) for part in (parts[0], -parts[1]))
     clock = -(-length // _TICKS)
-    paths = Paths(length, clock * max(1, min(_LONGEST_JUMP, length // 7) // clock), clock)
-    nodes = int(_CELLS**0.5 / paths.states) // 2 * 2
-    grid = Grid(min(max(nodes, _FEWEST_NODES), _MOST_NODES), _reach(pole))
-    waves = Waves.of(lags, wave, grid, paths)
-    if waves.place > (1 + _LEFT) * lags[0]:
-        return None
-    settling = max(_SETTLED, _SETTLING * length)
-    return waves, Cycle(settling // paths.jump, -(-_CYCLE * length // paths.jump))
+    jump = clock * max(1, min(_LONGEST_JUMP, length // 7) // clock)
+    paths = Paths(length, jump, clock)
+    nodes = min(max(int(_CELLS**0.5 / paths.states) // 2 * 2, _FEWEST_NODES), _MOST_NODES)
+    half = int(_reach(pole) * 2.0**POINT / (nodes - 1))
+    turn = round(pole.real / POLES), round(pole.imag / POLES)
+    try:
+        waves = Waves.of(exact, shift, turn, (cosine, sine), nodes, half, paths)
+    except ValueError:
+        return ()
+    return (*turn, cosine, sine, nodes, half, jump, clock) if waves.charged[0] <= (1 + _LEFT) * lags[0] else ()
 
 
 def _pole(lags: NDArray[np.float64]) -> complex | None:

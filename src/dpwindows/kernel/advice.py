@@ -1,0 +1,57 @@
+"""The free choices of a bound, asked for by question: prices, how much is remembered, which distances are near.
+
+A bound of this kind holds for every legal choice, and how small it is depends on a good one. So searches stay outside:
+a bound asks, whoever answers is not trusted, and an answer is whole numbers within limits that the bound names. A
+design carries the answers that were found for it as its witness, and its certificate looks them up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
+
+Witness = Mapping[str, tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What one bound asks for one threshold.
+
+    Attributes:
+        kind: the bound's name, and what of it is asked for.
+        k: the threshold; of several that are asked for as one, the largest.
+        about: all that a search for a good answer needs.
+    """
+
+    kind: str
+    k: int
+    about: tuple[Hashable, ...]
+
+    @property
+    def key(self) -> str:
+        """What the answer is kept by in a witness: no design asks two questions by one key."""
+        return f"{self.kind}/{self.k}"
+
+
+Advise = Callable[[Question], tuple[int, ...]]
+"""Answers a question with whole numbers, or with none where it knows no answer."""
+
+
+def from_witness(witness: Witness) -> Advise:
+    """Look answers up."""
+    return lambda question: witness.get(question.key, ())
+
+
+def ask(advise: Advise, question: Question, limits: Sequence[tuple[int, int]]) -> tuple[int, ...]:
+    """One whole number for each of some limits, from the lowest to the highest that is legal.
+
+    Where nobody knows an answer it is the lowest of each.
+
+    Raises:
+        ValueError: the answer is something else.
+    """
+    answer = advise(question) or tuple(low for low, _ in limits)
+    whole = type(answer) is tuple and len(answer) == len(limits) and all(type(number) is int for number in answer)
+    if not whole or not all(low <= number <= high for number, (low, high) in zip(answer, limits, strict=True)):
+        raise ValueError(f"{answer} is no answer to {question.key!r}: asked were whole numbers within {limits}")
+    return answer

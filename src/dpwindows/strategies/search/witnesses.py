@@ -1,0 +1,89 @@
+"""Good answers to what bounds ask: the free choices of a design's certificate, found once and kept with the design."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from functools import lru_cache
+from typing import TypeVar
+
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
+from dpwindows.kernel.advice import Question
+from dpwindows.kernel.bounds.held_patterns import Held
+from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes
+from dpwindows.kernel.bounds.signed_patterns import SignedLags, TwoCounts
+from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.designs import Design
+from dpwindows.strategies.search.pattern_search import (
+    good_charges,
+    good_charges_for_runs,
+    good_prices,
+    good_prices_for_ones,
+    good_recent_price,
+    memory_for,
+    place_price,
+    price_of_disjoint,
+)
+from dpwindows.strategies.search.prices_of_ones import good_prices_of_ones
+from dpwindows.strategies.search.wave_search import good_waves
+
+AnyDesign = TypeVar("AnyDesign", bound=Design)
+# Cells filled in tables of recent places with a price for every one; halvings of the price for places.
+_PRICED_CELLS, _ROUNDS = 4_000_000, 16
+
+
+def with_witness(design: AnyDesign) -> AnyDesign:
+    """The design with answers to all that its certificate asks, from searches.
+
+    In groups a design for one item that changes is certified for one that comes or goes as well.
+    """
+    answers: dict[str, tuple[int, ...]] = {}
+
+    def advise(question: Question) -> tuple[int, ...]:
+        answers[question.key] = searched(question)
+        return answers[question.key]
+
+    design.certify(advise)
+    if answers and isinstance(design.problem.unit, ItemLevel):
+        with suppress(NotCertifiedError):
+            replace(design, problem=replace(design.problem, unit=ItemAddRemove())).certify(advise)
+    return replace(design, witness=answers) if answers else design
+
+
+@lru_cache(maxsize=256)
+def searched(question: Question) -> tuple[int, ...]:
+    """A good answer; none where the search knows none."""
+    return _SEARCHES[question.kind](*question.about)
+
+
+def _both(lags: Lags, runs: int, shortest: int, chained: bool) -> tuple[int, ...]:
+    price = place_price(lags, runs, shortest=shortest, rounds=_ROUNDS) if chained else 0
+    return memory_for(lags.length, runs), price
+
+
+def _disjoint(lags: Lags, runs: tuple[int, ...]) -> tuple[int, ...]:
+    return price_of_disjoint(lags, runs), *(memory_for(lags.length, count) for count in runs)
+
+
+def _ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int) -> tuple[int, ...]:
+    memory = memory_for(lags.length, runs, _PRICED_CELLS)
+    recent_price = good_recent_price(lags, mean, runs, memory) if shortest == 1 else 0
+    return *good_prices_for_ones(lags, mean, runs, shortest), memory, recent_price
+
+
+def _period(lags: SignedLags, known: Held | TwoCounts) -> tuple[int, ...]:
+    return good_charges(lags, known) if isinstance(known, Held) else good_prices(lags, known)
+
+
+_SEARCHES: dict[str, Callable[..., tuple[int, ...]]] = {
+    "rolling-patterns-event": _both,
+    "rolling-patterns-event-disjoint": _disjoint,
+    "rolling-patterns-presence": _both,
+    "rolling-patterns-presence-ones": _ones,
+    "rolling-offset-presence": _ones,
+    "rolling-patterns-period": _period,
+    "rolling-patterns-period-wave": good_waves,
+    "rolling-patterns-period-limited": good_charges_for_runs,
+    "rolling-thresholds-item": good_prices_of_ones,
+}

@@ -245,7 +245,7 @@ def test_exact_counts_under_the_bound_of_at_least_counts_are_flagged() -> None:
             plan = plan_of(window.at_least(1), unit=ItemLevel(), budget=budget, strategy=strategy)
             one = plan.allotments[0].measurement
             problem = replace(one.design.problem, thresholds=(1, 2))
-            both = replace(one, design=replace(one.design, problem=problem))  # type: ignore[type-var]
+            both = replace(one, design=replace(one.design, problem=problem))
             assert audit_measurements([both], budget, ItemLevel()).verdict == "beyond the claim"
 
 

@@ -169,7 +169,7 @@ def test_errors_of_the_plan_are_those_of_the_decoder_and_of_releases() -> None:
             window = allotment.query.window
             assert isinstance(window, dw.Rolling)
             np.testing.assert_allclose(allotment.own(decoder @ exact), log.rolling(1, window.length), atol=1e-7)
-            np.testing.assert_allclose(reading.of(allotment).variance(DISTINCT), allotment.own(by_matrix), rtol=1e-9)
+            np.testing.assert_allclose(allotment.variance(DISTINCT), allotment.own(by_matrix), rtol=1e-9)
             assert allotment.measurement == first.measurement
     # 300 releases of 32 numbers: their spread is off by 10 % once in 10^9 runs or so.
     runs = np.array([np.concatenate(draw_estimates(plan, log)) for _ in range(300)])

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy import special
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Measure
 from dpwindows.ask.windows import window_steps
@@ -162,7 +163,7 @@ def test_the_noise_of_near_windows_is_shared() -> None:
     assert near.std_error < far.std_error
     design = plan.allotments[0].measurement.design
     drawn = np.random.default_rng(0).normal(size=(4000, design.rows))
-    decoded = np.array([design.decode(noise) for noise in drawn]) * plan.allotments[0].measurement.scale
+    decoded = np.array([reading.of(design).decode(noise) for noise in drawn]) * plan.allotments[0].measurement.scale
     assert float((decoded[:, 26] - decoded[:, 27]).std()) == pytest.approx(near.std_error, rel=0.05)
     assert float((decoded[:, 11] - decoded[:, 36]).std()) == pytest.approx(far.std_error, rel=0.05)
 
@@ -173,7 +174,7 @@ def test_families_measured_as_one_share_noise() -> None:
     assert [allotment.series for allotment in plan.allotments] == [0, None, 1]
     release = release_of(plan, Constant(STEPS, {1: 1, 2: 300, 7: 900}))
     found = release.difference((20, 27), (25, 27))
-    decoder = np.array([design.decode(unit) for unit in np.eye(design.rows)]).T
+    decoder = np.array([reading.of(design).decode(unit) for unit in np.eye(design.rows)]).T
     # The windows that end with step 27: rolling:2 comes first, then rolling:7.
     noise = decoder[STEPS + 26] - decoder[26]
     assert found.std_error == pytest.approx(scale * float(np.linalg.norm(noise)), rel=1e-6)

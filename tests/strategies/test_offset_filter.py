@@ -155,6 +155,7 @@ def test_runs_with_a_price_for_ones_and_gaps_cut_short(seed: int) -> None:
 def test_decoding_inverts_what_is_measured(bits: int) -> None:
     design = designed(Rolling(5), steps=60, bits=bits)
     exact = np.random.default_rng(0).integers(0, 1000, size=60)
+    assert isinstance(design.shape, Series)
     assert np.allclose(reading.of(design).decode(design.shape.map.encode(exact).astype(float)), exact, atol=1e-6)
     weights = np.array([reading.of(design).decode(noise) for noise in np.eye(60)])
     assert np.allclose((weights**2).sum(axis=0), reading.of(design).variance())

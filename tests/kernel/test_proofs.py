@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import dpwindows.kernel.measure  # noqa: F401  (imports every bound)
+import dpwindows.kernel.measure
+import dpwindows.strategies.paper  # noqa: F401  (both together import every bound)
 from dpwindows.kernel.proofs import PROOFS, proves
 
 PAGE = Path(__file__).parents[2] / "docs" / "proofs.md"

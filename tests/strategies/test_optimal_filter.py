@@ -26,6 +26,7 @@ from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.period_limits import period_limit
 from dpwindows.strategies.search.spectrum import causal_taps, circle_mean, grid_size, interval_spectrum
+from dpwindows.strategies.search.witnesses import with_witness
 
 BUDGET = ApproxDP(1.0, 1e-6)
 EVENT, ADD_REMOVE = EventLevel(), ItemAddRemove()
@@ -71,6 +72,7 @@ def test_stationary_limits_are_reached_for_single_runs(length: int, limit_: floa
 def test_figures(window: WindowFamily, k: int, unit: Unit, std: float) -> None:
     design = optimal_filter.design(problem(window, k, unit=unit))
     assert design is not None
+    design = with_witness(design)
     assert score(design) <= std
     least = limit(window, k, unit, 365)
     assert least is not None
@@ -195,6 +197,7 @@ def test_bounds_for_rolling_counts_are_tight(length: int, k: int) -> None:
     """A local search over patterns comes within 2 % (in standard error) of what the filter is charged for."""
     design = optimal_filter.design(problem(Rolling(length), k))
     assert design is not None
+    design = with_witness(design)
     assert isinstance(design.shape, Series)
     assert isinstance(design.shape.map, Filter)
     lags = np.array(autocorrelation(design.shape.map.taps)[:length], dtype=np.float64)

@@ -266,11 +266,7 @@ def _whole(values: Table) -> Table:
     return np.concatenate([values, values.transpose(0, 2, 1)[::-1]])
 
 
-def _best(moved: Table, axis: int, out_of: Sequence[Sequence[int]]) -> Table:
+def _best(moved: Table, axis: int, out_of: list[list[int]]) -> Table:
     """The largest over the rows out of every state of one of the two counts."""
     rows = np.moveaxis(moved, axis, 0)
-    best = rows[[possible[0] for possible in out_of]]
-    for state, possible in enumerate(out_of):
-        if len(possible) > 1:
-            best[state] = rows[list(possible)].max(axis=0)
-    return np.moveaxis(best, 0, axis)
+    return np.moveaxis(np.stack([rows[possible].max(axis=0) for possible in out_of]), 0, axis)

@@ -12,8 +12,8 @@ from dpwindows.kernel.proofs import PROOFS, name_of
 from dpwindows.kernel.shapes.series import Series
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-# What the rest of the package asks the kernel for: horizons, units with bounds, and words for a norm.
-ASKED_FROM_OUTSIDE = {("accounting", "NORMS"), ("designs", "horizon_of"), ("problem", "BOUNDED_UNITS")}
+# What the rest of the package asks the kernel for: horizons, and words for a norm.
+ASKED_FROM_OUTSIDE = {("accounting", "NORMS"), ("designs", "horizon_of")}
 
 
 @pytest.fixture

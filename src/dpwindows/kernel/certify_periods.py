@@ -129,8 +129,8 @@ def in_periods_of_stream(
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    layout = layout_of(problem, horizon, fewest, most)
-    if layout.changed is None or layout.longest > most:
+    layout = layout_of(problem, horizon, fewest, most) if fewest >= 1 else None
+    if layout is None or layout.changed is None or layout.longest > most:
         raise NotCertifiedError(problem, measured)
     series = series_of(problem, layout)
     if isinstance(problem.window, Tumbling):

@@ -44,7 +44,12 @@ def periods_met_at_most(fewest: int, span: int) -> int:
 
     Proof. Of n >= 2 periods met in a row all but the first and the last lie in the span, and are not the first there
     is; of those two it holds one step or more each: `span >= (n-2) fewest + 2`. QED.
+
+    Raises:
+        ValueError: periods may have no steps.
     """
+    if fewest < 1:
+        raise ValueError(f"every period has a step at least, not {fewest}")
     return 1 if span == 1 else (span - 2) // fewest + 2
 
 

@@ -116,7 +116,12 @@ def lines_bound(measured: Lines, cost: Sequence[int], thresholds: int) -> int:
         measured: the lines and the spans.
         cost: for n = 0, 1, ... what a change in the last n places of a line costs; the last one is for larger n too.
         thresholds: for how many thresholds each line is measured.
+
+    Raises:
+        ValueError: a line would be paid for less than not at all.
     """
+    if min(cost) < 0 or any(line.times < 0 for line in measured.lines):
+        raise ValueError("a line cannot cost less than nothing")
     most = sum(line.times for line in measured.lines) * max(cost)
     kind = np.int64 if most < 1 << 62 else object
     costs, sums = np.array(cost, dtype=kind), np.zeros(len(measured.begins), dtype=kind)

@@ -182,7 +182,7 @@ class Grouping:
             self._require_event()
         elif self.of == "item" and self.max_groups is not None:
             raise InputError("--max-groups goes with a group per event: with --group-of item an item is in one group")
-        elif isinstance(unit.within(steps), ItemPerPeriod):
+        elif isinstance(unit.fit_to_range(steps), ItemPerPeriod):
             self._require_period(unit.name)
         elif self.of == "event" and self.max_groups is None:
             raise InputError(

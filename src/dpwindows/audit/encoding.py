@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _NEIGHBOURS = 2
 # Items of the log that the engine counts, and the most occurrences of one in a step.
 _ITEMS, _OCCURRENCES = 5_000, 10**6
-# Fewer items where there are many groups, so that their histories stay so small together.
+# Fewer items where there are many groups, so that their histories together stay below `_MOST_HELD`.
 _FEWEST_ITEMS, _MOST_HELD = 100, 1 << 22
 _MOST_REPORTED = 20
 

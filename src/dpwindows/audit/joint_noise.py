@@ -30,7 +30,7 @@ _FACTOR = 1e3
 
 
 def radius_chance(law: NoiseLaw, vectors: Ints) -> float:
-    """A bound on the probability of a mean norm so far from what the stated scale gives, to either side.
+    """A bound on the probability of a mean norm as far from what the stated scale gives, to either side.
 
     Args:
         law: a joint law with its scale.

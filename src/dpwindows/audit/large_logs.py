@@ -38,7 +38,7 @@ class LargeAnswers:
 
 
 def flat(steps: int, thresholds: Sequence[int], size: int) -> Table:
-    """The same count for every window and threshold."""
+    """Answers with one count, `size`, for every window and threshold."""
     return Table(steps, {k: np.triu(np.full((steps, steps), size, dtype=np.int64)) for k in thresholds})
 
 

@@ -25,7 +25,7 @@ from dpwindows.plan.parts import cells_of
 
 # Largest matrix, in entries, that is read off.
 _LARGEST = 1 << 24
-# Thresholds are audited below this: logs that reach them are made, with so many occurrences in a step.
+# Thresholds are audited below this: logs that reach them are made, with as many occurrences in a step.
 _HIGHEST = 1 << 31
 
 

@@ -136,7 +136,7 @@ class _Climb:
         return not self.ways[state.change].by_one
 
     def _shift(self, furthest: int) -> int:
-        """How far an occurrence is moved, in slots: by up to so many steps, or to the next group."""
+        """How far an occurrence is moved, in slots: by up to `furthest` steps, or to the next group."""
         groups = self.mechanism.groups
         steps: list[int] = [by * groups for by in (*range(-furthest, 0), *range(1, furthest + 1))]
         steps += [] if groups == 1 else [-1, 1]

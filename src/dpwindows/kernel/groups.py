@@ -65,19 +65,19 @@ def certify_groups(design: Design, groups: Groups) -> Certificate:
     by_row = grouping.of == "event" and grouping.max_groups is None
     match design.problem.unit:
         case EventLevel() if by_row:
-            return _over(group_of_an_event, name_of(group_of_an_event), one)
+            return _certify_groups(group_of_an_event, name_of(group_of_an_event), one)
         case ItemAddRemove():
-            return _over(partial(groups_of_an_item, most=most), name_of(groups_of_an_item), one)
+            return _certify_groups(partial(groups_of_an_item, most=most), name_of(groups_of_an_item), one)
         case ItemLevel():
             changed = partial(groups_of_a_changed_item, groups=count, most=most)
-            return _over(changed, name_of(groups_of_a_changed_item), one, _presence(design))
+            return _certify_groups(changed, name_of(groups_of_a_changed_item), one, _presence(design))
         case ItemPerPeriod() if grouping.of == "event" and most == count:
             within = partial(groups_of_a_changed_period, groups=count)
-            return _over(within, name_of(groups_of_a_changed_period), one)
+            return _certify_groups(within, name_of(groups_of_a_changed_period), one)
     raise NotCertifiedError(design.problem, groups)
 
 
-def _over(bound: Callable[..., int], proof: str, *found: Certificate) -> Certificate:
+def _certify_groups(bound: Callable[..., int], proof: str, *found: Certificate) -> Certificate:
     """A bound for all groups applied to everything that is proved of one."""
     squares = [one.squared for one in found if one.squared is not None]
     return Certificate(

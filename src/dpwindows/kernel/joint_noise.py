@@ -121,10 +121,10 @@ class RadiusLaw:
                 block += 1
             place = block * width + secrets.randbelow(width)
             radius = centre + place if secrets.randbits(1) else centre - 1 - place
-            if radius >= 0 and self._taken(radius, centre, block):
+            if radius >= 0 and self._accepts(radius, centre, block):
                 return radius
 
-    def _taken(self, radius: int, centre: int, block: int) -> bool:
+    def _accepts(self, radius: int, centre: int, block: int) -> bool:
         """True with probability `2^(block-1)` times the weight of the radius over that of the centre."""
         uniform, bits = 0, 0
         while True:

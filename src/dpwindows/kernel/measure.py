@@ -246,7 +246,7 @@ def add_noise(exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64
 def draw_noise(
     law: Law, scale: float, count: int, progress: Callable[[int], None] = lambda drawn: None, vectors: int = 1
 ) -> NDArray[np.int64]:
-    """Exact discrete noise, shape (count,): independent numbers, or of a joint law so many independent vectors.
+    """Exact discrete noise, shape (count,): independent numbers, or of a joint law `vectors` independent vectors.
 
     Independent numbers are drawn as OpenDP's mechanism on zeros, by several threads where there are many. OpenDP takes
     its random bytes from OpenSSL's generator, which the operating system seeds and which keeps a state for each thread.

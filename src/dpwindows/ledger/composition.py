@@ -135,7 +135,7 @@ class PureAccount(Account):
     """An account under a pure total: epsilons add up."""
 
     def plus(self, charge: Charge, times: int = 1) -> Account:
-        """The account with the charge added so many times: epsilons add.
+        """The account with the charge added `times` times: epsilons add.
 
         Raises:
             CannotComposeError: the charge is not pure.

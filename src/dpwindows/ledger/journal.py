@@ -129,7 +129,7 @@ def _before(file: BinaryIO) -> tuple[int | None, int] | None:
 
 
 def _records(file: BinaryIO, first: _Header) -> Iterator[tuple[int, bytes]]:
-    """The pages of a journal as they were, with their numbers: after a header so many, and then the next header."""
+    """The pages of a journal as they were, with their numbers: each header says how many follow before the next."""
     at, size = 0, first.page + 8
     head: _Header | None = first
     while head:

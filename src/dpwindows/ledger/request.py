@@ -67,7 +67,7 @@ class Request:
 
     @property
     def key(self) -> str:
-        """The same for two requests if and only if they ask for the same."""
+        """A hash of the facts: two requests share it if and only if they ask for the same."""
         return hashlib.sha256(canonical(self.facts).encode()).hexdigest()
 
     @property

@@ -78,7 +78,7 @@ def half_widths(
     """
     std_errors = np.sqrt(estimate_variance(measurement, measure, squares))
     noise, parts = noise_of(measurement), len(measure.thresholds)
-    if noise.spread == 0.0:
+    if noise.deviation == 0.0:
         return std_errors
     known = None if noise.fine and noise.law != LAPLACE else fourths()
     # Independent estimates of equal law divide the kurtosis of their sum or difference.
@@ -98,7 +98,7 @@ def half_widths(
 def lattice_half_width(
     weights: FloatArray, noise: Noise, draws: int, confidence: float, *, paired: bool = False
 ) -> FloatArray:
-    """The half width, in counts, of sums of so many independent numbers (`lattice_quantile`) of one weight each."""
+    """The half width, in counts, of sums of `draws` independent numbers (`lattice_quantile`) of one weight each."""
     # The errors of an interval's ends must not exclude what lies on them.
     exact = np.frexp(weights)[0] == 0.5
     outwards = np.where(exact, 1.0, 1.0 + _OUTWARDS)
@@ -138,7 +138,7 @@ def _quantile(noise: Noise, kurtosis: FloatArray | None, confidence: float, alon
 
 @lru_cache(maxsize=256)
 def joint_factor(noise: Noise, confidence: float, *, alone: bool) -> float:
-    """The same of one number of a vector under a joint law, or of sums of them."""
+    """Half width over standard error, of one number of a vector under a joint law, or of sums of them."""
     insides = (_uniform if noise.law == CUBE else _triangular,) if alone else (_uniform, _triangular, _gaussian)
     radii, weights = _radii(noise)
 
@@ -165,7 +165,7 @@ def _uniform(x: FloatArray) -> FloatArray:
 
 
 def _triangular(x: FloatArray) -> FloatArray:
-    """The same of the difference of two uniform numbers."""
+    """P(|X| <= x) of the difference of two uniform numbers, of variance 1."""
     return np.asarray(1 - np.maximum(1 - x / math.sqrt(6), 0.0) ** 2)
 
 

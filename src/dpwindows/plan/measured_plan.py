@@ -119,7 +119,7 @@ class MeasuredStreamPlan(_Measured, StreamPlan):
         super().__init__(**asked, horizon=horizon, **(clock if periods else {}))
         if steps is not None:
             self.timeline = Timeline.of_steps(min(steps, self.timeline.steps))
-            self.allotments = tuple(self._over(allotment, self.timeline.steps) for allotment in self.allotments)
+            self.allotments = tuple(self._with_forecast(one, self.timeline.steps) for one in self.allotments)
         self.max_draws = max(MAX_DRAWS, self.workload.draws)
 
     def to_dict(self) -> Values:

@@ -16,7 +16,7 @@ from dpwindows.ask.periods import place
 from dpwindows.ask.privacy import parse_unit
 from dpwindows.ask.queries import LostItems, PeriodFamily, WindowFamily, parse_window, windows_together
 from dpwindows.ask.timeline import Timeline
-from dpwindows.ask.windows import over
+from dpwindows.ask.windows import fit_to_range
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import NORMS
 from dpwindows.kernel.groups import Groups
@@ -59,10 +59,10 @@ def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Problem:
         window = place(window, Calendar.of(Timeline.from_dict(metadata["timeline"])))
     if metadata.get("stream") is None:
         steps = int(metadata["timeline"]["steps"])
-        window, unit = over(window, steps), unit.within(steps)
+        window, unit = fit_to_range(window, steps), unit.fit_to_range(steps)
     else:
         horizon = None if metadata[HORIZON] == ENDLESS else int(metadata[HORIZON])
-        window = over(window, horizon)
+        window = fit_to_range(window, horizon)
         steps = planned_steps(window, unit, horizon) if horizon is None else horizon
     counting = metadata.get("counting")
     return Problem(

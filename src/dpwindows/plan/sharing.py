@@ -26,11 +26,11 @@ _WIDEST_SCALE, _HIGHEST_SCALE = 2.0**50, 2.0**55
 # Noise, in counts, beyond which no lattice is coarse enough.
 _MOST_NOISE = 2.0**45
 
-# The designs for a part of a plan under a noise law, where one count is about 2 to so many bits of lattice units.
+# The designs for a part of a plan under a noise law, where one count is about 2^bits lattice units.
 Proposals = Callable[[Part, Law, int], Sequence[Design]]
 
 
-def shared_out(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
+def allot(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
     """What every part is measured by: the noise law, the designs and the scales of least error within the budget.
 
     Args:
@@ -47,15 +47,15 @@ def shared_out(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> t
     found, refusals = [], []
     for law in laws_for(budget):
         try:
-            found.append(under(law, budget, parts, proposals))
+            found.append(allot_with_law(law, budget, parts, proposals))
         except InputError as refusal:
             refusals.append(refusal)
     if not found:
         raise refusals[0]
-    return _least_error(found, [part.share for part in parts])
+    return _choose_allotments(found, [part.share for part in parts])
 
 
-def under(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
+def allot_with_law(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
     """The same under one noise law.
 
     Raises:
@@ -156,7 +156,7 @@ def part_of(budget: Budget, share: float) -> Budget | None:
     raise ValueError(f"unknown budget {budget!r}")
 
 
-def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]) -> tuple[Allotment, ...]:
+def _choose_allotments(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]) -> tuple[Allotment, ...]:
     """The noise law whose designs have the least weighted geometric mean error; the others become alternatives.
 
     One law serves the whole plan: a family that another would serve better cannot have it, so that is none.

@@ -22,7 +22,7 @@ _DISTINCT = (Measure("at_least", 1),)
 _MOST, _MOST_CELLS = 8, 1_500_000
 
 
-def together(parts: Sequence[Part], unit: Unit, steps: int | None) -> list[int]:
+def choose_joint(parts: Sequence[Part], unit: Unit, steps: int | None) -> list[int]:
     """The places of the parts that can be measured as one: rolling counts of distinct items, without groups.
 
     Where that are too many, or windows too long for a filter to be searched, the longest are measured apart.
@@ -53,7 +53,7 @@ def _cells(lengths: Collection[int]) -> int:
     return count * (count + 1) // 2 * max(lengths, default=0) ** 2
 
 
-def joined(parts: Sequence[Part], places: Sequence[int]) -> list[Part]:
+def join_parts(parts: Sequence[Part], places: Sequence[int]) -> list[Part]:
     """The parts with those at the places as one, which comes first."""
     lengths = [window.length for at in places if isinstance(window := parts[at].query.window, Rolling)]
     shares = tuple(parts[at].share for at in places)
@@ -61,10 +61,10 @@ def joined(parts: Sequence[Part], places: Sequence[int]) -> list[Part]:
     return [one, *(part for at, part in enumerate(parts) if at not in places)]
 
 
-def spread(
+def split_joint(
     allotments: Sequence[Allotment], apart: Sequence[Allotment], places: Sequence[int]
 ) -> tuple[Allotment, ...] | None:
-    """The allotments of `joined` parts, one for each query again; None where a query errs more than apart.
+    """The allotments of joined parts, one for each query again; None where a query errs more than apart.
 
     Args:
         allotments: of the joined parts, the joint one first.

@@ -29,7 +29,7 @@ _KEPT = 64
 
 @lru_cache(maxsize=_KEPT)
 def series_reader(measured: IntegerMap, length: int) -> SeriesReader:
-    """How a series of so many positions is read back from what a map measured of it.
+    """How a series of `length` positions is read back from what a map measured of it.
 
     Raises:
         TypeError: the map's series are read step by step only.

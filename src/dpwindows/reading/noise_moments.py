@@ -15,7 +15,7 @@ import scipy
 from dpwindows.kernel.accounting import JOINT, LAPLACE, RANGE, Law
 from dpwindows.reading.moments import FloatArray
 
-# Radii that are summed over, at most; so many standard deviations to either side, and so many scales beyond.
+# Radii that are summed over, at most; how many standard deviations to either side, and how many scales beyond.
 _SUMMED, _DEVIATIONS, _SCALES = 1 << 20, 40, 60
 
 

@@ -83,7 +83,7 @@ def factor(alpha: float, *, gaussian: bool, added: float = 0.0) -> float:
 
 
 def _continuous(alpha: float, gaussian: bool) -> float:
-    """The same for continuous noise."""
+    """What `factor` gives for continuous noise."""
     if gaussian:
         return float(-scipy.special.ndtri(alpha / 2))
 

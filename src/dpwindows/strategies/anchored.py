@@ -94,7 +94,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
 
 @lru_cache(maxsize=128)
 def _causal_map(problem: Problem, longest: int, horizon: int | None) -> AnchoredDifferences:
-    """That of least error, with anchors at most so many steps apart."""
+    """The causal map of least error, with anchors at most `longest` steps apart."""
 
     def error(every: int, ratio: float) -> float:
         tried = AnchoredDifferences(every, *_weights(ratio))

@@ -37,7 +37,7 @@ def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> 
 
 
 def grouped_problem(problem: Problem, size: int) -> Problem:
-    """What is measured of groups of so many steps."""
+    """The problem that groups of `size` steps are measured for."""
     inner = replace(problem, window=_grouped(problem.window, size), singleton=False)
     inner = replace(inner, steps=-(-problem.steps // size), unit=grouped_unit(problem.unit, size))
     if isinstance(inner.window, Rolling) and inner.window.length >= inner.steps:

@@ -115,38 +115,39 @@ def _searched(problem: Problem) -> _Filter:
     return replace(best, total=float(f"{_total(problem, best):.4g}"))
 
 
-def _error(problem: Problem, found: _Filter) -> float:
+def _error(problem: Problem, candidate: _Filter) -> float:
     """About the error of a filter, up to what noise costs."""
-    gaussian, total = problem.law == GAUSSIAN, _total(problem, found)
-    charged, of_items = _charged(problem, found), _of_items(problem, found)
-    typical = math.sqrt(_typical(problem, found) + of_items / total**2)
+    gaussian, total = problem.law == GAUSSIAN, _total(problem, candidate)
+    charged, of_items = _item_charge(problem, candidate), _items_part(problem, candidate)
+    typical = math.sqrt(_typical(problem, candidate) + of_items / total**2)
     if isinstance(problem.unit, ItemLevel):
         return typical * (math.sqrt(2 * charged) if gaussian else 2 * charged)
     return typical * (math.sqrt(charged + total**2) if gaussian else charged + total)
 
 
-def _total(problem: Problem, found: _Filter) -> float:
+def _total(problem: Problem, candidate: _Filter) -> float:
     """How often the number of items is best measured."""
-    gaussian, charged = problem.law == GAUSSIAN, _charged(problem, found)
+    gaussian, charged = problem.law == GAUSSIAN, _item_charge(problem, candidate)
     if isinstance(problem.unit, ItemLevel):
         # Who changes leaves the number of items as it is, so that it costs nothing up to here.
         return math.sqrt(charged) if gaussian else charged
-    ratio = charged * _of_items(problem, found) / _typical(problem, found)
+    ratio = charged * _items_part(problem, candidate) / _typical(problem, candidate)
     return float(ratio ** (1 / 4 if gaussian else 1 / 3))
 
 
-def _of_items(problem: Problem, found: _Filter) -> float:
+def _items_part(problem: Problem, candidate: _Filter) -> float:
     """About the mean square of the part of an error in the number of items that windows have."""
-    if not found.offset:
+    steps, offset = problem.steps, candidate.offset
+    if not offset:
         return 1.0
-    stands_for = found.offset * _mean(problem, found.inverse(problem.steps), 1 / found.weights(problem.steps))
+    stands_for = offset * _mean(problem, candidate.inverse(steps), 1 / candidate.weights(steps))
     return 1 - 2 * stands_for + _SPREAD * stands_for**2
 
 
-def _typical(problem: Problem, found: _Filter) -> float:
+def _typical(problem: Problem, candidate: _Filter) -> float:
     """The mean variance of windows for noise of unit variance, or about the largest; without the number of items."""
     steps, longest = problem.steps, longest_window(problem.window, problem.steps)
-    powers, reciprocals = found.inverse(steps) ** 2, found.weights(steps) ** -2.0
+    powers, reciprocals = candidate.inverse(steps) ** 2, candidate.weights(steps) ** -2.0
     if problem.criterion == "rms":
         return _mean(problem, powers, reciprocals)
     reciprocals[-1] = 0.0
@@ -171,19 +172,19 @@ def _longer(values: FloatArray, taps: FloatArray) -> FloatArray:
     return np.convolve(values[::-1], np.convolve(taps, taps)[:steps])[:steps][::-1]
 
 
-def _charged(problem: Problem, found: _Filter) -> float:
+def _item_charge(problem: Problem, candidate: _Filter) -> float:
     """About what `bounds.gaps` charges for one item that is added, less what it charges for the number of items."""
-    steps, offset = problem.steps, found.offset
-    weights, sums = found.weights(steps), found.sums(steps)
+    steps, offset = problem.steps, candidate.offset
+    weights, sums = candidate.weights(steps), candidate.sums(steps)
     charges = np.convolve(weights, np.convolve(sums, sums)[:steps])[:steps]
     if problem.law == GAUSSIAN:
         charges *= -2 * offset
         charges += np.convolve(weights**2, np.convolve(sums**2, sums**2)[:steps])[:steps]
     charges = np.concatenate([[0.0], charges[:-1]])
-    return _worst(charges) + steps * (steps + 1) / 2 * offset**2
+    return _worst_cuts(charges) + steps * (steps + 1) / 2 * offset**2
 
 
-def _worst(charges: FloatArray) -> float:
+def _worst_cuts(charges: FloatArray) -> float:
     """About `bounds.gaps._worst_gaps`, in floating point."""
     steps = len(charges)
     best = np.zeros(steps + 2)

@@ -54,7 +54,7 @@ def design(problem: Problem) -> Design | None:
     if not _applies(problem):
         return None
     longest = longest_window(problem.window, problem.steps)
-    parameters, taps = _chosen(problem, *_best_alone(apart_from_noise(problem)), longest)
+    parameters, taps = _describe_filter(problem, *_search_alone(apart_from_noise(problem)), longest)
     return Design(problem, Nested(longest, taps), NAME, parameters)
 
 
@@ -65,7 +65,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     longest = longest_window(problem.window, problem.steps)
     # Without a horizon no length has fewer windows than another, and no forecast's length must matter.
     searched = problem if horizon is not None else replace(problem, steps=_ENDLESS * longest)
-    parameters, taps = _chosen(problem, *_best_alone(apart_from_noise(searched)), longest)
+    parameters, taps = _describe_filter(problem, *_search_alone(apart_from_noise(searched)), longest)
     yield StepDesign(problem, Nested(longest, taps), NAME, parameters, horizon=horizon)
 
 
@@ -74,7 +74,9 @@ def _applies(problem: Problem) -> bool:
     return event and problem.law == GAUSSIAN
 
 
-def _chosen(problem: Problem, alpha: float, lengths: Lengths, longest: int) -> tuple[dict[str, float], tuple[int, ...]]:
+def _describe_filter(
+    problem: Problem, alpha: float, lengths: Lengths, longest: int
+) -> tuple[dict[str, float], tuple[int, ...]]:
     """What is said of a filter, and its taps."""
     # Two filters multiply, so each gets half the resolution and a little more.
     bits = problem.bits // 2 + 1
@@ -97,7 +99,7 @@ def _taps(alpha: float, lengths: Lengths, longest: int, bits: int) -> tuple[int,
     return held_taps(alpha, decay, count, bits)
 
 
-def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Lengths]:
+def _search(problem: Problem, longest: int, typical: Typical) -> tuple[float, Lengths]:
     """The power of least error, and the lengths that go with it."""
     places = min(problem.steps, 2 * longest - 1)
 
@@ -122,8 +124,8 @@ def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Leng
 
 
 @lru_cache(maxsize=128)
-def _best_alone(problem: Problem) -> tuple[float, Lengths]:
-    return _best(problem, longest_window(problem.window, problem.steps), _alone(problem))
+def _search_alone(problem: Problem) -> tuple[float, Lengths]:
+    return _search(problem, longest_window(problem.window, problem.steps), _alone(problem))
 
 
 def _alone(problem: Problem) -> Typical:

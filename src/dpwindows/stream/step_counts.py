@@ -129,7 +129,7 @@ class CellCounts:
 
     @classmethod
     def from_arrays(cls, step: int, reach: int, arrays: Mapping[str, np.ndarray], cells: int) -> CellCounts:
-        """The counts that `to_arrays` gave, of so many groups."""
+        """The counts that `to_arrays` gave, of `cells` groups."""
         parts = [{name: values[cell] for name, values in arrays.items()} for cell in range(cells)]
         return cls(tuple(StepCounts.from_arrays(step, reach, part) for part in parts))
 

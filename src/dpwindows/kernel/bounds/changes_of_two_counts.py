@@ -143,8 +143,8 @@ class CountsAutomaton(ListedMoves):
         return self._known[kind]
 
     def dearest(self, period: int) -> int:
-        """The most that a path is charged, by what is worst coming again in so many places."""
-        # Periods are taken several at a time up to so many places.
+        """The most that a path is charged, by assuming that the worst comes again every `period` places."""
+        # Short periods are taken several at a time, to fill at least `_SHORT` places.
         whole = period * -(-_SHORT // period)
         settling, cycle = (count * whole // self.every * self.every for count in (_SETTLING, _CYCLE))
         return dearest_path(self, settling=settling, cycle=cycle, tick=self.every)
@@ -245,7 +245,7 @@ def held_changes(lags: SignedLags, charged: Charges, known: Held) -> CountsAutom
 
     Proof. h and h' start in the places 1..L only, and each of their runs has at least W places, but for one that the
     horizon cuts. With one tick for every u places there are `(W-1) // u` ticks at least between the first and the last
-    place of a run, so that holding for so many ticks forbids none. g = h - h' in an interval of places. QED.
+    place of a run, so that holding for these ticks forbids none. g = h - h' in an interval of places. QED.
     """
     every = -(-known.length // _TICKS)
     ticks = (known.length - 1) // every

@@ -11,7 +11,7 @@ has at least W places, for an occurrence is seen by W windows (the horizon may c
 
 *What is computed.* The largest that is charged (`signed_patterns`) over all h, h' of that kind and all intervals
 (`held_changes`). For long windows time is told by a coarse clock, one tick for every u steps: a run of W steps passes
-`(W-1) // u` ticks at least between its first and its last step, and holding for so many ticks is all that is asked.
+`(W-1) // u` ticks at least between its first and its last step, and holding for these ticks is all that is asked.
 """
 
 from __future__ import annotations

@@ -214,7 +214,7 @@ def _charged_by_waves(exact: tuple[int, ...], shift: int, length: int, answer: t
 
 
 def limited_bound(lags: SignedLags, known: Held, runs: int, advise: Advise) -> int:
-    """As `held_bound`, for changes of at most so many runs of either sign: a price for changes pays for these.
+    """As `held_bound`, for changes of at most `runs` runs of either sign: a price for changes pays for these.
 
     Proof. g begins and ends at 0, so `sum |g_t - g_{t-1}|` is at most `2 runs`. Times a price >= 0, and added to what
     is charged, that only raises it. QED.

@@ -53,7 +53,7 @@ Table = NDArray[np.int64]
 # No sum that can be reached comes near it, and no sum with it wraps.
 _NEVER = -(1 << 61)
 _BITS = 61
-# Cells filled in the tables for each place, at least so many for each interval, and in all; the fewest classes.
+# Cells filled in the tables: for each place, at least for each of its intervals, at most in all; the fewest classes.
 _CELLS, _LEAST_CELLS, _MOST_CELLS, _FEWEST = 250_000, 5_000, 2_000_000_000, 16
 
 
@@ -149,11 +149,11 @@ def chain_costs(norms: Sequence[int], places: int, weights: Sequence[int]) -> li
 def _longer(values: Table, tables: Norms, lengths: Lengths, weight: int, *, first: bool) -> Table:
     """The values of chains with one interval more; `first` where there is nothing beyond its neighbour.
 
-    Values have the shape (places + 1, classes): at most so many places, and the class of the last interval.
+    Values have the shape (places + 1, classes): the most places that are used, and the class of the last interval.
     """
     up, down = tables.up, tables.down
     longer = np.full_like(values, _NEVER)
-    most = lengths.most(np.arange(len(values)))
+    most = lengths.largest_sum(np.arange(len(values)))
     for column, (low, high) in enumerate(lengths):
         # Neighbours for which there are places left.
         low_before, high_before = (ends[: np.searchsorted(lengths.low, len(values) - low)] for ends in lengths.ends)
@@ -172,7 +172,7 @@ def _longer(values: Table, tables: Norms, lengths: Lengths, weight: int, *, firs
 
 @dataclass(frozen=True)
 class Norms:
-    """q in units of `2^shift`, rounded up and down, with values of at most so many bits."""
+    """q in units of `2^shift`, rounded up and down, with values of at most `bits` bits."""
 
     up: Table
     down: Table
@@ -213,8 +213,8 @@ class Lengths:
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(map(int, self.low), map(int, self.high), strict=True)
 
-    def most(self, lowest: Table) -> Table:
-        """The most that lengths of these classes can add up to where the lowest do to so much; never above the longest.
+    def largest_sum(self, lowest: Table) -> Table:
+        """The most that lengths of these classes add up to, where the lowest make `lowest`; never above the longest.
 
         No length exceeds the lowest of its class by a larger factor than `high / low` of the widest class.
         """

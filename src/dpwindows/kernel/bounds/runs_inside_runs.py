@@ -32,7 +32,7 @@ Values = NDArray[Any]
 
 
 def most_runs_inside(k: int, length: int, places: int, *, last: bool) -> int:
-    """The most runs for threshold k in a run of so many places (module docstring); `last`: it may be cut off."""
+    """The most runs for threshold k in a run of `places` places (module docstring); `last`: it may be cut off."""
     later = max(0, places - (length + 1 if last else 2 * length))
     cycles, rest = divmod(later, length + 1)
     return min((places + 1) // 2, 1 + k * cycles + min(k, (rest + 1) // 2))

@@ -172,7 +172,7 @@ class Waves:
         """The table of nothing but 0, shape (points / 2, states, states)."""
         return np.zeros((self.nodes**2 // 2, self.paths.states, self.paths.states), dtype=np.int64)
 
-    def most(self, values: Table) -> int:
+    def largest_entry(self, values: Table) -> int:
         """The bound at z = 0, with no counts."""
         shares, away = self.shares(np.zeros((2, 1), dtype=np.int64))
         return int(_mixed(shares, _whole(values)[:, :1, 0])[0, 0] + self._charge_of(away)[0])

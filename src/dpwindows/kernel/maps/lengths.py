@@ -7,7 +7,7 @@ import numpy as np
 from dpwindows.kernel.maps.integer_maps import IntArray
 
 
-def by_ends(by_start: IntArray) -> IntArray:
+def index_by_end(by_start: IntArray) -> IntArray:
     """Values by length and start, by length and end; windows that end after the last start are left out."""
     found = np.zeros_like(by_start)
     for more, row in enumerate(by_start):
@@ -15,8 +15,8 @@ def by_ends(by_start: IntArray) -> IntArray:
     return found
 
 
-def by_starts(by_end: IntArray) -> IntArray:
-    """The same back again."""
+def index_by_start(by_end: IntArray) -> IntArray:
+    """Values by length and end, by length and start: what `index_by_end` gives, turned back."""
     found = np.zeros_like(by_end)
     for more, row in enumerate(by_end):
         found[more, : len(row) - more] = row[more:]

@@ -23,7 +23,7 @@ from dpwindows.kernel.certify import nested as certified
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.maps.filters import Filter, convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory, widen
-from dpwindows.kernel.maps.lengths import by_ends, by_starts
+from dpwindows.kernel.maps.lengths import index_by_end, index_by_start
 from dpwindows.kernel.problem import Problem
 
 # Starts of which exact answers are read at a time, at least.
@@ -64,8 +64,8 @@ class Nested(StepShape):
     def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
         """The filter along the lengths of the windows with one start, then of those with one end."""
         taps = np.array(self.taps, dtype=object)
-        by_end = by_ends(convolve_exactly(taps, self._exact(answers, k)))
-        filtered = by_starts(convolve_exactly(taps, by_end))
+        by_end = index_by_end(convolve_exactly(taps, self._exact(answers, k)))
+        filtered = index_by_start(convolve_exactly(taps, by_end))
         return np.asarray(_weighed(filtered, self.weights).T[lengths_exist(self.longest, answers.steps)])
 
     def _exact(self, answers: Answers, k: int) -> IntArray:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # Of numbers that nothing is known of; and the least squared error.
 _NO_WEIGHT = 1e-12
-# Any windows are bent in so many rounds: many where exact families and inexact ones have to agree.
+# How many rounds any windows are bent in: many where exact families and inexact ones have to agree.
 _BENDS_ALONE, _BENDS = 30, 300
 
 Table = Band | Series

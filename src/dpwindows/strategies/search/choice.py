@@ -71,12 +71,12 @@ def descend(error: Callable[[Place], float], start: Place, low: Place, high: Pla
     while True:
         before = best
         for stride, axes in product(strides, together):
-            best = _walked(known, best, low, high, stride, axes)
+            best = _descend(known, best, low, high, stride, axes)
         if best == before:
             return best
 
 
-def _walked(error: Callable[[Place], float], best: Place, low: Place, high: Place, stride: int, axes: int) -> Place:
+def _descend(error: Callable[[Place], float], best: Place, low: Place, high: Place, stride: int, axes: int) -> Place:
     """Where walking from a point to the best of its neighbours ends."""
     while True:
         near = [best, *_neighbours(best, low, high, stride, axes)]

@@ -86,7 +86,7 @@ def real_interval_norms(taps: FloatArray, longest: int) -> FloatArray:
 def real_inverse(taps: FloatArray, count: int) -> FloatArray:
     """The first `count` taps of the inverse filter, shape (count,), for searches: `decoding.filters` has them exactly.
 
-    By Newton's iteration: where x is the inverse of a up to so many taps, `x (2 - a x)` is to twice as many.
+    By Newton's iteration: where x is the inverse of a in its first n taps, `x (2 - a x)` is in its first 2n.
     """
     inverse = 1 / taps[:1]
     while len(inverse) < count:

@@ -23,7 +23,7 @@ _SPREAD = np.unique(np.rint(np.geomspace(1, 1 << 20, 200)).astype(np.int64))
 
 
 def branchings(length: int) -> list[int]:
-    """Branchings worth trying for so many positions."""
+    """Branchings worth trying for `length` positions."""
     return [branching for branching in _BRANCHINGS if branching < length] or [2]
 
 
@@ -78,7 +78,7 @@ def best_tree(criterion: str, branching: int, horizon: int | None) -> tuple[floa
 
 
 def _levels(branching: int, steps: int) -> int:
-    """Levels of a tree over so many steps, the root left out."""
+    """Levels of a tree over `steps` steps, the root left out."""
     levels, size = 1, branching
     while size < steps:
         levels, size = levels + 1, size * branching

@@ -73,7 +73,7 @@ def even_transform(values: FloatArray, size: int) -> FloatArray:
 
 
 def _transform(real: FloatArray, imaginary: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The Fourier transform of so many complex numbers, a power of two (Stockham's)."""
+    """The Fourier transform of complex numbers whose count is a power of two (Stockham's)."""
     size, real, imaginary = len(real), real[:, None], imaginary[:, None]
     while len(real) > 1:
         half = len(real) // 2
@@ -129,7 +129,7 @@ def cholesky(square: FloatArray) -> FloatArray:
 
 
 def to_lattice(values: FloatArray, bits: int, kept: int) -> IntArray:
-    """Values times `2^bits`, of which no more than so many bits after the point are kept, in integers.
+    """Values times `2^bits` in integers; of each value no more than `kept` bits after the point are kept.
 
     Rounding errors of 1e-13 alter one in `2^-kept 1e13` of the integers, so for values that are not worked out by this
     file few bits are kept.

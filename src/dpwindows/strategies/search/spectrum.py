@@ -34,9 +34,9 @@ _POWER = 0.9
 _SOFTNESS = 2.0
 # Frequencies are this many times as fine as the longest pattern asks for.
 _FINENESS = 16
-# Intervals of more places than this begin from those of so many times fewer.
+# The search for intervals of more places than this begins from shorter ones; how many times shorter.
 _STRETCHED, _STRETCH = 1024, 10
-# After so many rounds the search of a spectrum for patterns ends once so many in a row are no better than the best.
+# Rounds after which the search of a spectrum for patterns may end; and how many in a row that gain nothing end it.
 _SETTLED, _IDLE = 10, 3
 
 Column = FloatArray

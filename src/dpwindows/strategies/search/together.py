@@ -31,7 +31,7 @@ _NEAR, _ALIKE = 2e-3, 5e-3
 _MOST_CELLS = 20_000_000
 _POWER = 0.9
 _REWEIGHED = 8
-# Changes of longer windows begin from those of windows so many times shorter.
+# The search for changes of longer windows begins from those of shorter ones; how many times shorter.
 _STRETCHED, _STRETCH = 100, 2
 _FACTORED = 60
 
@@ -57,9 +57,9 @@ def _solved(lengths: tuple[int, ...], shares: tuple[float, ...]) -> tuple[Comple
     if search.longest > _STRETCHED:
         shorter = tuple(-(-length // _STRETCH) for length in lengths)
         _, few, favour = _solved(shorter, shares)
-        mixture, rounds = _stretched(few, max(shorter), search.longest), (_FEW_ROUNDS,)
+        mixture, rounds = _stretch_mixture(few, max(shorter), search.longest), (_FEW_ROUNDS,)
     for passed, count in enumerate(rounds):
-        inverse, variances, mixture = search.least(favour / apart, mixture, count)
+        inverse, variances, mixture = search.best_inverse(favour / apart, mixture, count)
         ratio = variances / apart
         enough = passed * search.cells * _MORE_ROUNDS >= _MOST_CELLS
         if enough or ratio.max() <= ratio.min() * (1 + _ALIKE) ** 2:
@@ -68,7 +68,7 @@ def _solved(lengths: tuple[int, ...], shares: tuple[float, ...]) -> tuple[Comple
     return inverse, mixture, favour
 
 
-def _stretched(mixture: FloatArray, shorter: int, longest: int) -> FloatArray:
+def _stretch_mixture(mixture: FloatArray, shorter: int, longest: int) -> FloatArray:
     places = np.arange(longest) * shorter // longest
     stretched = mixture.reshape(shorter, shorter)[np.ix_(places, places)].ravel()
     return np.asarray(stretched / stretched.sum())
@@ -93,7 +93,7 @@ class _Search:
         self.cells = len(self._pairs) * self.longest**2
         self._around = np.arange(-self.longest, self.longest + 1)
 
-    def least(
+    def best_inverse(
         self, weights: FloatArray, mixture: FloatArray, rounds: int
     ) -> tuple[ComplexArray, FloatArray, FloatArray]:
         """Nearly the best inverse spectrum for weights on variances, what the series err by, and its mixture."""

@@ -1,8 +1,8 @@
 """Which steps the weeks, months, quarters and years of a time zone begin with.
 
 A period begins at midnight on the wall clock of the zone: a week on Monday (ISO 8601), a quarter in January, April,
-July or October. Every period that begins within the range must begin together with a step: else its windows would hold
-other days than the period.
+July or October. Every period that begins within the range must begin together with a step, for otherwise its windows
+would hold other days than the period.
 """
 
 from __future__ import annotations

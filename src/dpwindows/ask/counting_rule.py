@@ -1,7 +1,7 @@
 """Which occurrences count: a public rule that looks at the events of one item only, and is applied before counting.
 
-A rule is part of what is asked. It is enforced where events are counted (`dpwindows.count.wanted`), for any data, so
-that what is proved of the counts may rest on it (`dpwindows.kernel.bounds.counted_by_rule`).
+A rule is part of what is asked. Counting enforces it for any data (`dpwindows.count.wanted`), so proofs about the
+counts may rest on it (`dpwindows.kernel.bounds.counted_by_rule`).
 """
 
 from __future__ import annotations

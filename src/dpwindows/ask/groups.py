@@ -1,9 +1,8 @@
 """Groups from public lists: counts by country, platform and such, and totals over them.
 
-Each group has a number, its code, from 0 on. First come the combinations of values of all columns, in the order of the
-lists, where the last column varies fastest. If totals are asked for, those over some of the columns follow, and at last
-the total over all. The lists are
-public and never read from data: a group that no event falls into is released like all others.
+The lists are public and never read from data: a group without any event is released like all others. Each group has a
+number, its code, from 0 on. First come the combinations of values of all columns, in the order of the lists, where the
+last column varies fastest. If totals are asked for, those over some of the columns follow, and last the total over all.
 """
 
 from __future__ import annotations

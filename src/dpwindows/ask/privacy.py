@@ -1,4 +1,4 @@
-"""For whom: what two neighbouring logs may differ in (the unit of privacy), and how much may be learned (the budget).
+"""The privacy promise: what two neighbouring logs may differ in (the unit), and how much may be learned (the budget).
 
 Every unit is one frozen dataclass that states one guarantee. A guarantee at the level of a unit says: whatever is
 published would have been almost as likely had the log been any of its neighbours.

@@ -1,7 +1,7 @@
-r"""Noise that is drawn for a whole vector at once, as the audit of the noise sees it.
+r"""Tests of noise that is drawn for a whole vector at once, for the audit of the noise.
 
-Given its norm, a vector of a joint law is uniform among all of that norm. So the norm is tested by itself, and the rest
-is made into independent numbers, with nothing of the mechanism's own way to draw (`dpwindows.kernel.joint_noise`):
+Given its norm, a vector of a joint law is uniform among all vectors of that norm. So the norm is tested by itself, and
+the rest is made into independent numbers, apart from the way the kernel draws them (`dpwindows.kernel.joint_noise`):
 
 - *radius*: `P(z) ~ a^N(z)` is an exponential family in the norm N. With KL the relative entropy of the member whose
   mean norm is t to the stated one, Chernoff's bound for the mean norm of m vectors is `e^{-m KL}`, to either side;

@@ -1,8 +1,8 @@
-"""The audit of the noise: what is measured less what is exact, against the law and scale that the plan states.
+"""The audit of the noise: noisy numbers less exact ones, tested against the law and scale that the plan states.
 
-The plan is measured again and again through `kernel.measure` and `kernel.measure_step`, the very functions that a
-release and a stream go through, on an empty log and on a large one. What the integers read off the mechanism (`probe`)
-say of these logs is taken away, and what is left must be independent draws of the stated law: of its scale, shape,
+The plan is measured again and again through `kernel.measure` and `kernel.measure_step`, the functions that releases
+and streams use, on an empty log and on a large one. Exact values, from the integers read off the mechanism (`probe`),
+are subtracted. What is left must be independent draws of the stated law: of its scale, shape,
 tails and symmetry, whatever the log is, and with nothing in common between rows, thresholds, measurements, calls, logs
 and processes. Noise that is drawn for a whole vector at once is made into such draws (`joint_noise`).
 

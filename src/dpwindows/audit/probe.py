@@ -1,7 +1,7 @@
-"""The integers a mechanism applies, read off its public face: what is measured of answers that are 0 but for one.
+"""Reads the integers that a mechanism applies off its behaviour: it measures answers that are all 0 but one.
 
-A design's `encode` is a linear map of exact answers. Which answers it reads is recorded, then each of them is set to 1
-by itself, which gives its column of the matrix. Nothing is taken from the design's own description of itself.
+A design's `encode` is a linear map of exact answers. The probe records which answers it reads, then sets each of them
+to 1, alone, to get its column of the matrix. Nothing is taken from the design's own description of itself.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A search for bad neighbours where they are too many to be compared one by one.
 
-From evenly spaced, bursty and random histories, hill climbing by small edits: an occurrence more, fewer, or moved; a
-stretch shifted by a step; another place for the change. What it finds is a pair of neighbours, never a bound.
+It starts from evenly spaced, bursty and random histories and climbs by small edits: an occurrence more, fewer, or
+moved; a stretch shifted by a step; another place for the change. It finds pairs of neighbours, never a bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What an audit will take, worked out before it begins: noise values to draw, minutes, and memory."""
+"""The cost of an audit, worked out before it begins: noise values to draw, minutes, and memory."""
 
 from __future__ import annotations
 

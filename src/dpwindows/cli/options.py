@@ -1,4 +1,4 @@
-"""Options that several commands share, and how an output is claimed; `values` has what options stand for."""
+"""Options that several commands share, and how an output is claimed; `values` turns options into values."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Certificates of tumbling counts and of counts to date, found from those of rolling and cumulative counts.
 
-A period's windows are those of a log of its own (`dpwindows.kernel.bounds.periods`). So what is measured of them is
-certified by the row of the table in `dpwindows.kernel.certify` for one problem that stands for all periods.
+A period's windows see only the events of the period (`dpwindows.kernel.bounds.periods`). So one problem stands for all
+periods, and its row of the table in `dpwindows.kernel.certify` gives the certificate.
 """
 
 from __future__ import annotations
@@ -124,9 +124,7 @@ def _bound_to_date(
 def certify_in_periods_of_stream(
     problem: Problem, measured: IntegerMap, horizon: int | None, fewest: int, most: int, advise: Advise
 ) -> Certificate:
-    """How far one neighbour can move tumbling counts and counts to date of a stream, with the name of the proof.
-
-    The shape of the stream sees to it that no period has more or fewer steps than `layout_of` is told.
+    """The certificate of a stream's periods; its shape sees to it that each has from `fewest` to `most` steps.
 
     Raises:
         NotCertifiedError: no proof covers it.

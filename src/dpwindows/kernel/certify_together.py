@@ -1,4 +1,4 @@
-"""How far one neighbour can move several families that are measured as one: see `certify`.
+"""Certificates of several window families that are measured as one: more rows of the table in `certify`.
 
 | windows | map | event | item within one step |
 |---|---|---|---|

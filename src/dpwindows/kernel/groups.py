@@ -1,4 +1,4 @@
-"""One design measured in every group of a level: certified from what one group's measurement is certified for."""
+"""Certificates of a design that is measured in every group of a level, from the certificate for one group."""
 
 from __future__ import annotations
 

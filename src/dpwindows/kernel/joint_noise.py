@@ -1,4 +1,4 @@
-r"""Noise that is drawn for a whole vector at once, for what moves every number by at most one.
+r"""Noise drawn for a whole vector at once, for changes that move every number by at most one.
 
 Two laws on the integer vectors of n numbers, `P(z) ~ a^N(z)` with `0 < a < 1` (Hardt and Talwar 2010, arXiv 0907.3754):
 

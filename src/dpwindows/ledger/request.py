@@ -1,4 +1,4 @@
-"""What a ledger is asked to pay for: one release or one stream, in plain public values.
+"""A request for a ledger to pay for one release or one stream, in plain public values.
 
 Nothing in a request depends on the data. Its canonical text decides whether two requests are the same.
 """

@@ -1,8 +1,8 @@
 """How exact an estimate is: its variance, and the half width of its interval from the noise that really is in it.
 
-An estimate's error X is a weighted sum of noise on whole numbers. Of one such number, and of few of one weight, the
-half width is the exact quantile (`dpwindows.reading.lattice_noise`). For other sums it is a bound, from the
-sums of the squares and of the fourth powers of the weights alone: that of the same sum Y of numbers that are smoothed,
+An estimate's error X is a weighted sum of noise on whole numbers. For one such number, and for few of one weight, the
+half width is the exact quantile (`dpwindows.reading.lattice_noise`). For other sums it is a bound, from the sums of the
+squares and of the fourth powers of the weights alone: the half width of the sum Y, where every number is smoothed,
 moved outwards by what smoothing may hide (same file). Y is continuous.
 
 *The quantile of Y under Laplace noise.* Y is Gaussian given its variance, a weighted sum of exponential variables.

@@ -1,4 +1,4 @@
-"""The plan of a release or a stream that was made: measured by the integers that it carries, and by no others."""
+"""The plan of a release or a stream that exists, with the very integers that it was measured by."""
 
 from __future__ import annotations
 

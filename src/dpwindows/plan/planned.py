@@ -1,4 +1,4 @@
-"""What a release and a stream have in common once they are worked out: measurements, their noise, their errors.
+"""What the plans of releases and of streams have in common: measurements, their noise, their errors.
 
 A plan groups what is asked by window family, asks every strategy for a design of each, takes the one of least error,
 and shares the budget out. Its forecast and the standard errors of a release come from one function.

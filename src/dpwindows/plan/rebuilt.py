@@ -1,6 +1,6 @@
-"""The measurements of a release, of the integers that it was measured by, as its metadata carry them.
+"""The measurements of a finished release, rebuilt from the integers in its metadata.
 
-Nothing is searched for: another machine, or another version of a strategy, might find other integers.
+No search runs: another machine, or another version of a strategy, might find other integers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One budget shared out: from the designs weighed for every part of a plan to measurements with noise scales."""
+"""How the parts of a plan share one budget: the noise law, the designs and the noise scales of least error."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Several rolling windows measured as one: which queries may be, and whether all of them err less for it.
+"""Which queries for rolling windows are measured as one: those that all err less for it.
 
-Day, week and month at event level come from one history, so one filter on all three costs less than three filters with
-a third of the budget each. The shares stay what the weights make them: a share says how the gain is spread.
+Day, week and month at event level change by one history, so one filter on all three costs less than three filters with
+a third of the budget each. The weights of the queries still set their shares: a share says who gains how much.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""How errors depend on everything but the budget: a grid of them, for one unit of noise, around what a plan asks.
+"""A grid of the errors under one unit of noise around what a plan asks, for a page with sliders.
 
 An error is the noise scale that a budget buys for a sensitivity of 1, times the error at that scale, which depends on
 window, k, unit and horizon only. So a page that knows the second on a grid, and how to get the first from a budget,

@@ -1,9 +1,9 @@
 """What a release costs to make: numbers released, noise values drawn, memory and time, told before any data is read.
 
-Noise is what takes most of the time of a release: every number that is measured is one draw of an exact sampler. How
-many there are follows from the plan alone. The figure for time is rough, for one core and beside the counting of the
-log. The figure for memory is that of the whole process at its largest, with the libraries it loads, where counting the
-log takes less: it was fitted to releases that were measured (docs/scaling.md), and lies above all of them.
+Noise takes most of the time of a release: every number that is measured is one draw of an exact sampler, and the plan
+alone says how many there are. The figure for time is rough, for one core and without the counting of the log. The
+figure for memory is the largest that the whole process takes, libraries included, if counting the log takes less: it
+was fitted to releases that were measured (docs/scaling.md), and lies above all of them.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Crossed counters undone: least squares from every row and every column of a block, in floating point.
+"""The reader of crossed counters: least squares from every row and every column of a block, in floating point.
 
 With the names of `dpwindows.kernel.maps.crossed` the Gram matrix is a sum of two products,
 

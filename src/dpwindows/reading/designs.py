@@ -1,4 +1,4 @@
-"""The reader of each design: estimates of all windows in canonical order, or of those that end at a step."""
+"""Readers of designs: each gives estimates of all windows in canonical order, or of those that end at a step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Anchored differences undone: weighted least squares, in floating point."""
+"""The reader of anchored differences: weighted least squares, in floating point."""
 
 from __future__ import annotations
 

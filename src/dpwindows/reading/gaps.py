@@ -1,4 +1,4 @@
-"""A filter over gaps undone: the number of items first, then both filters, and what is without an occurrence from it.
+"""The reader of a filter over gaps: first the number of items, then both filters, then the items that windows hold.
 
 With z the noise on the windows' numbers and z_N that on `total N`, the estimate of the window a..b errs by
 `(1 - expected(a, b)) z_N / total - sum_{i, j} b_i b_j z(a - i, b + j) / w`, with b the inverse taps, and

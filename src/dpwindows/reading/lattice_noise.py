@@ -1,4 +1,4 @@
-"""Noise as it is drawn, on whole numbers: how far a number lies from 0, exactly, and how much smoother noise is made.
+"""Quantiles of noise on whole numbers: exact for one number or a few, bounded for others through smoothed noise.
 
 *Quantiles.* One number of every law, and a sum of few independent ones, has probabilities that can be added up: by
 their formulas, over all radii of a joint law, and for sums by one Fourier transform.

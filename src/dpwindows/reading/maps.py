@@ -1,4 +1,4 @@
-"""The reader of each map: of a whole series, and position by position."""
+"""Readers of integer maps: each reads back a whole series, or one position after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows measured with those inside them read back, and with which error.
+"""The reader of windows that were measured with those inside them: estimates and their errors.
 
 Values of windows come by length and start (`kernel/maps/lengths.py`).
 """

@@ -1,4 +1,4 @@
-"""Sums under tents undone: least squares, in floating point."""
+"""The reader of sums under tents: least squares, in floating point."""
 
 from __future__ import annotations
 

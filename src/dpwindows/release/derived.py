@@ -1,8 +1,8 @@
 """Differences, ratios and means of released numbers, with errors that know how their noise is correlated.
 
-Numbers of one measurement share noise: two rolling counts a day apart far more than two a month apart. What each holds
-of the noise is known from the plan alone (`dpwindows.reading`), so the error of any combination is, too, and
-nothing here spends any budget.
+Numbers of one measurement share noise: two rolling counts a day apart far more than two a month apart. The plan alone
+says which noise is in each number (`dpwindows.reading`), so it says the error of any combination, too, and nothing here
+spends any budget.
 
 *Differences and means* have the interval of their own noise (`dpwindows.plan.intervals`): the exact quantile where
 whole numbers are added that all weigh the same, and else a bound on it, from the variance and the kurtosis.

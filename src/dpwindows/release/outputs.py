@@ -1,6 +1,6 @@
-"""Which files a command writes, which it reads, and that these are not the same.
+"""Checks that no file that a command writes is one that it reads.
 
-Files are compared by what they are (`durable.same_file`), so neither a link nor another spelling makes a way around.
+Files are compared by identity (`durable.same_file`), so neither a link nor another spelling is a way around.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which released numbers a question is about: one window, a mean over several, or the new or returning items of one."""
+"""Finds the released numbers that a question is about: one window, a mean over several, or new or returning items."""
 
 from __future__ import annotations
 

@@ -39,19 +39,17 @@ from dpwindows.strategies.in_periods import repeat_in_periods, repeat_in_periods
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.witnesses import with_witness
-from dpwindows.strategies.strategy import Batch, Strategy, Stream, stream_from_batch
+from dpwindows.strategies.strategy import Batch, Strategy, Stream, to_stream
 
 # Where several are alike the first of them is taken.
 STRATEGIES: tuple[Strategy, ...] = (
-    Strategy(direct.NAME, direct.design, stream_from_batch(direct.design)),
-    Strategy(series_filter.NAME, series_filter.design, stream_from_batch(series_filter.design), notch_filter.outdoes),
-    Strategy(
-        optimal_filter.NAME, optimal_filter.design, stream_from_batch(optimal_filter.design), optimal_filter.outdone
-    ),
-    Strategy(notch_filter.NAME, notch_filter.design, stream_from_batch(notch_filter.design)),
-    Strategy(offset_filter.NAME, offset_filter.design, stream_from_batch(offset_filter.design)),
-    Strategy(threshold_filters.NAME, threshold_filters.design, stream_from_batch(threshold_filters.design)),
-    Strategy(dense_counter.NAME, dense_counter.design, stream_from_batch(dense_counter.design)),
+    Strategy(direct.NAME, direct.design, to_stream(direct.design)),
+    Strategy(series_filter.NAME, series_filter.design, to_stream(series_filter.design), notch_filter.outdoes),
+    Strategy(optimal_filter.NAME, optimal_filter.design, to_stream(optimal_filter.design), optimal_filter.outdone),
+    Strategy(notch_filter.NAME, notch_filter.design, to_stream(notch_filter.design)),
+    Strategy(offset_filter.NAME, offset_filter.design, to_stream(offset_filter.design)),
+    Strategy(threshold_filters.NAME, threshold_filters.design, to_stream(threshold_filters.design)),
+    Strategy(dense_counter.NAME, dense_counter.design, to_stream(dense_counter.design)),
     Strategy(weighted_filter.NAME, weighted_filter.design, weighted_filter.stream),
     Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),
     Strategy(counters.NAME, counters.design, counters.stream),

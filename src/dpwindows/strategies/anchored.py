@@ -1,7 +1,7 @@
 """`anchored differences`: every step's change, and the value itself now and then; rolling counts, Laplace noise.
 
-One event changes a rolling count by a short run: two differences and a few anchors, in L1 far less than its length.
-Decoded by weighted least squares.
+One event changes a rolling count along a run. Of what is measured it moves only two differences and a few anchors, in
+L1 far less than the length of the run. Weighted least squares reads the counts back.
 """
 
 from __future__ import annotations

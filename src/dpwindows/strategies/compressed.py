@@ -1,11 +1,11 @@
 """`compressed`: steps grouped before measuring, for streams with at most one event a step (`singleton`).
 
-With g steps to a group the horizon, and with it the noise of item-level counts, shrinks; a window is answered by the
-nearest window of whole groups. In a singleton stream one step holds at most one event, so moving an end of a window
-by one step changes "at least k" and "exactly k" by at most 1: the bias of an answer is at most the number of steps
-its two ends were moved by. Neighbouring logs stay neighbouring when steps are grouped (a span of L steps becomes one of
-the groups that it meets, at most `ceil((L-1)/g) + 1`), so the guarantee is that of the inner strategy on the grouped
-stream, which is not a singleton any more and is not taken for one.
+With g steps to a group the horizon shrinks, and with it the noise of item-level counts; the nearest window of whole
+groups answers each window. In a singleton stream one step holds at most one event, so moving an end of a window by
+one step changes "at least k" and "exactly k" by at most 1: the bias of an answer is at most the number of steps that
+its two ends were moved. Neighbouring logs stay neighbours when steps are grouped (a span of L steps becomes the span of
+the groups that it meets, at most `ceil((L-1)/g) + 1`). So the guarantee is the inner strategy's on the grouped stream,
+which may hold several events a step and is not taken for a singleton.
 """
 
 from __future__ import annotations

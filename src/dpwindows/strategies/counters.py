@@ -1,6 +1,6 @@
 """`counters`: one counter for every start, all calibrated jointly; any windows, item level.
 
-A filter under Gaussian noise; in a stream also a tree under Laplace noise.
+Each counter is a filter under Gaussian noise; in a stream also a tree under Laplace noise.
 """
 
 from __future__ import annotations

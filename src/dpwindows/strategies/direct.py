@@ -1,4 +1,4 @@
-"""`direct`: every answer measured as it is; the best choice for short horizons and short windows."""
+"""`direct`: every answer is measured as it is; the best choice for short horizons and short windows."""
 
 from __future__ import annotations
 

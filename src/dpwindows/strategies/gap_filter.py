@@ -1,10 +1,10 @@
 """`gap-filter`: every window measured with the windows that contain it; any windows, item level, at least 1.
 
-An item changes the counts of windows by the gaps between its occurrences, and there is room for few long ones only:
-at most T / (g + 1) of g steps. So windows are weighed by length, by about a cube root under Gaussian noise: most
-windows are long, and err as if an item had a handful of gaps. One filter on starts and the same on ends make the error
-of each depend on all the windows around it; half a difference is best, `(1 - decay B)^alpha` with alpha 1/2. Counters
-for every start and end (`crossed-counters`) charge each item for T steps whatever the windows' length.
+An item changes the counts of windows by the gaps between its occurrences, and only few long gaps fit the range: at most
+T / (g + 1) of g steps. So windows are weighed by length, by about a cube root under Gaussian noise: most windows are
+long, and err as if an item had a handful of gaps. A filter on starts, and one like it on ends, make the error of each
+window depend on all windows around it; half a difference is best, `(1 - decay B)^alpha` with alpha 1/2. In contrast,
+counters for every start and end (`crossed-counters`) charge each item for T steps whatever the windows' length.
 
 For items that are added or removed the number of all items is measured too, and what is left is measured as the
 difference to a small multiple of it. Under Laplace noise plain differences are best, with weights in proportion to the

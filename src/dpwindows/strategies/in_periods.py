@@ -1,8 +1,8 @@
 """Tumbling counts and counts to date, by the strategies for rolling and cumulative counts.
 
-Tumbling counts are rolling counts of length 1 on steps that are periods, and counts to date are the cumulative counts
-of each period by itself (`dpwindows.kernel.bounds.periods`). So every strategy is asked for the one problem that stands
-for all periods, and what it answers is put to use in each.
+Tumbling counts are rolling counts of length 1 whose steps are periods, and counts to date are the cumulative counts of
+each period by itself (`dpwindows.kernel.bounds.periods`). So one problem stands for all periods: strategies answer it,
+and their designs are repeated in each period.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`filter`: a fractional-difference filter along time, for cumulative and rolling counts under Gaussian noise.
 
-Causal and with finite taps, so the same strategy serves batch and continual release. Its two parameters are chosen
-for the least error at the very sensitivity it is charged for.
+The filter is causal and has finitely many taps, so it serves batch and continual release alike. Its two parameters are
+chosen for the least error at the sensitivity that it is charged for.
 """
 
 from __future__ import annotations

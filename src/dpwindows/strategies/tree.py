@@ -1,7 +1,7 @@
 """`tree`: increments, and sums of them under overlapping tents, decoded by least squares; Laplace noise.
 
-Cumulative counts use one tree along time; any windows at event level a product of two, one on starts and one on ends;
-any windows for a change within a period one tree for every start. All levels of a tree weigh the same: weights of their
+Cumulative counts use one tree along time. Any windows use, at event level, a product of two trees, one on starts and
+one on ends; for a change within a period, one tree for every start. All levels of a tree weigh alike: weights of their
 own, tried together with the numbers of tents, change the least error by less than a thousandth.
 """
 

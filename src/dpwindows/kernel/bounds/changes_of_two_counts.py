@@ -1,4 +1,4 @@
-r"""What the difference of two items' rolling counts can be, place by place, and what it is charged: an automaton.
+r"""An automaton of the differences that two items' rolling counts can have, with a charge for each place.
 
 Charges are those of `dpwindows.kernel.bounds.signed_patterns`: g = f - f' lies in the places 1..N, f and f' being 0/1,
 and a path through the automaton below, one for every change that a neighbour can make, is charged at least `g'Gg /

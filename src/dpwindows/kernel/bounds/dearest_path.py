@@ -1,8 +1,8 @@
-"""The most that any path of an automaton is charged: by dynamic programming, in integers.
+"""The largest charge of any path through an automaton: by dynamic programming, in integers.
 
-What a neighbour can do is written as an automaton: a state for each thing that must be remembered, and at each place
-the moves out of each state, with what each is charged. A path is entered before the first place and ends after some
-place, where that is allowed.
+The automaton stands for what a neighbour can do. It has a state for each thing that must be remembered, and at each
+place moves out of each state, each with a charge. A path is entered before the first place and ends after some place,
+where that is allowed.
 """
 
 from __future__ import annotations

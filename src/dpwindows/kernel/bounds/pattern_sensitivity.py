@@ -1,9 +1,8 @@
 r"""Certified sensitivities of rolling counts through any causal filter.
 
-As in `dpwindows.kernel.bounds.sensitivity`, where it is shown what one neighbour can change, but with the bounds of
-`dpwindows.kernel.bounds.run_patterns`, which keep the cross terms between runs and ask for no sign pattern. Every
-function returns an integer bound on the squared L2 norm of the change of everything measured, over all thresholds
-together.
+Every function returns an integer bound on the squared L2 norm of the change of everything measured, over all thresholds
+together. What one neighbour can change is shown in `dpwindows.kernel.bounds.sensitivity`. The bounds of
+`dpwindows.kernel.bounds.run_patterns`, used here, keep the cross terms between runs and ask for no sign pattern.
 """
 
 from __future__ import annotations

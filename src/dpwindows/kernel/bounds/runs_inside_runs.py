@@ -1,4 +1,4 @@
-r"""What one item's history makes of several thresholds: runs for larger ones inside the runs of being counted at all.
+r"""How several thresholds change with one item's history: runs for larger ones lie inside the runs for the threshold 1.
 
 Rolling windows of `W` steps over `N` places. h is the 0/1 series of an item being counted for the threshold 1, whether
 that is measured or not, and f the one for a larger threshold k. An item that is counted k times is counted once, so f

@@ -1,4 +1,4 @@
-r"""Measurements made of lines: how far one item moves them, for every map that is applied along a line.
+r"""How far one item moves a measurement made along lines of windows, for every map that is applied along a line.
 
 Notation as in `dpwindows.kernel.bounds.sensitivity`. A window (a, b) has the first step a and the last step b; f and
 f' are the answers of two logs of one item, `g = f - f'`.

@@ -1,7 +1,7 @@
 """The map of a filter over gaps: every window is measured with the windows that contain it.
 
-An item's occurrences leave gaps, and a window without an occurrence lies within one of them. With `U(a, b)` the items
-without an occurrence in a..b, of the `N` that occur at all, measured are
+An item's occurrences leave gaps, and a window without an occurrence lies within one of them. Let N items occur at all,
+and let `U(a, b)` of them have no occurrence in a..b. Measured are
 
     y(a, b) = w_n sum_{i, j >= 0} taps_i taps_j U(a - i, b + j) - offset N    for every window of n < T steps,
     total N                                                                  in the place of the window of all T.

@@ -1,10 +1,10 @@
 """Any windows, each measured with windows inside it: what no log can change is not measured.
 
-The number of the window a..b is a weighted sum over the windows inside it, `taps_i taps_j` the weight of that from
-a + i to b - j: one filter on starts, taken last to first, times the same on ends. A window that ends before it starts
-is 0 in every log, and so is whatever lies inside it: no such number is measured. The windows that are asked for and no
-others are measured, each once. All arrays have a row for each length and a column for each start (or each end): both
-filters run along the lengths.
+The number measured for the window a..b is a weighted sum over the windows inside it; the window from a + i to b - j
+has the weight `taps_i taps_j`: one filter runs on starts, last to first, and one like it on ends. A window that ends
+before it starts counts 0 in every log, and so does whatever lies inside it: no such number is measured. Just the
+windows asked for are measured, each once. All arrays have a row for each length and a column for each start (or each
+end): both filters run along the lengths.
 """
 
 from __future__ import annotations

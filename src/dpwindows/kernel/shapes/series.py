@@ -37,9 +37,8 @@ class Series(StepShape):
         if problem.law in JOINT:
             return Certificate(*jointly(problem, self.map), moved=self.rows(problem.window, problem.steps))
         if isinstance(problem.window, PeriodFamily):
-            return Certificate(
-                *bound_in_periods(problem, self.map, advise), moved=self.rows(problem.window, problem.steps)
-            )
+            bound, proof = bound_in_periods(problem, self.map, advise)
+            return Certificate(bound, proof, moved=self.rows(problem.window, problem.steps))
         bound, proof = along_time(problem, self.map, horizon, advise)
         return Certificate(bound, proof, moved_along_time(problem, self.map, horizon))
 

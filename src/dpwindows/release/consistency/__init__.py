@@ -1,4 +1,4 @@
-"""The table that agrees with itself: post-processing of released numbers, see `table`; and what to say of it."""
+"""Post-processing of released numbers into one table that agrees with itself (see `table`), and notes on it."""
 
 from __future__ import annotations
 

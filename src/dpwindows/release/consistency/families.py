@@ -1,4 +1,4 @@
-"""What a release says of each window family, threshold by threshold, smoothed as far as that is known to help."""
+"""The estimates of each window family, threshold by threshold, smoothed as far as that is known to help."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Smoothed estimates: how much smoothing helps is told by an unbiased estimate of the error, never assumed.
+"""Smoothed estimates: an unbiased estimate of the error decides how much to smooth.
 
 A linear smoother S reads an estimate y = x + n of true counts x. For weights w over several smoothers, with
 `d_i = S_i y - y`, the expected squared error of `y + sum w_i d_i` is, up to the known noise of y,

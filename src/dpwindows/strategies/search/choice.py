@@ -1,9 +1,9 @@
 """How searches choose: the same on every machine, though errors in floating point differ there in their last bits.
 
-Processors round sums, transforms and powers in different ways. Whoever takes the smallest of nearly equal errors takes
-another one elsewhere. So every choice goes through `first_near_best`, which takes the first in a fixed order whose
-error is as good as the least, and parameters are points of grids (`descend`), so coarse that neighbours differ by far
-more than rounding does.
+Processors round sums, transforms and powers in different ways, so the smallest of nearly equal errors is another one
+on another machine. Therefore `first_near_best` makes every choice: it takes the first in a fixed order whose error is
+nearly the least. Parameters are points of coarse grids (`descend`), where neighbours differ by far more than rounding
+does.
 
 An edge is left: an error may lie at the tolerance itself. Errors of neighbours are about a thousandth apart, and those
 of two machines less than 1e-12, so about one comparison in 1e9 falls there; a search makes a hundred. The tests work

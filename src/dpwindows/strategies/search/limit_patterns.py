@@ -1,6 +1,6 @@
-"""Changes that every noise finds costly: what `limits` puts its weights on. Any of them gives a valid bound.
+"""Changes that are costly under any noise, for `limits` to put its weights on: each gives a valid bound.
 
-All is worked out as `portable` does, so that the limit of one machine is the other's.
+Arithmetic is that of `portable`, so that every machine finds one limit.
 
 *Runs* (k > 1, event level): patterns are proposed by the tables of `run_patterns` and improved by local search on
 their true cost `g'Gg` under the best noise so far; weights by multiplicative updates.

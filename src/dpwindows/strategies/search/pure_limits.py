@@ -1,4 +1,4 @@
-r"""The least error of noise under a pure budget: lower bounds for noise of any distribution, one for all data.
+r"""The least error under a pure budget: lower bounds for noise of any distribution that does not depend on the data.
 
 Let an epsilon-private mechanism add noise z to d exact answers, whatever its distribution, but the same for all data.
 Then `P(z + g in B) <= e^epsilon P(z in B)` for every set B and every change g that one neighbour can make. With

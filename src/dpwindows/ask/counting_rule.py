@@ -1,4 +1,4 @@
-"""Which occurrences count: a public rule that looks at the events of one item only, and is applied before counting.
+"""A public rule that says which occurrences count: it sees the events of one item only, and applies before counting.
 
 A rule is part of what is asked. Counting enforces it for any data (`dpwindows.count.wanted`), so proofs about the
 counts may rest on it (`dpwindows.kernel.bounds.counted_by_rule`).

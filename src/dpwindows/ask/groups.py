@@ -64,16 +64,16 @@ class GroupColumn:
         Raises:
             InputError: one is no whole number, or two are the same.
         """
-        found = tuple(value if isinstance(value, int) else _whole(value) for value in self.values)
-        for value, number in zip(self.values, found, strict=True):
+        numbers = tuple(value if isinstance(value, int) else _whole(value) for value in self.values)
+        for value, number in zip(self.values, numbers, strict=True):
             if number is None:
                 raise InputError(
                     f"--values of {self.name!r} must be whole numbers of 64 bits, since the column is of type "
                     f"{type_name}, got {value!r}"
                 )
-        if len(set(found)) < len(found):
-            raise InputError(f"--values of {self.name!r} has the number {_repeated(found)} twice: each is one group")
-        return tuple(number for number in found if number is not None)
+        if len(set(numbers)) < len(numbers):
+            raise InputError(f"--values of {self.name!r} has the number {_repeated(numbers)} twice: each is one group")
+        return tuple(number for number in numbers if number is not None)
 
     def texts(self, type_name: str) -> tuple[str, ...]:
         """The values for a column of text.
@@ -81,13 +81,13 @@ class GroupColumn:
         Raises:
             InputError: they are numbers.
         """
-        found = tuple(value for value in self.values if isinstance(value, str))
-        if len(found) < len(self.values):
+        texts = tuple(value for value in self.values if isinstance(value, str))
+        if len(texts) < len(self.values):
             raise InputError(
                 f"the values of {self.name!r} are whole numbers, and the column is of type {type_name}: give them as "
                 f"text, such as {str(self.values[0])!r}"
             )
-        return found
+        return texts
 
 
 @dataclass(frozen=True)
@@ -149,12 +149,12 @@ class Grouping:
         """All columns together, then, with totals, every choice of fewer of them, more columns before fewer."""
         places = range(len(self.columns))
         fewer = [kept for size in reversed(places) for kept in combinations(places, size)] if self.totals else []
-        found, first = [], 0
+        levels, first = [], 0
         for kept in (tuple(places), *fewer):
             count = math.prod(len(self.columns[place].values) for place in kept)
-            found.append(Level(kept, first, count))
+            levels.append(Level(kept, first, count))
             first += count
-        return tuple(found)
+        return tuple(levels)
 
     def shares(self) -> tuple[float, ...]:
         """The share of the budget of every level; all but the first have equal parts of that for totals."""

@@ -1,4 +1,4 @@
-"""What is asked: window families, and which counts are wanted in each of their windows.
+"""Queries: window families, and the counts wanted in each of their windows.
 
 A *window family* is a set of windows answered together: `Cumulative`, `Rolling`, `AnyWindow`, `Tumbling` or `ToDate`.
 A *measure* is what is counted in a window: the items seen at least `k` times, or exactly `k` times. A `Query` pairs one

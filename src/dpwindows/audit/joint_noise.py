@@ -39,7 +39,7 @@ def radius_chance(law: NoiseLaw, vectors: Ints) -> float:
     size, mean = vectors.shape[1], float(_norms(law, vectors).mean())
 
     def entropy(log_factor: float) -> float:
-        """Of the member of this scale where its mean norm is the one seen, and less for all others."""
+        """The bound for the member of this scale where its mean norm is the one seen, and less for all others."""
         rate = 1 / law.scale - math.exp(-log_factor) / law.scale
         ends = log_normaliser(law.law, law.scale, size) - log_normaliser(
             law.law, law.scale * math.exp(log_factor), size

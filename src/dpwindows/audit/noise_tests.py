@@ -75,7 +75,7 @@ def sign_chance(noise: Ints) -> float:
 
 
 def law_chances(law: NoiseLaw, noise: Ints) -> dict[str, float]:
-    """Of draws of a law, whatever their order: by their scale, shape, tails and signs."""
+    """Tests of draws of a law, whatever their order: by their scale, shape, tails and signs."""
     return {
         "scale": scale_chance(law, noise),
         "shape": shape_chance(law, noise),
@@ -85,7 +85,7 @@ def law_chances(law: NoiseLaw, noise: Ints) -> dict[str, float]:
 
 
 def pair_chances(law: NoiseLaw, one: Ints, other: Ints) -> dict[str, float]:
-    """Of what two equally long vectors have in common, for draws of one law that should be independent."""
+    """Tests of what two equally long vectors have in common, for draws of one law that should be independent."""
     sizes = abs(one), abs(other)
     middle = abs(law.quantile(0.25))
     outer = law.beyond(middle)
@@ -156,7 +156,7 @@ def found_surely(law: Law, draws: int, least_chance: float) -> tuple[float, floa
 
 @cache
 def _root(limit: float, low: float, high: float) -> float:
-    """Where `r - 1 - ln r` is the limit."""
+    """The ratio r from `low` to `high` where `r - 1 - ln r` is the limit."""
     return float(scipy.optimize.brentq(lambda ratio: ratio - 1 - math.log(ratio) - limit, low, high))
 
 

@@ -133,7 +133,7 @@ class Part:
         return self.thresholds * len(self.cells)
 
     def own(self, answers: NDArray[Any]) -> NDArray[Any]:
-        """Of answers of shape (logs, sources of all groups), those of its groups: shape (logs, groups, sources)."""
+        """Its own groups' answers, shape (logs, groups, sources), from shape (logs, sources of all groups)."""
         sources = self.matrix.shape[1]
         by_cell = answers.reshape(len(answers), answers.shape[1] // sources, sources)
         return by_cell[:, self.cells.start : self.cells.stop]

@@ -38,7 +38,7 @@ class StepAnswers:
 
 
 class Shape(ABC):
-    """Which integers are measured of a window family, and how far one neighbour can move them."""
+    """The integers that are measured of a window family, and how far one neighbour can move them."""
 
     @abstractmethod
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:

@@ -77,14 +77,14 @@ def certify_groups(design: Design, groups: Groups) -> Certificate:
     raise NotCertifiedError(design.problem, groups)
 
 
-def _certify_groups(bound: Callable[..., int], proof: str, *found: Certificate) -> Certificate:
+def _certify_groups(bound: Callable[..., int], proof: str, *certificates: Certificate) -> Certificate:
     """A bound for all groups applied to everything that is proved of one."""
-    squares = [one.squared for one in found if one.squared is not None]
+    squares = [one.squared for one in certificates if one.squared is not None]
     return Certificate(
-        bound(*(one.bound for one in found)),
+        bound(*(one.bound for one in certificates)),
         proof,
-        bound(*(one.moved for one in found)),
-        bound(*squares) if len(squares) == len(found) else None,
+        bound(*(one.moved for one in certificates)),
+        bound(*squares) if len(squares) == len(certificates) else None,
     )
 
 

@@ -92,8 +92,8 @@ def _rounded_up(scale: float) -> tuple[int, int]:
     # A small scale makes it small, and its first bits late.
     bits = 2 * _BITS + max(0, math.frexp(scale)[1]) + min(math.ceil(1.45 / max(scale, 1e-9)), _MOST_BITS)
     with flint.ctx.workprec(bits + _PRECISION):
-        found = (-1 / _ball(Fraction(scale))).exp() * flint.arb(2) ** bits
-        above = found.upper().ceil().unique_fmpz()
+        scaled = (-1 / _ball(Fraction(scale))).exp() * flint.arb(2) ** bits
+        above = scaled.upper().ceil().unique_fmpz()
         assert above is not None, "an exact whole number"
         return int(above), bits
 
@@ -145,7 +145,7 @@ class RadiusLaw:
 
 @lru_cache(maxsize=64)
 def _blocks(law: RadiusLaw) -> tuple[int, int]:
-    """A centre and a width for which what the proof needs is proved.
+    """A centre and a width that are proved to be what the proof needs.
 
     Raises:
         ArithmeticError: none was found (a bug; nothing was drawn).

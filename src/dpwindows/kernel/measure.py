@@ -86,9 +86,9 @@ class Measurement:
     @property
     def cost(self) -> Cost:
         """What the measurement is charged."""
-        found = self.certificate
-        rows = found.moved * len(self.design.problem.thresholds)
-        return Cost(self.law, found.bound, self.scale, rows, found.squared)
+        certificate = self.certificate
+        rows = certificate.moved * len(self.design.problem.thresholds)
+        return Cost(self.law, certificate.bound, self.scale, rows, certificate.squared)
 
 
 def measure(

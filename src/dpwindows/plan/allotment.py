@@ -68,7 +68,7 @@ class Allotment:
         return self.own(values[0] if all(one is values[0] for one in values) else np.mean(values, axis=0))
 
     def own(self, values: FloatArray) -> FloatArray:
-        """Of one number for each estimate of the measurement, those of this query's windows."""
+        """The values of this query's windows, from one value for each estimate of the measurement."""
         if self.series is None:
             return values
         windows = self.measurement.design.problem.steps

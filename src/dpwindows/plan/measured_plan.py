@@ -72,7 +72,7 @@ class _Measured(Planned):
         metadata = self._metadata
         entries = [*metadata["measurements"], *([metadata[LOSS]] if LOSS in metadata else [])]
         known: dict[str, Measurement] = {}
-        found = []
+        allotments = []
         for part, entry in zip(parts, entries, strict=True):
             if set(entry["thresholds"]) != {k for measure in part.query.measures for k in measure.thresholds}:
                 raise ValueError(f"{entry['window']} was measured for other k than were asked")
@@ -83,8 +83,8 @@ class _Measured(Planned):
                 known[str(together)] = measurement
             series = together.index(entry["window"]) if together else None
             chosen = Alternative(entry["strategy"], 0.0)
-            found.append(Allotment(part.query, measurement, float(entry["budget_share"]), chosen, (), series))
-        return tuple(found)
+            allotments.append(Allotment(part.query, measurement, float(entry["budget_share"]), chosen, (), series))
+        return tuple(allotments)
 
     @cached_property
     def _forecast(self) -> tuple[Forecast, ...]:
@@ -103,7 +103,7 @@ class MeasuredPlan(_Measured, Plan):
         self.max_draws = max(MAX_DRAWS, self.workload.draws)
 
     def to_dict(self) -> Values:
-        """As of any plan."""
+        """The plan as plain values, like any plan."""
         return self._values_of(Plan)
 
 
@@ -123,7 +123,7 @@ class MeasuredStreamPlan(_Measured, StreamPlan):
         self.max_draws = max(MAX_DRAWS, self.workload.draws)
 
     def to_dict(self) -> Values:
-        """As of any plan."""
+        """The plan as plain values, like any plan."""
         return self._values_of(StreamPlan)
 
 

@@ -99,9 +99,9 @@ class Planned(PlanValues, ABC):
         kept = 1 if estimate_loss is None else 1 - estimate_loss
         parts = parts_of(queries, [share * kept for share in shares_of(queries, weights)], grouping)
         parts += [] if estimate_loss is None else [Part(_LOST, estimate_loss)]
-        found = self._allotted(parts, last_step)
-        self.allotments: tuple[Allotment, ...] = found if estimate_loss is None else found[:-1]
-        self.loss: Allotment | None = None if estimate_loss is None else found[-1]
+        allotments = self._allotted(parts, last_step)
+        self.allotments: tuple[Allotment, ...] = allotments if estimate_loss is None else allotments[:-1]
+        self.loss: Allotment | None = None if estimate_loss is None else allotments[-1]
         self._require_series()
 
     def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
@@ -225,16 +225,16 @@ class Planned(PlanValues, ABC):
     def notes(self) -> tuple[str, ...]:
         """Remarks worth telling whoever asked, one sentence each."""
         long = f"is at least as long as the {counted(self.timeline.steps, 'step')} of the range, so it means"
-        found = [
+        notes = [
             f"{query.window} {long} cumulative here"
             for query in self.queries
             if isinstance(query.window, Rolling) and query.window.length >= self.timeline.steps
         ]
         if self.unit.fit_to_range(self.timeline.steps) != self.unit:
-            found.append(f"the period of {self.unit.name} {long} item here")
+            notes.append(f"the period of {self.unit.name} {long} item here")
         if self.workload.draws > NOTED:
-            found.append(f"a release of this is {self.workload}")
-        return tuple(found)
+            notes.append(f"a release of this is {self.workload}")
+        return tuple(notes)
 
     @cached_property
     def _forecast(self) -> tuple[Forecast, ...]:

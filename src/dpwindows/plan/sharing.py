@@ -44,15 +44,15 @@ def allot(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[
     Raises:
         InputError: no noise law has designs for all parts, or the budget is too small for any noise that is drawn.
     """
-    found, refusals = [], []
+    plans, refusals = [], []
     for law in laws_for(budget):
         try:
-            found.append(allot_with_law(law, budget, parts, proposals))
+            plans.append(allot_with_law(law, budget, parts, proposals))
         except InputError as refusal:
             refusals.append(refusal)
-    if not found:
+    if not plans:
         raise refusals[0]
-    return _choose_allotments(found, [part.share for part in parts])
+    return _choose_allotments(plans, [part.share for part in parts])
 
 
 def allot_with_law(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
@@ -72,25 +72,25 @@ def allot_with_law(law: Law, budget: Budget, parts: Sequence[Part], proposals: P
             Measurement(best, best.problem.law, 1.0, part.groups)
             for (best, *_), part in zip(ranked, parts, strict=True)
         ]
-        found = scales(
+        noise_scales = scales(
             budget,
             law,
             [one.certificate.bound for one in measured],
             shares,
             [one.cost.rows for one in measured],
         )
-        found = [
+        noise_scales = [
             one.design.shape.prescribed if isinstance(one.design.shape, PrescribedScale) else scale
-            for one, scale in zip(measured, found, strict=True)
+            for one, scale in zip(measured, noise_scales, strict=True)
         ]
-        if max(found) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(found) <= _HIGHEST_SCALE):
+        if max(noise_scales) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(noise_scales) <= _HIGHEST_SCALE):
             break
         if bits == _FEWEST_BITS:
             raise _too_small(budget)
-        bits = max(_FEWEST_BITS, bits - math.ceil(math.log2(max(found) / _WIDEST_SCALE)))
+        bits = max(_FEWEST_BITS, bits - math.ceil(math.log2(max(noise_scales) / _WIDEST_SCALE)))
     return tuple(
         Allotment(part.query, replace(one, scale=scale), part.share, *_alternatives(weighed, part.groups))
-        for part, one, weighed, scale in zip(parts, measured, ranked, found, strict=True)
+        for part, one, weighed, scale in zip(parts, measured, ranked, noise_scales, strict=True)
     )
 
 

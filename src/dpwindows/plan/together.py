@@ -72,19 +72,19 @@ def split_joint(
         places: of the queries that are measured as one.
     """
     one, others = allotments[0], iter(allotments[1:])
-    found = []
+    split = []
     for at, before in enumerate(apart):
         if at not in places:
-            found.append(next(others))
+            split.append(next(others))
             continue
         mine = replace(one, query=before.query, share=before.share, series=places.index(at))
         criterion = one.measurement.design.problem.criterion
         error = score_of(mine.variance(_DISTINCT[0]), None, criterion)
         chosen = Alternative(one.measurement.design.strategy, error)
-        found.append(replace(mine, chosen=chosen, others=(before.chosen, *before.others)))
+        split.append(replace(mine, chosen=chosen, others=(before.chosen, *before.others)))
     # Together where no query errs more for it.
     better = not any(
         choice.first_near_best([after.chosen.error, before.chosen.error])
-        for after, before in zip(found, apart, strict=True)
+        for after, before in zip(split, apart, strict=True)
     )
-    return tuple(found) if better else None
+    return tuple(split) if better else None

@@ -75,21 +75,21 @@ class Workload:
 
 def plan_workload(allotments: Iterable[Allotment]) -> Workload:
     """The size of a release of these measurements."""
-    found = Workload(0, 0)
+    workload = Workload(0, 0)
     for allotment in allotments:
         design, groups = allotment.measurement.design, allotment.groups
         draws = 0 if allotment.series else groups * design.rows * len(design.problem.thresholds)
-        found += _query_workload(allotment.query, design.problem.steps, groups, draws)
-    return found
+        workload += _query_workload(allotment.query, design.problem.steps, groups, draws)
+    return workload
 
 
 def least_workload(queries: Iterable[Query], steps: int, groups: int = 1) -> Workload:
     """The least that a release of these queries takes: a draw for every window and threshold, whatever the strategy."""
-    found = Workload(0, 0)
+    workload = Workload(0, 0)
     for query in queries:
         thresholds = {k for measure in query.measures for k in measure.thresholds}
-        found += _query_workload(query, steps, groups, groups * count_windows(query.window, steps) * len(thresholds))
-    return found
+        workload += _query_workload(query, steps, groups, groups * count_windows(query.window, steps) * len(thresholds))
+    return workload
 
 
 def _query_workload(query: Query, steps: int, groups: int, draws: int) -> Workload:

@@ -208,7 +208,7 @@ def _along(pinned: FloatArray, terms: FloatArray, axis: FloatArray) -> FloatArra
 
 
 def _even_and_odd(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Of values along the first axis, the part that is the same read backwards, and that which is minus the same.
+    """The even and the odd part of values along the first axis: one is itself read backwards, one minus itself.
 
     Sums of squares are kept: each part is half of itself, times the root of 2.
     """

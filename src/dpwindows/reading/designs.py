@@ -730,7 +730,7 @@ class StepBlocksReader(StepDesignReader):
         return np.concatenate(estimates), {name: np.stack([own[name] for own in memories]) for name in memory}
 
     def _released(self, step: int, first: int, by_start: FloatArray) -> FloatArray:
-        """Of a block's numbers, last start first, those of windows of at most `longest` steps, first start first."""
+        """Picks a block's windows of at most `longest` steps: from last start first to first start first."""
         low, high = max(first, step - self._shape.longest + 1), min(first + self._shape.width - 1, step)
         return by_start[::-1][low - first : high - first + 1] if low <= high else by_start[:0]
 

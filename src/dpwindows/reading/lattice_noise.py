@@ -43,7 +43,7 @@ from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, L
 from dpwindows.reading.moments import FloatArray
 from dpwindows.reading.noise_moments import noise_variance, radius_weights
 
-# Standard deviations of one number, in lattice units, from which a step is below 1/4096 of them.
+# The standard deviation of one number, in lattice units, from here on makes a step below 1/4096 of it.
 _FINE = 4096.0
 # Beyond this many scales, or deviations, lies less than a floating-point number can tell.
 _SCALES, _DEVIATIONS = 45, 10

@@ -89,11 +89,11 @@ class RepeatedReader(SeriesReader):
         return np.asarray(apply_along_each(self._each.decode, full)[self._map.exists])
 
     def variance(self) -> FloatArray:
-        """Those of the map, stretch after stretch."""
+        """The variances of the map, stretch after stretch."""
         return self._stretched(self._each.variance())
 
     def fourth_moment(self) -> FloatArray | None:
-        """Those of the map, stretch after stretch."""
+        """The fourth moments of the map, stretch after stretch."""
         moment = self._each.fourth_moment()
         return None if moment is None else self._stretched(moment)
 

@@ -30,7 +30,7 @@ def parts_of(output: Path) -> tuple[Path, ...]:
 
 
 def existing_parts(output: Path) -> Iterator[Path]:
-    """Those that are there, links that lead nowhere included."""
+    """The paths that exist, links that lead nowhere included."""
     return (part for part in parts_of(output) if os.path.lexists(part))
 
 

@@ -76,7 +76,7 @@ def _map(steps: int, every: int, ratio: float) -> AnchoredDifferences:
 
 
 def _weights(ratio: float) -> tuple[int, int]:
-    """Of steps and of anchors."""
+    """The weights of steps and of anchors."""
     return round(_WEIGHT * min(1.0, 2.0**-ratio)), round(_WEIGHT * min(1.0, 2.0**ratio))
 
 

@@ -79,7 +79,7 @@ def design(problem: Problem) -> Design | None:
 
 
 def _weights(problem: Problem, width: int, power: float, scale: int) -> tuple[int, ...]:
-    """Of lines of n = 1, 2, ... windows, in proportion to `n^power`; the largest is `scale`."""
+    """Weights of lines of n = 1, 2, ... windows, in proportion to `n^power`; the largest is `scale`."""
     most = min(width + longest_window(problem.window, problem.steps) - 1, problem.steps)
     # A negative power favours short lines.
     largest = max(1.0, most**-power)
@@ -181,8 +181,8 @@ def _search_on(
         return math.sqrt(float(weights**2 @ _real_norms(taps, formal=formal)) * worst)
 
     longer = round(_FINE[1] * math.log2(horizon))
-    found = [choice.descend(error, start, *_GRID) for start in ((75, 3 * _FINE[1] + longer, 20), (97, 17, 8))]
-    return parameters(choice.best_of(found, error))
+    candidates = [choice.descend(error, start, *_GRID) for start in ((75, 3 * _FINE[1] + longer, 20), (97, 17, 8))]
+    return parameters(choice.best_of(candidates, error))
 
 
 def _explained(vectors: FloatArray, spread: FloatArray) -> FloatArray:

@@ -86,7 +86,7 @@ class _Filter:
         return np.asarray(found / found.max())
 
     def sums(self, steps: int) -> FloatArray:
-        """Of the first taps."""
+        """The sums of the first taps."""
         return np.cumsum(real_taps(self.alpha, self.decay, steps))
 
     def inverse(self, steps: int) -> FloatArray:

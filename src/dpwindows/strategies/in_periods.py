@@ -92,13 +92,13 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
         return math.sqrt(len(lengths)) if formal else limits.limit(Rolling(1), k, unit, len(lengths))
     if isinstance(unit, ItemAddRemove):
         return None
-    found = {length: limits.limit(Cumulative(), k, EventLevel(), length) for length in set(lengths)}
-    if any(least is None for least in found.values()):
+    roots = {length: limits.limit(Cumulative(), k, EventLevel(), length) for length in set(lengths)}
+    if any(least is None for least in roots.values()):
         return None
     span = steps if isinstance(unit, ItemLevel) else unit.steps if isinstance(unit, ItemPerPeriod) else 1
     joint, inside = [0.0], 0
     for length in lengths:
-        root = (found[length] or 0.0) * math.sqrt(length)
+        root = (roots[length] or 0.0) * math.sqrt(length)
         inside += length
         if inside <= span:
             joint[-1] += root

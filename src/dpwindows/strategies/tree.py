@@ -127,10 +127,10 @@ def _choose_tents(length: int, error: Callable[[int, Counts], float]) -> Counts:
     hopeful = [levels for levels in usual if errors[levels] <= _HOPELESS * min(errors.values())]
     size = min(length, _SEARCHED)
     known = cache(lambda counts: error(size, counts))
-    found = [_descend(counts, known) for levels in hopeful if (counts := _usual(size, levels)) is not None]
+    candidates = [_descend(counts, known) for levels in hopeful if (counts := _usual(size, levels)) is not None]
     if size == length:
-        return choice.best_of(found, known)
-    stretched = [tuple(_stretch_tents(counts, length / size)) for counts in found]
+        return choice.best_of(candidates, known)
+    stretched = [tuple(_stretch_tents(counts, length / size)) for counts in candidates]
     return choice.best_of(stretched, lambda counts: error(length, counts))
 
 

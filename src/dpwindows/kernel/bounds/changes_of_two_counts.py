@@ -209,7 +209,7 @@ class CountsAutomaton(ListedMoves):
             yield pair, self._counted(pair)
 
     def _from_others(self, pair: Indices) -> tuple[Indices, Table]:
-        """Of shape (sign, two counts, number), made flat."""
+        """Flat indices and charges, from arrays of shape (sign, two counts, number)."""
         values, recent, alternation = self.lags.values, self._recent, np.array(self.charged.alternation, dtype=np.int64)
         counted, g = self._counted(pair)[None, :, None], self._last[pair][None, :, None]
         sign, last, number = self._signs[:, None, None], self._last[None, :, None], np.arange(recent.count)

@@ -119,7 +119,7 @@ class Moves:
 
 
 class ListedMoves(ABC):
-    """An automaton in states 0, 1, ..., of which all moves are named; one that is not there may cost `NEVER` or less.
+    """An automaton in states 0, 1, ... with a list of all moves; a move that is not there may cost `NEVER` or less.
 
     A path is charged the most of ending before a place, where it may, and of every move with what it leads to.
     """

@@ -98,9 +98,9 @@ def _sums(measured: GapFilter) -> NDArray[np.object_]:
 def _sum_over_gaps(by_length: NDArray[np.object_], along: NDArray[np.object_]) -> NDArray[np.object_]:
     """For gaps of g = 0..T-1 steps, `sum by_length_n along(i) along(j)` over i + j + n = g, n >= 1."""
     steps = len(by_length)
-    found = np.zeros(steps, dtype=object)
-    found[1:] = np.convolve(by_length, np.convolve(along, along)[:steps])[: steps - 1]
-    return found
+    sums = np.zeros(steps, dtype=object)
+    sums[1:] = np.convolve(by_length, np.convolve(along, along)[:steps])[: steps - 1]
+    return sums
 
 
 def _worst_gaps(charges: Sequence[int]) -> int:

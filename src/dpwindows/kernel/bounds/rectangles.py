@@ -141,8 +141,8 @@ def chain_costs(norms: Sequence[int], places: int, weights: Sequence[int]) -> li
         values[low:, column] = 4 * weights[0] * tables.up[high] ** 2
     for i, weight in enumerate(weights[1:], 1):
         values = _longer(values, tables, lengths, weight, first=i == 1)
-        found = values.max(axis=1)
-        best.append([max(old, int(new) << 2 * tables.shift) for old, new in zip(best[-1], found, strict=True)])
+        largest = values.max(axis=1)
+        best.append([max(old, int(new) << 2 * tables.shift) for old, new in zip(best[-1], largest, strict=True)])
     return best
 
 
@@ -160,13 +160,13 @@ def _longer(values: Table, tables: Norms, lengths: Lengths, weight: int, *, firs
         if not len(low_before):
             break
         touching = np.maximum(up[high] + up[high_before] - down[high + high_before], 0)
-        found = values[:-low, : len(low_before)] + 2 * weight * touching**2
+        charged = values[:-low, : len(low_before)] + 2 * weight * touching**2
         if not first:
             span = most[low:] + (high - low)
             fall = down[span] - up[span - high]
             beyond = np.maximum((up[high + low_before] - down[low_before])[None, :] - fall[:, None], 0)
-            found += 2 * weight * beyond**2
-        longer[low:, column] = found.max(axis=1) + 4 * weight * up[high] ** 2
+            charged += 2 * weight * beyond**2
+        longer[low:, column] = charged.max(axis=1) + 4 * weight * up[high] ** 2
     return np.where(longer < 0, _NEVER, longer)
 
 

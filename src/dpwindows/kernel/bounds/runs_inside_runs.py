@@ -72,9 +72,9 @@ def worth_inside(worth: Values, k: int, length: int, *, last: bool) -> tuple[Val
 @lru_cache(maxsize=16)
 def _most_runs(k: int, length: int, count: int, *, last: bool) -> NDArray[np.int64]:
     """`most_runs_inside` of 0..count-1 places: prices are searched for on the same places many times."""
-    found = np.array([most_runs_inside(k, length, places, last=last) for places in range(count)])
-    found.flags.writeable = False
-    return found
+    runs = np.array([most_runs_inside(k, length, places, last=last) for places in range(count)])
+    runs.flags.writeable = False
+    return runs
 
 
 def best_chain_of_runs(inner: Values, last: Values, length: int) -> tuple[Any, list[int], int]:

@@ -210,7 +210,7 @@ class Waves:
         return jumps
 
     def _jump(self, change: Pattern) -> tuple[scipy.sparse.csr_array, Table]:
-        """Where a change leads from the points of one half of the grid, and what it is charged but for the g before."""
+        """The targets of a change from the points of one half of the grid, and its charge but for the g before."""
         nodes = np.indices((self.nodes, self.nodes)).reshape(2, -1)[:, : self.nodes**2 // 2].astype(np.int64)
         x, y = (2 * nodes - self.nodes + 1) * self.half
         last, charge, (real, imaginary) = 0, np.zeros_like(x), self.pole

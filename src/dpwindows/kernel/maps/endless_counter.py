@@ -62,15 +62,15 @@ class EndlessCounter(IncrementSteps):
 
     def _extend(self, count: int) -> None:
         with flint.ctx.workprec(_PRECISION):
-            root, found = flint.arb(2) ** self.bits, [1 << self.bits]
+            root, taps = flint.arb(2) ** self.bits, [1 << self.bits]
             top = flint.arb(_OFFSET).log()
             for lag in range(1, count):
                 root = root * (2 * lag - 1) / (2 * lag)
                 if lag < len(self._taps):
-                    found.append(self._taps[lag])
+                    taps.append(self._taps[lag])
                     continue
-                found.append(_floor(root * ((top / flint.arb(lag + _OFFSET).log()).log() * 3 / 4).exp()))
-        self._taps = found
+                taps.append(_floor(root * ((top / flint.arb(lag + _OFFSET).log()).log() * 3 / 4).exp()))
+        self._taps = taps
 
     @property
     def column(self) -> int:

@@ -43,7 +43,7 @@ class GapFilter:
         return self.steps * (self.steps + 1) // 2
 
     def encode(self, exact: IntArray) -> IntArray:
-        """Of the counts of windows by start and end, shape (T, T), the numbers measured: by start, then by end."""
+        """The numbers measured, by start and then by end, of window counts by start and end, shape (T, T)."""
         taps, everyone = np.array(self.taps, dtype=object), exact[0, -1]
         by_start = convolve_exactly(taps, everyone - exact)
         filtered = convolve_exactly(taps, by_start.T[::-1])[::-1].T

@@ -31,7 +31,7 @@ class GroupedSteps(Shape):
     inner: Design
 
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """That of the inner design: grouping steps keeps neighbours neighbours.
+        """The certificate of the inner design: grouping steps keeps neighbours neighbours.
 
         Raises:
             NotCertifiedError: the inner design is not for the groups of these steps.

@@ -26,7 +26,7 @@ from dpwindows.kernel.maps.integer_maps import IntArray, Memory, widen
 from dpwindows.kernel.maps.lengths import index_by_end, index_by_start
 from dpwindows.kernel.problem import Problem
 
-# Starts of which exact answers are read at a time, at least.
+# The least number of starts whose exact answers are read at a time.
 _AT_ONCE = 256
 
 
@@ -117,7 +117,7 @@ class Nested(StepShape):
 
 
 def lengths_exist(longest: int, steps: int) -> NDArray[np.bool_]:
-    """Which lengths there are, for each start: shape (starts, lengths), in canonical order."""
+    """Marks the lengths that there are for each start: shape (starts, lengths), in canonical order."""
     return np.asarray(np.arange(longest) < steps - np.arange(steps)[:, None])
 
 

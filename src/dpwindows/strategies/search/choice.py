@@ -77,7 +77,7 @@ def descend(error: Callable[[Place], float], start: Place, low: Place, high: Pla
 
 
 def _descend(error: Callable[[Place], float], best: Place, low: Place, high: Place, stride: int, axes: int) -> Place:
-    """Where walking from a point to the best of its neighbours ends."""
+    """The point where moving to the best neighbour, again and again, ends."""
     while True:
         near = [best, *_neighbours(best, low, high, stride, axes)]
         found = near[first_near_best([error(point) for point in near])]

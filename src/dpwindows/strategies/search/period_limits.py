@@ -84,7 +84,7 @@ def changes(length: int, period: int) -> FloatArray:
 
 
 def _filled(lengths: NDArray[np.int64], places: int) -> NDArray[np.int64]:
-    """Which of the pieces of such lengths, one after the other, every place is in: shape (rows, places)."""
+    """The number of the piece that every place is in, for consecutive pieces of these lengths: shape (rows, places)."""
     ends = np.minimum(np.cumsum(lengths, axis=1), places)
     passed = np.zeros((len(ends), places + 1), dtype=np.int64)
     np.add.at(passed, (np.arange(len(ends))[:, None], ends), 1)
@@ -92,7 +92,7 @@ def _filled(lengths: NDArray[np.int64], places: int) -> NDArray[np.int64]:
 
 
 def _count_within(wanted: NDArray[np.bool_], length: int, period: int) -> NDArray[np.bool_]:
-    """What an item is counted for that occurs within the period wherever this counts at no end that is not wanted."""
+    """The counts of an item that occurs at all steps of the period where it counts at wanted ends only."""
     occurs = _sums(wanted, length)[:, :period] == length
     return _sums(np.pad(occurs, ((0, 0), (length - 1, length - 1))), length) > 0
 

@@ -65,7 +65,7 @@ class TwoRuns:
 
 
 def _places_of_largest(costs: FloatArray, of_them: IntArray) -> list[int]:
-    """Where a few of the largest of some are."""
+    """The places of a few of the largest costs among some."""
     if not len(of_them):
         return []
     told = np.argsort(costs[of_them], kind="stable")[-_TOLD:]

@@ -30,7 +30,7 @@ class Layout:
         count: how many periods there are, None if there is no end of them.
         longest: the most steps that one has.
         changed: the most periods that one neighbour can change, None if all.
-        fewest: the fewest steps of any period but the first and the last.
+        fewest: a lower bound on the steps of any period but the first and the last.
     """
 
     count: int | None
@@ -45,8 +45,8 @@ def layout_of(problem: Problem, horizon: int | None, fewest: int, most: int) -> 
     Args:
         problem: its window is a family with periods, its unit says what a neighbour is.
         horizon: the number of steps, None if there is no end.
-        fewest: the fewest steps of any period but the first and the last; 0 if the calendar alone says so.
-        most: the most steps of any period; read without a horizon only.
+        fewest: a lower bound on the steps of any period but the first and the last; 0 if the calendar alone says it.
+        most: an upper bound on the steps of any period; read without a horizon only.
     """
     window, unit = problem.window, problem.unit
     assert isinstance(window, PeriodFamily)

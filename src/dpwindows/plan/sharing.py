@@ -56,7 +56,7 @@ def allot(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[
 
 
 def allot_with_law(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
-    """The same under one noise law.
+    """What every part is measured by under one given law; `allot` chooses among laws.
 
     Raises:
         InputError: the budget is too small, so the noise would be larger than is drawn.

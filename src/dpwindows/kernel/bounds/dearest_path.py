@@ -58,7 +58,7 @@ def dearest_path(automaton: Automaton, *, settling: int, cycle: int, tick: int =
 
     Args:
         automaton: what paths there are.
-        settling: the places after which what a cycle adds is taken for settled; every choice gives a bound.
+        settling: the places after which the growth by a cycle is taken for settled; every choice gives a bound.
         cycle: the places of one, a multiple of `tick`.
         tick: how many places apart places of one kind are, where they are alike.
 

@@ -1,6 +1,6 @@
 """What a neighbour can change in windows that begin with periods: tumbling counts, and counts to date.
 
-Steps fall into consecutive **periods**, alike for every log: they come from a calendar or a number of steps, never
+Steps fall into consecutive **periods**, the same for every log: they come from a calendar or a number of steps, never
 from data. What occurs in one period is in no window of another. So a period's windows see a log of their own, the
 events of the period's steps, and
 

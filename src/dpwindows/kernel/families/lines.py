@@ -176,7 +176,7 @@ def lines_of_periods(longest: int, met: int, span: int, fewest: int) -> Lines:
         longest: the most steps of a period.
         met: the most periods that a span meets.
         span: the steps within which an item may change.
-        fewest: the fewest steps of any period but the first and the last of the range.
+        fewest: a lower bound on the steps of any period but the first and the last of the range.
     """
     left = longest if met == 1 else min(longest, span - 1 - (met - 2) * fewest)
     return Lines([Line(1, longest, longest, met - 1), Line(1, left, left)], range(1, 2), 1)

@@ -29,7 +29,7 @@ class Question:
 
     @property
     def key(self) -> str:
-        """What the answer is kept by in a witness: no design asks two questions by one key."""
+        """The key of the answer in a witness: no design asks two questions by one key."""
         return f"{self.kind}/{self.k}"
 
 

@@ -89,5 +89,5 @@ def _certify_groups(bound: Callable[..., int], proof: str, *certificates: Certif
 
 
 def _presence(design: Design) -> Certificate:
-    """What is proved of a design for one item added or removed: whatever is for one that changes is for that too."""
+    """The certificate for one item added or removed: a design certified for an item that changes has one, too."""
     return replace(design, problem=replace(design.problem, unit=ItemAddRemove())).certificate

@@ -203,7 +203,7 @@ def _designs_in(design: Design) -> Iterator[Design]:
 
 
 def _unknown(design: Design, admitted: tuple[type[Shape], ...]) -> Iterator[str]:
-    """What in a design answers for itself and is not the kernel's: it might state any bound it likes."""
+    """The parts of a design that answer for themselves and are not the kernel's: they might state any bound."""
     if type(design) not in (Design, StepDesign):
         yield type(design).__name__
     elif type(design.shape) not in (*_SHAPES, *admitted):
@@ -272,7 +272,7 @@ def draw_noise(
 
 
 def _side_by_side(draw: Callable[[int], int], firsts: Sequence[int]) -> Iterator[int]:
-    """What drawing each piece gives, in their order: OpenDP lets other threads run while it draws."""
+    """Draws the pieces in parallel and returns them in order: OpenDP lets other threads run while it draws."""
     if len(firsts) < 2:
         yield from map(draw, firsts)
         return

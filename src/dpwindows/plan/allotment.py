@@ -39,7 +39,7 @@ class Allotment:
 
     @property
     def groups(self) -> int:
-        """In how many groups each number is measured; 1 without groups."""
+        """The number of groups that each number is measured in; 1 without groups."""
         return 1 if self.measurement.groups is None else self.measurement.groups.level.count
 
     @property

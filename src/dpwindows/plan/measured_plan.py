@@ -25,7 +25,7 @@ from dpwindows.plan.stream_plan import StreamPlan
 
 
 class Described(Protocol):
-    """What carries its metadata, as a `Release` does."""
+    """An object with metadata, such as a `Release`."""
 
     @property
     def metadata(self) -> Mapping[str, Any]:

@@ -72,7 +72,7 @@ class PlanValues:
         return self._values_of(type(self))
 
     def _values_of(self, kind: type) -> Values:
-        """The same, as the arguments of such a plan."""
+        """What was asked, as the arguments of such a plan."""
         plan: Any = self
         values = _queries_to_values(plan.queries)
         values["unit"] = plan.unit.name

@@ -105,13 +105,13 @@ class Planned(PlanValues, ABC):
         self._require_series()
 
     def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
-        """What every part is measured by: what errs least."""
+        """The allotments of least error for all parts."""
         return self._together(allot(self.budget, parts, self._designs), parts, last_step)
 
     def _together(
         self, apart: tuple[Allotment, ...], parts: Sequence[Part], last_step: int | None
     ) -> tuple[Allotment, ...]:
-        """What is measured, with rolling counts as one measurement where no query errs more for it."""
+        """The allotments with rolling counts as one measurement, where no query errs more for it."""
         places = choose_joint(parts, self.unit, last_step)
         if not places or self.strategy != "auto" or GAUSSIAN not in laws_for(self.budget):
             return apart
@@ -277,7 +277,7 @@ class Planned(PlanValues, ABC):
         return forecast_html([entry.to_dict() for entry in self._forecast], self.confidence, said=repr(self))
 
     def _limit_k(self, k: int) -> int:
-        """The k whose least possible error is told for this one: itself, or where many are asked one that is smaller.
+        """The k whose least possible error stands for this one's: itself, or a smaller one where many are asked.
 
         Finding one takes a second or two. It holds for every larger k: the changes that it is derived from, of at most
         k runs where that matters, are among those for a larger k.

@@ -53,7 +53,7 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
 
 
 def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Problem:
-    """What was measured; what it was searched by is no part of it."""
+    """The problem that was measured, without what only a search needs."""
     unit, window = parse_unit(metadata["unit"]["name"]), _window(entry)
     if isinstance(window, PeriodFamily):
         window = place(window, Calendar.of(Timeline.from_dict(metadata["timeline"])))

@@ -31,7 +31,7 @@ Proposals = Callable[[Part, Law, int], Sequence[Design]]
 
 
 def allot(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
-    """What every part is measured by: the noise law, the designs and the scales of least error within the budget.
+    """Shares a budget among parts: the noise law, the designs and the scales of least error within it.
 
     Args:
         budget: what all parts together may spend.
@@ -56,7 +56,7 @@ def allot(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[
 
 
 def allot_with_law(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
-    """What every part is measured by under one given law; `allot` chooses among laws.
+    """Like `allot`, for one given noise law.
 
     Raises:
         InputError: the budget is too small, so the noise would be larger than is drawn.

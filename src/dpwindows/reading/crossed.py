@@ -54,7 +54,7 @@ def filter_matrix(taps: Sequence[int], size: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class CrossedReader:
-    """How `CrossedFilters` is read."""
+    """Reads `CrossedFilters`."""
 
     map: CrossedFilters
 
@@ -193,7 +193,7 @@ class CrossedReader:
 
     @cached_property
     def _roots(self) -> tuple[FloatArray, ...]:
-        """The same, of its even and its odd part where the block looks the same read backwards: S has no other."""
+        """Factors of S's even and odd part, for a block that looks the same read backwards: S has no other part."""
         if not self._symmetric:
             return (self._root,)
         even, odd = _even_and_odd(self._pinning[2])

@@ -20,7 +20,7 @@ from dpwindows.reading.moments import FloatArray
 
 @dataclass(frozen=True)
 class GapReader:
-    """How `GapFilter` is read: arrays are by start and end, 0 where a window would end before it starts."""
+    """Reads `GapFilter`; arrays are by start and end, 0 where a window would end before it starts."""
 
     map: GapFilter
 

@@ -153,7 +153,7 @@ def _add_up(one: FloatArray, draws: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Sums:
-    """What is known of sums of noise: all that their quantiles are bounded from.
+    """The facts about sums of noise that their quantiles are bounded from.
 
     Attributes:
         kinds: of all numbers that are summed; none is always 0.

@@ -29,7 +29,7 @@ _KEPT = 64
 
 @lru_cache(maxsize=_KEPT)
 def series_reader(measured: IntegerMap, length: int) -> SeriesReader:
-    """How a series of `length` positions is read back from what a map measured of it.
+    """The reader of a map's measurement of a whole series of `length` positions.
 
     Raises:
         TypeError: the map's series are read step by step only.
@@ -52,7 +52,7 @@ def series_reader(measured: IntegerMap, length: int) -> SeriesReader:
 
 @lru_cache(maxsize=_KEPT)
 def step_reader(measured: CausalMap) -> StepReader:
-    """How what a map measured is read back position by position.
+    """The reader of a map's measurement, position by position.
 
     Raises:
         TypeError: the map needs what comes later.

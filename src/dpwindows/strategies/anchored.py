@@ -71,7 +71,7 @@ def _typical(problem: Problem, variance: FloatArray) -> float:
 
 
 def _map(steps: int, every: int, ratio: float) -> AnchoredDifferences:
-    """With an anchor at the last step, which no later one helps; the first ones are near the known 0."""
+    """The map with an anchor at the last step, which no later one helps; the first ones are near the known 0."""
     return AnchoredDifferences(every, *_weights(ratio), offset=steps % every)
 
 

@@ -64,7 +64,7 @@ def design(problem: Problem) -> Design | None:
 
 @dataclass(frozen=True)
 class _Filter:
-    """What a filter over gaps is made from, in counts.
+    """The parameters of a filter over gaps, in counts.
 
     Attributes:
         alpha: the power of the differences.
@@ -126,7 +126,7 @@ def _error(problem: Problem, candidate: _Filter) -> float:
 
 
 def _total(problem: Problem, candidate: _Filter) -> float:
-    """How often the number of items is best measured."""
+    """The best weight for the number of items, in measurements of it."""
     gaussian, charged = problem.law == GAUSSIAN, _item_charge(problem, candidate)
     if isinstance(problem.unit, ItemLevel):
         # Who changes leaves the number of items as it is, so that it costs nothing up to here.

@@ -74,7 +74,7 @@ def _applies(problem: Problem) -> bool:
 
 
 def _build(problem: Problem, alpha: float, lengths: Lengths, longest: int) -> tuple[dict[str, float], tuple[int, ...]]:
-    """What is said of a filter, and its taps."""
+    """The parameters of a filter, for metadata, and its taps."""
     # Two filters multiply, so each gets half the resolution and a little more.
     bits = problem.bits // 2 + 1
     taps = _taps(alpha, lengths, longest, bits)

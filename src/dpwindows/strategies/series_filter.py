@@ -75,7 +75,7 @@ _Cumulative = Literal["rest", "interval", "longest"]
 
 
 def _charged_changes(problem: Problem, horizon: int) -> _Rolling | _Cumulative:
-    """All that the search has to know of the unit, the thresholds and the counting rule."""
+    """The changes that the filter is charged for, from the unit, the thresholds and the counting rule."""
     if isinstance(problem.window, Rolling):
         return _rolling(problem, problem.window.length, horizon)
     if isinstance(problem.unit, ItemAddRemove):

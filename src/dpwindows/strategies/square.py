@@ -59,7 +59,7 @@ def event_cost(norms: FloatArray, places: int, thresholds: tuple[int, ...]) -> f
 
 @lru_cache(maxsize=64)
 def _places(places: int) -> FloatArray:
-    """How many starts and how many ends an event meets, at a few of its places: shape (2, offsets)."""
+    """The numbers of starts and of ends that an event meets, at a few of its places: shape (2, offsets)."""
     offsets = np.unique(np.rint(np.linspace(1, places, _OFFSETS)))
     return np.stack([offsets, places - offsets + 1])
 

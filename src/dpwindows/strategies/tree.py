@@ -81,7 +81,7 @@ def _scale_tree(counts: Counts, length: int, size: int, unit: int) -> TentTree:
 
 
 def _unit(problem: Problem) -> int:
-    """What a tent weighs at its top: smaller where noise is so wide that the lattice must be coarse."""
+    """The weight of a tent at its top: smaller where wide noise makes the lattice coarse."""
     return 1 << max(2, min(10, problem.bits - 14))
 
 

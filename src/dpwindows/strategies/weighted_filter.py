@@ -71,7 +71,7 @@ def _applies(problem: Problem) -> bool:
 
 
 def _choose_filter(problem: Problem) -> tuple[dict[str, float], tuple[int, ...], tuple[int, ...]]:
-    """What is said of a filter, its taps and its weights."""
+    """The parameters of a filter, for metadata, its taps and its weights."""
     longest = longest_window(problem.window, problem.steps)
     alpha, power, decline = _search(apart_from_noise(_shorten_windows(problem)))
     # Two filters multiply, and weights besides.

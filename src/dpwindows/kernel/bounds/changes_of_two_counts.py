@@ -154,7 +154,7 @@ class CountsAutomaton(ListedMoves):
         return {}
 
     def _choices(self, tick: bool) -> Iterator[tuple[Indices, Indices]]:
-        """What becomes of f and f', for every two counts, where neither changes, f' does, f does, and both do."""
+        """The next f and f', for every two counts, where neither changes, f' does, f does, and both do."""
         counts = np.arange(self._counts)
         each = np.where(counts > 1, counts - tick, counts), np.where(counts == 0, self.ticks + 1, 0)
         for f, other in product(each, each):

@@ -91,7 +91,7 @@ def any_nested_event_l2(taps: Sequence[int], longest: int, steps: int | None, th
 
 @lru_cache(maxsize=256)
 def _largest(taps: tuple[int, ...], places: int, met: tuple[tuple[int, int], ...], thresholds: tuple[int, ...]) -> int:
-    """The most that an event costs that meets some number of starts and of ends, none of them above `places`."""
+    """The largest cost of an event that meets any number of starts and of ends up to `places` each."""
     norms = interval_norms(taps, 2 * places)
     most = min(thresholds[-1], places)
     alone = chain_costs(norms, places, [1] * most)

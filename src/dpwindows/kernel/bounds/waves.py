@@ -53,7 +53,7 @@ POLE, POINT, _SHARE, _VALUE = 12, 26, 22, 40
 
 @dataclass(frozen=True)
 class Paths:
-    """What one count can do in `jump` places. State 0: it is 0. State 1+i: it is 1, and held for `i clock` places.
+    """The moves of one count in `jump` places. State 0: it is 0. State 1+i: it is 1, and held for `i clock` places.
 
     A start holds a count for the W-1 places after it. How long it is held is rounded down to a multiple of `clock`
     after each jump, which forbids nothing.
@@ -159,7 +159,7 @@ class Waves:
 
     @cached_property
     def slope(self) -> int:
-        """How much what is left changes with z at most."""
+        """The most that the remaining charge changes with z."""
         size = isqrt(self.amplitude[0] ** 2 + self.amplitude[1] ** 2) + 1
         return -(-(2 * size << 2 * POLE) // _decay(self.pole))
 

@@ -52,7 +52,7 @@ class Blocks(Shape):
 
     @classmethod
     def made_of(cls, window: WindowFamily, steps: int, width: int, make_tree: Callable[[int], TentTree]) -> Blocks:
-        """The blocks whose axes of each length have the tree that is made for it."""
+        """Blocks with one tree for each length that an axis has, made by `make_tree`."""
         blocks = blocks_of(steps, longest_window(window, steps), width)
         sizes = sorted({size for block in blocks for size in (block.starts, block.ends)})
         return cls(width, tuple(map(make_tree, sizes)))

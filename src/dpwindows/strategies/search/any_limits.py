@@ -64,7 +64,7 @@ def any_limit(steps: int, longest: int, *, event: bool, changed: bool) -> float:
 
 
 def _roots_of_range(squares: FloatArray, steps: int) -> FloatArray:
-    """What each frequency adds to the trace of the root over the windows of the range, times the steps of the circle.
+    """The share of each frequency in the trace of the root over the range's windows, times the steps of the circle.
 
     All frequencies are made from the same sums, so what is rounded in them is in proportion to the largest of all.
     """

@@ -59,7 +59,7 @@ def run_weights(reach: int, runs: int, rounds: int = 12) -> tuple[list[tuple[int
 
 
 def _improved(pairs: FloatArray, weights: FloatArray, size: int) -> tuple[FloatArray, FloatArray, float]:
-    """Better weights, and the lags of the noise that is best for them with what they cost on average."""
+    """Better weights, and the lags of the noise that is best for them with their average cost."""
     powers = np.array([even_transform(row, size) for row in pairs])
     share = np.full(powers.shape[1], 2.0 / size)
     share[[0, -1]] = 1.0 / size

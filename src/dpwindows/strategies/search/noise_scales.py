@@ -19,14 +19,14 @@ _MOST_OCTAVES, _BITS = 995, 36
 
 
 def laws_for(budget: Budget) -> tuple[Law, ...]:
-    """The noise laws worth considering under a budget; a pure guarantee needs Laplace, or what `design_law` it."""
+    """The noise laws worth considering under a budget; a pure guarantee needs a pure law (`design_law`)."""
     if isinstance(budget, PureDP):
         return (LAPLACE,)
     return (GAUSSIAN, LAPLACE) if isinstance(budget, ApproxDP) else (GAUSSIAN,)
 
 
 def design_law(law: Law) -> Law:
-    """The law that strategies are asked for designs of this one under: all pure ones are weighed with Laplace noise."""
+    """The law that strategies design for, where noise is of this one: Laplace noise for all pure laws."""
     return LAPLACE if law in JOINT else law
 
 

@@ -49,7 +49,7 @@ _BLOCKS, _FAR, _POINTS = (1, 2, 3, 5, 8, 12, 18, 27), 4.0, 400
 
 
 def pure_scale(epsilon: float) -> float:
-    """What limits for Gaussian noise of unit scale are multiplied by for any noise under a pure budget; see above."""
+    """The factor from limits for Gaussian noise of unit scale to limits for any noise under a pure budget."""
     quiet = float(np.exp(-epsilon))
     return float(np.sqrt(2 * quiet / (1 + quiet)) / -np.expm1(-epsilon))
 

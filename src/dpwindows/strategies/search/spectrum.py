@@ -135,7 +135,7 @@ def patterns_spectrum(
 
 
 def cost_of(column: Column) -> FloatArray:
-    """What pair counts make of an autocorrelation, or the other way round: pairs at a distance d > 0 count twice."""
+    """The coefficients of the cost `<a, r>` in one of a and r: pairs at a distance d > 0 count twice."""
     return np.concatenate([column[:1], 2 * column[1:]])
 
 

@@ -23,11 +23,11 @@ def placed(queries: tuple[Query, ...], calendar: Calendar | None, steps: int) ->
     Raises:
         InputError: a named period has no calendar, or begins within a step.
     """
-    found = tuple(replace(query, window=place(query.window, calendar)) for query in queries)
-    for query in found:
+    placed_queries = tuple(replace(query, window=place(query.window, calendar)) for query in queries)
+    for query in placed_queries:
         if isinstance(query.window, PeriodFamily):
             first_steps(query.window, steps)
-    return found
+    return placed_queries
 
 
 def place(window: WindowFamily, calendar: Calendar | None) -> WindowFamily:

@@ -93,8 +93,8 @@ class Allotment:
 
     def _fourth_moment(self, measure: Measure) -> FloatArray | None:
         known = [reading.of(self.measurement.design.at(k)).fourth_moment() for k in measure.thresholds]
-        found = [one for one in known if one is not None]
-        return self._mean(found) if len(found) == len(known) else None
+        moments = [one for one in known if one is not None]
+        return self._mean(moments) if len(moments) == len(known) else None
 
 
 def measured(allotments: Sequence[Allotment]) -> list[Measurement]:

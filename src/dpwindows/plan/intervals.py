@@ -89,10 +89,10 @@ def half_widths(
     if single.all() and len(single):
         return lattice_half_width(np.sqrt(squares), noise, parts, confidence)
     # Numbers of a joint law are measured as they are.
-    found = half_width_factors(Sums.of(noise, kurtosis), confidence, alone=parts == 1) * std_errors
+    widths = half_width_factors(Sums.of(noise, kurtosis), confidence, alone=parts == 1) * std_errors
     if single.any():
-        found[single] = lattice_half_width(np.sqrt(squares[single]), noise, parts, confidence)
-    return found
+        widths[single] = lattice_half_width(np.sqrt(squares[single]), noise, parts, confidence)
+    return widths
 
 
 def lattice_half_width(
@@ -191,9 +191,9 @@ def _laplace_factors(confidence: float) -> FloatArray:
         middle = (low + high) / 2
         inside = scipy.special.erf(middle[..., None] / np.sqrt(2 * variances)) @ weights >= confidence
         low, high = np.where(inside, low, middle), np.where(inside, middle, high)
-    found = high.max(axis=0)
+    bounds = high.max(axis=0)
     # One variable alone has a formula.
-    return np.array([_two_sided(confidence), *found[:-1], -np.log1p(-confidence) / math.sqrt(2)])
+    return np.array([_two_sided(confidence), *bounds[:-1], -np.log1p(-confidence) / math.sqrt(2)])
 
 
 def _two_sided(confidence: float) -> float:

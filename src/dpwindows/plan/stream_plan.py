@@ -136,8 +136,8 @@ class StreamPlan(Planned):
     @property
     def designs(self) -> tuple[StepDesign, ...]:
         """What is measured for each window family."""
-        found = [measurement.design for measurement in self.measurements]
-        return tuple(design for design in found if isinstance(design, StepDesign))
+        designs = [measurement.design for measurement in self.measurements]
+        return tuple(design for design in designs if isinstance(design, StepDesign))
 
     def _require_bearable(self) -> None:
         """Noise is drawn step by step, so the numbers of a step are bounded; planning holds the steps forecast."""

@@ -99,10 +99,10 @@ def lattice_quantile(noise: Noise, draws: int, confidence: float, *, paired: boo
         confidence: strictly between 0 and 1.
         paired: whether each is the difference of two numbers of one vector of a joint law.
     """
-    found = _probabilities(noise, paired)
+    probabilities = _probabilities(noise, paired)
     if draws > 1:
-        found = _add_up(found, draws)
-    tails = 2 * np.cumsum(found[:0:-1])[::-1]
+        probabilities = _add_up(probabilities, draws)
+    tails = 2 * np.cumsum(probabilities[:0:-1])[::-1]
     # A share of a billionth is left to rounding.
     return int(np.count_nonzero(np.maximum.accumulate(tails[::-1]) > (1 - confidence) * (1 - 1e-9)))
 

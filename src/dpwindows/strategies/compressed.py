@@ -24,7 +24,7 @@ NAME = "compressed"
 
 def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> list[Design]:
     """The best inner design for every group size worth trying."""
-    found: list[Design] = []
+    proposals: list[Design] = []
     for size in _group_sizes(problem):
         # What is read back is the same for every threshold.
         best = next((one for one in candidates(grouped_problem(problem, size)) if one.alike), None)
@@ -32,8 +32,8 @@ def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> 
             continue
         parameters = {"steps_per_group": size, **best.parameters}
         grouped = replace(problem, law=best.problem.law)
-        found.append(Design(grouped, GroupedSteps(size, best), f"{NAME}({best.strategy})", parameters))
-    return found
+        proposals.append(Design(grouped, GroupedSteps(size, best), f"{NAME}({best.strategy})", parameters))
+    return proposals
 
 
 def grouped_problem(problem: Problem, size: int) -> Problem:

@@ -50,15 +50,15 @@ def design(problem: Problem) -> Design | None:
     applies = item and isinstance(problem.window, AnyWindow) and problem.thresholds == (1,)
     if not applies or not 1 < problem.steps <= LARGEST:
         return None
-    found = _searched(apart_from_noise(problem))
+    parameters = _searched(apart_from_noise(problem))
     # Two filters multiply, and weights besides: counts of billions stay far from the kernel's bounds on integers.
     bits = problem.bits // 2 - 1 if problem.law == GAUSSIAN else 0
     fine = problem.bits // 5 + 1 if problem.law == GAUSSIAN else problem.bits // 2
     unit = 4.0**bits * 2.0**fine
-    taps = held_taps(found.alpha, found.decay, problem.steps, bits) if bits else (1, -1)
-    weights = tuple(max(1, round(2**fine * weight)) for weight in found.weights(problem.steps).tolist())
-    made = GapFilter(taps, weights, round(unit * found.offset), max(1, round(unit * found.total)))
-    chosen = {"alpha": found.alpha, "decay": found.decay, "power": found.power, "bits_per_axis": bits}
+    taps = held_taps(parameters.alpha, parameters.decay, problem.steps, bits) if bits else (1, -1)
+    weights = tuple(max(1, round(2**fine * weight)) for weight in parameters.weights(problem.steps).tolist())
+    made = GapFilter(taps, weights, round(unit * parameters.offset), max(1, round(unit * parameters.total)))
+    chosen = {"alpha": parameters.alpha, "decay": parameters.decay, "power": parameters.power, "bits_per_axis": bits}
     return Design(problem, Gaps(made), NAME, chosen | {"offset": made.offset / unit, "total": made.total / unit})
 
 
@@ -82,8 +82,8 @@ class _Filter:
 
     def weights(self, steps: int) -> FloatArray:
         """By length, 1 for the heaviest."""
-        found = np.arange(1, steps + 1) ** self.power
-        return np.asarray(found / found.max())
+        weights = np.arange(1, steps + 1) ** self.power
+        return np.asarray(weights / weights.max())
 
     def sums(self, steps: int) -> FloatArray:
         """The sums of the first taps."""

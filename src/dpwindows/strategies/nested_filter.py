@@ -106,8 +106,8 @@ def _search(problem: Problem, longest: int, typical: Typical) -> tuple[float, Le
         norms = real_interval_norms(np.array(taps, dtype=np.float64), places)
         return float(np.sqrt(typical(taps) * event_cost(norms, places, problem.thresholds)))
 
-    def error_of(found: tuple[float, Lengths]) -> float:
-        return error(_taps(*found, longest, _BITS))
+    def error_of(candidate: tuple[float, Lengths]) -> float:
+        return error(_taps(*candidate, longest, _BITS))
 
     def best(tried: Lengths) -> tuple[float, Lengths]:
         (power,) = choice.descend(lambda place: error_of((place[0] / _FINE, tried)), *_POWERS)

@@ -88,8 +88,8 @@ def _taps(longest: int) -> int:
 def _weights(longest: int, power: float, decline: float) -> FloatArray:
     """By length, 1 for the heaviest."""
     lengths = np.arange(1, longest + 1)
-    found = lengths**power * np.exp(-decline * lengths / longest)
-    return np.asarray(found / found.max())
+    weights = lengths**power * np.exp(-decline * lengths / longest)
+    return np.asarray(weights / weights.max())
 
 
 def _shorten_windows(problem: Problem) -> Problem:

@@ -252,8 +252,8 @@ MUTANTS = [
         "one side of an interval",
         "Intervals of single numbers leave out as much on either side as they may leave out on both.",
         "reading/lattice_noise.py",
-        "    tails = 2 * np.cumsum(found[:0:-1])[::-1]\n",
-        "    tails = np.cumsum(found[:0:-1])[::-1]\n",
+        "    tails = 2 * np.cumsum(probabilities[:0:-1])[::-1]\n",
+        "    tails = np.cumsum(probabilities[:0:-1])[::-1]\n",
         f"{INTERVALS}test_months_of_a_release_by_event[0.5]",
     ),
     Mutant(

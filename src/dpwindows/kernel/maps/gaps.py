@@ -50,6 +50,6 @@ class GapFilter:
         first, last = np.triu_indices(self.steps)
         wide = widen(filtered[first, last], max(self.weights))
         items = widen(np.array([everyone]), max(abs(self.offset), self.total))
-        found = wide * np.array(self.weights, dtype=wide.dtype)[last - first] - self.offset * items
+        numbers = wide * np.array(self.weights, dtype=wide.dtype)[last - first] - self.offset * items
         place = self.steps - 1
-        return np.concatenate([found[:place], self.total * items, found[place + 1 :]])
+        return np.concatenate([numbers[:place], self.total * items, numbers[place + 1 :]])

@@ -65,12 +65,12 @@ def part_noise(problem: Problem, touched: Touched) -> PartNoise | None:
     budget = problem.budget
     if not isinstance(budget, (PureDP, ApproxDP)):
         return None
-    found = [
+    noises = [
         PartNoise(scale, epsilon, delta, composition)
         for composition, epsilon, delta in _per_point(problem, budget, touched)
         if (scale := _scale(problem, touched, epsilon, delta)) is not None
     ]
-    return choice.best_of(found, lambda noise: noise.scale) if found else None
+    return choice.best_of(noises, lambda noise: noise.scale) if noises else None
 
 
 def _per_point(problem: Problem, budget: PureDP | ApproxDP, touched: Touched) -> Iterator[tuple[str, float, float]]:

@@ -45,10 +45,10 @@ def best_of(candidates: Sequence[Candidate], error: Callable[[Candidate], float]
 def ranked(candidates: Sequence[Candidate], error: Callable[[Candidate], float]) -> list[Candidate]:
     """The candidates, the best first; those that are alike in the order they came in."""
     left = [(error(one), one) for one in candidates]
-    found = []
+    ordered = []
     while left:
-        found.append(left.pop(first_near_best([value for value, _ in left]))[1])
-    return found
+        ordered.append(left.pop(first_near_best([value for value, _ in left]))[1])
+    return ordered
 
 
 def descend(error: Callable[[Place], float], start: Place, low: Place, high: Place, strides: Sequence[int]) -> Place:
@@ -80,10 +80,10 @@ def _descend(error: Callable[[Place], float], best: Place, low: Place, high: Pla
     """The point where moving to the best neighbour, again and again, ends."""
     while True:
         near = [best, *_neighbours(best, low, high, stride, axes)]
-        found = near[first_near_best([error(point) for point in near])]
-        if found == best:
+        nearby = near[first_near_best([error(point) for point in near])]
+        if nearby == best:
             return best
-        best = found
+        best = nearby
 
 
 def _neighbours(point: Place, low: Place, high: Place, stride: int, axes: int) -> Iterator[Place]:

@@ -106,8 +106,8 @@ def search(error: Callable[[float, float], float], scale: int) -> tuple[float, f
     memory = round(_PER_OCTAVE * math.log2(2 + scale))
     low, high = (0, _OCTAVES[0] * _PER_OCTAVE), (_PARTS - 1, _OCTAVES[1] * _PER_OCTAVE)
     starts = ((_PARTS // 2, memory), (_PARTS * 2 // 3, memory + 3 * _PER_OCTAVE))
-    found = [descend(at, start, low, high, _STRIDES) for start in starts]
-    return filter_at(*best_of(found, at))
+    ends = [descend(at, start, low, high, _STRIDES) for start in starts]
+    return filter_at(*best_of(ends, at))
 
 
 def filter_at(first: int, memory: int) -> tuple[float, float]:

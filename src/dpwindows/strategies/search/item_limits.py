@@ -58,21 +58,21 @@ class History:
 
         Shape (states, states). Where a run is glued to the next one, which is none of these states, that is 0 times.
         """
-        found = np.zeros((self.length + 1, self.length + 1))
+        chances = np.zeros((self.length + 1, self.length + 1))
         last, out = self.length - 1, self.length
-        found[np.arange(last), np.arange(1, out)] = 1.0
-        found[last, last] = self.staying
-        found[last, out if self.sign is None else 0] += begun * (1 - self.staying)
+        chances[np.arange(last), np.arange(1, out)] = 1.0
+        chances[last, last] = self.staying
+        chances[last, out if self.sign is None else 0] += begun * (1 - self.staying)
         if self.sign is None:
-            found[out, out], found[out, 0] = self.away, 1 - self.away
-        return found
+            chances[out, out], chances[out, 0] = self.away, 1 - self.away
+        return chances
 
     @property
     def _ending(self) -> FloatArray:
         """Chances that a run passes into the next one, where the two are glued together."""
-        found = np.zeros((self.length + 1, self.length + 1))
-        found[self.length - 1, 0] = 1 - self.staying
-        return found
+        chances = np.zeros((self.length + 1, self.length + 1))
+        chances[self.length - 1, 0] = 1 - self.staying
+        return chances
 
     def ahead(self, steps: int) -> tuple[FloatArray, FloatArray]:
         """The mean of g up to `steps` steps later, over g now: for every state, and for a first run's; by step."""

@@ -29,8 +29,8 @@ def branchings(length: int) -> list[int]:
 
 def best_of_trees(criterion: str, tried: Sequence[int], horizon: int | None) -> CausalTree:
     """The tree of least error among those of some branchings."""
-    found = choice.best_of([best_tree(criterion, branching, horizon) for branching in tried], lambda one: one[0])
-    return found[1]
+    best = choice.best_of([best_tree(criterion, branching, horizon) for branching in tried], lambda one: one[0])
+    return best[1]
 
 
 # Thresholds and units of one plan ask for the same trees.

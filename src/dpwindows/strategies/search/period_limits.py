@@ -78,9 +78,9 @@ def changes(length: int, period: int) -> FloatArray:
     kind = np.take_along_axis(kinds, at, axis=1)
     one, two = (_count_within((kind == who) | (kind == 2), length, period) for who in (0, 1))
     until = draw.integers(period, 2 * places, many)
-    found = (one.astype(np.float64) - two) * (np.arange(places) < until[:, None])
+    drawn = (one.astype(np.float64) - two) * (np.arange(places) < until[:, None])
     ones = np.tri(places)[np.unique(np.geomspace(1, places, 30).astype(np.int64)) - 1]
-    return np.unique(np.concatenate([found, ones]), axis=0)
+    return np.unique(np.concatenate([drawn, ones]), axis=0)
 
 
 def _filled(lengths: NDArray[np.int64], places: int) -> NDArray[np.int64]:

@@ -118,14 +118,14 @@ def patterns_spectrum(
     twice = 2.0 * silent.astype(np.float64)
     for step in range(rounds):
         lags = even_transform(exp(log_spectrum), size)[:reach] / size
-        found = oracle(lags)
-        charged = float(product(cost_of(found[-1]), lags)) + float(product(twice, np.maximum(lags, 0)))
+        worst = oracle(lags)
+        charged = float(product(cost_of(worst[-1]), lags)) + float(product(twice, np.maximum(lags, 0)))
         error = charged * circle_mean(exp(-log_spectrum))
         idle = 0 if error < best[0] * (1 - 1e-5) else idle + 1
         best = best if idle else (error, log_spectrum)
         if step > _SETTLED and idle >= _IDLE:
             break
-        columns = [*columns, *found]
+        columns = [*columns, *worst]
         costs = np.array([cost_of(column) for column in columns])
         log_spectrum = _descend(best[1], costs, twice, sharpness=100.0 * (1 + step))
         lags = even_transform(exp(log_spectrum), size)[:reach] / size

@@ -130,16 +130,16 @@ class _Search:
 
     def _mixed(self, mixture: FloatArray) -> ComplexArray:
         """`sum mu g g*` at every frequency of the half circle."""
-        found = np.empty((self.size // 2 + 1, self.lanes, self.lanes), dtype=complex)
+        products = np.empty((self.size // 2 + 1, self.lanes, self.lanes), dtype=complex)
         for u, v in self._pairs:
             one, two, three, four = (np.bincount(at, mixture, 2 * self.longest + 1) for at in self._read[u, v])
             # Backwards through the two sums that `_costs` takes.
             later = np.cumsum(np.cumsum((one + two - three - four)[:0:-1]))[::-1]
             lags = np.zeros(self.size)
             lags[self._around[:-1]] += later
-            found[:, v, u] = np.fft.rfft(lags)
-            found[:, u, v] = found[:, v, u].conj()
-        return found
+            products[:, v, u] = np.fft.rfft(lags)
+            products[:, u, v] = products[:, v, u].conj()
+        return products
 
 
 def _factor(spectrum: ComplexArray) -> FloatArray:
@@ -149,14 +149,14 @@ def _factor(spectrum: ComplexArray) -> FloatArray:
     """
     size, lanes = 2 * (len(spectrum) - 1), spectrum.shape[1]
     first = np.fft.irfft(spectrum, size, axis=0)[0]
-    found = np.broadcast_to(np.linalg.cholesky((first + first.T) / 2).T, spectrum.shape).astype(complex)
+    factor = np.broadcast_to(np.linalg.cholesky((first + first.T) / 2).T, spectrum.shape).astype(complex)
     for _ in range(_FACTORED):
-        inverse = np.linalg.inv(found)
+        inverse = np.linalg.inv(factor)
         series = np.fft.irfft(inverse.conj().swapaxes(1, 2) @ spectrum @ inverse + np.eye(lanes), size, axis=0)
         series[0] /= 2
         series[size // 2] /= 2
         series[size // 2 + 1 :] = 0
-        found, last = np.fft.rfft(series, axis=0) @ found, found
-        if abs(found - last).max() < 1e-11 * abs(found).max():
+        factor, last = np.fft.rfft(series, axis=0) @ factor, factor
+        if abs(factor - last).max() < 1e-11 * abs(factor).max():
             break
-    return np.asarray(np.fft.irfft(found, size, axis=0))
+    return np.asarray(np.fft.irfft(factor, size, axis=0))

@@ -38,14 +38,14 @@ class TwoRuns:
         one, zeros, other = self._pairs_of_runs
         between = norms[one + zeros + other] - norms[one + zeros] - norms[zeros + other] + norms[zeros]
         apart = norms[one] + norms[other]
-        found = [(float(norms[ones]), (ones, 0, 0, 1)) for ones in _places_of_largest(norms, np.arange(1, len(norms)))]
+        worst = [(float(norms[ones]), (ones, 0, 0, 1)) for ones in _places_of_largest(norms, np.arange(1, len(norms)))]
         # Between two runs of one sign the other log counts the item for W ends.
         possible = {-1: np.arange(len(zeros)), 1: np.flatnonzero(zeros >= self.length)}
         for sign, of_them in possible.items():
             costs = apart + sign * between
-            told = _places_of_largest(costs, of_them)
-            found += [(float(costs[i]), (int(one[i]), int(zeros[i]), int(other[i]), sign)) for i in told]
-        return [self._pairs(*runs) for _, runs in sorted(found)]
+            places = _places_of_largest(costs, of_them)
+            worst += [(float(costs[i]), (int(one[i]), int(zeros[i]), int(other[i]), sign)) for i in places]
+        return [self._pairs(*runs) for _, runs in sorted(worst)]
 
     @cached_property
     def _pairs_of_runs(self) -> tuple[IntArray, IntArray, IntArray]:

@@ -1,8 +1,8 @@
-"""How far one neighbour can move what is measured: derived from the very integers that are applied, never handed in.
+"""Certificates: how far one neighbour can move what is measured, derived from the very integers that are applied.
 
 One table says which proof covers which measurement, by window family, unit of privacy, noise law and kind of map.
-What it does not list is refused. The functions take the integers of the maps in use, so that no caller can state a
-smaller bound than the one proved.
+What it does not list is refused. The functions read the integers of the maps in use, so no caller can state a bound
+smaller than the proved one.
 
 | windows | map | event | item within L steps | item, changed | item, added or removed |
 |---|---|---|---|---|---|

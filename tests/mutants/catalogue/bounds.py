@@ -361,8 +361,8 @@ MUTANTS = [
         "rectangles that do not touch",
         "Rectangles that do not touch are taken to be independent.",
         "kernel/bounds/rectangles.py",
-        "found += 2 * weight * beyond**2",
-        "found += 0 * beyond**2",
+        "charged += 2 * weight * beyond**2",
+        "charged += 0 * beyond**2",
         "tests/kernel/bounds/test_rectangles.py::test_no_chain_costs_more_than_the_bound",
     ),
     Mutant(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ ASKED_FROM_OUTSIDE = {("accounting", "NORMS"), ("designs", "horizon_of")}
 
 
 @pytest.fixture
-def trusted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def trusted(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import trusted_lines  # type: ignore[import-not-found]
 

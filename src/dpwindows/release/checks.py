@@ -72,6 +72,18 @@ def _names(value: Any) -> bool:
 
 _MEASURE = {"measure": _text, "k": _whole}
 _COUNTING = {"distinct_steps": _Optional(_flag), "max_occurrences": _Optional(_whole), "max_runs": _Optional(_whole)}
+_MEASUREMENT: dict[str, Any] = {
+    "window": _text,
+    "thresholds": [_whole],
+    "strategy": _text,
+    "parameters": _names,
+    "noise": {"law": _text, "scale": _number, "unit": _text},
+    "sensitivity": {"norm": _text, "value": _number, "proof": _text},
+    "numbers_measured": _whole,
+    "budget_share": _number,
+    "together": _Optional([_text]),
+    INTEGERS: _names,
+}
 # What every release says about itself, with everything that reads it here: more may be said.
 _STATED: dict[str, Any] = {
     "release_id": _text,
@@ -98,20 +110,7 @@ _STATED: dict[str, Any] = {
     "strategy": _text,
     "criterion": _text,
     "confidence": lambda value: _number(value) and 0 < value < 1,
-    "measurements": [
-        {
-            "window": _text,
-            "thresholds": [_whole],
-            "strategy": _text,
-            "parameters": _names,
-            "noise": {"law": _text, "scale": _number, "unit": _text},
-            "sensitivity": {"norm": _text, "value": _number, "proof": _text},
-            "numbers_measured": _whole,
-            "budget_share": _number,
-            "together": _Optional([_text]),
-            INTEGERS: _names,
-        }
-    ],
+    "measurements": [_MEASUREMENT],
     "forecast": [
         {
             **_MEASURE,
@@ -125,7 +124,7 @@ _STATED: dict[str, Any] = {
         }
     ],
     "loss": _Optional(
-        {"of": _text, **dict.fromkeys(("estimate", "std_error", "lower", "upper", "budget_share"), _number)}
+        {**_MEASUREMENT, "of": _text, **dict.fromkeys(("estimate", "std_error", "lower", "upper"), _number)}
     ),
     "stream": _Optional({"state_id": _text, "first_step": _whole, "last_step": _whole}),
     "ledger": _Optional({"dataset": _text, "entry": _whole}),

@@ -143,6 +143,6 @@ def _last_row(one: Series, clock: Clock) -> list[str]:
 
 
 def _summary(table: pa.Table, metadata: Mapping[str, Any], series: int) -> str:
-    claim = str(metadata.get("guarantee") or "").partition(":")[0]
+    claim = str(metadata["guarantee"]).partition(":")[0]
     more = f" The first {_TABLE_ROWS} of {series} series:" if series > _TABLE_ROWS else ""
     return f"{table.num_rows:,} released numbers. {claim}.{more}"

@@ -120,7 +120,9 @@ def test_times_since_1970_are_shown_as_dates(times: tuple[int, int], shown: str)
         steps = (table[column].to_numpy() - 1000) // 10
         at = table.schema.get_field_index(column)
         table = table.set_column(at, column, pa.array(start + steps * step, pa.int64()))
-    reader = check_page(page(table, about(timeline={"start": start, "end": start + 40 * step, "step": step, "steps": 40})))
+    reader = check_page(
+        page(table, about(timeline={"start": start, "end": start + 40 * step, "step": step, "steps": 40}))
+    )
     assert f"How many distinct items, {shown}" in reader.text
     assert "since 1970 and shown in UTC" in reader.text
     assert reader.index["times"]["kind"] == "calendar"

@@ -129,7 +129,7 @@ _STATED: dict[str, Any] = {
     "stream": _Optional({"state_id": _text, "first_step": _whole, "last_step": _whole}),
     "ledger": _Optional({"dataset": _text, "entry": _whole}),
     "horizon": _Optional(_text_or_number),
-    "groups": _Optional({"columns": [{"name": _text, "values": [_text_or_number]}]}),
+    "groups": _Optional({"columns": [{"name": _text, "values": [_text_or_number]}], "group_of": _text}),
     "versions": _names,
     CHECKSUM: _text,
 }

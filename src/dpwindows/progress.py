@@ -54,9 +54,9 @@ def planning_progress(total: int) -> Iterator[Callable[[int], None]]:
 
 
 @contextmanager
-def painted(line: Callable[[float], str], *, shown: bool = True) -> Iterator[None]:
+def painted(line: Callable[[float], str]) -> Iterator[None]:
     """Show a line that tells, of the seconds so far, how far some work is, while the block runs."""
-    if not (shown and watched()):
+    if not watched():
         yield
         return
     done = threading.Event()

@@ -63,7 +63,6 @@ def test_without_noise_every_group_is_counted(log: Path, tmp_path: Path, ending:
     rows = release.to_arrow().to_pylist()
     assert len(rows) == (3 * 3 + 3 + 3 + 1) * 2 * 4
     assert [round(row["estimate"]) for row in rows] == [exact(log, row) for row in rows]
-    assert release.metadata["format"] == 2
     assert "each event in the group of its own values" in release.metadata["guarantee"]
     assert round(release.count(0, 2, group={"country": "NA", "store": "2"}).estimate) == exact(
         log, {"start": 0, "end": 2, "country": "NA", "store": 2}

@@ -102,7 +102,6 @@ def _release_at_once(path: Path, plan: Any, table: Any) -> list[str]:
 
 def _kill_between_phases(path: Path, plan: Any, table: Any) -> dict[str, list[str]]:
     """A release killed after spending, after drawing, and after storing; then one that is left alone, and one more."""
-    import dpwindows.release.once
     from dpwindows.release import files as release_files
 
     def die(*arguments: Any) -> Any:
@@ -117,7 +116,7 @@ def _kill_between_phases(path: Path, plan: Any, table: Any) -> dict[str, list[st
             elif phase == "after drawing":
                 release_files.to_bytes = die  # type: ignore[assignment]
             elif phase == "after storing":
-                dpwindows.release.once._parsed = die  # type: ignore[assignment]
+                release_files.from_bytes = die  # type: ignore[assignment]
             release = plan.run(table, item="who", time="at", ledger=ledger)
             os.write(writing, (release.metadata["release_id"] + "\n").encode())
 

@@ -544,7 +544,6 @@ def test_an_edited_record_is_noticed(path: Path) -> None:
         "UPDATE positions SET step = 0, token = 't0'",
         "DELETE FROM positions",
         "DELETE FROM releases",
-        "PRAGMA user_version = 1",
         "UPDATE releases SET release_id = 'another'",
         "UPDATE releases SET entry = 2",
         "UPDATE releases SET content = x'00'",
@@ -573,49 +572,6 @@ def test_a_record_put_back_to_what_it_was_is_noticed(path: Path, table: str) -> 
     other.close()
     with pytest.raises(EngineError, match=r"damaged.*missing"):
         Ledger.open(path, "d")
-
-
-def _golden(folder: Path) -> Path:
-    path = folder / "ledger.db"
-    path.write_bytes((Path(__file__).parents[1] / "data" / "ledger-1.db").read_bytes())
-    path.chmod(0o600)
-    return path
-
-
-def test_a_ledger_of_version_1_goes_on(tmp_path: Path) -> None:
-    """Its entries are kept, its release is found again, and its streams go on; from the first write on it is sealed."""
-    ledger = Ledger.open(_golden(tmp_path), "visits")
-    log = pa.table({"who": ["a", "b", "a"], "at": [0, 1, 3]})
-    before = ledger.book()
-    found = plan().run(log, item="who", time="at", ledger=ledger)
-    assert found.verified, "by the seal of the ledger"
-    assert found.metadata["release_id"] == "ce99f187b7cc4e9db0924eada9c56168"
-    assert found.to_arrow()["estimate"].to_pylist() == [5.0, 2.0, 1.0, -20.0]
-    assert ledger_store.version_of(sqlite3.connect(ledger.path)) == 1
-    assert ledger.position("s") == (3, "t3")
-    ledger.advance("s", 3, "t3", 4, "t4")
-    assert ledger_store.version_of(sqlite3.connect(ledger.path)) == ledger_store.VERSION
-    assert ledger.book().entries[:1] == before.entries[:1]
-    assert plan().run(log, item="who", time="at", ledger=ledger) == found
-    assert ledger.spend(request(PureDP(0.25))) == 3
-    assert Ledger.open(ledger.path, "empty").book().entries == ()
-    other = sqlite3.connect(ledger.path)
-    other.execute("DELETE FROM releases")
-    other.commit()
-    with pytest.raises(EngineError, match="damaged"):
-        Ledger.open(ledger.path, "visits")
-
-
-def test_a_damaged_ledger_of_version_1_is_not_sealed_anew(tmp_path: Path) -> None:
-    path = _golden(tmp_path)
-    other = sqlite3.connect(path)
-    other.execute("UPDATE positions SET step = 1")
-    other.commit()
-    other.close()
-    with pytest.raises(EngineError, match="damaged"):
-        Ledger.create(path, "new", budget=PureDP(1.0), unit=EventLevel())
-    with pytest.raises(EngineError, match="damaged"):
-        Ledger.open(path, "visits")
 
 
 def test_what_is_acted_upon_is_on_disk_first(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

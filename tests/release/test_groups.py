@@ -15,7 +15,6 @@ from dpwindows.ask.groups import grouping
 from dpwindows.count.groups import GroupedAnswers
 from dpwindows.errors import InputError
 from dpwindows.kernel.measure import measure
-from dpwindows.release import files as release_files
 from dpwindows.release.run import draw_estimates
 
 pytestmark = pytest.mark.usefixtures("one_engine")
@@ -109,13 +108,10 @@ def test_a_release_without_groups_has_none() -> None:
 
 
 @pytest.mark.parametrize("ending", [".parquet", ".csv", ".json"])
-def test_files_give_groups_back_and_carry_format_2(release: dw.Release, tmp_path: Path, ending: str) -> None:
+def test_files_give_groups_back(release: dw.Release, tmp_path: Path, ending: str) -> None:
     path = tmp_path / f"release{ending}"
     release.save(path)
     assert dw.Release.load(path) == release
-    # What a version did that knew format 1 only.
-    with pytest.raises(InputError, match="of format '2', and this version reads formats up to 1"):
-        release_files.read(path, 1)
 
 
 @pytest.mark.parametrize(
@@ -123,8 +119,7 @@ def test_files_give_groups_back_and_carry_format_2(release: dw.Release, tmp_path
     [
         (lambda content: content["rows"][0].update(origin="JFK"), "does not agree with its checksum"),
         (lambda content: content["rows"][0].update(origin="BOS"), "column 'origin' has a value that no release has"),
-        (lambda content: content["metadata"].update(format=1) or content.update(format=1), "does not say whether"),
-        (lambda content: content["metadata"].pop("groups"), "does not say whether"),
+        (lambda content: content["metadata"].pop("groups"), "does not agree with its checksum"),
         (lambda content: content["metadata"]["groups"]["columns"][0].update(values=[]), "groups cannot be read"),
         (lambda content: content["metadata"]["groups"]["columns"][0].update(name="k"), "groups cannot be read"),
     ],

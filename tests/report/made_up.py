@@ -94,6 +94,9 @@ def about(**changed: Any) -> dict[str, Any]:
         "budget": {"kind": "approximate", "epsilon": 1.0, "delta": 1e-6},
         "guarantee": "Almost as likely either way.",
         "singleton": False,
+        "notes": [],
+        "strategy": "auto",
+        "criterion": "rms",
         "confidence": 0.95,
         "measurements": [
             {
@@ -103,6 +106,7 @@ def about(**changed: Any) -> dict[str, Any]:
                 "parameters": {"alpha": 0.5, "bits": 20, "long": list(range(1000))},
                 "noise": {"law": "discrete Gaussian", "scale": 123.5, "unit": "lattice"},
                 "sensitivity": {"norm": "L2", "value": 2.5, "proof": "dpwindows.kernel.bounds.sensitivity.runs"},
+                "numbers_measured": 40,
                 "budget_share": 0.25,
             }
         ],
@@ -114,6 +118,7 @@ def about(**changed: Any) -> dict[str, Any]:
                 "strategy": "filter",
                 "rms": 9.5,
                 "max": 9.5,
+                "half_width": 18.6,
                 "limit": None,
                 "ratio_to_limit": None,
             }

@@ -171,8 +171,8 @@ def test_without_altair_the_message_says_what_to_install(monkeypatch: pytest.Mon
     assert preview(SHAPES["rolling"], about()).row_count == 1
 
 
-def test_sparse_metadata_and_no_rows() -> None:
-    assert preview(SHAPES["several families"], {}).row_count == 3
+def test_no_rows() -> None:
+    assert preview(SHAPES["several families"], about()).row_count == 3
     empty = SHAPES["rolling"].slice(0, 0)
     assert preview(empty, about()).row_count == 0
     with pytest.raises(InputError, match="no rows"):

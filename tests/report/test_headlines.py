@@ -41,7 +41,7 @@ def simulated(rng: np.random.Generator, law: str, windows: list[str]) -> pa.Tabl
 def test_a_page_with_any_false_headline_is_rarer_than_it_says(law: str) -> None:
     rng = np.random.default_rng(3)
     windows = ["rolling:7", "tumbling:3", "cumulative", "any:5"]
-    metadata = about(measurements=[{"window": window, "noise": {"law": law}} for window in windows])
+    metadata = about(measurements=[{"window": window, "noise": {"law": law, "scale": 1e9}} for window in windows])
     false = selected = 0
     for _ in range(500):
         table = simulated(rng, law, windows)

@@ -71,7 +71,7 @@ def test_text_from_metadata_is_escaped() -> None:
     hostile["budget"] = {"kind": EVIL, "epsilon": EVIL}
     hostile["versions"] = {EVIL: EVIL}
     hostile["notes"] = [EVIL]
-    hostile["measurements"][0] |= {"strategy": EVIL, "window": EVIL, "parameters": {EVIL: EVIL}, "budget_share": EVIL}
+    hostile["measurements"][0] |= {"strategy": EVIL, "window": EVIL, "parameters": {EVIL: EVIL}}
     hostile["measurements"][0] |= {"noise": {"law": EVIL, "scale": EVIL, "unit": EVIL}, "thresholds": [EVIL]}
     hostile["measurements"][0]["sensitivity"] = {"norm": EVIL, "value": EVIL, "proof": EVIL}
     hostile["forecast"][0] |= {"window": EVIL, "strategy": EVIL, "measure": EVIL, "k": EVIL}
@@ -86,10 +86,6 @@ def test_text_from_rows_cannot_leave_the_data_script() -> None:
     hostile = table.set_column(0, "window", pa.array([EVIL] * table.num_rows))
     hostile = hostile.set_column(1, "measure", pa.array([EVIL] * table.num_rows))
     check_page(page(hostile, about()))
-
-
-def test_sparse_metadata_is_enough() -> None:
-    check_page(page(SHAPES["several families"], {"format": 1}))
 
 
 def test_release_without_rows() -> None:
@@ -124,7 +120,9 @@ def test_times_since_1970_are_shown_as_dates(times: tuple[int, int], shown: str)
         steps = (table[column].to_numpy() - 1000) // 10
         at = table.schema.get_field_index(column)
         table = table.set_column(at, column, pa.array(start + steps * step, pa.int64()))
-    reader = check_page(page(table, about(timeline={"start": start, "step": step, "steps": 40})))
+    reader = check_page(
+        page(table, about(timeline={"start": start, "end": start + 40 * step, "step": step, "steps": 40}))
+    )
     assert f"How many distinct items, {shown}" in reader.text
     assert "since 1970 and shown in UTC" in reader.text
     assert reader.index["times"]["kind"] == "calendar"

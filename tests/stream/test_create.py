@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import stat
 import threading
 from collections.abc import Callable
@@ -166,14 +165,14 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next_call(
 ) -> None:
     path = tmp_path / "state"
     fail_to_name(path, monkeypatch, None)
-    older = tmp_path / ".state.0123abcd.part"
-    shutil.copy(draft_path(path), older)
-    older.with_name(older.name + ".wal").write_bytes(b"cut")
-    (tmp_path / ".state.cafe0123.part").write_bytes(b"cut")
+    draft = draft_path(path)
+    draft.with_name(draft.name + ".wal").write_bytes(b"cut")
+    draft_path(tmp_path / "second").write_bytes(b"cut")
     (tmp_path / ".other.part").write_bytes(b"another's")
     (tmp_path / ".state.claim").write_bytes(b"")
-    new_stream(path, plan_of(*PLAN)).close()
-    assert left(tmp_path) == [".other.part", "state", "state.mark"]
+    for made in (path, tmp_path / "second"):
+        new_stream(made, plan_of(*PLAN)).close()
+    assert left(tmp_path) == [".other.part", "second", "second.mark", "state", "state.mark"]
 
 
 def test_a_draft_that_got_its_name_is_forgotten(tmp_path: Path, ledger: dw.Ledger) -> None:

@@ -251,40 +251,6 @@ def test_an_edited_state_is_noticed(tmp_path: Path, edit: str) -> None:
 # --- Versions ---------------------------------------------------------------------------------------------------------
 
 
-def test_an_older_state_is_upgraded_and_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A version without a table and a column that this one has: two upgrades, one after the other."""
-    path = tmp_path / "state"
-    first = started(path)
-    connection = duckdb.connect(str(path))
-    connection.execute("ALTER TABLE item_kind RENAME TO kinds")
-    connection.execute("UPDATE state_schema SET version = -1")
-    connection.execute("ALTER TABLE calls DROP COLUMN moved")
-    connection.close()
-    monkeypatch.setattr(schema, "UPGRADES", {
-        -1: ("ALTER TABLE kinds RENAME TO item_kind",),
-        0: (
-            f"ALTER TABLE calls ADD COLUMN moved VARCHAR DEFAULT '{'0' * 32}'",
-            "ALTER TABLE calls ALTER COLUMN moved SET NOT NULL",
-        ),
-    })  # fmt: skip
-    with pytest.raises(dw.InputError, match="can only be read here"):
-        Stream.open(path, read_only=True)
-    require_whole(path, first, monkeypatch)
-    with Stream.open(path, read_only=True) as stream:
-        assert stream.closed_steps == 3
-
-
-def test_an_upgrade_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "state"
-    first = started(path)
-    with monkeypatch.context() as patch:
-        patch.setattr(schema, "VERSION", 2)
-        patch.setattr(schema, "UPGRADES", {1: ("DROP TABLE working", "SELECT error('no')")})
-        with pytest.raises(dw.EngineError):
-            Stream.open(path)
-    require_whole(path, first, monkeypatch)
-
-
 def test_a_newer_state_asks_for_a_newer_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
     started(path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import shutil
 import subprocess
@@ -30,7 +29,6 @@ pytestmark = pytest.mark.usefixtures("one_engine")
 PLAN = ("rolling:2", "cumulative")
 LOG: list[list[Event]] = [[("a", 1, 1), ("b", 1, 3)], [("a", 2, 2)], [("b", 3, 1), ("c", 3, 1)]]
 SETTINGS = dw.EngineSettings(threads=1, progress=False)
-DATA = Path(__file__).parents[1] / "data"
 
 
 class Crash(BaseException):
@@ -408,31 +406,6 @@ def test_a_step_is_on_disk_before_the_ledger_and_the_mark_know_it(
     written = watch.after("mark")
     assert any(event.startswith("sync .state.mark.") for event in written)
     assert written[-1] == "sync folder", "and only then does a row leave"
-
-
-# --- What was written before ------------------------------------------------------------------------------------------
-
-
-def test_a_stream_of_an_older_version_goes_on_under_the_ids_it_published(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    path.write_bytes(gzip.decompress((DATA / "stream-1.state.gz").read_bytes()))
-    path.chmod(0o600)
-    first, every = (dw.Release.load(DATA / f"stream-1-{name}.json") for name in ("1", "all"))
-    with Stream.open(path, read_only=True) as stream:
-        assert stream.show().metadata["release_id"] == every.metadata["release_id"]
-    backup = copied(path, tmp_path / "backup")
-    ids = []
-    for state in (path, backup):
-        with Stream.open(state) as stream:
-            again = stream.advance(through=STEP)
-            assert again.table.equals(first.table)
-            assert again.metadata["release_id"] == first.metadata["release_id"]
-            third = stream.advance(table_of(LOG[2]), 3 * STEP)
-            assert stream.show().table.slice(0, every.table.num_rows).equals(every.table)
-            ids += [third.metadata["release_id"], stream.show().metadata["release_id"]]
-        with Stream.open(state) as stream:
-            assert same(stream.advance(through=3 * STEP), third)
-    assert len(set(ids)) == 4, "what is drawn from now on has ids of its own"
 
 
 # --- One process, and one thread at a time ----------------------------------------------------------------------------

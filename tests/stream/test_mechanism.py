@@ -215,7 +215,7 @@ def test_a_period_longer_than_the_forecast_is_charged_whole(budget: Budget, hori
 
 
 def test_a_stream_whose_noise_was_for_a_shorter_period_is_refused() -> None:
-    """As older versions made them where a period was longer than the forecast: at the scale of 4,096 steps."""
+    """One whose period is longer than the forecast, at the scale of 4,096 steps."""
     plan = StreamPlan(dw.Rolling(7), unit=dw.ItemPerPeriod(2 * FORECAST_STEPS), budget=dw.PureDP(1.0))
     values, arrays = Mechanism.of_plan(plan).stored()
     Mechanism.restored(values, arrays)

@@ -111,17 +111,6 @@ class NoiseLaw:
             over = abs(noise.astype(np.float64)) / self.scale
             return float(over.mean() if self._laplace else (over**2).mean())
 
-    def expected_statistic(self) -> float:
-        """What `mean_statistic` is in expectation."""
-        if self._laplace:
-            return 1 / self.scale / math.sinh(1 / self.scale) if self.scale > 1 / 700 else 0.0
-        if self.scale > _SUMMED:
-            return 1.0
-        if self.scale < _SILENT:
-            return 0.0
-        masses, most = self._masses
-        return float((masses * (np.arange(-most, most + 1) / self.scale) ** 2).sum())
-
     def divergence(self, mean: float) -> float:
         """The relative entropy, in nats, of the family's member whose `mean_statistic` is this to the stated one."""
         if mean == 0:

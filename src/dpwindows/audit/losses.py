@@ -39,6 +39,7 @@ from dpwindows.audit.norms import norms
 from dpwindows.kernel.accounting import JOINT, Law
 
 _PRECISION = 192
+_LARGEST_EPSILON = 1e4
 # Points of the grid of Laplace losses: the most where the grid is exact, and their number where it is not.
 _EXACT_GRID, _COARSE_GRID = 20_000, 4096
 
@@ -212,10 +213,10 @@ def _loss_masses(size: int, scale: Fraction, width: Fraction, *, up: bool) -> tu
     return -reach, [second - first for first, second in pairwise(cumulated)]
 
 
-def epsilon_at(delta: float, delta_at: Callable[[Fraction], float], most: float = 1e4) -> float:
+def epsilon_at(delta: float, delta_at: Callable[[Fraction], float]) -> float:
     """The least epsilon found at which an upper bound on delta, falling in epsilon, is at most `delta`."""
     low, high = 0.0, 1e-3
-    while high < most and delta_at(Fraction(high)) > delta:
+    while high < _LARGEST_EPSILON and delta_at(Fraction(high)) > delta:
         low, high = high, 2 * high
     for _ in range(60):
         middle = (low + high) / 2

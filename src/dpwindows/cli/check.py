@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpwindows.cli.options import csv_options, item_type_option, time_format_option, zone_option, zone_said
+from dpwindows.cli.options import row_options, zone_option, zone_said
 from dpwindows.cli.screen import screen
 from dpwindows.cli.values import csv_layout_of
 from dpwindows.errors import InputError, counted, percent
@@ -22,10 +22,7 @@ if TYPE_CHECKING:
 @click.argument("events")
 @click.option("--item", metavar="COLUMN", help="Column that identifies items. Default: a guess.")
 @click.option("--time", metavar="COLUMN", help="Column of times. Default: a guess.")
-@time_format_option
-@item_type_option
-@csv_options
-@click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
+@row_options
 @click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB database.")
 @click.option("--start", help="With --end, count what lies in this range. It is public: never copy it from the data.")
 @click.option("--end", help="End of the range, exclusive.")

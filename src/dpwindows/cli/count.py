@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from dpwindows.cli.groups import parse_group
-from dpwindows.cli.screen import tell
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
@@ -57,8 +56,6 @@ def count(release_file: Path, start: str, end: str, as_json: bool, **options: An
     from dpwindows.release.release import Release
 
     loaded = Release.load(release_file)
-    if not loaded.verified:
-        tell(f"Note: {release_file} carries no checksum (older versions wrote none): unverified.")
     found = _found(loaded, start, end, options)
     if as_json:
         told = {"confidence": loaded.metadata["confidence"], "start": start, "end": end} | found.__dict__

@@ -229,22 +229,20 @@ def zone_said() -> bool:
     return source is not click.core.ParameterSource.DEFAULT
 
 
-time_format_option = click.option(
-    "--time-format",
-    metavar="FORMAT",
-    help="What times are whose type does not say it: iso (the default), epoch-s, epoch-ms, epoch-us (whole numbers "
-    "since 1970), or a pattern of strptime such as %m/%d/%Y.",
-)
-
-
-item_type_option = click.option(
-    "--item-type",
-    type=click.Choice(["integer"]),
-    help="Items are the whole numbers that values such as 13085.0 stand for; rows whose item is none are ignored.",
-)
-
-csv_options = stack(
+row_options = stack(
     [
+        click.option(
+            "--time-format",
+            metavar="FORMAT",
+            help="What times are whose type does not say it: iso (the default), epoch-s, epoch-ms, epoch-us (whole "
+            "numbers since 1970), or a pattern of strptime such as %m/%d/%Y.",
+        ),
+        click.option(
+            "--item-type",
+            type=click.Choice(["integer"]),
+            help="Items are the whole numbers that values such as 13085.0 stand for; rows whose item is none are "
+            "ignored.",
+        ),
         click.option(
             "--delimiter", metavar="C", help=r"Of CSV files: one character, \t for a tab, or spaces for runs of them."
         ),
@@ -252,6 +250,17 @@ csv_options = stack(
         click.option(
             "--columns", metavar="NAME,NAME,...", help="The names of all columns, from left to right; with --no-header."
         ),
+        click.option(
+            "--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row."
+        ),
+    ]
+)
+
+event_options = stack(
+    [
+        click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items."),
+        click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer."),
+        row_options,
     ]
 )
 

@@ -24,12 +24,10 @@ def report(release_file: Path, output: Path, force: bool, as_json: bool) -> None
 
     refuse_inputs(output, {"release": release_file})
     loaded = Release.load(release_file)
-    if not loaded.verified:
-        tell(f"Note: {release_file} carries no checksum (older versions wrote none): unverified.")
     with painted(working("drawing")):
         loaded.report(output, force=force)
     if as_json:
-        show_json({"output": str(output), "release_id": loaded.metadata["release_id"], "verified": loaded.verified})
+        show_json({"output": str(output), "release_id": loaded.metadata["release_id"]})
     else:
         tell(f"Report written to {output}")
 

@@ -9,10 +9,9 @@ import click
 
 from dpwindows.cli.options import (
     claimed_output,
-    csv_options,
     engine_options,
+    event_options,
     group_options,
-    item_type_option,
     ledger_options,
     max_draws_option,
     privacy_options,
@@ -20,7 +19,6 @@ from dpwindows.cli.options import (
     refuse_inputs,
     save_spent,
     step_option,
-    time_format_option,
     zone_option,
     zone_said,
 )
@@ -37,12 +35,7 @@ if TYPE_CHECKING:
 
 @click.command(cls=PlannedCommand)
 @click.argument("events")
-@click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
-@click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
-@time_format_option
-@item_type_option
-@csv_options
-@click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
+@event_options
 @click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a database or its connection address.")
 @click.option("--start", required=True, help="First moment of the range, inclusive. Public: never read from the data.")
 @click.option("--end", required=True, help="End of the range, exclusive.")

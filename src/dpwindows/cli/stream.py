@@ -10,9 +10,8 @@ from rich.console import Console
 
 from dpwindows.cli.options import (
     claimed_output,
-    csv_options,
+    event_options,
     group_options,
-    item_type_option,
     ledger_options,
     ledger_options_saying,
     max_draws_option,
@@ -22,7 +21,6 @@ from dpwindows.cli.options import (
     save_spent,
     stack,
     step_option,
-    time_format_option,
     zone_option,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
@@ -63,12 +61,7 @@ def stream() -> None:
 
 @stream.command(cls=PlannedCommand)
 @_STATE
-@click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items.")
-@click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer.")
-@time_format_option
-@item_type_option
-@csv_options
-@click.option("--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row.")
+@event_options
 @click.option("--start", required=True, help="First moment of the first step. Public: never read from the data.")
 @step_option
 @zone_option

@@ -53,7 +53,6 @@ from dpwindows.ledger.rows import (
     seal_dataset,
     seal_of,
     secret_of,
-    writing,
 )
 
 if TYPE_CHECKING:
@@ -117,7 +116,7 @@ class Ledger:
             {"unit": unit.name, "budget": budget.to_dict(), "singleton": bool(singleton), "created": _now()}
         )
         ledger_store.create_file(path)
-        with writing(path) as connection:
+        with ledger_store.writing(path) as connection:
             if connection.execute("SELECT 1 FROM datasets WHERE name = ?", (dataset,)).fetchone():
                 raise InputError(
                     f"the ledger {str(path)!r} has a dataset {dataset!r} already, and a total is set once: "
@@ -173,7 +172,7 @@ class Ledger:
         """
         if (request.kind == "stream") != (state is not None):
             raise InputError(f"a stream is recorded with the id of its state, and a release without, got {state!r}")
-        with writing(self.path) as connection:
+        with ledger_store.writing(self.path) as connection:
             book = read_book(connection, self.path, self.dataset)
             book.require_room(request)
             number = record(connection, self.path, self.dataset, request, state=state, fingerprint=fingerprint)
@@ -211,7 +210,7 @@ class Ledger:
         known, new = Position(known_step, known_token), Position(new_step, new_token)
         if new.step <= known.step or new.token in ("", known.token):
             raise InputError(f"a stream advances to a later step under a new token, got {known} and {new}")
-        with writing(self.path) as connection:
+        with ledger_store.writing(self.path) as connection:
             found, before = self._position(connection, state)
             if (before, found) == (known, new):
                 return
@@ -266,7 +265,7 @@ class Ledger:
             InputError: the entry is not there, or has its release already.
             EngineError: the file is locked or cannot be written.
         """
-        with writing(self.path) as connection:
+        with ledger_store.writing(self.path) as connection:
             found = connection.execute(
                 "SELECT id, facts FROM entries WHERE dataset = ? AND number = ?", (self.dataset, number)
             ).fetchone()

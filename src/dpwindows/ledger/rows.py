@@ -11,8 +11,6 @@ import hashlib
 import hmac
 import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from dpwindows.ask.privacy import parse_unit
@@ -22,25 +20,8 @@ from dpwindows.ledger.book import Book, Entry, budget_of, new_facts
 from dpwindows.ledger.request import Request, canonical
 
 
-@contextmanager
-def writing(path: Path) -> Iterator[sqlite3.Connection]:
-    """One transaction that may write, as `ledger.store.writing`; a ledger of an older version becomes one of this.
-
-    Whoever changes rows ends with `seal_dataset`.
-    """
-    with ledger_store.writing(path) as connection:
-        if ledger_store.version_of(connection) < ledger_store.VERSION:
-            names = [name for (name,) in connection.execute("SELECT name FROM datasets")]
-            for name in names:
-                read_book(connection, path, name)
-            connection.execute(f"PRAGMA user_version = {ledger_store.VERSION}")
-            for name in names:
-                seal_dataset(connection, name)
-        yield connection
-
-
 def seal_dataset(connection: sqlite3.Connection, dataset: str) -> None:
-    """Seal a dataset as its rows are now, at the end of every change; it was checked before."""
+    """Seal a dataset as its rows are now; whoever changes rows ends with it, and has checked them before."""
     facts, secret, count, last_seal = connection.execute(
         "SELECT facts, secret, entries, last_seal FROM datasets WHERE name = ?", (dataset,)
     ).fetchone()
@@ -50,8 +31,6 @@ def seal_dataset(connection: sqlite3.Connection, dataset: str) -> None:
 
 def _held(connection: sqlite3.Connection, dataset: str) -> list[str | int | None]:
     """What a dataset's seal covers beside its own row and its entries: the releases and positions that it has."""
-    if ledger_store.version_of(connection) == 1:
-        return []
     releases = connection.execute(
         """SELECT number, releases.seal FROM releases JOIN entries ON entries.id = releases.entry
         WHERE dataset = ? ORDER BY number""",

@@ -19,8 +19,7 @@ file that others can write or replace is refused.
 
 *Ours.* The header carries our mark and a version; anything else is refused and not touched. Rows are sealed
 (`ledger.rows`), so that a damaged, edited or missing record is noticed. It is no protection against whoever can write
-the file: the key is in it. *Version 2* has the tables of version 1; a dataset's seal covers more. The first write
-to a ledger of version 1 makes it one of version 2.
+the file: the key is in it.
 """
 
 from __future__ import annotations
@@ -37,9 +36,8 @@ from dpwindows.durable import require_private, sync_folder
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.journal import require_current_journal, require_one_name
 
-# "dpwl" in the header's field for the application, and the versions that are read; the last one is written.
-MARK, VERSION = 0x6470776C, 2
-_VERSIONS = (1, VERSION)
+# "dpwl" in the header's field for the application, and the version of the tables.
+MARK, VERSION = 0x6470776C, 1
 # Seconds to wait for another process that writes; a transaction takes milliseconds.
 PATIENCE = 30.0
 
@@ -207,11 +205,6 @@ def damaged(path: Path, how: object) -> EngineError:
     )
 
 
-def version_of(connection: sqlite3.Connection) -> int:
-    """The version of an open ledger."""
-    return _header(connection)[1]
-
-
 def _settle(path: Path) -> None:
     """Return when the folder's record of the file, and of a journal that is gone, is on disk."""
     folder = path.resolve().parent
@@ -279,7 +272,7 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
             f"the ledger {str(path)!r} is of version {version}, and this dpwindows reads version {VERSION}: "
             "use a newer dpwindows"
         )
-    if mark != MARK or version not in _VERSIONS or found != wanted:
+    if mark != MARK or version != VERSION or found != wanted:
         raise damaged(path, "its tables are not those of a ledger")
 
 

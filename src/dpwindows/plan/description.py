@@ -28,15 +28,13 @@ TOGETHER = "together"
 INTEGERS = "integers"
 # The number of items that lost something by the rule of counting, by its name in metadata.
 LOSS = "loss"
-# Of releases with groups, so that no older reader takes a group for a total.
-GROUPED_FORMAT = 2
 _VERSIONED = ("dpwindows", "opendp", "duckdb", "numpy", "scipy", "python-flint", "pyarrow")
 
 
 def describe(plan: Planned) -> dict[str, Any]:
     """The metadata of a release of this plan: plain values, with a new release id and the time."""
     return {
-        "format": FORMAT if plan.grouping is None else GROUPED_FORMAT,
+        "format": FORMAT,
         "release_id": uuid.uuid4().hex,
         "released_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "guarantee": guarantee(
@@ -86,7 +84,7 @@ def loss_forecast(plan: Planned, loss: Allotment) -> dict[str, Any]:
 
 
 def _counting(plan: Planned) -> dict[str, Any]:
-    """The rule of counting and the groups, where there are: what counts everything is described as it always was."""
+    """The rule of counting and the groups, where there are."""
     rule = {"counting": plan.rule.to_dict()} if plan.rule != EVERY_OCCURRENCE else {}
     return rule if plan.grouping is None else rule | {"groups": plan.grouping.to_dict()}
 

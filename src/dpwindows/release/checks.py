@@ -2,8 +2,8 @@
 
 **The checksum** is SHA-256 over the metadata in a canonical form (sorted names, numbers to the last bit) and over the
 values of the rows, whatever file they are in: so a release has the same checksum as Parquet, CSV and JSON. It stops
-accidents and careless edits: a number, or a guarantee, that was changed in the file is noticed. It is no signature.
-Whoever wants to forge a release can compute it anew, or leave it out; then the release is marked unverified.
+accidents and careless edits: a number, or a guarantee, that was changed in the file is noticed. It is no signature:
+whoever wants to forge a release can compute it anew.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import pyarrow.compute as pc
 from dpwindows.ask.groups import COLUMNS_AFTER, COLUMNS_BEFORE, GroupColumn
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError
-from dpwindows.plan.description import FORMAT, GROUPED_FORMAT
-from dpwindows.release.groups import group_type
+from dpwindows.plan.description import FORMAT, INTEGERS
+from dpwindows.release.groups import columns_of_groups, group_type
 
 CHECKSUM = "checksum"
 _ALGORITHM = "sha256"
@@ -72,65 +72,66 @@ def _names(value: Any) -> bool:
 
 _MEASURE = {"measure": _text, "k": _whole}
 _COUNTING = {"distinct_steps": _Optional(_flag), "max_occurrences": _Optional(_whole), "max_runs": _Optional(_whole)}
+_MEASUREMENT: dict[str, Any] = {
+    "window": _text,
+    "thresholds": [_whole],
+    "strategy": _text,
+    "parameters": _names,
+    "noise": {"law": _text, "scale": _number, "unit": _text},
+    "sensitivity": {"norm": _text, "value": _number, "proof": _text},
+    "numbers_measured": _whole,
+    "budget_share": _number,
+    "together": _Optional([_text]),
+    INTEGERS: _names,
+}
 # What every release says about itself, with everything that reads it here: more may be said.
 _STATED: dict[str, Any] = {
     "release_id": _text,
-    "released_at": _Optional(_text),
+    "released_at": _text,
     "guarantee": _text,
-    "unit": {"name": _text, "promise": _Optional(_text)},
+    "unit": {"name": _text, "promise": _text},
     "budget": {
         "kind": _text,
         "epsilon": _Optional(_text_or_number),
         "delta": _Optional(_text_or_number),
         "rho": _Optional(_text_or_number),
     },
-    "singleton": _Optional(_flag),
+    "singleton": _flag,
     "counting": _Optional(_COUNTING),
     "timeline": {
         "start": _text_or_number,
         "end": _text_or_number,
         "step": _text_or_number,
         "time_zone": _text,
-        "steps": _Optional(_whole),
+        "steps": _whole,
     },
     "queries": [{"window": _text, "measures": [_MEASURE], "counts": _Optional(_text)}],
-    "notes": _Optional([_text]),
-    "strategy": _Optional(_text),
-    "criterion": _Optional(_text),
+    "notes": [_text],
+    "strategy": _text,
+    "criterion": _text,
     "confidence": lambda value: _number(value) and 0 < value < 1,
-    "measurements": [
-        {
-            "window": _text,
-            "thresholds": _Optional([_whole]),
-            "strategy": _Optional(_text),
-            "parameters": _Optional(_names),
-            "noise": _Optional({"law": _text, "scale": _number, "unit": _Optional(_text_or_number)}),
-            "sensitivity": _Optional({"norm": _text, "value": _number, "proof": _Optional(_text)}),
-            "numbers_measured": _Optional(_whole),
-            "budget_share": _Optional(_number),
-            "together": _Optional([_text]),
-        }
-    ],
+    "measurements": [_MEASUREMENT],
     "forecast": [
         {
             **_MEASURE,
             "window": _text,
-            "strategy": _Optional(_text),
-            "rms": _Optional(_number),
-            "max": _Optional(_number),
-            "half_width": _Optional(_number),
+            "strategy": _text,
+            "rms": _number,
+            "max": _number,
+            "half_width": _number,
             "limit": _Optional(_number),
             "ratio_to_limit": _Optional(_number),
         }
     ],
     "loss": _Optional(
-        {"of": _text, **dict.fromkeys(("estimate", "std_error", "lower", "upper", "budget_share"), _number)}
+        {**_MEASUREMENT, "of": _text, **dict.fromkeys(("estimate", "std_error", "lower", "upper"), _number)}
     ),
     "stream": _Optional({"state_id": _text, "first_step": _whole, "last_step": _whole}),
     "ledger": _Optional({"dataset": _text, "entry": _whole}),
     "horizon": _Optional(_text_or_number),
-    "groups": _Optional({"columns": [{"name": _text, "values": [_text_or_number]}]}),
+    "groups": _Optional({"columns": [{"name": _text, "values": [_text_or_number]}], "group_of": _text}),
     "versions": _names,
+    CHECKSUM: _text,
 }
 
 
@@ -146,19 +147,19 @@ def parse_json(text: str | bytes) -> Any:
         raise ValueError("it is nested too deeply") from None
 
 
-def checked_metadata(metadata: Any, known_format: int) -> dict[str, Any]:
+def checked_metadata(metadata: Any) -> dict[str, Any]:
     """Metadata as read from a file, if they say everything that a release must say, in values of the right kind.
 
     Raises:
-        InputError: they are of a newer format.
+        InputError: they are of another format.
         ValueError: they do not.
     """
     if not isinstance(metadata, dict) or "format" not in metadata:
         raise ValueError("its metadata carry no format")
-    if metadata["format"] not in range(FORMAT, known_format + 1):
+    if metadata["format"] != FORMAT:
         raise InputError(
-            f"the release is of format {str(metadata['format'])[:40]!r}, and this version reads formats up to "
-            f"{known_format}: use a newer dpwindows"
+            f"the release is of format {str(metadata['format'])[:40]!r}, and this version reads format {FORMAT}: use a "
+            "newer dpwindows"
         )
     _require_shape(metadata, _STATED, "")
     _require_groups(metadata)
@@ -170,12 +171,9 @@ def checked_metadata(metadata: Any, known_format: int) -> dict[str, Any]:
 
 
 def _require_groups(metadata: dict[str, Any]) -> None:
-    """Check that what is said of groups goes with the format, and makes columns."""
-    groups = metadata.get("groups")
-    if (groups is not None) != (metadata["format"] == GROUPED_FORMAT):
-        raise ValueError("its format does not say whether it has groups")
+    """Check that what is said of groups makes columns."""
     try:
-        for column in [] if groups is None else groups["columns"]:
+        for column in columns_of_groups(metadata):
             GroupColumn(column["name"], tuple(column["values"]))
     except InputError as error:
         raise ValueError(f"its groups cannot be read: {error}") from None
@@ -202,8 +200,7 @@ def columns_of(metadata: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _groups_of(metadata: dict[str, Any]) -> dict[str, pa.DataType]:
-    groups = metadata.get("groups") or {"columns": []}
-    return {column["name"]: group_type(column["values"]) for column in groups["columns"]}
+    return {column["name"]: group_type(column["values"]) for column in columns_of_groups(metadata)}
 
 
 def schema_of(metadata: dict[str, Any]) -> pa.Schema:
@@ -223,7 +220,7 @@ def checked_rows(table: pa.Table, metadata: dict[str, Any]) -> pa.Table:
     Raises:
         ValueError: one is not.
     """
-    groups = (metadata.get("groups") or {"columns": []})["columns"]
+    groups = columns_of_groups(metadata)
     nullable = (*_NULLABLE, *(column["name"] for column in groups))
     for name in table.column_names:
         if name not in nullable and table.column(name).null_count:
@@ -273,31 +270,19 @@ def checksum_of(table: pa.Table, metadata: dict[str, Any]) -> str:
     return f"{_ALGORITHM}:{digest.hexdigest()}"
 
 
-def without_checksum(metadata: dict[str, Any]) -> tuple[dict[str, Any], str | None]:
-    """Metadata as they are stated, and the checksum stored beside them, None if there is none.
+def without_checksum(table: pa.Table, metadata: dict[str, Any]) -> dict[str, Any]:
+    """Metadata as they are stated, after the checksum that was stored with them was compared.
 
     Raises:
-        ValueError: the checksum is no text.
+        InputError: its rows or its metadata are not what was written.
     """
-    stored = metadata.get(CHECKSUM)
-    if stored is not None and not isinstance(stored, str):
-        raise ValueError(f"its metadata lack {CHECKSUM!r}, or it is of the wrong type")
-    return {name: value for name, value in metadata.items() if name != CHECKSUM}, stored
-
-
-def require_checksum(stored: str, table: pa.Table, metadata: dict[str, Any]) -> None:
-    """Check a release against the checksum it was stored with.
-
-    Raises:
-        InputError: its rows or its metadata are not what was written, or the checksum is of an unknown kind.
-    """
-    if not stored.startswith(f"{_ALGORITHM}:"):
-        raise InputError(f"the release has a checksum of an unknown kind, {stored[:40]!r}: use a newer dpwindows")
-    if stored != checksum_of(table, metadata):
+    stated = {name: value for name, value in metadata.items() if name != CHECKSUM}
+    if metadata[CHECKSUM] != checksum_of(table, stated):
         raise InputError(
             "the release does not agree with its checksum: a number, or something it says about itself, was changed "
             "after it was written. Use an unchanged copy"
         )
+    return stated
 
 
 def _rows_digest(table: pa.Table) -> bytes:

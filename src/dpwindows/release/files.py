@@ -23,7 +23,7 @@ from contextlib import suppress
 from datetime import datetime
 from itertools import chain
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 import pyarrow.csv
@@ -38,7 +38,6 @@ from dpwindows.release.checks import (
     checked_rows,
     checksum_of,
     parse_json,
-    require_checksum,
     schema_of,
     without_checksum,
 )
@@ -47,7 +46,6 @@ from dpwindows.release.outputs import existing_parts, meta_path, parts_of, requi
 __all__ = (
     "COLUMNS",
     "ENDINGS",
-    "Stored",
     "meta_path",
     "read",
     "require_writable",
@@ -68,14 +66,6 @@ _DISTINCT = ("estimate", "std_error", "lower", "upper")
 _ROWS = 1 << 16
 # Files have 255 bytes for their names; what is written aside at first has a longer one.
 _LONGEST_NAME = 200
-
-
-class Stored(NamedTuple):
-    """A release as it was read: `verified` if its checksum agreed, not if it was written without one."""
-
-    table: pa.Table
-    metadata: dict[str, Any]
-    verified: bool
 
 
 def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDINGS) -> None:
@@ -108,7 +98,7 @@ def require_writable(path: Path, *, force: bool, endings: tuple[str, ...] = ENDI
         raise InputError(f"{found} exists already: name another output, or replace it with --force")
 
 
-def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool, verified: bool = True) -> None:
+def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool) -> None:
     """Write a release; each file appears whole or not at all, and is on disk when this returns.
 
     Args:
@@ -116,14 +106,13 @@ def write(table: pa.Table, metadata: dict[str, Any], path: Path, *, force: bool,
         metadata: the metadata.
         path: the file.
         force: replace what is there.
-        verified: store a checksum. A release that was read without one is written without one.
 
     Raises:
         InputError: see `require_writable`; also if the file appeared meanwhile.
         EngineError: the file cannot be written.
     """
     require_writable(path, force=force)
-    stated = metadata | ({CHECKSUM: checksum_of(table, metadata)} if verified else {})
+    stated = metadata | {CHECKSUM: checksum_of(table, metadata)}
     match path.suffix.lower():
         case ".parquet":
             _write(path, lambda file: _write_parquet(table, stated, file), force=force)
@@ -140,13 +129,14 @@ def to_bytes(table: pa.Table, metadata: dict[str, Any]) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def from_bytes(content: bytes, known_format: int) -> Stored:
+def from_bytes(content: bytes) -> tuple[pa.Table, dict[str, Any]]:
     """The release that `to_bytes` wrote.
 
     Raises:
-        InputError: it was changed since, or is of a newer format.
+        InputError: it was changed since, or is of another format.
     """
-    return _verified(*_read_parquet(pa.BufferReader(content), known_format))
+    table, metadata = _read_parquet(pa.BufferReader(content))
+    return table, without_checksum(table, metadata)
 
 
 def _write_parquet(table: pa.Table, metadata: dict[str, Any], sink: Any) -> None:
@@ -222,7 +212,7 @@ def _in_force(path: Path) -> dict[str, Any] | None:
         table = _hash(path)
     except (OSError, ValueError):
         return None
-    return next((stored | {_HASH: table} for stored in candidates if stored.get(_HASH, table) == table), None)
+    return next((stored for stored in candidates if stored.get(_HASH) == table), None)
 
 
 def _candidates(beside: Path) -> list[dict[str, Any]]:
@@ -275,8 +265,8 @@ def _write(path: Path, fill: Callable[[str], object], *, force: bool) -> None:
         ) from None
 
 
-def read(path: Path, known_format: int) -> Stored:
-    """Read a release; see `Release.load`.
+def read(path: Path) -> tuple[pa.Table, dict[str, Any]]:
+    """Read the rows and the metadata of a release; see `Release.load`.
 
     Raises:
         InputError: there is no release that this version can use.
@@ -292,8 +282,8 @@ def read(path: Path, known_format: int) -> Stored:
             "to such a file by 'dpwindows stream show STATE -o FILE'"
         )
     try:
-        table, metadata = reader(path, known_format)
-        return _verified(checked_rows(table, metadata), metadata)
+        table, metadata = reader(path)
+        return table, without_checksum(checked_rows(table, metadata), metadata)
     except InputError as error:
         raise InputError(f"{str(path)!r} cannot be used: {error}") from error
     except OSError as error:
@@ -305,25 +295,17 @@ def read(path: Path, known_format: int) -> Stored:
         raise InputError(f"{str(path)!r} is not a release written by dpwindows: {error}") from error
 
 
-def _verified(table: pa.Table, metadata: dict[str, Any]) -> Stored:
-    """A release as it was read, if it agrees with its checksum or has none."""
-    stated, checksum = without_checksum(metadata)
-    if checksum is not None:
-        require_checksum(checksum, table, stated)
-    return Stored(table, stated, verified=checksum is not None)
-
-
-def _read_parquet(source: Any, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
+def _read_parquet(source: Any) -> tuple[pa.Table, dict[str, Any]]:
     with pa.parquet.ParquetFile(source) as file:
         table = file.read(use_threads=False)
     stored = (table.schema.metadata or {}).get(KEY)
     if stored is None:
         raise ValueError("it has no dpwindows metadata")
-    metadata = checked_metadata(parse_json(stored), known_format)
+    metadata = checked_metadata(parse_json(stored))
     return table.replace_schema_metadata(None).cast(schema_of(metadata)), metadata
 
 
-def _read_csv(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
+def _read_csv(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     beside = meta_path(path)
     for _ in range(_READINGS):
         if not beside.is_file():
@@ -331,11 +313,11 @@ def _read_csv(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
         candidates = _candidates(beside)
         with path.open("rb") as file:
             found = _hash_of(file)
-            stored = next((one for one in candidates if one.get(_HASH, found) == found), None)
+            stored = next((one for one in candidates if one.get(_HASH) == found), None)
             if stored is None:
                 continue  # a writer may have replaced both between the two readings
-            metadata = checked_metadata(stored, known_format)
-            metadata.pop(_HASH, None)
+            metadata = checked_metadata(stored)
+            del metadata[_HASH]
             file.seek(0)
             return _parsed_csv(file, schema_of(metadata)), metadata
     raise InputError(f"{beside} belongs to another table than {str(path)!r}, or the table was changed")
@@ -353,11 +335,11 @@ def _parsed_csv(file: BinaryIO, schema: pa.Schema) -> pa.Table:
     return _from_text_times(pa.csv.read_csv(pa.BufferReader(content.getvalue()), convert_options=options), schema)
 
 
-def _read_json(path: Path, known_format: int) -> tuple[pa.Table, dict[str, Any]]:
+def _read_json(path: Path) -> tuple[pa.Table, dict[str, Any]]:
     content = parse_json(path.read_bytes())
     if not isinstance(content, dict) or not {"format", "metadata", "rows"} <= set(content):
         raise ValueError("it lacks format, metadata or rows")
-    metadata = checked_metadata(content["metadata"], known_format)
+    metadata = checked_metadata(content["metadata"])
     if content["format"] != metadata["format"]:
         raise ValueError("it states two formats")
     schema = schema_of(metadata)

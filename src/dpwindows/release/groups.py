@@ -40,9 +40,15 @@ def group_columns(grouping: Grouping, cells: pa.Array) -> dict[str, pa.Array]:
     return {name: column.take(cells) for name, column in listed.items()}
 
 
+def columns_of_groups(metadata: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The columns that make the groups of a release, by name and values; none without groups."""
+    groups = metadata.get("groups")
+    return [] if groups is None else list(groups["columns"])
+
+
 def group_names(metadata: Mapping[str, Any]) -> tuple[str, ...]:
-    """The columns that make the groups of a release."""
-    return tuple(column["name"] for column in (metadata.get("groups") or {"columns": []})["columns"])
+    """The names of the columns that make the groups of a release."""
+    return tuple(column["name"] for column in columns_of_groups(metadata))
 
 
 def rows_of_group(table: pa.Table, metadata: dict[str, Any], group: Mapping[str, Value] | None) -> pa.Table:
@@ -51,7 +57,7 @@ def rows_of_group(table: pa.Table, metadata: dict[str, Any], group: Mapping[str,
     Raises:
         InputError: the release has no such group.
     """
-    columns = {column["name"]: column["values"] for column in (metadata.get("groups") or {"columns": []})["columns"]}
+    columns = {column["name"]: column["values"] for column in columns_of_groups(metadata)}
     asked = dict(group or {})
     if unknown := [name for name in asked if name not in columns]:
         known = f"has groups by {', '.join(columns)}, and not" if columns else "has no groups, so none"

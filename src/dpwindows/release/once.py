@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 from dpwindows.errors import EngineError, InputError
 from dpwindows.ledger.ledger import Ledger
 from dpwindows.ledger.request import Request
-from dpwindows.plan.description import GROUPED_FORMAT, asked_of
+from dpwindows.plan.description import asked_of
 from dpwindows.release import files as release_files
 from dpwindows.release.release import Release
 
@@ -75,7 +75,7 @@ def release_once(
     with ledger.turn():
         found = ledger.stored(request, fingerprint)
         if found is not None:
-            return Outcome(_parsed(found), stored=True)
+            return Outcome(Release(*release_files.from_bytes(found)), stored=True)
         number = ledger.spend(request, fingerprint=fingerprint)
         try:
             release = draw(answers, {"ledger": {"dataset": ledger.dataset, "entry": number}})
@@ -86,12 +86,7 @@ def release_once(
                 f"{error}. The budget of entry {number} is spent, the numbers drawn for it were discarded and nothing "
                 "was published"
             ) from error
-    return Outcome(_parsed(content), stored=False)
-
-
-def _parsed(content: bytes) -> Release:
-    # What a ledger hands out carried its seal, also where it was stored before releases had a checksum.
-    return Release(*release_files.from_bytes(content, GROUPED_FORMAT)._replace(verified=True))
+    return Outcome(Release(*release_files.from_bytes(content)), stored=False)
 
 
 def batch_request(plan: Planned, columns: EventColumns) -> Request:

@@ -7,7 +7,7 @@ data but the noisy numbers: no path, no count of rows, no range read from the lo
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -19,16 +19,12 @@ from dpwindows.ask.groups import Value
 from dpwindows.ask.queries import Measure, MeasureKind
 from dpwindows.ask.timeline import Timeline
 from dpwindows.errors import InputError, counted
-from dpwindows.plan.description import GROUPED_FORMAT, LOSS
+from dpwindows.plan.description import LOSS
 from dpwindows.release import files as release_files
 from dpwindows.release.consistency import remarks
 from dpwindows.release.derived import Combined, Derived, alone, combined, difference, ratio, two_figures
 from dpwindows.release.groups import rows_of_group
 from dpwindows.release.selection import Selected, Window, advice_on, as_window, rows_of, terms_of
-
-_UNVERIFIED = (
-    "The release file carries no checksum, as files of older versions do not: that it is unchanged was not verified."
-)
 
 
 @dataclass(frozen=True)
@@ -62,13 +58,10 @@ class Release:
             `estimate`, `std_error`, `bias_bound`, `lower`, `upper`, `consistent`.
         metadata: plain values: what was asked, the guarantee, budget and shares, strategies, noise, certified
             sensitivities and their proofs, forecast, versions, release id and time.
-        verified: False if the release was loaded from a file that carries no checksum, as older versions wrote them;
-            it is saved without one then. A checksum stops accidents and careless edits, not forgery.
     """
 
     table: pa.Table
     metadata: dict[str, Any]
-    verified: bool = field(default=True, compare=False)
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
@@ -78,7 +71,7 @@ class Release:
             InputError: there is no such file, it is not a release of a known format, or its numbers or what it says
                 about them were changed after it was written.
         """
-        return cls(*release_files.read(Path(path), GROUPED_FORMAT))
+        return cls(*release_files.read(Path(path)))
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write the release, whole and durably, to a `.parquet`, `.csv` or `.json` file.
@@ -93,7 +86,7 @@ class Release:
             InputError: the file exists and `force` is not set, or the ending is unknown.
             EngineError: the file cannot be written.
         """
-        release_files.write(self.table, self.metadata, Path(path), force=force, verified=self.verified)
+        release_files.write(self.table, self.metadata, Path(path), force=force)
 
     def to_arrow(self) -> pa.Table:
         """The released numbers as an Arrow table."""
@@ -267,8 +260,7 @@ class Release:
         from dpwindows.report import page
 
         release_files.require_writable(Path(path), force=force, endings=(".html", ".htm"))
-        notes = [*(self.metadata.get("notes") or []), *self.remarks, *([] if self.verified else [_UNVERIFIED])]
-        shown = self.metadata | {"notes": notes}
+        shown = self.metadata | {"notes": [*self.metadata["notes"], *self.remarks]}
         release_files.write_text(page(self.table, shown), Path(path), force=force)
 
     @property

@@ -53,8 +53,7 @@ class Clock:
     def of(cls, table: pa.Table, metadata: Mapping[str, Any]) -> Clock:
         """The clock of a release, from its timeline and the type of its `end` column."""
         kind = table.schema.field("end").type
-        timeline = metadata.get("timeline") or {}
-        found = re.fullmatch(r"(\d+)\s*(s|mo|m|h|d|w)?", str(timeline.get("step", "1")).strip())
+        found = re.fullmatch(r"(\d+)(s|mo|m|h|d|w)?", str(metadata["timeline"]["step"]))
         count, letter = (int(found[1]), found[2]) if found else (1, None)
         if not pa.types.is_timestamp(kind):
             return _of_numbers(table, count) or cls(count, None, None, dates=False)

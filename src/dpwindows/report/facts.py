@@ -28,28 +28,26 @@ def what_it_is(metadata: Metadata) -> str:
 
 def definition(metadata: Metadata) -> str:
     """Which definition of differential privacy the budget is of."""
-    kind = str((metadata.get("budget") or {}).get("kind") or "")
+    kind = str(metadata["budget"]["kind"])
     return _DEFINITIONS.get(kind, kind)
 
 
 def amounts(metadata: Metadata) -> str:
     """The parameters of the budget, such as `epsilon = 1, delta = 10⁻⁶`."""
-    budget = metadata.get("budget") or {}
-    return ", ".join(f"{name} = {plain(value)}" for name, value in budget.items() if name != "kind")
+    return ", ".join(f"{name} = {plain(value)}" for name, value in metadata["budget"].items() if name != "kind")
 
 
 def asked(metadata: Metadata) -> str:
     """What is published, over which range and in which groups."""
     queries = "; ".join(
         f"{query['window']}: {', '.join(measure_in_words(one) for one in query['measures'])}"
-        for query in metadata.get("queries") or []
+        for query in metadata["queries"]
     )
-    timeline = metadata.get("timeline") or {}
-    until = f" to {timeline['end']} (not included)" if timeline.get("end") is not None else ""
-    zone = f", time zone {timeline['time_zone']}" if timeline.get("time_zone") is not None else ""
+    timeline = metadata["timeline"]
+    until = f" to {timeline['end']} (not included)" if "end" in timeline else ""
     return (
-        f"How many items are seen in time windows ({queries}), from {timeline.get('start')}{until} in steps of "
-        f"{timeline.get('step')}{zone}{_groups(metadata)}."
+        f"How many items are seen in time windows ({queries}), from {timeline['start']}{until} in steps of "
+        f"{timeline['step']}, time zone {timeline['time_zone']}{_groups(metadata)}."
     )
 
 
@@ -68,7 +66,7 @@ def measure_in_words(one: Metadata) -> str:
 
 def public_facts(metadata: Metadata) -> str:
     """What is not protected, because it is public."""
-    groups = " The names of the groups are public too." if metadata.get("groups") or metadata.get("by") else ""
+    groups = " The names of the groups are public too." if metadata.get("groups") else ""
     return (
         "The range and length of steps, what is counted, the budget, the errors, the software and the time of release. "
         f"Facts that hold for many items together are what is published.{groups}"
@@ -77,7 +75,7 @@ def public_facts(metadata: Metadata) -> str:
 
 def assumption(metadata: Metadata) -> str:
     """The promise about the data that the guarantee rests on."""
-    if metadata.get("singleton"):
+    if metadata["singleton"]:
         return (
             "Yes: every step holds at most one event over all items. It is not checked; where it fails, the claim may."
         )
@@ -87,7 +85,7 @@ def assumption(metadata: Metadata) -> str:
 def shares(metadata: Metadata) -> str:
     """How the measurements share the budget."""
     rows = [
-        f"{row.get('window')}{each(row.get('groups') or {})}: {percent(float(row.get('budget_share') or 0))}"
+        f"{row['window']}{each(row.get('groups') or {})}: {percent(float(row['budget_share']))}"
         for row in measurements_of(metadata)
     ]
     return ", ".join(rows) + "."
@@ -96,7 +94,7 @@ def shares(metadata: Metadata) -> str:
 def measurements_of(metadata: Metadata) -> list[Metadata]:
     """What each measurement says of itself, and what that of the items that lost something by a bound does."""
     loss = metadata.get("loss")
-    return [*(metadata.get("measurements") or []), *([] if loss is None else [{**loss, "window": loss.get("of")}])]
+    return [*metadata["measurements"], *([] if loss is None else [{**loss, "window": loss["of"]}])]
 
 
 def composition(metadata: Metadata) -> str:
@@ -118,9 +116,9 @@ def post_processing() -> str:
 def errors(metadata: Metadata) -> str:
     """The standard errors, as they were forecast."""
     rows = [
-        f"{row['window']}, {measure_in_words(row)}{each(row)}: typically {figures_of(row.get('rms'))} and at most "
-        f"{figures_of(row.get('max'))} counts"
-        for row in metadata.get("forecast") or []
+        f"{row['window']}, {measure_in_words(row)}{each(row)}: typically {figures_of(row['rms'])} and at most "
+        f"{figures_of(row['max'])} counts"
+        for row in metadata["forecast"]
     ]
     return (
         f"Standard errors, known beforehand: {'; '.join(rows)}. Every number has a "
@@ -130,10 +128,10 @@ def errors(metadata: Metadata) -> str:
 
 def mechanism(row: Metadata) -> str:
     """How one measurement was made: strategy, noise, sensitivity and its proof."""
-    noise, sensitivity = row.get("noise") or {}, row.get("sensitivity") or {}
+    noise, sensitivity = row["noise"], row["sensitivity"]
     together = f" (as one with {', '.join(row['together'])})" if row.get("together") else ""
     return (
-        f"{row.get('window')}{each(row.get('groups') or {})} by {row.get('strategy')}{together} with "
-        f"{noise.get('law')} noise of scale {plain(noise.get('scale'))} at {sensitivity.get('norm')} sensitivity "
-        f"{plain(sensitivity.get('value'))} ({noise.get('unit')}), proof {sensitivity.get('proof')}"
+        f"{row['window']}{each(row.get('groups') or {})} by {row['strategy']}{together} with "
+        f"{noise['law']} noise of scale {plain(noise['scale'])} at {sensitivity['norm']} sensitivity "
+        f"{plain(sensitivity['value'])} ({noise['unit']}), proof {sensitivity['proof']}"
     )

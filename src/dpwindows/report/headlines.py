@@ -95,19 +95,17 @@ def _continuous(alpha: float, gaussian: bool) -> float:
 
 
 def widest_factor(alpha: float, metadata: Mapping[str, Any], windows: Collection[str]) -> float:
-    """The largest factor of the noise in these families; that of continuous noise where no scale is stated."""
-    rows = {str(row.get("window")): row.get("noise") or {} for row in metadata.get("measurements") or []}
-    noises = [rows.get(window) or {} for window in windows]
-    gaussian = bool(noises) and all(noise.get("law") == _GAUSSIAN for noise in noises)
+    """The largest factor of the noise in these families; that of continuous noise where none is stated."""
+    rows = {row["window"]: row["noise"] for row in metadata["measurements"]}
+    noises = [rows[window] for window in windows if window in rows]
+    gaussian = bool(noises) and all(noise["law"] == _GAUSSIAN for noise in noises)
     return factor(alpha, gaussian=gaussian, added=max(map(_added, noises), default=0.0))
 
 
 def _added(noise: Mapping[str, Any]) -> float:
     """V of a measurement's noise, or more: numbers that are drawn together vary more than one alone, a Laplace one."""
-    if "scale" not in noise:
-        return 0.0
     scale = max(float(noise["scale"]), 1e-2)
-    if noise.get("law") == _GAUSSIAN:
+    if noise["law"] == _GAUSSIAN:
         return 1 / scale
     return math.sqrt(1 / 6) * -math.expm1(-1 / scale) / math.sqrt(2 * math.exp(-1 / scale))
 

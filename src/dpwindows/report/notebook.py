@@ -42,9 +42,9 @@ def release_html(table: pa.Table, metadata: Mapping[str, Any]) -> str:
     return fragment(said, chart=_chart(family, clock, metadata))
 
 
-def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[str]], *, numeric: Sequence[int] = ()) -> str:
+def listing(title: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     """A titled table for a notebook; the cells are plain text."""
-    return fragment(f"<p><b>{escape(title)}</b></p>" + grid(head, rows, numeric=numeric, label=title))
+    return fragment(f"<p><b>{escape(title)}</b></p>" + grid(head, rows, numeric=(), label=title))
 
 
 def forecast_html(entries: Sequence[Mapping[str, Any]], confidence: float | None = None, *, said: str = "") -> str:
@@ -143,6 +143,6 @@ def _last_row(one: Series, clock: Clock) -> list[str]:
 
 
 def _summary(table: pa.Table, metadata: Mapping[str, Any], series: int) -> str:
-    claim = str(metadata.get("guarantee") or "").partition(":")[0]
+    claim = str(metadata["guarantee"]).partition(":")[0]
     more = f" The first {_TABLE_ROWS} of {series} series:" if series > _TABLE_ROWS else ""
     return f"{table.num_rows:,} released numbers. {claim}.{more}"

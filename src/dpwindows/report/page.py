@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 
 from dpwindows.errors import percent
 from dpwindows.report.clock import Clock
+from dpwindows.report.facts import definition
 from dpwindows.report.headlines import headlines, widest_factor
 from dpwindows.report.html import document, grid, script, unbroken_dates
 from dpwindows.report.pack import pack
@@ -159,42 +160,34 @@ def _figure(family: Family, at: int, clock: Clock) -> str:
 
 
 def _guarantee(metadata: Mapping[str, Any]) -> str:
-    unit = metadata.get("unit") or {}
-    said, promise = str(metadata.get("guarantee") or ""), str(unit.get("promise") or "")
-    first = promise.split(";")[0].rstrip(".")
-    kind = _budget_words(metadata)
+    unit, said = metadata["unit"], str(metadata["guarantee"])
+    promise = str(unit["promise"])
     sentences = [
-        f"{first}." if first else "",
-        f"How nearly the same: {kind}, for everything on this page together, whatever else an attacker knows."
-        if kind
-        else "",
+        f"{promise.split(';')[0].rstrip('.')}.",
+        f"How nearly the same: {_budget_words(metadata)}, for everything on this page together, whatever else an "
+        "attacker knows.",
         "Other releases about the same log spend further budget.",
     ]
     folded = [said] if promise in said else [promise, said]
-    if metadata.get("singleton") and "at most one event" not in said:
+    if metadata["singleton"] and "at most one event" not in said:
         folded.append("It rests on a public promise about the log: at most one event in each step.")
-    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in folded if sentence)
-    name = f'<p class="note">Unit of privacy: <b>{escape(str(unit["name"]))}</b></p>' if unit.get("name") else ""
+    paragraphs = "".join(f"<p>{escape(sentence)}</p>" for sentence in folded)
+    name = f'<p class="note">Unit of privacy: <b>{escape(str(unit["name"]))}</b></p>'
     return (
         '<section class="guarantee" aria-labelledby="guarantee"><h2 id="guarantee">What is guaranteed</h2>'
-        f"<p>{escape(' '.join(sentence for sentence in sentences if sentence))}</p>{name}"
+        f"<p>{escape(' '.join(sentences))}</p>{name}"
         f"<details><summary>In full</summary>{paragraphs}</details></section>"
     )
 
 
 def _budget_words(metadata: Mapping[str, Any]) -> str:
-    budget = metadata.get("budget") or {}
-    names = {"pure": "pure", "approximate": "approximate", "zcdp": "zero-concentrated"}
-    kind = str(budget.get("kind") or "")
+    budget = metadata["budget"]
     values = ", ".join(f"{symbol} = {plain(budget[key])}" for key, symbol in _SYMBOLS.items() if budget.get(key))
-    named = f"{names.get(kind, kind)} differential privacy".strip()
-    return f"{named} with {values}" if values else ""
+    return f"{definition(metadata)} with {values}"
 
 
 def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
-    forecast = metadata.get("forecast") or []
-    if not forecast:
-        return ""
+    forecast = metadata["forecast"]
     released = {_named(one): one for family in found for one in family.series}
     limits = any(row.get("ratio_to_limit") is not None for row in forecast)
     interval = f"{percent(confidence_of(metadata), 6)} interval"
@@ -210,16 +203,16 @@ def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
     head += ["Times the known limit"] if limits else []
     body = []
     for row in forecast:
-        one = released.get((row.get("window"), row.get("measure"), row.get("k"), tuple(row.get("by") or ())))
+        one = released.get((row["window"], row["measure"], row["k"], tuple(row.get("by") or ())))
         body.append(
             [
-                str(row.get("window", "")),
+                str(row["window"]),
                 _measure(row) + each(row),
-                str(row.get("strategy", "")),
-                figures_of(row.get("rms")),
-                figures_of(_typical(one, "std_error")),
-                figures_of(row.get("max")),
-                figures_of(row.get("half_width") or _half_width(one)),
+                str(row["strategy"]),
+                figures_of(row["rms"]),
+                figures_of(None if one is None else _rms(one.numbers("std_error"))),
+                figures_of(row["max"]),
+                figures_of(row["half_width"]),
                 *([figures_of(row.get("ratio_to_limit"))] if limits else []),
             ]
         )
@@ -229,7 +222,7 @@ def _errors(found: list[Family], metadata: Mapping[str, Any]) -> str:
         "mean square over all windows of a query, and so is the half width of the interval. An interval holds for one "
         "window at a time.</p>"
         + grid(head, body, numeric=range(3, len(head)), label="Errors by query")
-        + "".join(f'<p class="note">{escape(str(note))}</p>' for note in metadata.get("notes") or [])
+        + "".join(f'<p class="note">{escape(str(note))}</p>' for note in metadata["notes"])
         + "</section>"
     )
 
@@ -239,14 +232,6 @@ def _named(one: Series) -> tuple[str, str, int, tuple[str, ...]]:
     return one.window, one.kind, one.k, tuple(name for name, value in one.groups if value != ALL)
 
 
-def _typical(series: Series | None, column: str) -> float | None:
-    return None if series is None else _rms(series.numbers(column))
-
-
-def _half_width(series: Series | None) -> float | None:
-    return None if series is None else _rms((series.numbers("upper") - series.numbers("lower")) / 2)
-
-
 def _rms(values: Any) -> float | None:
     found = float((values**2).mean() ** 0.5) if len(values) else math.nan
     return found if math.isfinite(found) else None
@@ -254,16 +239,16 @@ def _rms(values: Any) -> float | None:
 
 def _making(metadata: Mapping[str, Any]) -> str:
     head = ["Window", "Measured", "Strategy", "Noise", "Certified sensitivity", "Share of budget"]
-    body = (_measurement(row) for row in metadata.get("measurements") or [])
-    timeline, versions = metadata.get("timeline") or {}, metadata.get("versions") or {}
+    body = (_measurement(row) for row in metadata["measurements"])
+    timeline = metadata["timeline"]
     facts = [
-        ("Time range", f"{timeline.get('start', '')} to {timeline.get('end', '')} (end not included)"),
-        ("Steps", " of ".join(plain(timeline[key]) for key in ("steps", "step") if key in timeline)),
-        ("Released at", plain(metadata.get("released_at"))),
-        ("Release", plain(metadata.get("release_id"))),
-        ("Made with", ", ".join(f"{name} {version}" for name, version in versions.items())),
+        ("Time range", f"{timeline['start']} to {timeline['end']} (end not included)"),
+        ("Steps", f"{plain(timeline['steps'])} of {plain(timeline['step'])}"),
+        ("Released at", plain(metadata["released_at"])),
+        ("Release", plain(metadata["release_id"])),
+        ("Made with", ", ".join(f"{name} {version}" for name, version in metadata["versions"].items())),
     ]
-    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts if value)
+    listed = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     return (
         '<section aria-labelledby="making"><h2 id="making">How it was made</h2>'
         "<details><summary>Strategies, noise, proofs and versions</summary>"
@@ -278,23 +263,20 @@ def _making(metadata: Mapping[str, Any]) -> str:
 
 def _measurement(row: Mapping[str, Any]) -> list[str]:
     """The cells of one measurement; what follows a line break in a cell is shown smaller."""
-    noise, sensitivity = row.get("noise") or {}, row.get("sensitivity") or {}
-    share = row.get("budget_share")
-    parameters = ", ".join(f"{name} {plain(value)}" for name, value in (row.get("parameters") or {}).items())
+    noise, sensitivity = row["noise"], row["sensitivity"]
+    parameters = ", ".join(f"{name} {plain(value)}" for name, value in row["parameters"].items())
     parameters += f"; as one: {', '.join(map(plain, row['together']))}" if row.get("together") else ""
-    thresholds = ", ".join(plain(k) for k in row.get("thresholds") or [])
-    unit = f" ({plain(noise['unit'])})" if noise.get("unit") not in (None, "", 1) else ""
     return [
-        plain(row.get("window")),
-        f"at least {thresholds}" if thresholds else "",
-        f"{plain(row.get('strategy'))}\n{parameters}",
-        f"{plain(noise.get('law'))}\nscale {plain(noise.get('scale'))}{unit}",
-        f"{plain(sensitivity.get('norm'))} {plain(sensitivity.get('value'))}\n{plain(sensitivity.get('proof'))}",
-        f"{100 * share:.3g}%" if isinstance(share, (int, float)) else plain(share),
+        plain(row["window"]),
+        f"at least {', '.join(map(plain, row['thresholds']))}",
+        f"{plain(row['strategy'])}\n{parameters}",
+        f"{plain(noise['law'])}\nscale {plain(noise['scale'])} ({plain(noise['unit'])})",
+        f"{plain(sensitivity['norm'])} {plain(sensitivity['value'])}\n{plain(sensitivity['proof'])}",
+        f"{100 * row['budget_share']:.3g}%",
     ]
 
 
 def _measure(row: Mapping[str, Any]) -> str:
-    k = row.get("k")
+    k = row["k"]
     times = "once" if k == 1 else "twice" if k == 2 else f"{k} times"
-    return f"{str(row.get('measure', '')).replace('_', ' ')} {times}"
+    return f"{str(row['measure']).replace('_', ' ')} {times}"

@@ -149,13 +149,13 @@ def _always(value: str) -> Callable[[Metadata], str]:
 
 
 def _domain(metadata: Metadata) -> str:
-    condition = " Every step holds at most one event over all items." if metadata.get("singleton") else ""
+    condition = " Every step holds at most one event over all items." if metadata["singleton"] else ""
     return f"Logs of events, each an item (such as a person or a device) and a time, any number of each.{condition}"
 
 
 def _source(metadata: Metadata) -> str:
     timeline = metadata["timeline"]
-    if timeline.get("end") is not None:
+    if "end" in timeline:
         return f"The events from {timeline['start']} to {timeline['end']} (not included) in one log."
     horizon = f" for {metadata['horizon']} steps" if metadata.get("horizon") else ""
     return (

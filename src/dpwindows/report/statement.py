@@ -18,6 +18,7 @@ from dpwindows.report.words import plain
 
 Answered = tuple[str, str]
 OPEN = "To be answered by whoever runs this: "
+_BIAS = "No, but for the bound that is published beside each number as bias_bound; it is 0 where nothing is said."
 
 
 def statement_html(metadata: Mapping[str, Any]) -> str:
@@ -40,7 +41,7 @@ def statement_markdown(metadata: Mapping[str, Any]) -> str:
 
 
 def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, list[Answered]]]:
-    unit = metadata.get("unit") or {}
+    unit = metadata["unit"]
     yield (
         "The guarantee",
         [
@@ -49,8 +50,8 @@ def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, list[Answered]
                 "With which parameters?",
                 f"{facts.amounts(metadata)}, for everything {facts.what_it_is(metadata)} holds together.",
             ),
-            ("What is the unit of privacy?", f"{unit.get('name', '')}. {unit.get('promise', '')}"),
-            ("In full?", str(metadata.get("guarantee") or "")),
+            ("What is the unit of privacy?", f"{unit['name']}. {unit['promise']}"),
+            ("In full?", str(metadata["guarantee"])),
             ("What is public, and so not protected?", facts.public_facts(metadata)),
             ("Does it rest on a promise about the data?", facts.assumption(metadata)),
         ],
@@ -68,7 +69,7 @@ def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, list[Answered]
         [
             ("What is published?", facts.asked(metadata)),
             ("How exact is it?", facts.errors(metadata)),
-            ("Is it biased?", _bias(metadata)),
+            ("Is it biased?", _BIAS),
             (
                 "Is the error uneven?",
                 "The noise does not depend on who or what is counted: where a count "
@@ -105,7 +106,7 @@ def _sections(metadata: Mapping[str, Any]) -> Iterator[tuple[str, list[Answered]
             ),
             (
                 "Which versions?",
-                ", ".join(f"{name} {version}" for name, version in (metadata.get("versions") or {}).items()),
+                ", ".join(f"{name} {version}" for name, version in metadata["versions"].items()),
             ),
         ],
     )
@@ -145,10 +146,6 @@ def _preface(metadata: Mapping[str, Any]) -> str:
         f"Identifier {name}{when}. The questions are those of NIST SP 800-226. The answers are taken from what "
         f"{facts.what_it_is(metadata)} says of itself; none depends on the data but through published numbers."
     )
-
-
-def _bias(metadata: Mapping[str, Any]) -> str:
-    return "No, but for the bound that is published beside each number as bias_bound; it is 0 where nothing is said."
 
 
 def _plain_markdown(text: str) -> str:

@@ -15,8 +15,8 @@ _SUPERSCRIPTS = str.maketrans("-0123456789", "\N{SUPERSCRIPT MINUS}⁰¹²³⁴�
 
 
 def confidence_of(metadata: Mapping[str, Any]) -> float:
-    """The confidence of the intervals, 0.95 where the metadata does not say."""
-    return float(metadata.get("confidence") or 0.95)
+    """The confidence of the intervals."""
+    return float(metadata["confidence"])
 
 
 def number(value: float | None, std_error: float | None) -> str:

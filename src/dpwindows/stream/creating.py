@@ -14,7 +14,6 @@ draft that was not paid for is removed, and so is one that a refusal of the ledg
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import tempfile
 from collections.abc import Callable, Mapping
@@ -107,28 +106,24 @@ def _paid_draft(
     Raises:
         InputError: a draft that was paid for, or may have been, is of another stream than the one asked for.
     """
-    for draft in _drafts(path):
-        # With a second name it has got its own, and whoever removed that gave the stream up.
-        found = _read_draft(draft) if draft.stat().st_nlink == 1 else None
-        if found is not None:
-            left, left_arrays = found
-            if left.ledger is not None and (left.ledger != creation.ledger or is_paid(left.state_id)):
-                if left.asked == creation.asked and pack(left_arrays) == pack(arrays):
-                    return draft
-                raise InputError(
-                    f"an earlier 'stream create' of {path} asked for another stream, or another ledger, and was "
-                    "interrupted when it may have been paid for: repeat it as it was, which pays no second time, or "
-                    f"give its budget up by removing {draft}"
-                )
-        for leftover in (draft, *logs_left(draft)):
-            leftover.unlink(missing_ok=True)
+    draft = draft_path(path)
+    if not draft.exists():
+        return None
+    # With a second name it has got its own, and whoever removed that gave the stream up.
+    found = _read_draft(draft) if draft.stat().st_nlink == 1 else None
+    if found is not None:
+        left, left_arrays = found
+        if left.ledger is not None and (left.ledger != creation.ledger or is_paid(left.state_id)):
+            if left.asked == creation.asked and pack(left_arrays) == pack(arrays):
+                return draft
+            raise InputError(
+                f"an earlier 'stream create' of {path} asked for another stream, or another ledger, and was "
+                "interrupted when it may have been paid for: repeat it as it was, which pays no second time, or "
+                f"give its budget up by removing {draft}"
+            )
+    for leftover in (draft, *logs_left(draft)):
+        leftover.unlink(missing_ok=True)
     return None
-
-
-def _drafts(path: Path) -> list[Path]:
-    """Drafts left of this state; older versions gave them random names."""
-    ours = re.compile(rf"\.{re.escape(path.name)}(\.[0-9a-f]{{8}})?\.part")
-    return sorted(found for found in path.parent.iterdir() if ours.fullmatch(found.name))
 
 
 def _read_draft(draft: Path) -> tuple[Creation, dict[str, np.ndarray]] | None:

@@ -1,4 +1,4 @@
-"""The tables of a state file, their version, and how an older version becomes this one.
+"""The tables of a state file, and their version.
 
 | table | holds |
 | --- | --- |
@@ -11,7 +11,7 @@
 | `calls` | the steps that each call closed or was asked to close, and what it moved |
 | `released` | the released rows; in a stream with groups with the code of the group |
 
-A stream with groups has tables of a version of its own, so that no older library takes a group for the whole.
+A stream with groups has tables of a version of its own.
 """
 
 from __future__ import annotations
@@ -52,8 +52,6 @@ COLUMNS: dict[str, dict[str, str]] = {
         "std_error": "DOUBLE", "bias_bound": "DOUBLE", "lower": "DOUBLE", "upper": "DOUBLE",
     },
 }  # fmt: skip
-# From each older version, the statements that make the next one of it.
-UPGRADES: dict[int, tuple[str, ...]] = {}
 
 
 def make_tables(connection: duckdb.DuckDBPyConnection, *, grouped: bool) -> None:
@@ -67,11 +65,11 @@ def make_tables(connection: duckdb.DuckDBPyConnection, *, grouped: bool) -> None
 
 
 def require_version(state: StateFile) -> None:
-    """See that the tables are of this version; upgrade older ones, in one transaction.
+    """See that the tables are of this version.
 
     Raises:
-        InputError: the file is no state of a stream, is newer than this version, or is older and open for reading only.
-        EngineError: the file is damaged or cannot be written.
+        InputError: the file is no state of a stream, or is newer than this version.
+        EngineError: the file is damaged.
     """
     version = _version(state)
     if version > max(VERSION, GROUPED):
@@ -79,9 +77,8 @@ def require_version(state: StateFile) -> None:
             f"the state {state.path} is of version {version}, and this dpwindows knows versions up to "
             f"{max(VERSION, GROUPED)}: use a newer dpwindows"
         )
-    if version < VERSION:
-        _upgrade(state, version)
-        version = VERSION
+    if version not in (VERSION, GROUPED):
+        raise damaged(state, f"there never was a version {version} of its tables")
     expected = {table: [Column(*column, False) for column in columns.items()] for table, columns in COLUMNS.items()}
     if version == GROUPED:
         expected["released"].append(Column("cell", "INTEGER", True))
@@ -114,21 +111,6 @@ def require_table(state: StateFile, table: str, columns: list[Column]) -> None:
     """
     if columns_of(state, table) != columns:
         raise damaged(state, f"its table {table} is not as it was made")
-
-
-def _upgrade(state: StateFile, found: int) -> None:
-    if any(version not in UPGRADES for version in range(found, VERSION)):
-        raise damaged(state, f"there never was a version {found} of its tables")
-    if state.read_only:
-        raise InputError(
-            f"the state {state.path} is of version {found}, older than {VERSION}, and can only be read here: run "
-            "'dpwindows stream advance' once where it can be written, which upgrades it"
-        )
-    with state.transaction() as connection:
-        for version in range(found, VERSION):
-            for statement in UPGRADES[version]:
-                connection.execute(statement)
-        connection.execute("UPDATE state_schema SET version = ?", [VERSION])
 
 
 def _version(state: StateFile) -> int:

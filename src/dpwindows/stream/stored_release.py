@@ -10,7 +10,6 @@ import pyarrow.compute as pc
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
-from dpwindows.plan.description import FORMAT
 from dpwindows.release.checks import columns_of
 from dpwindows.release.groups import group_columns
 from dpwindows.release.release import Release
@@ -45,7 +44,6 @@ def release_of(state: StateFile, creation: Creation, rows: pa.Table, first: int,
     except ValueError:
         raise records.damaged(state) from None
     metadata = {
-        "format": FORMAT,
         "release_id": records.release_id(state, creation, first, last),
         "released_at": closed.released_at,
         **described,

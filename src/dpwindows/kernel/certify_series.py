@@ -13,7 +13,15 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.bounds import offset_patterns, pattern_sensitivity, period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import items_that_lost
 from dpwindows.kernel.certify import NotCertifiedError, direct, require_own
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
+from dpwindows.kernel.maps.counters import (
+    CausalCounter,
+    ListedRows,
+    OffsetFilter,
+    OffsetRows,
+    TriangularCounter,
+    WeightedCounter,
+    WeightedRows,
+)
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS, LogarithmicRows, cumulative_unlimited_l2
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
@@ -53,6 +61,8 @@ def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | 
             problem.law == GAUSSIAN and isinstance(problem.window, Rolling) and steps == len(matrix)
         ):
             return _matrix_on_rolling(problem, matrix)
+        case OffsetFilter(matrix=OffsetRows() as rows) | CausalCounter(rows=OffsetRows() as rows):
+            return _offset_filter(problem, rows, steps)
         case Identity(unit=unit) | CausalIdentity(unit=unit):
             return direct(problem, unit, steps)
     if isinstance(problem.window, Cumulative):
@@ -116,6 +126,18 @@ def _matrix_on_rolling(problem: Problem, matrix: IntArray) -> tuple[int, str]:
     offset = offset_patterns.rolling_offset_add_remove_l2
     bound = offset(matrix, problem.window.length, len(matrix), problem.thresholds, problem.rule)
     return bound, name_of(offset)
+
+
+def _offset_filter(problem: Problem, rows: OffsetRows, steps: int | None) -> tuple[int, str]:
+    """Rolling counts through a filter with a common offset."""
+    bound, window = offset_patterns.rolling_offset_filter_add_remove_l2, problem.window
+    covered = problem.law == GAUSSIAN and isinstance(problem.unit, ItemAddRemove) and steps == rows.longest
+    if not covered or not isinstance(window, Rolling):
+        raise NotCertifiedError(problem, OffsetFilter(rows))
+    try:
+        return bound(rows, window.length, problem.thresholds, problem.rule), name_of(bound)
+    except ValueError:
+        raise NotCertifiedError(problem, OffsetFilter(rows)) from None
 
 
 def differences(problem: Problem, measured: AnchoredDifferences | CausalAnchors, steps: int | None) -> tuple[int, str]:

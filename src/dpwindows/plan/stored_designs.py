@@ -16,7 +16,15 @@ from typing import Any
 import numpy as np
 
 from dpwindows.ask.queries import ToDate, Tumbling, WindowFamily, parse_window
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
+from dpwindows.kernel.maps.counters import (
+    CausalCounter,
+    ListedRows,
+    OffsetFilter,
+    OffsetRows,
+    TriangularCounter,
+    WeightedCounter,
+    WeightedRows,
+)
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
@@ -63,9 +71,9 @@ _PARTS: dict[str, type] = {
     for kind in (
         *(BlocksShape, NestedShape, PeriodShape, SeriesShape, ThresholdsShape, TogetherShape),
         *(AnchoredDifferences, Filter, GapFilter, Identity, MatrixFilter, RangeTree, Repeated, TentTree, Tree),
-        *(TriangularCounter, WeightedCounter),
+        *(OffsetFilter, TriangularCounter, WeightedCounter),
         *(CausalAnchors, CausalCounter, CausalFilter, CausalIdentity, CausalTree),
-        *(ListedRows, WeightedRows, LogarithmicRows),
+        *(ListedRows, OffsetRows, WeightedRows, LogarithmicRows),
     )
 }
 # What a design is for and what it is called are said beside it.

@@ -51,7 +51,7 @@ def design(problem: Problem) -> Design | None:
         return None
     if not isinstance(problem.unit, ItemAddRemove | ItemLevel) or not 2 <= len(thresholds) <= _MOST:
         return None
-    if not offset_filter.SHORTEST <= problem.steps <= offset_filter.LONGEST:
+    if not offset_filter.SHORTEST <= problem.steps <= offset_filter.DENSE:
         return None
     filters, weights = _chosen(min(window.length, problem.steps), problem.steps, thresholds)
     maps = []

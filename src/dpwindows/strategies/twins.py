@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dpwindows.ask.queries import Cumulative, Rolling
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, OffsetFilter, TriangularCounter
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.problem import Problem
@@ -45,4 +45,6 @@ def _twin(of: IntegerMap) -> CausalMap | None:
             return CausalIdentity(unit)
         case TriangularCounter(weights=weights):
             return CausalCounter(ListedRows(weights))
+        case OffsetFilter(matrix=matrix):
+            return CausalCounter(matrix)
     return None

@@ -7,6 +7,9 @@ here finds such a constant in the very integers that are applied, and asks for n
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+from math import isqrt
 from typing import Any
 
 import numpy as np
@@ -15,9 +18,13 @@ from numpy.typing import NDArray
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes, neighbour_bound, recent_bound
-from dpwindows.kernel.bounds.sensitivity import Thresholds, most_runs
+from dpwindows.kernel.bounds.sensitivity import Thresholds, autocorrelation, most_runs
+from dpwindows.kernel.maps.counters import OffsetRows
 from dpwindows.kernel.proofs import proves
 from dpwindows.kernel.untrusted.pattern_search import good_prices_for_ones, good_recent_price, memory_for
+
+# The most places for which tables of recent places are filled.
+LONGEST_TABLE = 512
 
 
 @proves("rolling-offset-presence")
@@ -76,6 +83,90 @@ def rolling_offset_add_remove_l2(
     return total
 
 
+@proves("rolling-offset-filter-presence")
+def rolling_offset_filter_add_remove_l2(
+    matrix: OffsetRows,
+    length: int,
+    thresholds: Thresholds,
+    rule: CountingRule = EVERY_OCCURRENCE,
+    cells: int = 4_000_000,
+) -> int:
+    """Rolling counts, one item added or removed, through a filter with a common offset, as many steps as it has rows.
+
+    Proof. For each threshold f is a pattern as in `rolling_offset_add_remove_l2`. What is measured moves by
+    `2^-shift M f + e`: M the matrix before rounding, each entry of which is rounded by at most 1/2, so that
+    `|e_t| <= t / 2`. Over all thresholds the norm is at most the root of the sum of `|M f|^2 / 4^shift` and the root of
+    that of `|e|^2`; both are rounded up (`OffsetNorm`). `offset_norm` and `priced_ones_bound` bound `|M f|^2`. QED.
+
+    Args:
+        matrix: what is applied to the counts of each threshold; beyond its last row nothing is measured.
+        length: the window's length W in steps.
+        thresholds: the thresholds measured apart.
+        rule: which occurrences of an item count.
+        cells: how much work the tables of recent places may be.
+
+    Returns:
+        The bound on the squared L2 norm, in squared lattice units.
+
+    Raises:
+        ValueError: a row has no weight and offset, or the offsets grow too fast towards the last one.
+    """
+    norm, steps, total = offset_norm(matrix), matrix.longest, 0
+    for k in thresholds:
+        runs = runs_by_rule(rule, k, most_runs(k, length, steps))
+        shortest, places = min(length, steps) if k == 1 else 1, places_by_rule(rule, k, length, steps)
+        total += priced_ones_bound(list(norm.lags), norm.offset, runs, places, shortest, cells)
+    return norm.rounded(total, len(thresholds))
+
+
+@dataclass(frozen=True)
+class OffsetNorm:
+    """`|M f|^2 <= f'Gf - offset n^2` for every f >= 0 whose values add up to n, M before rounding.
+
+    Attributes:
+        lags: the entries of G by distance.
+        offset: what is taken off, at least 0.
+        shift: M is applied in parts of 2^shift.
+    """
+
+    lags: tuple[int, ...]
+    offset: int
+    shift: int
+
+    def rounded(self, total: int, thresholds: int) -> int:
+        """From the sum of `|M f|^2` over thresholds to that of what is measured, whose entries are whole numbers."""
+        squares = sum(place**2 for place in range(1, len(self.lags) + 1))
+        return (isqrt(total >> 2 * self.shift) + 1 + isqrt(thresholds * squares // 4) + 1) ** 2
+
+
+def offset_norm(matrix: OffsetRows) -> OffsetNorm:
+    """A bound on what `OffsetRows` makes of a pattern, from its integers.
+
+    Proof. Let `z = L f` be what the filter makes of f, `P_t = z_1 + ... + z_(t-1)`, and a, b the weights and offsets. So
+    `(M f)_t = a_t z_t - b_t P_t`. With `g_t = a_t b_t` and `2 z_t P_t = P_(t+1)^2 - P_t^2 - z_t^2` the sum of squares is
+
+        |M f|^2 = sum (a_t^2 + g_t) z_t^2 + sum_(t>=2) (g_t - g_(t-1) + b_t^2) P_t^2 - g_T P_(T+1)^2.
+
+    The middle sum is at most 0 where `g_(t-1) >= g_t + b_t^2` for all t, which is checked. With h the largest
+    `a_t^2 + g_t` the first is at most `h |L f|^2 <= h sum_st r_|s-t| f_s f_t`, r the filter's autocorrelation, for on an
+    unbounded horizon there are more rows. Last, `P_(T+1)` is the sum over f of the sums of the first taps, as many as
+    there are steps left: at least n times the least of these, if that is not negative. QED.
+
+    Raises:
+        ValueError: a row has no weight and offset, or the offsets grow too fast towards the last one.
+    """
+    weights, offsets = ([int(value) for value in part] for part in (matrix.weights, matrix.offsets))
+    if len(weights) != len(offsets) or not weights or min(weights) < 0 or min(offsets) < 0:
+        raise ValueError("an offset filter has a weight and an offset, neither negative, for each row")
+    both = [weight * offset for weight, offset in zip(weights, offsets, strict=True)]
+    if any(before < after + offset**2 for (before, after), offset in zip(pairwise(both), offsets[1:], strict=True)):
+        raise ValueError("the offsets of a filter grow too fast towards the last row")
+    highest = max(weight**2 + product for weight, product in zip(weights, both, strict=True))
+    lags = [highest * lag for lag in autocorrelation(matrix.taps)[: len(weights)]]
+    mean = max(0, min(accumulate(int(tap) for tap in matrix.taps[: len(weights)])))
+    return OffsetNorm((*lags, *[0] * (len(weights) - len(lags))), both[-1] * mean**2, matrix.shift)
+
+
 def priced_ones_bound(exact: list[int], offset: int, runs: int, places: int, shortest: int, cells: int) -> int:
     """The least of the bounds on `f'Gf - c n^2`, c the `offset`, for f of at most so many runs and ones.
 
@@ -92,7 +183,7 @@ def priced_ones_bound(exact: list[int], offset: int, runs: int, places: int, sho
     bounds = [
         whole(price, neighbour_bound(lags, runs, place_price, shortest=shortest, price=price, widest=widest)),
     ]
-    if shortest == 1:
+    if shortest == 1 and lags.length <= LONGEST_TABLE:
         memory = memory_for(lags.length, runs, cells)
         price = good_recent_price(lags, mean, runs, memory)
         bounds.append(whole(price, recent_bound(lags, runs, memory, price)))

@@ -35,6 +35,8 @@ Table = NDArray[np.int64]
 # Every value that can be reached lies within +-2^60; this is below any of them, and stays so whatever is added.
 _NEVER = -(1 << 61)
 _BITS = 58
+# In more places than `_EACH` runs are told apart by parts of their length, `_PARTS` to each.
+_EACH, _PARTS = 512, 64
 # Links that are kept for the next price, in all.
 _KEPT = 1 << 20
 
@@ -208,6 +210,8 @@ def neighbour_bound(
     places: the bound holds for every value, and is best where the worst chain just fills the N places. Where `widest`
     is given, pairs across wider gaps are dropped, which takes less time.
 
+    Where there are many places, runs of several lengths are taken for one (`classes`).
+
     Proof. Write a pattern as run lengths and gaps `n_1, g_1, n_2, ..., n_j`, of total at most N. Pairs within runs
     make `q(n_i)`; pairs between a run and the next make `2 c(n, g, n') = q(n+g+n') - q(n+g) - q(g+n') + q(g)`, the
     pairs of the span less those of its parts; between ones of other runs lie a gap, a run of at least `shortest` places
@@ -217,13 +221,24 @@ def neighbour_bound(
     `widest`, as no lag beyond it is positive, and charging only `widest + 1` places for the gap. Each run is charged
     `price n_i`, which is exact. The result is a sum of terms of neighbouring lengths;
     over all chains of at most k runs in which each two neighbours fit into N places, among them all patterns, its
-    maximum is found by dynamic programming over the length of the last run. QED.
+    maximum is found by dynamic programming over the length of the last run. In a class of lengths a run is worth what
+    the best one is by itself, and has the links of the shortest: its pairs with other runs are among those of a longer
+    one, none of which adds anything where no lag beside the first is positive, and more gaps fit beside it. QED.
     """
     everything = np.arange(1, lags.length + 1)
+    sizes = classes(lags.length, shortest) if max(lags.values[1:], default=0) <= 0 else everything
     value, _ = best_chain(
-        lags, everything, everything, runs, place_price, shortest=shortest, price=price, widest=widest
+        lags, sizes, everything, runs, place_price, shortest=shortest, price=price, widest=widest, grouped=True
     )
     return max(0, value + place_price * lags.length) + lags.positive_pairs(shortest + 2)
+
+
+def classes(places: int, shortest: int) -> NDArray[np.int64]:
+    """The least length of each class of lengths: all of few places, and of more by parts of them; one is `shortest`."""
+    found, length = [1], 1
+    while (length := length + 1 + length // _PARTS * (places > _EACH)) <= places:
+        found.append(length)
+    return np.union1d(found, [min(shortest, places)])
 
 
 def best_chain(
@@ -236,16 +251,19 @@ def best_chain(
     shortest: int = 1,
     price: int = 0,
     widest: int | None = None,
+    grouped: bool = False,
 ) -> tuple[int, list[int]]:
     """The best chain of runs with lengths from `sizes` and gaps from `widths`, as `n_1, g_1, n_2, ...`.
 
     Its value is `sum q(n_i) + sum 2 c - place_price (sum n_i + sum g_i) - price sum n_i`; a gap wider than `widest`,
-    if that is given, counts as `widest + 1` places that no pair spans.
+    if that is given, counts as `widest + 1` places that no pair spans. Where they are `grouped`, a length stands for all
+    up to the next, and a run is worth by itself what the best of these is.
     """
     lags.require_price(place_price)
     lags.require_price(price)
     known = _links_of(lags, tuple(sizes.tolist()), tuple(widths.tolist()))
-    alone = known.norms[sizes] - (place_price + price) * sizes
+    each = known.norms - (place_price + price) * np.arange(lags.length + 1)
+    alone = np.maximum.reduceat(each, sizes) if grouped else each[sizes]
     near = None if widest is None else min(max(widest, known.last_positive), lags.length)
     links = known.priced(place_price, near)
     inner = np.where(sizes >= shortest, 0, _NEVER)

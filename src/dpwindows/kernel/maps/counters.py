@@ -16,7 +16,13 @@ from dpwindows.kernel.maps.integer_maps import (
     weighted_sum,
     widen,
 )
-from dpwindows.kernel.untrusted.decoding.counters import CausalCounterDecoding, TriangularDecoding, WeightedDecoding
+from dpwindows.kernel.untrusted.decoding.counters import (
+    CausalCounterDecoding,
+    OffsetDecoding,
+    OffsetMoments,
+    TriangularDecoding,
+    WeightedDecoding,
+)
 
 
 @dataclass(frozen=True)
@@ -116,6 +122,83 @@ class WeightedRows:
 
     def row(self, position: int) -> IntArray:
         return np.asarray(self.taps[:position][::-1] * self.weights[:position])
+
+
+@dataclass(frozen=True, eq=False)
+class OffsetRows(OffsetMoments):
+    """A filter whose noise has a common offset: with `s_m = taps_0 + ... + taps_(m-1)` an entry on the values is
+
+        M_tj = (weights_t taps_(t-j) - offsets_t s_(t-j)) / 2^shift  for j <= t,  rounded to the nearest integer.
+
+    So row t is `weights_t` times the newest number of the filter, less `offsets_t` times all earlier ones.
+    """
+
+    taps: tuple[int, ...]
+    weights: IntArray
+    offsets: IntArray
+    shift: int
+    stationary = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "weights", fixed(self.weights))
+        object.__setattr__(self, "offsets", fixed(self.offsets))
+
+    @property
+    def longest(self) -> int:
+        return min(len(self.weights), len(self.offsets))
+
+    def row(self, position: int) -> IntArray:
+        return np.asarray(np.cumsum(self.entries(position))[::-1])
+
+    def entries(self, position: int) -> IntArray:
+        """The row on the values, from the newest to the first."""
+        weight, offset = int(self.weights[position - 1]), int(self.offsets[position - 1])
+        taps, sums = (known[:position] for known in self._filter)
+        return np.asarray((weight * taps - offset * sums + (1 << self.shift >> 1)) >> self.shift)
+
+    @cached_property
+    def _filter(self) -> tuple[IntArray, IntArray]:
+        """The taps and their sums, as many as there are rows, in a type that holds every entry."""
+        taps = np.zeros(self.longest, dtype=object)
+        taps[: len(self.taps)] = self.taps[: self.longest]
+        sums = np.concatenate([np.zeros(1, dtype=object), np.cumsum(taps)[:-1]])
+        narrow = self._most(abs(taps).max(), abs(sums).max()) << self.shift < 1 << 61
+        return (taps.astype(np.int64), sums.astype(np.int64)) if narrow else (taps, sums)
+
+    @cached_property
+    def largest_row(self) -> int:
+        """No row's entries add up to more, whatever their signs."""
+        taps, sums = (abs(known.astype(object)).sum() for known in self._filter)
+        return self._most(taps, sums) + self.longest
+
+    def _most(self, tap: int, known: int) -> int:
+        """The largest `|weights_t tap| + |offsets_t known|`, in parts of `2^shift`, rounded up."""
+        weight, offset = (int(abs(part.astype(object)).max()) for part in (self.weights, self.offsets))
+        return 1 + (weight * int(tap) + offset * int(known) >> self.shift)
+
+
+@dataclass(frozen=True, eq=False)
+class OffsetFilter(OffsetDecoding):
+    """`M` of `OffsetRows`, on the values of a series."""
+
+    matrix: OffsetRows
+
+    @property
+    def length(self) -> int:
+        return self.matrix.longest
+
+    @property
+    def rows(self) -> int:
+        return self.matrix.longest
+
+    def encode(self, exact: IntArray) -> IntArray:
+        """One row after another, exact: in 64-bit integers that cannot wrap, or in Python's."""
+        series = widen(exact, self.matrix.largest_row)
+        result = np.zeros_like(series)
+        for place in range(len(series)):
+            row = self.matrix.entries(place + 1).astype(series.dtype)
+            result[place] = np.tensordot(row, series[place::-1], axes=1)
+        return result
 
 
 @dataclass(frozen=True)

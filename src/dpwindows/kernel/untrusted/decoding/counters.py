@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -72,6 +72,59 @@ class TriangularDecoding:
         return np.asarray((self._decoder**4).sum(axis=1))
 
 
+class OffsetMoments:
+    """How exact estimates are that undo `OffsetRows`."""
+
+    taps: tuple[int, ...]
+    weights: IntArray
+    offsets: IntArray
+    shift: int
+
+    def moment(self, count: int, power: int) -> FloatArray:
+        """Sums of powers of the decoder's rows, in O(count^2).
+
+        Noise of 1 in row s moves the filter's number s by `1 / a_s` and each later one by a factor `b / a` of the sum
+        of all before it; these factors grow so that all later ones are moved alike, but for rounding.
+        """
+        unit = 2.0**-self.shift
+        weights, offsets = (part[:count].astype(np.float64) * unit for part in (self.weights, self.offsets))
+        count = len(weights)
+        grown = np.cumprod(1 + offsets / weights)
+        later = np.diff(grown).mean() / (grown * weights) if count > 1 else weights
+        inverse = inverse_taps(self.taps, count)
+        sums = np.concatenate([[0.0], np.cumsum(inverse)[:-1]])
+        total = np.zeros(count)
+        for place in range(count):
+            left = count - place
+            total[place:] += (inverse[:left] / weights[place] + later[place] * sums[:left]) ** power
+        return total
+
+
+class OffsetDecoding:
+    """How `OffsetFilter` is decoded: value by value, the noise's moments those of its matrix."""
+
+    matrix: Any
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        """Values by substitution, from the first to the last."""
+        found = np.zeros(measured.shape)
+        for position in range(1, len(measured) + 1):
+            entries = self.matrix.entries(position).astype(np.float64)
+            earlier = np.tensordot(entries[1:], found[: position - 1][::-1], axes=1)
+            found[position - 1] = (measured[position - 1] - earlier) / entries[0]
+        return found
+
+    @cached_property
+    def _moments(self) -> dict[int, FloatArray]:
+        return {power: self.matrix.moment(self.matrix.longest, power) for power in (2, 4)}
+
+    def variance(self) -> FloatArray:
+        return self._moments[2]
+
+    def fourth_moment(self) -> FloatArray:
+        return self._moments[4]
+
+
 class CausalCounterDecoding(KnownMoments):
     """How `CausalCounter` is decoded."""
 
@@ -85,6 +138,8 @@ class CausalCounterDecoding(KnownMoments):
         return estimate, {"decoded": np.concatenate([memory["decoded"], increment[None]]), "sum": estimate}
 
     def _worked_out(self, count: int, power: int) -> FloatArray:
+        if isinstance(self.rows, OffsetMoments):
+            return self.rows.moment(count, power)
         if self.rows.stationary:
             # Every position responds alike to noise at an earlier one.
             response = np.cumsum(_inverse(self.rows.row(count)[::-1]))

@@ -15,7 +15,7 @@ from dpwindows.kernel.bounds.offset_patterns import gram, rolling_offset_add_rem
 from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.certify_series import along_time
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, OffsetFilter, OffsetRows, TriangularCounter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import SeriesDesign
 from dpwindows.kernel.untrusted.noise_scales import unit_scale
@@ -170,7 +170,7 @@ def test_what_it_is_not_for() -> None:
     for unit in (EventLevel(), ItemLevel()):
         assert offset_filter.design(problem(Rolling(7), unit=unit)) is None
     assert offset_filter.design(problem(Cumulative())) is None
-    assert offset_filter.design(problem(Rolling(7), steps=5000)) is None
+    assert offset_filter.design(problem(Rolling(7), steps=offset_filter.LONGEST + 1)) is None
     assert offset_filter.design(Problem(Rolling(7), 30, (1,), ADD_REMOVE, LAPLACE, 1.0)) is None
 
 
@@ -187,3 +187,87 @@ def test_a_horizon_of_another_length_is_not_certified(steps: int | None) -> None
     weights = matrix_of(designed(Rolling(3), steps=6))
     with pytest.raises(NotCertifiedError):
         along_time(problem(Rolling(3), steps=6), CausalCounter(ListedRows(weights)), steps)
+
+
+# --- In many steps ----------------------------------------------------------------------------------------------------
+
+MANY = offset_filter.DENSE + 1
+
+
+@pytest.mark.parametrize(("length", "most"), [(1, 1.002), (7, 1.003), (28, 1.007), (64, 1.011)])
+def test_one_step_more_than_matrices_are_for_costs_next_to_nothing(length: int, most: float) -> None:
+    few, many = (designed(Rolling(length), steps=steps) for steps in (MANY - 1, MANY))
+    assert isinstance(few.map, TriangularCounter)
+    assert isinstance(many.map, OffsetFilter)
+    assert score(few) < score(many) < most * score(few)
+
+
+def test_no_item_passes_the_bound_in_many_steps() -> None:
+    design, steps, length = designed(Rolling(28), steps=700), 700, 28
+    assert isinstance(design.map, OffsetFilter)
+    best = 0
+    for gap in range(1, 16):
+        for longer in range(3):
+            starts = np.arange(0, steps, length + longer + gap)
+            for count in np.unique(np.linspace(1, len(starts), 12).astype(int)):
+                pattern = legal(length, starts[:count], np.full(count, length + longer), steps).astype(np.int64)
+                best = max(best, sum(int(value) ** 2 for value in design.map.encode(pattern)))
+    assert best <= design.sensitivity <= 1.1 * best
+
+
+def test_a_stream_of_many_steps_measures_the_same_integers_and_reads_them_alike() -> None:
+    rows = offset_filter.rows(0.6, 0.75, 0.2, 40, 2.0**24)
+    batch, stream = OffsetFilter(rows), CausalCounter(rows)
+    rng = np.random.default_rng(0)
+    for largest in (1000, 2**45):
+        exact = rng.integers(0, largest, size=40)
+        memory, measured, estimates = stream.fresh(1), [], []
+        for position, value in enumerate(exact, 1):
+            newest = exact[position - 1 : position]
+            measured.append(int(stream.encode(position, newest, memory)[0, 0]))
+            kept = stream.remember(position, newest, memory)
+            estimate, decoded = stream.decode(position, np.array([[float(measured[-1])]]), memory)
+            estimates.append(float(estimate[0]))
+            memory = memory | decoded | kept
+            assert estimates[-1] == pytest.approx(value, rel=1e-6)
+        assert measured == [int(value) for value in batch.encode(exact)]
+    asked = problem(Rolling(7), steps=MANY)
+    streamed = {design.strategy: design for design in stream_candidates(asked, MANY)}
+    assert streamed["offset-filter"].sensitivity == designed(Rolling(7), steps=MANY).sensitivity
+    assert streamed["offset-filter"].proof == "rolling-offset-filter-presence"
+    assert np.allclose(streamed["offset-filter"].variance(), designed(Rolling(7), steps=MANY).variance())
+
+
+def test_the_matrix_of_many_steps_is_applied_exactly_and_undone() -> None:
+    rows = offset_filter.rows(0.6, 0.75, 0.2, 30, 2.0**24)
+    matrix = np.array([np.pad(rows.entries(t)[::-1], (0, 30 - t)) for t in range(1, 31)])
+    increments = np.array([np.pad(rows.row(t), (0, 30 - t)) for t in range(1, 31)])
+    assert (np.cumsum(matrix[:, ::-1], axis=1)[:, ::-1] == increments).all()
+    rng, measured = np.random.default_rng(1), OffsetFilter(rows)
+    for largest in (2**38, 2**63 - 1):
+        exact = rng.integers(-largest, largest, size=(30, 2), endpoint=True)
+        assert (measured.encode(exact).astype(object) == matrix.astype(object) @ exact.astype(object)).all()
+    decoder = measured.decode(np.eye(30))
+    assert np.allclose(decoder @ matrix, np.eye(30), atol=1e-9)
+    assert np.allclose(measured.variance(), (decoder**2).sum(axis=1), rtol=1e-5)
+    assert np.allclose(measured.fourth_moment(), (decoder**4).sum(axis=1), rtol=1e-5)
+    wide = OffsetRows(rows.taps, rows.weights.astype(object) << 40, rows.offsets.astype(object) << 40, rows.shift + 40)
+    assert (measured.encode(exact) == OffsetFilter(wide).encode(exact)).all()
+
+
+@pytest.mark.parametrize("steps", [5, 7, None])
+def test_another_horizon_or_unit_is_not_certified_in_many_steps(steps: int | None) -> None:
+    rows = offset_filter.rows(0.6, 0.75, 0.2, 6, 2.0**24)
+    for measured in (OffsetFilter(rows), CausalCounter(rows)):
+        with pytest.raises(NotCertifiedError):
+            along_time(problem(Rolling(3), steps=6), measured, steps)
+        for unit in (EventLevel(), ItemLevel()):
+            with pytest.raises(NotCertifiedError):
+                along_time(problem(Rolling(3), steps=6, unit=unit), measured, 6)
+        assert along_time(problem(Rolling(3), steps=6), measured, 6)[1] == "rolling-offset-filter-presence"
+
+
+def test_offsets_without_a_proof_are_not_certified() -> None:
+    rows = OffsetRows((4, -1), np.array([9, 9, 9]), np.array([1, 1, 1]), 0)
+    with pytest.raises(NotCertifiedError):
+        along_time(problem(Rolling(3), steps=3), OffsetFilter(rows), 3)

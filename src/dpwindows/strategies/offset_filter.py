@@ -46,7 +46,7 @@ _SHARES = np.array([round(0.01 * 1.05**power, 4 if power >= 0 else 6) for power 
 # How many lengths of runs, widths of gaps and numbers of runs the search charges for.
 _LENGTHS, _WIDTHS, _COUNTS = 24, 16, 5
 # How many windows are enough to tell by, and the most distances of places.
-_WINDOWS, _LAGS = 8, 2048
+_WINDOWS, _LAGS = 8, 1024
 # Bits of weights and offsets.
 _SHIFT = 34
 # More than any sum of the inverse of a Gram matrix.

@@ -30,7 +30,15 @@ from dpwindows.ask.queries import (
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds import pattern_sensitivity, sensitivity
 from dpwindows.kernel.certify import NotCertifiedError, counters, direct, start_counters
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter, WeightedCounter, WeightedRows
+from dpwindows.kernel.maps.counters import (
+    CausalCounter,
+    ListedRows,
+    OffsetFilter,
+    OffsetRows,
+    TriangularCounter,
+    WeightedCounter,
+    WeightedRows,
+)
 from dpwindows.kernel.maps.differences import AnchoredDifferences, CausalAnchors
 from dpwindows.kernel.maps.endless_counter import LogarithmicRows
 from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
@@ -58,12 +66,14 @@ FAMILIES: dict[str, WindowFamily] = {
     window.text: window for window in (Cumulative(), Rolling(2), AnyWindow(), AnyWindow(2), Tumbling(3), ToDate(3))
 }
 TRIANGLE = np.tril(np.arange(1, 17).reshape(STEPS, STEPS))
+OFFSET = OffsetRows(SMOOTH, np.array([7, 6, 5, 4]), np.ones(STEPS, dtype=np.int64), 0)
 ENDS: dict[str, CausalMap] = {
     "smooth": CausalFilter(SMOOTH),
     "rough": CausalFilter(ROUGH),
     "tree": CausalTree(2, (3, 2)),
     "weighted": CausalCounter(WeightedRows(np.array((5, 3, 2, 1)), np.array((4, 3, 2, 1)))),
     "triangle": CausalCounter(ListedRows(TRIANGLE)),
+    "offset": CausalCounter(OFFSET),
     "endless": CausalCounter(LogarithmicRows(4)),
     "differences": CausalAnchors(2, 2, 1),
     "alone": CausalIdentity(3),
@@ -79,13 +89,14 @@ def on_axis(name: str, size: int) -> IntegerMap:
         "tent": TentTree(size, (min(1, size - 1),), 3),
         "weighted": WeightedCounter(size, (5, 3, 2, 1)[:size], (4, 3, 2, 1)[:size]),
         "triangle": TriangularCounter(TRIANGLE[:size, :size]),
+        "offset": OffsetFilter(OffsetRows(SMOOTH, OFFSET.weights[:size], OFFSET.offsets[:size], 0)),
         "differences": AnchoredDifferences(size, 2, 2, 1),
         "alone": Identity(size, 3),
     }
     return made[name]
 
 
-AXES = ("smooth", "rough", "tree", "tent", "weighted", "triangle", "differences", "alone")
+AXES = ("smooth", "rough", "tree", "tent", "weighted", "triangle", "offset", "differences", "alone")
 
 
 def released(problem: Problem) -> Iterator[tuple[str, Design]]:
@@ -182,6 +193,7 @@ rolling:2
     smooth; Gaussian; endless: rolling-filter-event 1.03 | rolling-patterns-period 1.29 | - | -
     smooth; Gaussian; release stream: rolling-filter-event 1.03 | rolling-patterns-period 1.29 |
         = 1.09 | rolling-patterns-presence 1.16
+    offset; Gaussian; release stream: - | - | - | rolling-offset-filter-presence 1.74
     triangle; Gaussian; release stream: - | - | - | rolling-offset-presence 2.69
 any
     blocks smooth; Gaussian; release: any-filters-event 2.03 | - | - | -
@@ -239,6 +251,7 @@ tumbling:3
     rough; Gaussian; release stream: tumbling-periods 1.16 | = 1.18 | = 1.18 | = 1.18
     smooth; Gaussian; endless: tumbling-periods 1.19 | = 2.63 | - | -
     smooth; Gaussian; release stream: tumbling-periods 1.12 | = 1.03 | = 1.03 | = 1.36
+    offset; Gaussian; release: - | - | - | tumbling-periods 1.78
     triangle; Gaussian; release: - | - | - | tumbling-periods 1.67
 to-date:3
     alone; Gaussian Laplace; endless: to-date-periods | = 2.00 | - | -

@@ -46,7 +46,9 @@ def forecast(window: str, thresholds: tuple[int, ...], unit: str, steps: int) ->
     return first.rms, first.limit
 
 
-def rises(window: str, thresholds: tuple[int, ...], unit: str, around: Iterator[int]) -> Iterator[tuple[float, int, bool]]:
+def rises(
+    window: str, thresholds: tuple[int, ...], unit: str, around: Iterator[int]
+) -> Iterator[tuple[float, int, bool]]:
     """The rise from each number of steps to the next, the number, and whether it is too much."""
     length = int(window.partition(":")[2] or 1)
     for steps in around:

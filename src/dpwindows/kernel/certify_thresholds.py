@@ -13,7 +13,7 @@ from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.bounds.item_thresholds import rolling_thresholds_l2
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
-from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, TriangularCounter
+from dpwindows.kernel.maps.counters import CausalCounter, ListedRows, OffsetFilter, OffsetRows, TriangularCounter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
@@ -44,7 +44,7 @@ def by_threshold(
         or not covered
         or problem.rule != EVERY_OCCURRENCE
         or len(maps) != len(thresholds)
-        or any(matrix is None or matrix.shape != (steps, steps) for matrix in matrices)
+        or any(matrix is None or _places(matrix) != (steps, steps) for matrix in matrices)
     ):
         raise NotCertifiedError(problem, *maps)
     formal = isinstance(problem.unit, ItemLevel)
@@ -53,11 +53,18 @@ def by_threshold(
         bound = rolling_thresholds_l2(weights, window.length, thresholds, formal=formal)
     except (ValueError, OverflowError):  # numbers beyond floats have no good prices
         raise NotCertifiedError(problem, *maps) from None
-    return Certificate(bound, name_of(rolling_thresholds_l2), len(weights[0]))
+    return Certificate(bound, name_of(rolling_thresholds_l2), _places(weights[0])[0])
 
 
-def _matrix(measured: IntegerMap | CausalMap) -> IntArray | None:
+def _places(matrix: IntArray | OffsetRows) -> tuple[int, ...]:
+    """How many rows and columns there are."""
+    return (matrix.longest,) * 2 if isinstance(matrix, OffsetRows) else matrix.shape
+
+
+def _matrix(measured: IntegerMap | CausalMap) -> IntArray | OffsetRows | None:
     match measured:
+        case OffsetFilter(matrix=rows) | CausalCounter(rows=OffsetRows() as rows):
+            return rows
         case TriangularCounter(weights=matrix) | CausalCounter(rows=ListedRows(matrix=matrix)):
             return matrix
     return None

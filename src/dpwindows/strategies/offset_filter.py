@@ -62,16 +62,23 @@ def design(problem: Problem) -> Design | None:
         return None
     alpha, decay, share = parameters(window.length, problem.steps, problem.thresholds, problem.rule)
     chosen = {"alpha": alpha, "decay": decay, "share": share, "bits": problem.bits}
-    if problem.steps > DENSE:
-        measured = OffsetFilter(rows(alpha, decay, share, problem.steps, 2.0**problem.bits))
-        return SeriesDesign(problem, NAME, chosen, map=measured)
-    weights = on_increments(alpha, decay, share, problem.steps, 2.0**problem.bits)
-    return None if weights is None else SeriesDesign(problem, NAME, chosen, map=TriangularCounter(weights))
+    found = measured(alpha, decay, share, problem.steps, 2.0**problem.bits)
+    return None if found is None else SeriesDesign(problem, NAME, chosen, map=found)
 
 
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     """The same filter in a stream."""
     return twins(design, problem, horizon)
+
+
+def measured(
+    alpha: float, decay: float, share: float, steps: int, size: float
+) -> TriangularCounter | OffsetFilter | None:
+    """The map of a filter times `size` with its offset; None where what matters of it is rounded off."""
+    if steps > DENSE:
+        return OffsetFilter(rows(alpha, decay, share, steps, size))
+    weights = on_increments(alpha, decay, share, steps, size)
+    return None if weights is None else TriangularCounter(weights)
 
 
 def rows(alpha: float, decay: float, share: float, steps: int, size: float) -> OffsetRows:
@@ -124,7 +131,7 @@ def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
 @lru_cache(maxsize=64)
 def parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: CountingRule) -> tuple[float, float, float]:
     """Order and decay of the filter and the share of the precision of the mean that is left, of least error."""
-    # Patterns are of a part of the steps where these are many windows, and the whole costs as much more as it is longer.
+    # Patterns are of a part of many steps; the whole costs as much more as it is longer.
     part = min(steps, max(DENSE, _WINDOWS * length))
     charged = [
         _even_patterns(

@@ -101,7 +101,9 @@ def design(problem: Problem) -> Design | None:
         k = max(thresholds)
         runs = (max(1, runs_by_rule(problem.rule, k, most_runs(k, length, steps))),)
         spectrum = _runs_spectrum(steps, runs, min(length, steps) if k == 1 else 1)
-    taps = _rounded(causal_taps(spectrum, LONGEST if isinstance(problem.window, Rolling) else max(LONGEST, steps)), problem.bits)
+    taps = _rounded(
+        causal_taps(spectrum, LONGEST if isinstance(problem.window, Rolling) else max(LONGEST, steps)), problem.bits
+    )
     return SeriesDesign(problem, NAME, {"taps": len(taps), "bits": problem.bits}, map=Filter(steps, taps))
 
 

@@ -126,15 +126,17 @@ class OffsetNorm:
     Attributes:
         lags: the entries of G by distance.
         offset: what is taken off, at least 0.
-        shift: M is applied in parts of 2^shift.
+        shift: M is applied in parts of 2^shift, rounded; None: as it is.
     """
 
     lags: tuple[int, ...]
     offset: int
-    shift: int
+    shift: int | None
 
     def rounded(self, total: int, thresholds: int) -> int:
         """From the sum of `|M f|^2` over thresholds to that of what is measured, whose entries are whole numbers."""
+        if self.shift is None:
+            return total
         squares = sum(place**2 for place in range(1, len(self.lags) + 1))
         return (isqrt(total >> 2 * self.shift) + 1 + isqrt(thresholds * squares // 4) + 1) ** 2
 
@@ -142,15 +144,15 @@ class OffsetNorm:
 def offset_norm(matrix: OffsetRows) -> OffsetNorm:
     """A bound on what `OffsetRows` makes of a pattern, from its integers.
 
-    Proof. Let `z = L f` be what the filter makes of f, `P_t = z_1 + ... + z_(t-1)`, and a, b the weights and offsets. So
-    `(M f)_t = a_t z_t - b_t P_t`. With `g_t = a_t b_t` and `2 z_t P_t = P_(t+1)^2 - P_t^2 - z_t^2` the sum of squares is
+    Proof. Let `z = L f` be what the filter makes of f, `P_t = z_1 + ... + z_(t-1)`, and a, b the weights and offsets.
+    So `(M f)_t = a_t z_t - b_t P_t`. With `g_t = a_t b_t` and `2 z_t P_t = P_(t+1)^2 - P_t^2 - z_t^2`
 
         |M f|^2 = sum (a_t^2 + g_t) z_t^2 + sum_(t>=2) (g_t - g_(t-1) + b_t^2) P_t^2 - g_T P_(T+1)^2.
 
     The middle sum is at most 0 where `g_(t-1) >= g_t + b_t^2` for all t, which is checked. With h the largest
-    `a_t^2 + g_t` the first is at most `h |L f|^2 <= h sum_st r_|s-t| f_s f_t`, r the filter's autocorrelation, for on an
-    unbounded horizon there are more rows. Last, `P_(T+1)` is the sum over f of the sums of the first taps, as many as
-    there are steps left: at least n times the least of these, if that is not negative. QED.
+    `a_t^2 + g_t` the first is at most `h |L f|^2 <= h sum_st r_|s-t| f_s f_t`, r the filter's autocorrelation, for on
+    an unbounded horizon there are more rows. Last, `P_(T+1)` is the sum over f of the sums of the first taps, as many
+    as there are steps left: at least n times the least of these, if that is not negative. QED.
 
     Raises:
         ValueError: a row has no weight and offset, or the offsets grow too fast towards the last one.

@@ -256,8 +256,8 @@ def best_chain(
     """The best chain of runs with lengths from `sizes` and gaps from `widths`, as `n_1, g_1, n_2, ...`.
 
     Its value is `sum q(n_i) + sum 2 c - place_price (sum n_i + sum g_i) - price sum n_i`; a gap wider than `widest`,
-    if that is given, counts as `widest + 1` places that no pair spans. Where they are `grouped`, a length stands for all
-    up to the next, and a run is worth by itself what the best of these is.
+    if that is given, counts as `widest + 1` places that no pair spans. Where they are `grouped`, a length stands for
+    all up to the next, and a run is worth by itself what the best of these is.
     """
     lags.require_price(place_price)
     lags.require_price(price)

@@ -126,9 +126,11 @@ class WeightedRows:
 
 @dataclass(frozen=True, eq=False)
 class OffsetRows(OffsetMoments):
-    """A filter whose noise has a common offset: with `s_m = taps_0 + ... + taps_(m-1)` an entry on the values is
+    """A filter whose noise has a common offset, entry by entry.
 
-        M_tj = (weights_t taps_(t-j) - offsets_t s_(t-j)) / 2^shift  for j <= t,  rounded to the nearest integer.
+    With `s_m = taps_0 + ... + taps_(m-1)` that on the values is, rounded to the nearest integer,
+
+        M_tj = (weights_t taps_(t-j) - offsets_t s_(t-j)) / 2^shift  for j <= t.
 
     So row t is `weights_t` times the newest number of the filter, less `offsets_t` times all earlier ones.
     """

@@ -251,8 +251,8 @@ def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> int:
 def good_prices_for_ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int) -> tuple[int, int, int]:
     """A price for every one, a price for places, and the widest gap worth its pairs, for `offset_patterns`.
 
-    They make `mean.of(price) + neighbour_bound`, a convex function of both prices, nearly least. In many places they are
-    sought in fewer, for what a place is worth is the same there.
+    They make `mean.of(price) + neighbour_bound`, a convex function of both prices, nearly least. In many places they
+    are sought in fewer, for what a place is worth is the same there.
     """
     places = max(_FEW, _RUNS * shortest)
     if 2 * places <= lags.length:

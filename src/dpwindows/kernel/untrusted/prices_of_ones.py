@@ -17,9 +17,11 @@ from dpwindows.kernel.bounds.runs_inside_runs import Values, best_chain_of_runs,
 
 # The most histories, how often their weights are gone through for each, and the gap to the limit that is left.
 _HISTORIES, _PASSES, _GAP = 40, 20, 1e-4
+# Places that are enough to seek prices in, and windows in them.
+_FEW, _WINDOWS = 512, 16
 
 
-def good_prices(lanes: Sequence[tuple[Values, int]], length: int, thresholds: Sequence[int]) -> list[int]:
+def good_prices(lanes: Sequence[tuple[Values, float]], length: int, thresholds: Sequence[int]) -> list[int]:
     """A price for each threshold.
 
     Args:
@@ -27,8 +29,11 @@ def good_prices(lanes: Sequence[tuple[Values, int]], length: int, thresholds: Se
         length: the window's length in steps.
         thresholds: the thresholds.
     """
-    norms = np.array([values for values, _ in lanes], dtype=np.float64)
-    offsets = np.array([float(offset) for _, offset in lanes])
+    places = len(lanes[0][0]) - 1
+    # In many places prices are sought in fewer, for what a place is worth is the same there.
+    part = min(places, max(_FEW, _WINDOWS * length))
+    norms = np.array([values[: part + 1] for values, _ in lanes], dtype=np.float64)
+    offsets = np.array([float(offset) * places / part for _, offset in lanes])
     return [int(price) for price in dearest_mixture(norms, offsets, length, thresholds).prices]
 
 

@@ -1,4 +1,4 @@
-"""No forecast rises much from one number of steps to the next, whatever limits the code has (`benchmarks/smooth.py`)."""
+"""No forecast rises much from one number of steps to the next, whatever limits the code has: `benchmarks/smooth.py`."""
 
 from __future__ import annotations
 

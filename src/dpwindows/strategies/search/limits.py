@@ -9,6 +9,7 @@ changes few numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
@@ -20,7 +21,17 @@ from dpwindows.ask.queries import AnyWindow, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.strategies.search.any_limits import any_limit
-from dpwindows.strategies.search.dual import Averages, Intervals, Listed, Shifts, Suffixes, circulant_bound, dual_bound
+from dpwindows.strategies.search.dual import (
+    Averages,
+    Intervals,
+    Listed,
+    Shifts,
+    Suffixes,
+    circulant_bound,
+    dual_bound,
+    improved,
+    root_trace,
+)
 from dpwindows.strategies.search.item_limits import History, histories
 from dpwindows.strategies.search.limit_patterns import pair_counts, run_weights
 from dpwindows.strategies.search.period_limits import LONGEST_PERIOD, period_limit
@@ -28,6 +39,8 @@ from dpwindows.strategies.search.spectrum import grid_size, interval_weights
 
 # Horizons up to which T x T matrices are used, and how often the weights of random histories are improved.
 _DENSE, _AVERAGED = 400, 12
+# The longest stretch that random histories are told apart in by one matrix, and weights that are left out.
+_WIDE, _NEGLIGIBLE = 1024, 1e-3
 # Rolling windows from so many steps on are few in what is worked out at once.
 _LONG = 100
 # Horizons up to which all changes of any windows are enumerated.
@@ -133,16 +146,38 @@ def _item_limit(steps: int, length: int, *, changed: bool) -> float:
 
     A long range is cut into stretches of one size with W steps between them that are left out, where runs of one
     stretch end. Let the item do in each what it does in the others, drawn anew, and, if it changes, with a sign drawn
-    anew. Then `E[g g']` is at least the matrix that has E[f f'] of a stretch less the product of the means (0 with such
-    signs) on its diagonal, once for each: their roots add up before they are squared.
+    anew. Then `E[g g']` has E[f f'] of a stretch less the product of the means on its diagonal, once for each, and
+    besides the product of all means, which are 0 with such signs (`root_trace`). The weights of histories are those of
+    a shorter range. A stretch less, as long as may be, is another bound: the rest is claimed to be without an error.
     """
     drawn = histories(length, changed=changed)
     if length > _LONG:
         return _long_limit(steps, length, drawn, changed=changed)
-    count = -(-(steps + length) // (_DENSE + length))
-    size = (steps + length) // count - length
-    squares = [one.from_the_start(size, centred=count > 1 and not changed) for one in drawn]
-    return count * _average_bound(squares) * float(np.sqrt(size / steps))
+    if steps <= _DENSE:
+        return _average_bound([one.from_the_start(steps) for one in drawn])
+    count = -(-(steps + length) // (_WIDE + length))
+    tried = [(count, (steps + length) // count - length), (count - 1, _WIDE)]
+    return max(_in_stretches(length, times, size, changed=changed) / math.sqrt(steps) for times, size in tried if times)
+
+
+@lru_cache(maxsize=64)
+def _in_stretches(length: int, count: int, size: int, *, changed: bool) -> float:
+    """The trace of the root of `E[g g']` over so many stretches of one size."""
+    square = np.zeros((size, size))
+    for one, weight in zip(histories(length, changed=changed), _weights(length, changed=changed), strict=True):
+        if weight > _NEGLIGIBLE:
+            square += weight * one.from_the_start(size)
+    # An item is counted or not: its mean is its mean square.
+    mean = np.zeros(size) if changed else np.diag(square).copy()
+    return root_trace(square - np.outer(mean, mean), mean, count)
+
+
+@lru_cache(maxsize=16)
+def _weights(length: int, *, changed: bool) -> FloatArray:
+    """Of the histories over a range that they are weighed for; they sum to 1."""
+    squares = np.array([one.from_the_start(_DENSE) for one in histories(length, changed=changed)])
+    _, weights = improved(Averages(squares), np.full(len(squares), 1.0 / len(squares)), _AVERAGED)
+    return np.asarray(weights / weights.sum())
 
 
 def _long_limit(steps: int, length: int, drawn: list[History], *, changed: bool) -> float:

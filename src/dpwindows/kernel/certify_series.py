@@ -33,6 +33,8 @@ from dpwindows.kernel.proofs import name_of
 
 # Cross terms between runs are worked out up to this many cells (thresholds times squared length): a few seconds.
 _CHAINED = 10_000_000
+# Ranges of so many parts of a period more than it are nearly all of it.
+_NEARLY_ALL = 4
 
 
 def along_time(problem: Problem, measured: IntegerMap | CausalMap, steps: int | None) -> tuple[int, str]:
@@ -97,6 +99,9 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None) -> tuple
             if contracting:
                 add(period_sensitivity.rolling_filter_period_l2, taps, length, period, steps, thresholds)
             add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, period, steps, thresholds)
+            if steps is not None and period < steps <= period + period // _NEARLY_ALL:
+                # An item that changes within a period changes within all steps, where sharper bounds may hold.
+                add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, steps, steps, thresholds)
         case Rolling(length=length), ItemLevel() if steps is not None:
             if contracting:
                 add(period_sensitivity.rolling_filter_period_l2, taps, length, steps, steps, thresholds, rule)

@@ -17,7 +17,7 @@ from itertools import product
 import numpy as np
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.ask.queries import AnyWindow, Rolling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.strategies.search.any_limits import any_limit
@@ -53,7 +53,22 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
 
     In units of the noise scale that the budget buys for a sensitivity of 1. Valid for a query alone and jointly with
     others: leaving answers out of a joint release leaves a mechanism for the rest.
+
+    Of series the answers of some steps in a row are also a mechanism for a range that begins with them, of logs without
+    an event before: over blocks of so many steps the squared errors add up.
     """
+    found = _over_all(window, k, unit, steps)
+    series = isinstance(window, (Rolling, Cumulative)) and isinstance(unit, (EventLevel, ItemPerPeriod))
+    if not series or steps <= _DENSE:
+        return found
+    blocks, rest = divmod(steps, _DENSE)
+    squared = blocks * _DENSE * (limit(window, k, unit, _DENSE) or 0.0) ** 2
+    squared += rest * (limit(window, k, unit, rest) or 0.0) ** 2 if rest else 0.0
+    return max(found or 0.0, math.sqrt(squared / steps))
+
+
+def _over_all(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
+    """The same from changes of the whole range."""
     if isinstance(unit, ItemPerPeriod):
         return limit(window, k, ItemLevel(), steps) if unit.steps >= steps else _within(window, k, unit.steps, steps)
     if not isinstance(unit, (EventLevel, ItemLevel, ItemAddRemove)):

@@ -166,13 +166,13 @@ def _item_limit(steps: int, length: int, *, changed: bool) -> float:
     a shorter range. A stretch less, as long as may be, is another bound: the rest is claimed to be without an error.
     """
     drawn = histories(length, changed=changed)
-    if length > _LONG:
-        return _long_limit(steps, length, drawn, changed=changed)
+    found = _long_limit(steps, length, drawn, changed=changed) if length > _LONG else 0.0
     if steps <= _DENSE:
-        return _average_bound([one.from_the_start(steps) for one in drawn])
+        return found or _average_bound([one.from_the_start(steps) for one in drawn])
     count = -(-(steps + length) // (_WIDE + length))
-    tried = [(count, (steps + length) // count - length), (count - 1, _WIDE)]
-    return max(_in_stretches(length, times, size, changed=changed) / math.sqrt(steps) for times, size in tried if times)
+    tried = [(count, (steps + length) // count - length), (count - 1, _WIDE)] if 6 * length <= _WIDE else []
+    stretched = [_in_stretches(length, times, size, changed=changed) for times, size in tried if times]
+    return max(found, *(one / math.sqrt(steps) for one in stretched), 0.0)
 
 
 @lru_cache(maxsize=64)

@@ -644,10 +644,26 @@ def test_horizon_free_bounds_of_long_horizons(monkeypatch: pytest.MonkeyPatch) -
         counters = sensitivity.any_counters_l2(taps, 5, 9, (1, 2), formal=True)
         with monkeypatch.context() as patched:
             patched.setattr(sensitivity, "_EXACT_HORIZON", 3)
-            assert exact <= sensitivity.longest_interval_norm(taps, 9)
+            assert exact == sensitivity.longest_interval_norm(taps, 9)
             assert counters <= sensitivity.any_counters_l2(taps, 5, 9, (1, 2), formal=True)
-            with pytest.raises(ValueError, match="contracting signs"):
-                sensitivity.longest_interval_norm((1, 1), 9)
+
+
+def test_products_of_taps_are_exact_whatever_their_size() -> None:
+    rng = np.random.default_rng(15)
+    for count in (1, 2, 5, 40):
+        for size in (0, 1, 3, 1 << 40, 1 << 90):
+            taps = [int(tap) * size // 3 for tap in rng.integers(-9, 10, size=count)]
+            exact = [sum(taps[j] * taps[j + m] for j in range(count - m)) for m in range(count)]
+            assert sensitivity.autocorrelation(taps) == exact
+
+
+def test_the_longest_interval_is_the_dearest_difference_of_two_steps() -> None:
+    rng = np.random.default_rng(16)
+    for steps in (1, 2, 7, 30):
+        for count in (1, 3, 9, 40):
+            taps = [int(tap) for tap in rng.integers(-9, 10, size=count)]
+            every = sensitivity.step_norms(taps, steps, np.square, formal=True)
+            assert sensitivity.longest_interval_norm(taps, steps) == every[steps]
 
 
 def test_prefix_sums_are_exact_beyond_64_bits() -> None:

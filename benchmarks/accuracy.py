@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query
 from dpwindows.count.answers import ExactAnswers
@@ -126,7 +127,7 @@ def measured_error(plan: dw.Plan, answers: ExactAnswers, repeats: int) -> float:
     measurement, design = allotment.measurement, allotment.measurement.design
 
     def read(encoded: dict[int, np.ndarray]) -> np.ndarray:
-        counts = {k: design.at(k).decode(values.astype(np.float64)) for k, values in encoded.items()}
+        counts = {k: reading.of(design.at(k)).decode(values.astype(np.float64)) for k, values in encoded.items()}
         signed = [dict(zip(asked.thresholds, (1.0, -1.0), strict=False)) for asked in allotment.query.measures]
         return np.array([sum(sign * counts[k] for k, sign in signs.items()) for signs in signed])
 

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow.parquet
 
 import dpwindows as dw
+from dpwindows import reading
 from dpwindows.ask.privacy import parse_unit
 from dpwindows.ask.queries import AnyWindow, Measure, Query, WindowFamily, parse_window
 from dpwindows.ask.windows import window_steps
@@ -53,7 +54,7 @@ def simulate(allotment: Allotment, generator: np.random.Generator) -> dict[int, 
     measurement = allotment.measurement
     design, scale = measurement.design, measurement.scale
     draw = generator.standard_normal if measurement.law == GAUSSIAN else generator.laplace
-    return {k: design.decode(scale * draw(size=design.rows)) for k in design.problem.thresholds}
+    return {k: reading.of(design).decode(scale * draw(size=design.rows)) for k in design.problem.thresholds}
 
 
 def compare(plan: dw.Plan, answers: ExactAnswers, seeds: int) -> Iterator[tuple[str, Measure, float, float, float]]:

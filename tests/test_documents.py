@@ -213,6 +213,6 @@ def test_every_line_of_the_changelog_fits() -> None:
     assert [line for line in text.splitlines() if len(line) > 120] == []
     for version in re.split(r"^## ", text, flags=re.M)[1:]:
         headings = re.findall(r"^### (\w+)$", version, re.M)
-        assert headings == [one for one in ("Added", "Changed", "Fixed", "Security") if one in headings]
+        assert headings == [one for one in ("Added", "Changed", "Removed", "Fixed", "Security") if one in headings]
         entries = re.split(r"^- ", version, flags=re.M)[1:]
         assert len(set(entries)) == len(entries)

@@ -15,7 +15,7 @@ import pytest
 
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.advice import Advise
@@ -27,6 +27,8 @@ from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
+from dpwindows.kernel.maps.matrix_filters import MatrixFilter
+from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.measure import Measurement, measure
@@ -36,9 +38,11 @@ from dpwindows.kernel.shapes.crossed import Crossed
 from dpwindows.kernel.shapes.gaps import Gaps
 from dpwindows.kernel.shapes.grouped import GroupedSteps
 from dpwindows.kernel.shapes.nested import Nested
+from dpwindows.kernel.shapes.periods import SeriesInPeriods
 from dpwindows.kernel.shapes.series import Series
 from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
+from dpwindows.kernel.shapes.together import Together
 from dpwindows.strategies.search.witnesses import with_witness
 from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of, neighbours
 from tests.single_item import SingleItem
@@ -363,6 +367,63 @@ def not_whole() -> dict[str, Design]:
 def test_weights_that_are_not_whole_are_refused(name: str) -> None:
     with pytest.raises(NotCertifiedError):
         _ = not_whole()[name].certificate
+
+
+def other_numbers(four: Any) -> dict[str, Design]:
+    """Designs with a number of another type than Python's whole ones in one place, where 4 would be right: by name."""
+    windows, item = asked(AnyWindow(4), LAPLACE), asked(AnyWindow(4), GAUSSIAN, ItemLevel())
+    rolling, periods, tree = asked(Rolling(4), GAUSSIAN), asked(Tumbling(4), GAUSSIAN), CausalTree(2, (3, 2))
+    both = asked(RollingTogether((2, 4)), GAUSSIAN)
+    presence = replace(rolling, unit=ItemAddRemove(), thresholds=(1, 4))
+    tent, matrix = TentTree(4, (1,), 3), MatrixCounter(3 * np.eye(4, dtype=np.int64))
+    return {
+        "the longest window of every start": Design(item, Starts(four, Filter((5, -1))), ""),
+        "the longest window of a tent": Design(
+            replace(item, law=LAPLACE), Starts(4, TentTree(four, (1,), 3), continued=True), ""
+        ),
+        "the longest window of those inside": Design(asked(AnyWindow(4), GAUSSIAN), Nested(four, (9, -5)), ""),
+        "the longest window of blocks": StepDesign(windows, StepBlocks(four, 4, 4, tent, tree), "", horizon=4),
+        "the width of blocks in a stream": StepDesign(windows, StepBlocks(4, four, 4, tent, tree), "", horizon=4),
+        "the ends of blocks": StepDesign(windows, StepBlocks(4, 4, four, tent, tree), "", horizon=4),
+        "the width of blocks": Design(windows, Blocks(four, (tent,)), ""),
+        "the width of crossed blocks": Design(item, Crossed(four, (9, -5), (4, 4, 4, 4)), ""),
+        "a weight of lines": Design(item, Crossed(4, (9, -5), (4, 4, 4, four)), ""),
+        "a tap of crossed blocks": Design(item, Crossed(4, (four, -1), (4, 4, 4, 4)), ""),
+        "a tap": Design(rolling, Series(Filter((four, -1))), ""),
+        "a tap for every start": Design(item, Starts(4, Filter((four, -1))), ""),
+        "a tap of what is nested": Design(asked(AnyWindow(4), GAUSSIAN), Nested(4, (four, -1)), ""),
+        "a tap of several lengths": StepDesign(both, Together((2, 4), MatrixFilter(2, (four, 0, 0, 4))), "", horizon=4),
+        "one of several lengths": StepDesign(both, Together((2, four), MatrixFilter(2, (4, 0, 0, 4))), "", horizon=4),
+        "a tap over gaps": Design(item, Gaps(GapFilter((four, -1), (3,) * 4, 0, 9)), ""),
+        "a unit": Design(rolling, Series(Identity(four)), ""),
+        "a weight of a tree": Design(asked(Cumulative(), LAPLACE), Series(CausalTree(2, (four,))), ""),
+        "the horizon": StepDesign(asked(Cumulative(), GAUSSIAN), Series(Filter((5, -1))), "", horizon=four),
+        "the steps": Design(replace(rolling, steps=four), Series(Filter((5, -1))), ""),
+        "the steps of a group": Design(
+            replace(rolling, steps=8, window=Rolling(8)),
+            GroupedSteps(four, Design(replace(rolling, steps=2, window=Rolling(2)), Series(Identity(3)), "")),
+            "",
+        ),
+        "the most steps of a period": StepDesign(
+            periods, SeriesInPeriods(Filter((5, -1)), 4, four, None), "", horizon=None
+        ),
+        "the fewest steps of a period": StepDesign(
+            periods, SeriesInPeriods(Filter((5, -1)), four, 4, None), "", horizon=None
+        ),
+        "the lengths of periods": Design(
+            asked(ToDate(4), GAUSSIAN), Series(Repeated(Filter((5, -1)), (four,), causal=True)), ""
+        ),
+        "a threshold": Design(presence, SeriesByThreshold((1, four), (matrix, matrix)), ""),
+    }
+
+
+@pytest.mark.parametrize("name", other_numbers(4))
+def test_numbers_of_other_types_than_python_has_are_refused(name: str) -> None:
+    """Small ones of NumPy wrap in what a bound adds up, and fractions are cut off; each of them is equal to 4."""
+    assert other_numbers(4)[name].certificate.bound > 0
+    for four in (np.int8(4), np.int64(4), np.float64(4), 4.0):
+        with pytest.raises(NotCertifiedError):
+            _ = other_numbers(four)[name].certificate
 
 
 def test_a_map_stays_what_was_certified() -> None:

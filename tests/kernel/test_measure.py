@@ -40,6 +40,7 @@ from dpwindows.audit.discrete_laws import NoiseLaw
 from dpwindows.audit.sampler import small_scale_chances
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law
+from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.groups import Groups, certify_groups
@@ -238,7 +239,7 @@ def test_nobody_can_state_a_bound_of_what_is_compressed() -> None:
         certificate = Certificate(0, "none", 0)
 
     class Boastful(Series):
-        def certify(self, problem: Problem, horizon: int | None) -> Certificate:
+        def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
             return Certificate(0, "none", 0)
 
     problem = Problem(Rolling(4), 8, (1,), EventLevel(), LAPLACE, 1.0)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +17,7 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.pattern_sensitivity import rolling_patterns_add_remove_l2, rolling_patterns_period_l2
-from dpwindows.kernel.bounds.period_sensitivity import rolling_filter_period_l2
+from dpwindows.kernel.bounds.period_sensitivity import rolling_filter_item_l2
 from dpwindows.kernel.bounds.sensitivity import most_runs, rolling_filter_add_remove_l2
 from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.designs import Design
@@ -26,6 +25,7 @@ from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import Series
 from dpwindows.kernel.shapes.starts import Starts
+from dpwindows.strategies.search.witnesses import searched
 from tests.brute_force import losers, once_a_step
 from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of
 from tests.kernel.test_certify import LAWS, THRESHOLDS, Draw
@@ -112,11 +112,11 @@ FILTER = (1000, -400, -200, -120, -80, -50, -30, -20)
 @pytest.mark.slow
 def test_fewer_runs_cost_less_over_a_year() -> None:
     bounds: dict[str, Any] = {
-        "presence": lambda rule: rolling_patterns_add_remove_l2(FILTER, 7, 365, (1,), rule),
+        "presence": lambda rule: rolling_patterns_add_remove_l2(FILTER, 7, 365, (1,), searched, rule),
         "presence by runs": lambda rule: rolling_filter_add_remove_l2(FILTER, 7, 365, (1,), rule),
-        "changed": lambda rule: rolling_patterns_period_l2(FILTER, 7, 365, 365, (1,), rule),
-        "changed, k = 2": lambda rule: rolling_patterns_period_l2(FILTER, 7, 365, 365, (2,), rule),
-        "changed by runs": lambda rule: rolling_filter_period_l2(FILTER, 7, 365, 365, (1,), rule),
+        "changed": lambda rule: rolling_patterns_period_l2(FILTER, 7, 365, 365, (1,), searched, rule),
+        "changed, k = 2": lambda rule: rolling_patterns_period_l2(FILTER, 7, 365, 365, (2,), searched, rule),
+        "changed by runs": lambda rule: rolling_filter_item_l2(FILTER, 7, 365, (1,), rule),
     }
     for name, bound in bounds.items():
         found = [bound(CountingRule(max_runs=most)) for most in (2, 5, 10)] + [bound(CountingRule())]
@@ -134,13 +134,12 @@ def test_no_problem_bounds_items_where_less_than_an_item_is_protected(unit: Unit
             Problem(Rolling(2), 12, (1,), unit, law, 1.0, rule=rule)
 
 
-@pytest.mark.parametrize("bound", [rolling_patterns_period_l2, rolling_filter_period_l2])
 @pytest.mark.parametrize("steps", [13, None])
-def test_no_bound_counts_on_a_rule_where_an_item_changes_in_part(bound: Callable[..., int], steps: int | None) -> None:
-    rule = CountingRule(max_runs=1)
-    assert 0 < bound(FILTER, 3, 12, 12, (1,), rule) <= bound(FILTER, 3, 12, 12, (1,))
+def test_no_bound_counts_on_a_rule_where_an_item_changes_in_part(steps: int | None) -> None:
+    rule, bound = CountingRule(max_runs=1), rolling_patterns_period_l2
+    assert 0 < bound(FILTER, 3, 12, 12, (1,), searched, rule) <= bound(FILTER, 3, 12, 12, (1,), searched)
     with pytest.raises(ValueError, match="changes within all steps"):
-        bound(FILTER, 3, 12, steps, (1,), rule)
+        bound(FILTER, 3, 12, steps, (1,), searched, rule)
 
 
 def test_one_event_more_would_change_many_runs() -> None:

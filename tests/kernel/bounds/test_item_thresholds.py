@@ -29,6 +29,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
 from dpwindows.strategies import threshold_filters
 from dpwindows.strategies.search.noise_scales import unit_scale
+from dpwindows.strategies.search.witnesses import searched, with_witness
 from tests.single_item import Ints, all_logs, differences, joint_answers
 
 
@@ -41,7 +42,7 @@ def problem(length: int, *thresholds: int, steps: int, unit: Unit = ItemAddRemov
 def designed(length: int, *thresholds: int, steps: int, bits: int = 24) -> Design:
     found = threshold_filters.design(problem(length, *thresholds, steps=steps, bits=bits))
     assert found is not None
-    return found
+    return with_witness(found)
 
 
 def matrices_of(design: Design) -> list[Ints]:
@@ -94,7 +95,7 @@ def test_no_neighbour_moves_more_than_the_bound(
     for bits in (5, 20):
         own = matrices_of(designed(length, *thresholds, steps=steps, bits=bits))
         for matrices in (own, [own[0] * 9, *own[1:]], [*own[:-1], own[-1] * 9]):
-            bound = rolling_thresholds_l2(matrices, length, thresholds, formal=formal)
+            bound = rolling_thresholds_l2(matrices, length, thresholds, searched, formal=formal)
             for changes in differences(logs, Rolling(length), thresholds, unit):
                 assert norms(matrices, changes).max() <= bound
 
@@ -105,7 +106,7 @@ def test_the_bound_is_near_the_worst_history(length: int, thresholds: tuple[int,
     (changes,) = differences(all_logs(7, 3), Rolling(length), thresholds, ItemAddRemove())
     worst = int(norms(matrices, changes).max())
     apart = sum(int(norms([one], changes[:, [place]]).max()) for place, one in enumerate(matrices))
-    bound = rolling_thresholds_l2(matrices, length, thresholds, formal=False)
+    bound = rolling_thresholds_l2(matrices, length, thresholds, searched, formal=False)
     assert worst <= bound <= 1.25 * worst
     # What bounds for each threshold by itself cannot be below.
     assert bound < 1.05 * apart
@@ -208,8 +209,8 @@ def test_no_number_wraps_on_the_finest_lattice() -> None:
     coarse = designed(2, 1, 2, steps=6, bits=20)
     matrices = matrices_of(coarse)
     huge = [one << 38 for one in matrices]
-    bound = rolling_thresholds_l2(matrices, 2, (1, 2), formal=False)
-    assert rolling_thresholds_l2(huge, 2, (1, 2), formal=False) >= (bound << 76) * 0.999
+    bound = rolling_thresholds_l2(matrices, 2, (1, 2), searched, formal=False)
+    assert rolling_thresholds_l2(huge, 2, (1, 2), searched, formal=False) >= (bound << 76) * 0.999
 
 
 # Sums of the counts themselves: what two ones in different runs cost together is more than apart.
@@ -229,16 +230,16 @@ def test_the_least_number_of_64_bits_is_not_taken_for_a_small_one() -> None:
     assert true > 1 << 125
     maps = (MatrixCounter(weights), MatrixCounter(weights))
     with suppress(NotCertifiedError):
-        assert by_threshold(ASKED, maps, 6).bound >= true
+        assert by_threshold(ASKED, maps, 6, searched).bound >= true
 
-    assert rolling_offset_add_remove_l2(weights, 3, 6, (1,)) >= true
+    assert rolling_offset_add_remove_l2(weights, 3, 6, (1,), searched) >= true
     cumulative = replace(ASKED, window=Cumulative(), thresholds=(1,))
-    assert along_time(cumulative, TriangularCounter(weights), 6)[0] >= least**2
+    assert along_time(cumulative, MatrixCounter(weights), 6, searched)[0] >= least**2
 
 
 def test_entries_that_are_positive_beside_the_diagonal_are_refused() -> None:
     with pytest.raises(ValueError, match="positive"):
-        rolling_thresholds_l2([SUMS, SUMS], 2, (1, 2), formal=False)
+        rolling_thresholds_l2([SUMS, SUMS], 2, (1, 2), searched, formal=False)
 
 
 @pytest.mark.parametrize(
@@ -260,7 +261,7 @@ def test_entries_that_are_positive_beside_the_diagonal_are_refused() -> None:
 )
 def test_what_no_proof_covers_is_refused(asked: Problem, maps: tuple[Any, ...], steps: int | None) -> None:
     with pytest.raises(NotCertifiedError):
-        by_threshold(asked, maps, steps)
+        by_threshold(asked, maps, steps, searched)
 
 
 class Sly(tuple):  # type: ignore[type-arg]
@@ -279,12 +280,12 @@ class Sly(tuple):  # type: ignore[type-arg]
 )
 def test_a_container_is_what_it_seems(asked: Problem, maps: Any) -> None:
     with pytest.raises(NotCertifiedError):
-        by_threshold(asked, maps, 6)
+        by_threshold(asked, maps, 6, searched)
 
 
 def test_items_that_change_cost_four_times_those_that_come_and_move_a_number_at_every_step() -> None:
-    formal = by_threshold(replace(ASKED, unit=ItemLevel()), MAPS, 6)
-    assert formal.bound == 4 * by_threshold(ASKED, MAPS, 6).bound
+    formal = by_threshold(replace(ASKED, unit=ItemLevel()), MAPS, 6, searched)
+    assert formal.bound == 4 * by_threshold(ASKED, MAPS, 6, searched).bound
     assert formal.moved == 6
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,31 +11,19 @@ import pytest
 
 from dpwindows.ask.privacy import EventLevel, ItemPerPeriod, PureDP
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
-from dpwindows.ask.windows import count_windows
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.bounds import period_sensitivity, sensitivity
-from dpwindows.kernel.bounds.period_sensitivity import affected_ends, any_cells_period, most_signed_runs
-from dpwindows.kernel.bounds.staircases import (
-    CrossedBlock,
-    Line,
-    crossed_counters_l2,
-    crossed_counters_period_l1,
-    crossed_counters_period_l2,
-)
+from dpwindows.kernel.bounds import period_sensitivity
+from dpwindows.kernel.bounds.period_sensitivity import affected_ends, most_signed_runs
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.crossed import Crossed
 from dpwindows.kernel.shapes.grouped import grouped_unit
 from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.strategies import BATCH, candidates, compressed, paper
-from dpwindows.strategies.search.fractional import integer_taps
+from dpwindows.strategies.search.witnesses import with_witness
 from tests.kernel.bounds.test_sensitivity import (
     Looseness,
-    any_taps,
     contracting_taps,
     kind,
     largest_norm,
@@ -128,8 +115,9 @@ def test_every_strategy_in_every_cell(steps: int, thresholds: tuple[int, ...], m
         unit = ItemPerPeriod(span)
         changes = Changes.of(differences(all_logs(steps, most), window, thresholds, unit))
         for law, (name, strategy) in itertools.product((GAUSSIAN, LAPLACE), BATCH.items()):
-            design = strategy(Problem(window, steps, thresholds, unit, law, noise_per_unit=1.0))
-            if design is not None:
+            made = strategy(Problem(window, steps, thresholds, unit, law, noise_per_unit=1.0))
+            if made is not None:
+                design = with_witness(made)
                 served.add((name, kind(window)))
                 true = largest_norm(changes, matrix_of(design), law)
                 found.add((name, kind(window), unit.name), design.sensitivity, true)
@@ -168,10 +156,8 @@ def test_filters_and_differences_with_any_parameters() -> None:
     rng = np.random.default_rng(1)
     for steps, span, length, ks, most in random_cases(rng, 60):
         for taps in (contracting_taps(rng, steps + 1), (101, -100)):
-            bound = period_sensitivity.rolling_filter_period_l2(taps, length, span, steps, ks)
+            bound = period_sensitivity.rolling_filter_item_l2(taps, length, steps, ks)
             assert truth(_series(steps, Rolling(length), ks, span, GAUSSIAN, Filter(taps)), most) <= bound
-            free = period_sensitivity.rolling_filter_period_l2(taps, length, span, None, ks)
-            assert bound <= free
         step, anchor, every = int(rng.integers(1, 9)), int(rng.choice([1, 7, 100])), int(rng.integers(1, steps + 2))
         bound = period_sensitivity.rolling_differences_period_l1(step, anchor, every, length, span, steps, ks)
         found = AnchoredDifferences(every, step, anchor, offset=steps % every)
@@ -179,92 +165,10 @@ def test_filters_and_differences_with_any_parameters() -> None:
         assert bound <= period_sensitivity.rolling_differences_period_l1(step, anchor, every, length, span, None, ks)
 
 
-def test_counters_and_trees_for_every_start_with_any_parameters() -> None:
-    rng = np.random.default_rng(2)
-    for steps, span, longest, ks, most in random_cases(rng, 36):
-        unit, taps = ItemPerPeriod(span), any_taps(rng, longest)
-        problem = Problem(AnyWindow(longest), steps, ks, unit, GAUSSIAN, 1.0)
-        bound = period_sensitivity.any_counters_period_l2(taps, longest, span, steps, ks)
-        filtered = Design(problem, Starts(longest, Filter(taps)), "test")
-        assert truth(filtered, most) <= bound
-        assert bound <= period_sensitivity.any_counters_period_l2(taps, longest, span, None, ks)
-        weights = tuple(int(weight) for weight in rng.integers(1, 9, int(rng.integers(1, 4))))
-        trees = Design(replace(problem, law=LAPLACE), Starts(longest, CausalTree(2, weights)), "test")
-        bound = period_sensitivity.any_counters_period_l1(sum(weights), longest, span, steps, ks)
-        assert truth(trees, most) <= min(bound, trees.sensitivity)
-        assert bound <= period_sensitivity.any_counters_period_l1(sum(weights), longest, span, None, ks)
-
-
-@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
-def test_crossed_counters_in_blocks_with_any_parameters(law: Law) -> None:
-    rng = np.random.default_rng(3)
-    for steps, span, longest, ks, most in random_cases(rng, 24):
-        taps = any_taps(rng, steps)
-        problem = Problem(AnyWindow(longest), steps, ks, ItemPerPeriod(span), law, 1.0)
-        width = int(rng.integers(1, steps + 1))
-        weights = tuple(int(weight) for weight in rng.integers(1, 17, size=steps))
-        design = Design(problem, Crossed(width, taps, weights), "test")
-        assert truth(design, most) <= design.sensitivity
-
-
-def test_crossed_counters_of_huge_weights_are_rounded_up() -> None:
-    block = CrossedBlock(1, (3, 2, 1), (1, 2, 3))
-    for bound, power in ((crossed_counters_period_l2, 2), (crossed_counters_period_l1, 1)):
-        small = bound((5, -2, 1), [block], 2, 3, (1,))
-        for factor in (1 << 20, 3 << 40, 5 << 70):
-            heavy = CrossedBlock(
-                1, *(tuple(factor * w for w in part) for part in (block.start_weights, block.end_weights))
-            )
-            large = bound((5, -2, 1), [heavy], 2, 3, (1,))
-            assert small * factor**power <= large <= small * factor**power * (1 + 1e-6)
-            large = bound((5 * factor, -2 * factor, factor), [block], 2, 3, (1,))
-            assert small * factor**power <= large <= small * factor**power * (1 + 1e-6)
-
-
-# --- Horizons ---------------------------------------------------------------------------------------------------------
-
-
-def test_bounds_without_a_horizon_are_those_of_long_ones() -> None:
-    taps = integer_taps(0.5, 0.95, 64, 16)
-    for length, span, ks in [(5, 1, (1,)), (5, 3, (2,)), (4, 17, (1, 3)), (9, 9, (1,))]:
-        reach = length + span - 1
-        for steps in (reach, reach + 1, 500):
-            assert period_sensitivity.rolling_filter_period_l2(taps, length, span, steps, ks) == (
-                period_sensitivity.rolling_filter_period_l2(taps, length, span, None, ks)
-            )
-        for steps in (2 * length + span, 300):
-            assert period_sensitivity.any_counters_period_l2(taps, length, span, steps, ks) == (
-                period_sensitivity.any_counters_period_l2(taps, length, span, None, ks)
-            )
-            assert any_cells_period(length, span, steps) == any_cells_period(length, span, None)
-
-
-def test_a_period_as_long_as_the_horizon_is_item_level() -> None:
-    taps = integer_taps(0.5, 0.95, 64, 16)
+def test_a_period_as_long_as_the_horizon_affects_every_end() -> None:
     for steps, length in ((9, 3), (20, 20), (20, 7)):
         for span in (steps, steps + 1, 10**6):
-            bound = period_sensitivity.any_counters_period_l2(taps, length, span, steps, (1, 2))
-            assert bound == sensitivity.any_counters_l2(taps, length, steps, (1, 2), formal=True)
-            assert any_cells_period(length, span, steps) == count_windows(AnyWindow(length), steps)
             assert affected_ends(length, span, steps) == steps
-    block = CrossedBlock(1, (3, 2, 1), (1, 2, 3))
-    lines = [Line(3, 3), Line(2, 2), Line(1, 1), Line(1, 1), Line(2, 2), Line(3, 3)]
-    assert crossed_counters_period_l2((5, -2, 1), [block], 3, 3, (1,)) == (
-        crossed_counters_l2((5, -2, 1), lines, (1,), formal=True)
-    )
-
-
-def test_windows_that_meet_a_span_are_counted_one_by_one() -> None:
-    for steps, longest, span in itertools.product((1, 2, 5, 8), (1, 2, 3, 8), (1, 2, 5)):
-        met = [
-            sum(
-                a <= first + span - 1 and b >= first
-                for a in range(1, steps + 1)
-                for b in range(a, min(steps, a + longest - 1) + 1)
-            )
-            for first in range(1, steps + 1)
-        ]
-        assert any_cells_period(longest, span, steps) == max(met)
 
 
 # --- Compressed designs -----------------------------------------------------------------------------------------------

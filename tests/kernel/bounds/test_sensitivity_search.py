@@ -27,6 +27,7 @@ from dpwindows.kernel.shapes.blocks import Blocks
 from dpwindows.kernel.shapes.series import Series
 from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.strategies import BATCH, STREAM
+from dpwindows.strategies.search.witnesses import with_witness
 from tests.single_item import Ints, TableAnswers, squares
 
 T = 365
@@ -43,10 +44,10 @@ def design_of(name: str, window: WindowFamily, thresholds: tuple[int, ...], unit
     if name in BATCH:
         found = BATCH[name](problem)
         assert found is not None
-        return found
+        return with_witness(found)
     # For streams alone; run to its end it is measured all at once.
     (stream,) = STREAM[name](problem, T)
-    return Design(problem, stream.shape, name)
+    return with_witness(Design(problem, stream.shape, name))
 
 
 def exact_norm(design: Design, pair: Ints) -> int:

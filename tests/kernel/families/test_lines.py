@@ -8,9 +8,6 @@ from itertools import combinations, pairwise, product
 
 import numpy as np
 import pytest
-from dpwindows.kernel.shapes.causal import BlocksShape, StepDesign
-from dpwindows.kernel.shapes.counters import CountersDesign
-from dpwindows.kernel.shapes.design import Design
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -22,6 +19,7 @@ from dpwindows.count.answers import ExactAnswers
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most
 from dpwindows.kernel.bounds.sensitivity import step_norms
+from dpwindows.kernel.designs import Design, StepDesign
 from dpwindows.kernel.families.lines import (
     CrossedBlock,
     Line,
@@ -33,19 +31,20 @@ from dpwindows.kernel.families.lines import (
     lines_of_starts,
     one_line,
 )
-from dpwindows.kernel.maps.counters import TriangularCounter, WeightedCounter
+from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.crossed import CrossedFilters
-from dpwindows.kernel.maps.filters import CausalFilter, CausalIdentity, Filter, Identity
-from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
+from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
-from dpwindows.kernel.maps.trees import CausalTree, Tree
+from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.crossed import CrossedDesign
-from dpwindows.kernel.shapes.series import SeriesDesign
+from dpwindows.kernel.shapes.crossed import Crossed
+from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.strategies import crossed_counters
 from dpwindows.strategies.search.fractional import integer_taps
 from tests import brute_force
-from tests.kernel.bounds.test_sensitivity import any_taps, largest_norm, matrix_of, truth
+from tests.kernel.bounds.test_sensitivity import any_taps, largest_norm, matrix_of, tent_trees, toeplitz, truth
 from tests.search import examples
 from tests.single_item import all_logs, differences
 
@@ -74,6 +73,12 @@ def crossed_bound(
 
 def block_of(found: CrossedFilters) -> CrossedBlock:
     return CrossedBlock(1, found.start_weights, found.end_weights)
+
+
+def first_block(found: Design) -> CrossedFilters:
+    """The map of the first block of crossed counters."""
+    assert isinstance(found.shape, Crossed)
+    return found.shape.each(found.problem.window, found.problem.steps)[0][1]
 
 
 def problem(
@@ -116,7 +121,7 @@ def test_changed_no_pair_of_staircases_exceeds_the_bound_for_any_taps(found: Cro
 @pytest.mark.parametrize("steps", [2, 3, 5, 7])
 def test_the_filters_in_use_are_charged_the_truth_for_one_staircase(steps: int, law: Law) -> None:
     found = crossed_counters.design(problem(steps, ItemAddRemove(), law))
-    assert isinstance(found, CrossedDesign)
+    assert found is not None
     sizes = []
     for f in staircases(steps):
         change = found.encode(Square({1: f}), 1)
@@ -128,8 +133,8 @@ def test_the_filters_in_use_are_charged_the_truth_for_one_staircase(steps: int, 
 @pytest.mark.parametrize("steps", [2, 4, 6, 7])
 def test_the_filters_in_use_are_within_fifteen_percent_for_every_pair_of_staircases(steps: int, law: Law) -> None:
     found = crossed_counters.design(problem(steps, ItemLevel(), law))
-    assert isinstance(found, CrossedDesign)
-    weights = found.blocks[0][1]
+    assert found is not None
+    weights = first_block(found)
     encoded = np.array([weights.encode(f) for f in staircases(steps)]).astype(np.float64)
     worst = 0.0
     for first in encoded:
@@ -180,7 +185,7 @@ def test_no_item_of_a_log_exceeds_the_bound_in_blocks_and_with_several_threshold
     taps = integer_taps(0.75, 0.999, steps, 8)
     for unit in UNITS:
         asked = problem(steps, unit, law, longest, ks)
-        found = CrossedDesign(asked, taps, width, 0.5, 16, parameters={})
+        found = Design(asked, Crossed(width, taps, (8, 11, 14, 16)), "test")
         encoded = []
         for log in single_item_logs(steps, 3):
             squares = Square(exact(log, ks))
@@ -253,8 +258,8 @@ def test_the_worst_pair_that_a_search_finds_is_close_below_the_formal_bound(
     steps: int, longest: int | None, tight: float
 ) -> None:
     found = crossed_counters.design(problem(steps, ItemLevel(), longest=longest))
-    assert isinstance(found, CrossedDesign)
-    weights = np.array(found.blocks[0][1].end_weights, dtype=np.int64)
+    assert found is not None
+    weights = np.array(first_block(found).end_weights, dtype=np.int64)
     # Taps of fewer bits keep the search in 64 bits; the bound is taken for the same.
     taps = integer_taps(found.parameters["alpha"], found.parameters["decay"], steps, 12)
     listed = tuple(weights.tolist())
@@ -489,17 +494,15 @@ def measurements(rng: np.random.Generator, asked: Problem, longest: int) -> Iter
     taps, steps, fewer = any_taps(rng, longest), asked.steps, isinstance(asked.unit, ItemPerPeriod)
     tents = TentTree(longest, (longest // 2, longest // 3), 10)
     tree = CausalTree(int(rng.integers(2, 4)), tuple(rng.integers(1, 9, size=3).tolist()))
-    along = CausalFilter(taps) if asked.law == GAUSSIAN else tree
-    if asked.law == GAUSSIAN:
-        yield CountersDesign(asked, "test", map=Filter(longest, taps), causal=True)
-    else:
-        yield CountersDesign(asked, "test", map=tents, causal=False)
-    power = float(rng.uniform(-0.5, 1.0))
-    yield CrossedDesign(asked, any_taps(rng, steps), int(rng.integers(1, steps + 1)), power, 16, parameters={})
-    yield CountersDesign(asked, "test", map=Identity(longest, 3), causal=True)
-    for horizon in (steps, *([None] if fewer else [])):
-        for one in (along, CausalIdentity(3)):
-            yield StepDesign(asked, BlocksShape(longest, 1, longest, Identity(1), one), "test", horizon)
+    along: IntegerMap = Filter(taps) if asked.law == GAUSSIAN else tree
+    if asked.law == LAPLACE:
+        yield Design(asked, Starts(longest, tents, continued=True), "test")
+    weights = tuple(rng.integers(1, 17, size=steps).tolist())
+    yield Design(asked, Crossed(int(rng.integers(1, steps + 1)), any_taps(rng, steps), weights), "test")
+    for one in (along, Identity(3)):
+        yield Design(asked, Starts(longest, one), "test")
+        for horizon in (steps, *([None] if fewer else [])):
+            yield StepDesign(asked, Starts(longest, one), "test", horizon=horizon)
 
 
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
@@ -513,7 +516,8 @@ def test_no_neighbour_moves_any_windows_by_more_than_the_bound(law: Law) -> None
                 true, found = moved_most(design, unit, most), design.certificate
                 assert true <= found.bound
                 assert found.proof == "windows-on-lines"
-                where = type(design).__name__, unit.name.partition(":")[0]
+                made = f"{type(design).__name__} {type(design.shape).__name__}"
+                where = made, unit.name.partition(":")[0]
                 tightest[where] = min(tightest.get(where, 9.0), found.bound / true)
                 if unit == ItemAddRemove() and law == GAUSSIAN:
                     assert true == found.bound
@@ -522,19 +526,16 @@ def test_no_neighbour_moves_any_windows_by_more_than_the_bound(law: Law) -> None
 
 @pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
 def test_streams_are_charged_as_releases_are(law: Law) -> None:
-    """Their lines have the integers of a release's, each cut at the horizon."""
+    """A horizon as long as the release cuts the lines alike."""
     rng = np.random.default_rng(6)
     for steps, longest, span in product((3, 8, 20), (1, 3, 8), (1, 4)):
         taps, longest = any_taps(rng, 4), min(longest, steps)
         for unit in (ItemPerPeriod(span), ItemLevel(), ItemAddRemove()):
             asked = Problem(AnyWindow(longest), steps, (1, 2), unit, law, 1.0)
-            shapes: list[tuple[CausalMap, IntegerMap]] = [(CausalIdentity(3), Identity(longest, 3))]
-            if law == GAUSSIAN:
-                shapes.append((CausalFilter(taps), Filter(longest, taps)))
-            for causal, batch in shapes:
-                shape = BlocksShape(longest, 1, longest, Identity(1), causal)
-                stream = StepDesign(asked, shape, "test", steps).certificate
-                assert stream == CountersDesign(asked, "test", map=batch, causal=True).certificate
+            for along in (Identity(3), Filter(taps) if law == GAUSSIAN else CausalTree(2, (3, 1))):
+                shape = Starts(longest, along)
+                stream = StepDesign(asked, shape, "test", horizon=steps).certificate
+                assert stream == Design(asked, shape, "test").certificate
 
 
 def test_a_neighbour_changes_no_more_numbers_than_is_said() -> None:
@@ -557,7 +558,7 @@ def test_cumulative_filters_with_any_taps(thresholds: tuple[int, ...]) -> None:
         steps = int(rng.integers(1, 5))
         for unit in UNITS:
             taps = any_taps(rng, steps)
-            design = series(thresholds, unit, GAUSSIAN, Filter(steps, taps))
+            design = series(steps, thresholds, unit, GAUSSIAN, Filter(taps))
             costs = filter_costs(taps, steps, 2, formal=isinstance(unit, ItemLevel))
             assert design.certificate.bound == lines_bound(one_line(steps), costs, len(thresholds)) == truth(design)
 
@@ -569,7 +570,9 @@ def test_weighted_counters_with_any_taps_and_weights(thresholds: tuple[int, ...]
         steps = int(rng.integers(1, 6))
         taps = any_taps(rng, int(rng.integers(1, steps + 1)))
         weights = tuple(int(weight) for weight in rng.integers(1, 20, size=steps))
-        design = series(thresholds, ItemAddRemove(), GAUSSIAN, WeightedCounter(steps, taps, weights))
+        design = series(
+            steps, thresholds, ItemAddRemove(), GAUSSIAN, MatrixCounter(toeplitz(taps, steps) * np.array(weights))
+        )
         assert truth(design) == design.certificate.bound
 
 
@@ -580,33 +583,33 @@ def test_matrices_of_increments(thresholds: tuple[int, ...]) -> None:
         steps = int(rng.integers(1, 6))
         matrix = np.tril(rng.integers(-9, 10, size=(steps, steps)))
         np.fill_diagonal(matrix, rng.integers(1, 9, size=steps))
-        design = series(thresholds, ItemAddRemove(), GAUSSIAN, TriangularCounter(matrix))
+        design = series(steps, thresholds, ItemAddRemove(), GAUSSIAN, MatrixCounter(matrix))
         assert truth(design) == design.certificate.bound
 
 
-def trees(length: int) -> list[Tree | TentTree]:
+def trees(steps: int) -> list[CausalTree | TentTree]:
     """Trees of every branching, and trees of tents with levels that a planner would not choose."""
-    tents = [(length // 2,), (length - 1, length // 2), (length - 1, 0, length // 3)]
-    found: list[Tree | TentTree] = [Tree(length, branching) for branching in range(2, max(3, length + 1))]
-    return found + [TentTree(length, counts, 4 + 9 * len(counts)) for counts in tents]
+    found: list[CausalTree | TentTree] = [*tent_trees(steps)]
+    branchings = range(2, max(3, steps + 1))
+    return found + [CausalTree(one, weights) for one in branchings for weights in ((1,), (3, 1), (1, 1, 5))]
 
 
 @pytest.mark.parametrize("thresholds", [(1,), (3,), (1, 2), (1, 2, 3)], ids=str)
 def test_trees_of_any_kind(thresholds: tuple[int, ...]) -> None:
     for steps in range(1, 5):
-        for found in trees(steps):
-            for unit in (EventLevel(), *UNITS):
-                design = series(thresholds, unit, LAPLACE, found)
-                true, bound = truth(design), design.certificate.bound
-                assert true <= bound
-                # Where one increment changes the bound is reached; where two do, tents that hold both see less.
-                single = isinstance(unit, ItemAddRemove)
-                if steps > 3 and len(thresholds) == 1 and (single or isinstance(found, Tree)):
-                    assert true == bound
+        for found, unit in product(trees(steps), (EventLevel(), *UNITS)):
+            design = series(steps, thresholds, unit, LAPLACE, found)
+            true, bound = truth(design), design.certificate.bound
+            assert true <= bound
+            # The bound is reached where each end that moves has a node of its own on every level; tents overlap.
+            moved_ends = 1 if isinstance(unit, ItemAddRemove) else 2
+            apart = found.branching ** (found.levels - 1) if isinstance(found, CausalTree) else steps
+            if steps > 3 and len(thresholds) == 1 and moved_ends * apart <= steps:
+                assert true == bound
 
 
-def series(thresholds: tuple[int, ...], unit: Unit, law: Law, made: IntegerMap) -> Design:
-    return SeriesDesign(Problem(Cumulative(), made.length, thresholds, unit, law, 1.0), "test", map=made)
+def series(steps: int, thresholds: tuple[int, ...], unit: Unit, law: Law, made: IntegerMap) -> Design:
+    return Design(Problem(Cumulative(), steps, thresholds, unit, law, 1.0), Series(made), "test")
 
 
 @pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 3)], ids=str)
@@ -617,7 +620,7 @@ def test_counters_for_every_start_with_any_taps(thresholds: tuple[int, ...]) -> 
         for longest in range(1, steps + 1):
             for unit in UNITS:
                 asked = Problem(AnyWindow(longest), steps, thresholds, unit, GAUSSIAN, 1.0)
-                filtered = CountersDesign(asked, "test", map=Filter(longest, any_taps(rng, longest)), causal=True)
+                filtered = Design(asked, Starts(longest, Filter(any_taps(rng, longest))), "test")
                 assert truth(filtered) <= filtered.certificate.bound
                 if isinstance(unit, ItemLevel):
                     assert filtered.certificate.bound <= 4 * truth(filtered)

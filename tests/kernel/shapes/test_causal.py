@@ -21,10 +21,12 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.advice import from_witness
+from dpwindows.kernel.certify_series import along_time
 from dpwindows.kernel.designs import Design, StepAnswers, StepDesign, StepShape
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
-from dpwindows.kernel.maps.endless_counter import EndlessCounter, cumulative_unlimited_l2
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap
 from dpwindows.kernel.maps.tent_tree import TentTree
@@ -275,7 +277,8 @@ def test_the_bound_for_unlimited_counters_holds_for_longer_columns_than_it_adds_
     # What is left for all later steps together is about what the integral says.
     left = (rows.column - int(squares[4095])) / 4**20
     assert left == pytest.approx(np.log(30) ** 1.5 / np.pi * 2 / np.sqrt(np.log(4125)), rel=0.01)
-    assert cumulative_unlimited_l2(rows, 2, (1, 2)) == 4 * rows.column
+    cumulative = Problem(Cumulative(), 5, (1, 2), EventLevel(), GAUSSIAN, 1.0)
+    assert along_time(cumulative, rows, None, from_witness({}))[0] == 4 * rows.column
 
 
 def test_unlimited_taps_are_those_of_the_formula() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 from itertools import groupby, product
 
@@ -10,9 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from dpwindows.ask.privacy import ItemAddRemove
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.bounds import run_patterns
+from dpwindows.kernel.bounds.item_thresholds import rolling_thresholds_l2
 from dpwindows.kernel.bounds.offset_patterns import (
     gram,
     largest_by_distance,
@@ -98,6 +100,41 @@ def test_no_item_moves_a_filter_with_an_offset_more_than_its_bound(
             for change in piece
         )
         assert true <= rolling_offset_filter_add_remove_l2(rows, length, thresholds, searched)
+
+
+def contracting(steps: int, shift: int, rng: np.random.Generator) -> OffsetFilter:
+    """As `made_up`, with taps whose autocorrelation is nowhere positive beside the first."""
+    later = np.sort(rng.integers(0, 5, size=steps - 1))[::-1]
+    taps = (int(later.sum()) + int(rng.integers(1, 9)), *(-int(tap) for tap in later))
+    return replace(made_up(steps, rng), taps=taps, shift=shift)
+
+
+@pytest.mark.parametrize(
+    ("length", "thresholds", "steps"), [(1, (1, 2), 4), (2, (1, 2), 5), (3, (1, 2), 6), (2, (1, 3), 4)]
+)
+@pytest.mark.parametrize("unit", [ItemAddRemove(), ItemLevel()], ids=lambda unit: unit.name)
+def test_no_neighbour_moves_several_filters_with_offsets_more_than_their_bound(
+    unit: Unit, length: int, thresholds: tuple[int, ...], steps: int
+) -> None:
+    """A filter for each threshold: every history of one item, and every two of them."""
+    rng = np.random.default_rng(10 * steps + length)
+    changes = list(differences(all_logs(steps, max(thresholds)), Rolling(length), thresholds, unit))
+    strategys = offset_filter.filtered(0.6, 0.75, 0.3, steps, 9.0), offset_filter.filtered(0.4, 0.5, 0.2, steps, 40.0)
+    others = [[contracting(steps, shift, rng) for _ in thresholds] for shift in (0, 0, 1, 3)]
+    for maps in (strategys, strategys[::-1], *others):
+        matrices = [dense(one).astype(np.int64) for one in maps]
+        norms = (
+            sum(((piece[:, at] @ matrix.T) ** 2).sum(axis=1) for at, matrix in enumerate(matrices)) for piece in changes
+        )
+        true = max(int(norm.max()) for norm in norms)
+        formal = isinstance(unit, ItemLevel)
+        assert true <= rolling_thresholds_l2(maps, length, thresholds, searched, formal=formal)
+
+
+def test_filters_with_offsets_are_bounded_together_in_parts_of_one_size() -> None:
+    maps = filtered(4), replace(filtered(4), shift=1)
+    with pytest.raises(ValueError, match="not of one kind"):
+        rolling_thresholds_l2(maps, 2, (1, 2), searched, formal=False)
 
 
 def test_the_bound_of_a_fine_lattice_is_nearly_attained() -> None:

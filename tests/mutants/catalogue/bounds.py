@@ -282,8 +282,8 @@ MUTANTS = [
         "thresholds without the price of their ones",
         "What a common offset takes off is taken off, and what it allows is not added.",
         "kernel/bounds/item_thresholds.py",
-        "return int(free + most)",
-        "return int(most)",
+        "rounded(free + (int(most) << shift), len(lanes))",
+        "rounded(int(most) << shift, len(lanes))",
         f"{ITEM_THRESHOLDS}test_no_neighbour_moves_more_than_the_bound",
     ),
     Mutant(

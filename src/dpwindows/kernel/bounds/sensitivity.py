@@ -53,7 +53,7 @@ Thresholds = Sequence[int]
 # Certificates use whole numbers; searches for parameters use the same formulas on floating-point norms.
 Norm = TypeVar("Norm", int, float)
 
-# Horizons up to which all O(T^2) interval norms are formed; beyond, the horizon-free bound is used.
+# Horizons up to which all O(T^2) interval norms are formed; beyond, what is the most of them is one bound for all.
 _EXACT_HORIZON = 4096
 
 

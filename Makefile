@@ -16,10 +16,10 @@ READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help setup servers demo docs test test-lowest test-newest simulate search fuzz coverage mutate lint format bench lock clean
+.PHONY: help setup servers demo docs test test-lowest test-newest simulate search fuzz coverage mutate trusted-lines lint format bench lock clean
 
 help: ## list these commands
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' Makefile
 
 setup: $(READY) ## install dpwindows and everything its tests need into .venv
 
@@ -57,6 +57,9 @@ coverage: $(READY) ## branch coverage of the files that a release is trusted for
 
 mutate: $(READY) ## change the trusted files in every small way, and see that their tests notice
 	$(BIN)/python -m tests.mutants.automatic $(ARGS)
+
+trusted-lines: $(READY) ## the trusted lines behind the release of the README (ARGS=--gains: what each strategy gains)
+	$(BIN)/python benchmarks/trusted_lines.py $(ARGS)
 
 fuzz: $(READY) ## feed 5,000 changed inputs to every reader (FUZZ_INPUTS=N for more or fewer)
 	FUZZ_INPUTS=$${FUZZ_INPUTS:-5000} $(BIN)/python -m pytest -s tests/fuzz $(ARGS)

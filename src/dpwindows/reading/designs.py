@@ -735,7 +735,11 @@ class StepBlocksReader(StepDesignReader):
         return by_start[::-1][low - first : high - first + 1] if low <= high else by_start[:0]
 
     def moment_at(self, step: int, power: int) -> FloatArray:
-        """Products of the two maps' moments; from the first full set of blocks on they come again with every block."""
+        """Products of the two maps' moments; from the first full set of blocks on they come again with every block.
+
+        Raises:
+            ValueError: the tree on starts has no fourth moments at this length.
+        """
         shape = self._shape
         settled = shape.extent + shape.width
         step = step if step <= settled else settled + (step - settled) % shape.width

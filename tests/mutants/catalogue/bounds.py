@@ -364,7 +364,7 @@ MUTANTS = [
         "kernel/bounds/rectangles.py",
         "+ 2 * weight * touching**2",
         "+ 0 * touching**2",
-        f"{SENSITIVITY}test_tensor_filters_with_any_taps_widths_and_extents",
+        "tests/kernel/bounds/test_rectangles.py::test_no_chain_costs_more_than_the_bound",
     ),
     Mutant(
         "rectangles that do not touch",

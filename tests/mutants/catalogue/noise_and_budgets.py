@@ -180,7 +180,7 @@ MUTANTS = [
         "kernel/measure.py",
         "rows = found.moved * len(self.design.problem.thresholds)",
         "rows = found.moved",
-        f"{KERNEL}test_every_threshold_and_row_is_charged",
+        f"{KERNEL}test_every_threshold_and_every_row_that_a_neighbour_changes_is_charged",
     ),
     Mutant(
         "noise from numpy",

@@ -85,7 +85,11 @@ class FixedWindowTrees(TreeShape):
     """
 
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """By group privacy of the arrivals and departures that a neighbour moves."""
+        """By group privacy of the arrivals and departures that a neighbour moves.
+
+        Raises:
+            NotCertifiedError: the tree is none for this window.
+        """
         if not isinstance(problem.window, Rolling) or self.tree.length != 2 * problem.window.length:
             raise NotCertifiedError(problem, self.tree)
         blocks = self.blocks(problem.steps)

@@ -1,0 +1,55 @@
+"""What a release rests on is found by name: its own proof and maps, no other's; and no line of the kernel is dead."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dpwindows.kernel.proofs import PROOFS, name_of
+from dpwindows.kernel.shapes.series import Series
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+# What the rest of the package asks the kernel for: horizons, units with bounds, and words for a norm.
+ASKED_FROM_OUTSIDE = {("accounting", "NORMS"), ("designs", "horizon_of"), ("problem", "BOUNDED_UNITS")}
+
+
+@pytest.fixture
+def trusted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    import trusted_lines  # type: ignore[import-not-found]
+
+    return trusted_lines
+
+
+def test_a_release_rests_on_its_proof_and_on_no_other(trusted: Any) -> None:
+    design = trusted.README.allotments[0].measurement.design
+    assert isinstance(design.shape, Series)
+    own, bound = trusted.own(design), PROOFS[design.proof]
+    assert ("shapes.series", "Series") in own
+    assert ("maps.counters", type(design.shape.map).__name__) in own
+    proved = {place[1] for place in own} & {other.__name__ for other in PROOFS.values()}
+    assert proved == {bound.__name__}
+    assert name_of(bound) == design.proof
+
+
+def test_every_release_rests_on_what_measures_and_charges(trusted: Any) -> None:
+    core = trusted.core()
+    for place in (("measure", "measure"), ("accounting", "certify"), ("measure", "draw_noise"), ("groups", "Groups")):
+        assert place in core
+    assert not {module for module, _ in core if module.startswith(("bounds", "families", "maps", "shapes"))}
+
+
+def test_no_definition_of_the_kernel_is_dead(trusted: Any) -> None:
+    known = trusted.definitions()
+    bounds = [(bound.__module__.removeprefix("dpwindows.kernel."), bound.__name__) for bound in PROOFS.values()]
+    shapes = [place for place in known if place[0].startswith("shapes.")]
+    used = trusted.needed([*bounds, *shapes]) | trusted.core() | trusted.needed(map_places(known))
+    assert set(known) - used == ASKED_FROM_OUTSIDE
+
+
+def map_places(known: dict[tuple[str, str], Any]) -> list[tuple[str, str]]:
+    """Maps that shapes hold, by name."""
+    return [place for place in known if place[0].startswith("maps.") and place[1][0].isupper()]

@@ -58,13 +58,15 @@ def filtered(steps: int, *, size: float = 2.0**24) -> OffsetFilter:
 
 
 def made_up(steps: int, rng: np.random.Generator) -> OffsetFilter:
-    """Taps of any sign, and weights and offsets that the bound just allows or that leave it room."""
+    """Taps and rows of any sign, and weights and offsets that the bound just allows or that leave it room."""
     taps = (int(rng.integers(1, 20)), *(int(tap) for tap in rng.integers(-6, 3, size=steps - 1)))
     weights, offsets = [int(rng.integers(1, 40))], [int(rng.integers(0, 6))]
     for _ in range(steps - 1):
         offsets.append(int(rng.integers(max(1, offsets[-1] - 1), offsets[-1] + 3)))
         weights.append(-(-offsets[-2] * (weights[-1] + offsets[-2]) // offsets[-1]) + int(rng.integers(0, 3)))
-    return OffsetFilter(taps, tuple(weights[::-1]), tuple(offsets[::-1]), int(rng.integers(0, 4)))
+    signs = [int(sign) for sign in rng.choice([-1, 1, 1], size=steps)]
+    rows = [tuple(sign * one for sign, one in zip(signs, part[::-1], strict=True)) for part in (weights, offsets)]
+    return OffsetFilter(taps, rows[0], rows[1], int(rng.integers(0, 4)))
 
 
 def dense(rows: OffsetFilter) -> NDArray[np.object_]:

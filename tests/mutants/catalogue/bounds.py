@@ -231,6 +231,14 @@ MUTANTS = [
         f"{OFFSET_PATTERNS}test_offsets_that_the_proof_is_not_for[[9, 9, 9]-[1, 1, 1]]",
     ),
     Mutant(
+        "an offset of another sign",
+        "The last offset of a filter may have another sign than its weight, and adds what it should take off.",
+        "kernel/bounds/offset_patterns.py",
+        "both[-1] < 0 or any(",
+        "any(",
+        f"{OFFSET_PATTERNS}test_offsets_that_the_proof_is_not_for[[9, -9]-[1, 1]]",
+    ),
+    Mutant(
         "rounding for nothing",
         "What the rounding of a filter with an offset adds to a change is not charged.",
         "kernel/bounds/offset_patterns.py",

@@ -115,7 +115,7 @@ def rolling_offset_filter_add_remove_l2(
         The bound on the squared L2 norm, in squared lattice units.
 
     Raises:
-        ValueError: the offsets grow too fast towards the last one.
+        ValueError: the offsets grow too fast towards the last one, or that has another sign than its weight.
     """
     norm, steps, total = offset_norm(measured), measured.length, 0
     for k in thresholds:
@@ -151,24 +151,27 @@ class OffsetNorm:
 def offset_norm(measured: OffsetFilter) -> OffsetNorm:
     """A bound on what `OffsetFilter` makes of a pattern, from its integers.
 
-    Proof. Let `z = L f` be what the filter makes of f, `P_t = z_1 + ... + z_(t-1)`, and a, b the weights and offsets,
-    none negative. So `(M f)_t = a_t z_t - b_t P_t`. With `g_t = a_t b_t` and `2 z_t P_t = P_(t+1)^2 - P_t^2 - z_t^2`
+    Proof. Let `z = L f` be what the filter makes of f, `P_t = z_1 + ... + z_(t-1)`, and a, b the weights and offsets.
+    So `(M f)_t = a_t z_t - b_t P_t`. With `g_t = a_t b_t` and `2 z_t P_t = P_(t+1)^2 - P_t^2 - z_t^2`
 
         |M f|^2 = sum (a_t^2 + g_t) z_t^2 + sum_(t>=2) (g_t - g_(t-1) + b_t^2) P_t^2 - g_T P_(T+1)^2.
 
-    The middle sum is at most 0 where `g_(t-1) >= g_t + b_t^2` for all t, which is checked. With h the largest
-    `a_t^2 + g_t` the first is at most `h |L f|^2 <= h sum_st r_|s-t| f_s f_t`, r the filter's autocorrelation, for on
-    an unbounded horizon there are more rows. Last, `P_(T+1)` is the sum over f of the sums of the first taps, as many
-    as there are steps left: at least n times the least of these, if that is not negative. QED.
+    The middle sum is at most 0 where `g_(t-1) >= g_t + b_t^2` for all t, and no g is negative then if `g_T` is not:
+    both are checked. With h the largest `a_t^2 + g_t` the first is at most `h |L f|^2 <= h sum_st r_|s-t| f_s f_t`, r
+    the filter's autocorrelation, for on an unbounded horizon there are more rows. Last, `P_(T+1)` is the sum over f of
+    the sums of the first taps, as many as there are steps left: at least n times the least of these, if that is not
+    negative. QED.
 
     Raises:
-        ValueError: the offsets grow too fast towards the last one.
+        ValueError: the offsets grow too fast towards the last one, or that has another sign than its weight.
     """
     steps = measured.length
     both = [weight * offset for weight, offset in zip(measured.weights, measured.offsets, strict=True)]
     later = zip(pairwise(both), measured.offsets[1:], strict=True)
-    if any(before < after + offset**2 for (before, after), offset in later):
-        raise ValueError("the offsets of a filter grow too fast towards the last row")
+    if both[-1] < 0 or any(before < after + offset**2 for (before, after), offset in later):
+        raise ValueError(
+            "the offsets of a filter grow too fast towards the last row, or that is of another sign than its weight"
+        )
     highest = max(weight**2 + product for weight, product in zip(measured.weights, both, strict=True))
     lags = [highest * lag for lag in autocorrelation(measured.taps)[:steps]]
     mean = max(0, min(accumulate(measured.taps[:steps])))

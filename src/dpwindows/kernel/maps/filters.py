@@ -99,7 +99,7 @@ class OffsetFilter:
     integers for each position take the place of a row of them.
 
     Raises:
-        ValueError: there is no weight and offset for each position, one of them is negative, or the shift is.
+        ValueError: there are no taps, there is no weight and offset for each position, or the shift is negative.
     """
 
     taps: tuple[int, ...]
@@ -108,10 +108,9 @@ class OffsetFilter:
     shift: int
 
     def __post_init__(self) -> None:
-        if not self.taps or not self.weights or len(self.weights) != len(self.offsets):
-            raise ValueError("a filter with an offset has taps, and a weight and an offset for each position")
-        if min(self.shift, *self.weights, *self.offsets) < 0:
-            raise ValueError("the weights and offsets of a filter with an offset are not negative, nor is its shift")
+        listed = len(self.taps) > 0 and len(self.offsets) == len(self.weights) > 0
+        if not listed or self.shift < 0:
+            raise ValueError("a filter with an offset has taps, a weight and an offset for each position, and a shift")
 
     @property
     def length(self) -> int:
@@ -167,5 +166,5 @@ class OffsetFilter:
         return self._most(taps, sums) + self.length
 
     def _most(self, tap: int, known: int) -> int:
-        """The largest `weights_t tap + offsets_t known` of any rows, in parts of `2^shift`, rounded up."""
-        return 1 + (max(self.weights) * tap + max(self.offsets) * known >> self.shift)
+        """The largest `|weights_t| tap + |offsets_t| known` of any rows, in parts of `2^shift`, rounded up."""
+        return 1 + (max(map(abs, self.weights)) * tap + max(map(abs, self.offsets)) * known >> self.shift)

@@ -75,7 +75,7 @@ def working(label: str) -> Callable[[float], str]:
 
 
 def bar_text(label: str, percentage: float, seconds: float) -> str:
-    """One line for a percentage from 0 to 100 after so many seconds; a negative one means it is not known yet."""
+    """One line for a percentage from 0 to 100 after `seconds` seconds; a negative one means it is not known yet."""
     share = min(max(percentage, 0.0), 100.0)
     full = round(_WIDTH * share / 100)
     left = f", {_clock(seconds * (100 - share) / share)} left" if share >= 1 else ""

@@ -93,8 +93,8 @@ def test_a_period_says_how_long_it_is() -> None:
 @pytest.mark.parametrize("steps", [1, 7])
 def test_only_a_period_that_spans_a_log_is_another_unit_for_it(steps: int) -> None:
     for unit in (EventLevel(), ItemAddRemove(), ItemLevel(), ItemPerPeriod(steps - 1) if steps > 1 else EventLevel()):
-        assert unit.within(steps) == unit
-    assert ItemPerPeriod(steps).within(steps) == ItemPerPeriod(steps + 1).within(steps) == ItemLevel()
+        assert unit.fit_to_range(steps) == unit
+    assert ItemPerPeriod(steps).fit_to_range(steps) == ItemPerPeriod(steps + 1).fit_to_range(steps) == ItemLevel()
 
 
 MAKERS: list[tuple[str, Callable[[Any], Budget]]] = [

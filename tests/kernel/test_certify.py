@@ -7,7 +7,7 @@ happen to stay where the bounds are right. `pytest -s` prints what was met.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import FrozenInstanceError, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -19,8 +19,10 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogethe
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.advice import Advise
+from dpwindows.kernel.bounds.periods import periods_met_at_most
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign, StepShape, horizon_of
+from dpwindows.kernel.families.lines import Line, Lines, lines_bound
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
@@ -525,3 +527,74 @@ def test_shapes_of_any_windows_have_no_bound_for_other_families(window: WindowFa
     ):
         with pytest.raises(NotCertifiedError):
             _ = design.certificate
+
+
+@pytest.mark.parametrize("fewest", [-1000, -1, 0])
+@pytest.mark.parametrize("window", [Tumbling(1), Tumbling(3), ToDate(1), ToDate(3)], ids=str)
+def test_periods_of_no_steps_are_no_reason_to_meet_fewer(window: WindowFamily, fewest: int) -> None:
+    """A regression: with fewer steps to a period than none, a span of many was taken to meet one of them."""
+    problem = Problem(window, 8, (1,), ItemPerPeriod(5), LAPLACE, 1.0)
+    with pytest.raises(NotCertifiedError):
+        _ = StepDesign(problem, SeriesInPeriods(Identity(1), fewest, 3, None), "", horizon=None).certificate
+    with pytest.raises(ValueError, match="has a step at least"):
+        periods_met_at_most(min(fewest, 0), 5)
+
+
+def test_a_line_cannot_cost_less_than_nothing() -> None:
+    with pytest.raises(ValueError, match="less than nothing"):
+        lines_bound(Lines([Line(1, 2, 2), Line(1, 2, 2, -1)], range(1, 2), 1), [0, 1, 2], 1)
+
+
+def test_a_counter_without_end_stays_what_was_certified() -> None:
+    """A regression: its taps were kept beside a number that could be set anew."""
+    counter = EndlessCounter(20)
+    counter.taps(8)
+    with pytest.raises(FrozenInstanceError):
+        counter.bits = 2  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        counter.taps(8)[0] = 0
+    for bits in (-1, 63):
+        with pytest.raises(NotCertifiedError):
+            _ = Design(asked(Cumulative(), GAUSSIAN), Series(EndlessCounter(bits)), "").certificate
+
+
+class Longer(Rolling):
+    """A window that might read its length otherwise when it is measured."""
+
+
+class Other(EventLevel):
+    """A unit of somebody else."""
+
+
+class Ruled(CountingRule):
+    """A rule of somebody else."""
+
+
+class Asked(Problem):
+    """A problem of somebody else."""
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        asked(Longer(2), GAUSSIAN),
+        asked(Rolling(2), GAUSSIAN, Other()),
+        replace(asked(Rolling(2), GAUSSIAN), rule=Ruled()),
+        Asked(Rolling(2), 4, (1,), EventLevel(), GAUSSIAN, 1.0),
+        asked(Rolling(2), GAUSSIAN, steps=0),
+        asked(Rolling(2), GAUSSIAN, steps=True),
+    ],
+    ids=["window", "unit", "rule", "problem", "no steps", "steps"],
+)
+def test_what_is_asked_in_classes_of_others_is_refused(problem: Problem) -> None:
+    """A regression: the kernel looked at the classes of maps, and at no others."""
+    with pytest.raises(NotCertifiedError):
+        _ = Design(problem, Series(Identity(1)), "").certificate
+
+
+@pytest.mark.parametrize("horizon", [0, -1, True])
+def test_a_horizon_has_steps(horizon: int) -> None:
+    """A regression: streams of no steps were certified for nothing."""
+    problem = asked(Cumulative(), LAPLACE, ItemLevel())
+    with pytest.raises(NotCertifiedError):
+        _ = StepDesign(problem, Series(Identity(1)), "", horizon=horizon).certificate

@@ -355,7 +355,7 @@ def test_no_more_steps_are_measured_than_are_charged_for() -> None:
     design = StepDesign(problem, Series(Identity()), "direct", horizon=8)
     measure([Measurement(design, GAUSSIAN, 1e9)], ZCDP(1.0), zeros(8))
     with pytest.raises(ValueError, match="30 steps are to be measured, and 8 are charged for"):
-        measure([Measurement(design.over(30), GAUSSIAN, 1e9)], ZCDP(1.0), zeros(30))
+        measure([Measurement(design.forecast_over(30), GAUSSIAN, 1e9)], ZCDP(1.0), zeros(30))
 
 
 def test_no_more_groups_of_steps_are_measured_than_are_charged_for() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,12 +11,12 @@ from dpwindows.kernel.proofs import PROOFS, name_of
 from dpwindows.kernel.shapes.series import Series
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
-# What the rest of the package asks the kernel for: horizons, units with bounds, and words for a norm.
-ASKED_FROM_OUTSIDE = {("accounting", "NORMS"), ("designs", "horizon_of"), ("problem", "BOUNDED_UNITS")}
+# What the rest of the package asks the kernel for: horizons, and words for a norm.
+ASKED_FROM_OUTSIDE = {("accounting", "NORMS"), ("designs", "horizon_of")}
 
 
 @pytest.fixture
-def trusted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def trusted(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.syspath_prepend(str(BENCHMARKS))
     import trusted_lines  # type: ignore[import-not-found]
 

@@ -99,7 +99,7 @@ def test_the_reference_is_a_law_with_the_stated_deviation() -> None:
         found = probabilities(noise)
         values = np.arange(len(found)) - len(found) // 2
         assert found.sum() == pytest.approx(1.0, rel=1e-11)
-        assert math.sqrt(found @ values**2.0) == pytest.approx(noise.spread, rel=1e-9)
+        assert math.sqrt(found @ values**2.0) == pytest.approx(noise.deviation, rel=1e-9)
 
 
 # --- One number, and the difference of two ----------------------------------------------------------------------------
@@ -181,13 +181,13 @@ def test_sums_by_their_moments(law: Law, scale: float) -> None:
         squares = np.array(weights) ** 2.0
         kurtosis = np.array([3 * (squares**2).sum() / squares.sum() ** 2])
         for confidence in CONFIDENCES:
-            std_error = math.sqrt(squares.sum()) * noise.spread
+            std_error = math.sqrt(squares.sum()) * noise.deviation
             for known in (kurtosis, None):
                 half = float(half_width_factors(Sums.of(noise, known), confidence)[0]) * std_error
                 assert inside(errors, half) >= confidence - 0.001, (weights, confidence)
             half = float(half_width_factors(Sums.of(noise, kurtosis), confidence)[0]) * std_error
             # By steps of less than a fortieth of a standard deviation, and by few of them, nothing is wide.
-            if confidence == 0.95 and noise.spread >= (2.8 if law == LAPLACE else 8) and errors.max() < 0.02:
+            if confidence == 0.95 and noise.deviation >= (2.8 if law == LAPLACE else 8) and errors.max() < 0.02:
                 assert inside(errors, half) <= 0.975, weights
 
 
@@ -207,7 +207,7 @@ def test_sums_of_one_vector(law: Law, size: int, scale: float) -> None:
     for weight in (1, 2, 5):
         errors = added(one, stretched(one, weight))
         for confidence in CONFIDENCES:
-            half = float(half_width_factors(Sums.of(noise), confidence)[0]) * noise.spread * math.hypot(1, weight)
+            half = float(half_width_factors(Sums.of(noise), confidence)[0]) * noise.deviation * math.hypot(1, weight)
             assert inside(errors, half) >= confidence - 0.001, (weight, confidence)
 
 
@@ -221,7 +221,7 @@ def test_sums_of_several_kinds() -> None:
     for kinds in pairs:
         for weights in ((1, 1), (3, 1), (1, 3)):
             errors = added(*(stretched(probabilities(one), by) for one, by in zip(kinds, weights, strict=True)))
-            parts = np.array([one.spread * by for one, by in zip(kinds, weights, strict=True)])
+            parts = np.array([one.deviation * by for one, by in zip(kinds, weights, strict=True)])
             std_error = float(np.linalg.norm(parts))
             smoothed, added_ = (
                 np.array([np.linalg.norm(parts * [getattr(one, name) for one in kinds]) / std_error])
@@ -369,5 +369,5 @@ def test_plans_cover_as_often_as_they_say(window: Any, unit: Unit, strategy: str
             covered = float((abs(errors) <= halves[place] + 1e-9).mean())
             assert covered >= 0.95 - 0.001 - 0.009, (measure, place)
             nearby = float((abs(abs(errors) - halves[place]) <= 1e-6).mean())
-            if nearby < 0.005 and noise.spread >= 2.8:
+            if nearby < 0.005 and noise.deviation >= 2.8:
                 assert covered <= 0.975 + 0.009, (measure, place)

@@ -33,7 +33,7 @@ from dpwindows.kernel.measure import measure
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.workload import MAX_ROWS
 from dpwindows.reading.noise_moments import noise_variance
-from dpwindows.strategies.search.noise_scales import asked_as
+from dpwindows.strategies.search.noise_scales import design_law
 from tests.single_item import TableAnswers
 
 EVENT, ITEM, ADD_REMOVE = EventLevel(), ItemLevel(), ItemAddRemove()
@@ -65,7 +65,7 @@ def test_several_queries_share_one_budget(unit: Unit, budget: Budget) -> None:
         certify(budget, [*costs, costs[0]])
     alone = plan(SEVERAL[:1], unit=unit, budget=budget)
     assert alone.forecast()[0].rms < found.forecast()[0].rms
-    assert {asked_as(cost.law) for cost in costs} in ({GAUSSIAN}, {LAPLACE})
+    assert {design_law(cost.law) for cost in costs} in ({GAUSSIAN}, {LAPLACE})
 
 
 @pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.kind)

@@ -23,7 +23,7 @@ from dpwindows.plan.description import TOGETHER, asked_of, describe
 from dpwindows.plan.parts import parts_of
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.rebuilt import rebuilt
-from dpwindows.plan.together import together
+from dpwindows.plan.together import choose_joint
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.release.run import draw_estimates
 from dpwindows.stream.mechanism import Mechanism
@@ -118,10 +118,10 @@ def test_a_budget_too_small_for_gaussian_noise_is_served_apart() -> None:
 
 def test_the_longest_windows_are_measured_apart_where_they_are_too_many() -> None:
     parts = parts_of(tuple(Query(dw.Rolling(length), (DISTINCT,)) for length in range(12, 2, -1)), [0.1] * 10, None)
-    assert together(parts, EVENT, None) == list(range(2, 10))
+    assert choose_joint(parts, EVENT, None) == list(range(2, 10))
     long = tuple(Query(dw.Rolling(length), (DISTINCT,)) for length in (7, 5000, 28))
-    assert together(parts_of(long, [0.3] * 3, None), EVENT, None) == [0, 2]
-    assert together(parts_of(long[1:], [0.5] * 2, None), EVENT, None) == []
+    assert choose_joint(parts_of(long, [0.3] * 3, None), EVENT, None) == [0, 2]
+    assert choose_joint(parts_of(long[1:], [0.5] * 2, None), EVENT, None) == []
 
 
 def test_it_is_no_window_to_ask_for() -> None:

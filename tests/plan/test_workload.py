@@ -13,7 +13,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.queries import Query, WindowFamily
-from dpwindows.plan.workload import Workload, least
+from dpwindows.plan.workload import Workload, least_workload
 
 # Megabytes at the most of whole releases with consistent numbers, on Linux with Python 3.11 (docs/scaling.md).
 MEASURED: list[tuple[WindowFamily, int, int]] = [
@@ -31,7 +31,7 @@ MEASURED: list[tuple[WindowFamily, int, int]] = [
 def test_memory_is_forecast_near_what_was_measured_and_never_below(
     window: WindowFamily, steps: int, measured: int
 ) -> None:
-    assert measured <= least([Query(window).at_least(1)], steps).memory / 1e6 <= 1.29 * measured
+    assert measured <= least_workload([Query(window).at_least(1)], steps).memory / 1e6 <= 1.29 * measured
 
 
 def test_numbers_are_counted_by_kind_and_added_up() -> None:
@@ -40,7 +40,7 @@ def test_numbers_are_counted_by_kind_and_added_up() -> None:
         asked, timeline=dw.Timeline.of_steps(10), unit=dw.EventLevel(), budget=dw.ZCDP(1.0), strategy="direct"
     )
     # 10 + 9 + 8 windows twice; 10 once, from counts of at least 2 and of at least 3.
-    assert plan.workload == Workload(2 * 27 + 10, 2 * 27 + 2 * 10, 10, 20) == least(plan.queries, 10)
+    assert plan.workload == Workload(2 * 27 + 10, 2 * 27 + 2 * 10, 10, 20) == least_workload(plan.queries, 10)
     assert plan.workload.to_dict()["bytes"] == plan.workload.memory
     one, other = Workload(5, 7, 2, 40), Workload(1, 2, 1, 30)
     assert one + other == Workload(6, 9, 3, 40)
@@ -67,5 +67,5 @@ def test_a_release_takes_no_more_memory_than_was_forecast(tmp_path: Path, window
     status, used = map(int, subprocess.run(between, check=True, capture_output=True, text=True).stdout.split())
     assert status == 0
     query = Query(dw.AnyWindow(30) if window == "any:30" else dw.Rolling(7)).at_least(1)
-    forecast = least([query], steps).memory
+    forecast = least_workload([query], steps).memory
     assert 0.5 * forecast < used * 1024 < forecast

@@ -93,4 +93,4 @@ def test_factors_hold_for_noise_on_whole_numbers(alpha: float, noise: Noise) -> 
     found = widest_factor(alpha, metadata, ["rolling:7"])
     assert factor(alpha, gaussian=False) < found
     for draws in (1, 2, 3):
-        assert found * noise.spread * math.sqrt(draws) >= lattice_quantile(noise, draws, 1 - alpha)
+        assert found * noise.deviation * math.sqrt(draws) >= lattice_quantile(noise, draws, 1 - alpha)

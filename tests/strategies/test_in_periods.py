@@ -26,7 +26,7 @@ def answers(log: tuple[int, ...], window: PeriodFamily, size: int) -> list[int]:
 
 
 def changes(window: PeriodFamily, size: int, span: int) -> FloatArray:
-    """All changes of logs of one item that differ within so many steps."""
+    """All changes of logs of one item that differ within `span` steps."""
     found = set()
     for log in product((0, 1), repeat=STEPS):
         for start in range(STEPS - span + 1):

@@ -98,4 +98,4 @@ def test_a_stream_measures_the_same_integers_and_is_restored() -> None:
     assert isinstance(restored, StepDesign)
     assert (again.stored()[0], restored.sensitivity) == (values, design.sensitivity)
     for k in (1, 3):
-        assert (restored.over(16).encode(answers, k) == own.encode(answers, k)).all()
+        assert (restored.forecast_over(16).encode(answers, k) == own.encode(answers, k)).all()

@@ -202,7 +202,7 @@ def test_a_stream_with_groups_is_within_its_claim_over_every_neighbour(
             max_groups=limit,
             totals=0.3,
         )
-        measured = [replace(one, design=one.design.over(3)) for one in plan.measurements]  # type: ignore[attr-defined]
+        measured = [replace(one, design=one.design.forecast_over(3)) for one in plan.measurements]  # type: ignore[attr-defined]
         found = audit_measurements(measured, budget, unit)
         assert found.exhaustive
         assert found.verdict == "within the claim"

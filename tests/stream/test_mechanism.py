@@ -177,7 +177,7 @@ def test_a_stream_measures_what_a_batch_release_does() -> None:
     assert design.shape == released.shape
     measured = np.random.default_rng(0).normal(size=40) * 2.0**24
     expected = reading.of(released).decode(measured)
-    assert reading.of(design.over(40)).decode(measured) == pytest.approx(expected, rel=1e-9)
+    assert reading.of(design.forecast_over(40)).decode(measured) == pytest.approx(expected, rel=1e-9)
     assert design.sensitivity == batch.allotments[0].measurement.design.sensitivity
 
 

@@ -1,8 +1,8 @@
-"""Which steps the weeks, months, quarters and years of a time zone begin with.
+"""The steps that the weeks, months, quarters and years of a time zone begin with.
 
 A period begins at midnight on the wall clock of the zone: a week on Monday (ISO 8601), a quarter in January, April,
-July or October. Every period that begins within the range must begin together with a step: else its windows would hold
-other days than the period.
+July or October. Every period that begins within the range must begin together with a step, for otherwise its windows
+would hold other days than the period.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Calendar:
         Raises:
             InputError: a period begins within a step.
         """
-        found = self._begun(name, steps)
-        return found[: np.searchsorted(found, steps, side="right")]
+        begun = self._begun(name, steps)
+        return begun[: np.searchsorted(begun, steps, side="right")]
 
     def cuts_first(self, name: str) -> bool:
         """True if the first period began before step 1."""
@@ -54,9 +54,9 @@ class Calendar:
 
     def ends(self, name: str, step: int) -> bool:
         """True if a period ends with a step."""
-        found = self._begun(name, step)
-        place = int(np.searchsorted(found, step + 1))
-        return place < len(found) and int(found[place]) == step + 1
+        begun = self._begun(name, step)
+        place = int(np.searchsorted(begun, step + 1))
+        return place < len(begun) and int(begun[place]) == step + 1
 
     def fewest_and_most(self, name: str) -> tuple[int, int]:
         """Bounds on how many steps a whole period has, whenever it is: at least, and at most.
@@ -81,13 +81,13 @@ class Calendar:
 
     def _begun(self, name: str, steps: int) -> Int64Array:
         """First steps of periods, all of those up to step `steps + 1` among them."""
-        covered, found = self._known.get(name, (0, np.zeros(0, dtype=np.int64)))
+        covered, begun = self._known.get(name, (0, np.zeros(0, dtype=np.int64)))
         if covered < steps:
             # A stream asks step by step: twice as many each time. A release asks once, for no step beyond its own.
             covered = max(steps, 2 * covered)
-            found = self._worked_out(name, covered)
-            self._known[name] = covered, found
-        return found
+            begun = self._worked_out(name, covered)
+            self._known[name] = covered, begun
+        return begun
 
     def _worked_out(self, name: str, steps: int) -> Int64Array:
         timeline = Timeline.of_length(self.start, steps, self.step, self.time_zone)

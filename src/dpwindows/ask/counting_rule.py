@@ -1,7 +1,7 @@
-"""Which occurrences count: a public rule that looks at the events of one item only, and is applied before counting.
+"""A public rule that says which occurrences count: it sees the events of one item only, and applies before counting.
 
-A rule is part of what is asked. It is enforced where events are counted (`dpwindows.count.wanted`), for any data, so
-that what is proved of the counts may rest on it (`dpwindows.kernel.bounds.counted_by_rule`).
+A rule is part of what is asked. Counting enforces it for any data (`dpwindows.count.wanted`), so proofs about the
+counts may rest on it (`dpwindows.kernel.bounds.counted_by_rule`).
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ class CountingRule:
     """Which occurrences of an item count; by default all of them.
 
     With `distinct_steps` an item occurs at most once in a step, so that "at least k" asks for k different steps.
-    With `max_occurrences` only the first so many occurrences of an item within the range count, with `max_runs` it is
-    counted in its first so many runs only: for each rolling window and threshold by itself, a run is a maximal stretch
-    of steps at whose ends the item is counted.
+    With `max_occurrences` only the first occurrences of an item within the range count, up to this number. With
+    `max_runs` it is counted in its first runs only, up to this number: for each rolling window and threshold by itself,
+    a run is a maximal stretch of steps at whose ends the item is counted.
 
     Raises:
         InputError: a field is not legal, or occurrences and runs are bounded both.

@@ -1,9 +1,8 @@
 """Groups from public lists: counts by country, platform and such, and totals over them.
 
-Each group has a number, its code, from 0 on. First come the combinations of values of all columns, in the order of the
-lists, where the last column varies fastest. If totals are asked for, those over some of the columns follow, and at last
-the total over all. The lists are
-public and never read from data: a group that no event falls into is released like all others.
+The lists are public and never read from data: a group without any event is released like all others. Each group has a
+number, its code, from 0 on. First come the combinations of values of all columns, in the order of the lists, where the
+last column varies fastest. If totals are asked for, those over some of the columns follow, and last the total over all.
 """
 
 from __future__ import annotations
@@ -65,16 +64,16 @@ class GroupColumn:
         Raises:
             InputError: one is no whole number, or two are the same.
         """
-        found = tuple(value if isinstance(value, int) else _whole(value) for value in self.values)
-        for value, number in zip(self.values, found, strict=True):
+        numbers = tuple(value if isinstance(value, int) else _whole(value) for value in self.values)
+        for value, number in zip(self.values, numbers, strict=True):
             if number is None:
                 raise InputError(
                     f"--values of {self.name!r} must be whole numbers of 64 bits, since the column is of type "
                     f"{type_name}, got {value!r}"
                 )
-        if len(set(found)) < len(found):
-            raise InputError(f"--values of {self.name!r} has the number {_repeated(found)} twice: each is one group")
-        return tuple(number for number in found if number is not None)
+        if len(set(numbers)) < len(numbers):
+            raise InputError(f"--values of {self.name!r} has the number {_repeated(numbers)} twice: each is one group")
+        return tuple(number for number in numbers if number is not None)
 
     def texts(self, type_name: str) -> tuple[str, ...]:
         """The values for a column of text.
@@ -82,13 +81,13 @@ class GroupColumn:
         Raises:
             InputError: they are numbers.
         """
-        found = tuple(value for value in self.values if isinstance(value, str))
-        if len(found) < len(self.values):
+        texts = tuple(value for value in self.values if isinstance(value, str))
+        if len(texts) < len(self.values):
             raise InputError(
                 f"the values of {self.name!r} are whole numbers, and the column is of type {type_name}: give them as "
                 f"text, such as {str(self.values[0])!r}"
             )
-        return found
+        return texts
 
 
 @dataclass(frozen=True)
@@ -150,12 +149,12 @@ class Grouping:
         """All columns together, then, with totals, every choice of fewer of them, more columns before fewer."""
         places = range(len(self.columns))
         fewer = [kept for size in reversed(places) for kept in combinations(places, size)] if self.totals else []
-        found, first = [], 0
+        levels, first = [], 0
         for kept in (tuple(places), *fewer):
             count = math.prod(len(self.columns[place].values) for place in kept)
-            found.append(Level(kept, first, count))
+            levels.append(Level(kept, first, count))
             first += count
-        return tuple(found)
+        return tuple(levels)
 
     def shares(self) -> tuple[float, ...]:
         """The share of the budget of every level; all but the first have equal parts of that for totals."""
@@ -182,7 +181,7 @@ class Grouping:
             self._require_event()
         elif self.of == "item" and self.max_groups is not None:
             raise InputError("--max-groups goes with a group per event: with --group-of item an item is in one group")
-        elif isinstance(unit.within(steps), ItemPerPeriod):
+        elif isinstance(unit.fit_to_range(steps), ItemPerPeriod):
             self._require_period(unit.name)
         elif self.of == "event" and self.max_groups is None:
             raise InputError(

@@ -18,16 +18,16 @@ def placed(queries: tuple[Query, ...], calendar: Calendar | None, steps: int) ->
     Args:
         queries: what is asked.
         calendar: the clock of the range; None where time is an integer, or not known.
-        steps: within so many steps every period must begin together with a step.
+        steps: the length of the range; every period in it must begin together with a step.
 
     Raises:
         InputError: a named period has no calendar, or begins within a step.
     """
-    found = tuple(replace(query, window=place(query.window, calendar)) for query in queries)
-    for query in found:
+    placed_queries = tuple(replace(query, window=place(query.window, calendar)) for query in queries)
+    for query in placed_queries:
         if isinstance(query.window, PeriodFamily):
             first_steps(query.window, steps)
-    return found
+    return placed_queries
 
 
 def place(window: WindowFamily, calendar: Calendar | None) -> WindowFamily:

@@ -1,4 +1,4 @@
-"""For whom: what two neighbouring logs may differ in (the unit of privacy), and how much may be learned (the budget).
+"""The privacy promise: what two neighbouring logs may differ in (the unit), and how much may be learned (the budget).
 
 Every unit is one frozen dataclass that states one guarantee. A guarantee at the level of a unit says: whatever is
 published would have been almost as likely had the log been any of its neighbours.
@@ -30,8 +30,8 @@ class Unit:
         """The guarantee in one sentence, with what it does not promise."""
         raise NotImplementedError
 
-    def within(self, steps: int) -> Unit:
-        """The unit for a log of so many steps: a period that spans all of them is no period."""
+    def fit_to_range(self, steps: int) -> Unit:
+        """The unit for a log of `steps` steps: a period that spans all of them is no period."""
         return self
 
 
@@ -98,13 +98,13 @@ class ItemPerPeriod(Unit):
         """The text `item-per:STEPS`."""
         return f"item-per:{self.steps}"
 
-    def within(self, steps: int) -> Unit:
+    def fit_to_range(self, steps: int) -> Unit:
         """Everything about an item may change where the period spans all steps."""
         return self if self.steps < steps else ItemLevel()
 
     @property
     def promise(self) -> str:
-        """The guarantee for spans of so many steps, whatever a step is."""
+        """The guarantee for spans of `steps` steps, whatever a step is."""
         span = "single step" if self.steps == 1 else f"{self.steps:,} consecutive steps"
         return (
             f"Protects everything that each single item does within any {span}: the output is nearly as likely "

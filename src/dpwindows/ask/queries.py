@@ -1,4 +1,4 @@
-"""What is asked: window families, and which counts are wanted in each of their windows.
+"""Queries: window families, and the counts wanted in each of their windows.
 
 A *window family* is a set of windows answered together: `Cumulative`, `Rolling`, `AnyWindow`, `Tumbling` or `ToDate`.
 A *measure* is what is counted in a window: the items seen at least `k` times, or exactly `k` times. A `Query` pairs one
@@ -211,15 +211,15 @@ class Query:
     measures: tuple[Measure, ...] = ()
 
     def at_least(self, *ks: int) -> Query:
-        """The same query with "at least k" added for every `k` given."""
+        """This query with "at least k" added for every `k` given."""
         return self._with("at_least", ks)
 
     def exactly(self, *ks: int) -> Query:
-        """The same query with "exactly k" added for every `k` given."""
+        """This query with "exactly k" added for every `k` given."""
         return self._with("exactly", ks)
 
     def histogram(self, most: int) -> Query:
-        """The same query with "at least k" added for k = 1..`most` and "exactly k" for k = 1..`most` - 1.
+        """This query with "at least k" added for k = 1..`most` and "exactly k" for k = 1..`most` - 1.
 
         Measured are the at-least counts alone, all by one mechanism: an exact count is the difference of two of them.
 

@@ -1,4 +1,4 @@
-"""When: the public time range of a release and the equal steps it is cut into.
+"""The public time range of a release and the equal steps that it is cut into.
 
 The range is [start, end) and is given by the caller, never read from the data. Steps are numbered 1..T; step i is
 [boundary i - 1, boundary i). Seconds, minutes and hours are elapsed time. Days, weeks and months are calendar steps

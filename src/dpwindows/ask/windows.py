@@ -72,8 +72,8 @@ def longest_window(window: WindowFamily, steps: int) -> int:
     return steps
 
 
-def over(window: WindowFamily, steps: int | None) -> WindowFamily:
-    """The family as it is counted over so many steps (None: without end).
+def fit_to_range(window: WindowFamily, steps: int | None) -> WindowFamily:
+    """The family as it is counted over a range of `steps` steps (None: without end).
 
     A rolling window that never ends before the range does holds everything since the start.
     """

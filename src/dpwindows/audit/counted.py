@@ -1,4 +1,4 @@
-"""What rules of counting and of groups leave of histories: written from the definition, apart from the engines."""
+"""Histories as rules of counting and of groups leave them: written from the definition, apart from the engines."""
 
 from __future__ import annotations
 

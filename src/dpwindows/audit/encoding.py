@@ -1,8 +1,8 @@
-"""The audit of what is measured: one and the same integer matrix on every log, whatever its size.
+"""The audit of what is measured: is it one integer matrix on every log, whatever the log's size?
 
-`probe` reads the matrix off answers of 0 and 1. A mechanism that changes above some count, or with what it saw before,
-would show it the matrix of its proof and apply another. So here the mechanism encodes answers of many sizes and forms,
-up to 2^40 items, and in exact arithmetic
+`probe` reads the matrix off answers of 0 and 1. A mechanism that behaves otherwise above some count, or after other
+inputs, would show `probe` the matrix of its proof and apply another. So here the mechanism encodes answers of many
+sizes and forms, up to 2^40 items, and in exact arithmetic
 
 - what it encodes is the matrix times the answers, twice over (it is linear there, and the same each time);
 - two logs encoded together are the sum of both encoded by themselves;
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _NEIGHBOURS = 2
 # Items of the log that the engine counts, and the most occurrences of one in a step.
 _ITEMS, _OCCURRENCES = 5_000, 10**6
-# Fewer items where there are many groups, so that their histories stay so small together.
+# Fewer items where there are many groups, so that their histories together stay below `_MOST_HELD`.
 _FEWEST_ITEMS, _MOST_HELD = 100, 1 << 22
 _MOST_REPORTED = 20
 

@@ -36,7 +36,7 @@ from dpwindows.audit.search import search
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, Law
 from dpwindows.kernel.measure import Measurement
-from dpwindows.strategies.search.noise_scales import asked_as, laws_for
+from dpwindows.strategies.search.noise_scales import design_law, laws_for
 
 if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned
@@ -157,7 +157,7 @@ def _law_of(measurements: Sequence[Measurement], budget: Budget) -> Law:
         InputError: there are several, or there is no guarantee of the budget's kind under it (Gaussian noise is never
             pure; what Laplace noise costs in rho is only bounded).
     """
-    laws = {asked_as(one.law) for one in measurements}
+    laws = {design_law(one.law) for one in measurements}
     if len(laws) != 1:
         raise InputError(f"an audit needs noise of one law, got {', '.join(sorted(laws)) or 'no measurement'}")
     (law,) = laws

@@ -102,7 +102,7 @@ def _describe(measurement: Measurement) -> dict[str, Any]:
 
 
 def _in_groups(measurement: Measurement) -> dict[str, Any]:
-    """Of a measurement in groups: in which of them, and what is certified of all together."""
+    """The groups of a measurement, and what is certified of all of them together."""
     if measurement.groups is None:
         return {}
     level, found = measurement.groups.level, measurement.certificate

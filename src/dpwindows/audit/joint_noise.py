@@ -1,7 +1,7 @@
-r"""Noise that is drawn for a whole vector at once, as the audit of the noise sees it.
+r"""Tests of noise that is drawn for a whole vector at once, for the audit of the noise.
 
-Given its norm, a vector of a joint law is uniform among all of that norm. So the norm is tested by itself, and the rest
-is made into independent numbers, with nothing of the mechanism's own way to draw (`dpwindows.kernel.joint_noise`):
+Given its norm, a vector of a joint law is uniform among all vectors of that norm. So the norm is tested by itself, and
+the rest is made into independent numbers, apart from the way the kernel draws them (`dpwindows.kernel.joint_noise`):
 
 - *radius*: `P(z) ~ a^N(z)` is an exponential family in the norm N. With KL the relative entropy of the member whose
   mean norm is t to the stated one, Chernoff's bound for the mean norm of m vectors is `e^{-m KL}`, to either side;
@@ -30,7 +30,7 @@ _FACTOR = 1e3
 
 
 def radius_chance(law: NoiseLaw, vectors: Ints) -> float:
-    """A bound on the probability of a mean norm so far from what the stated scale gives, to either side.
+    """A bound on the probability of a mean norm as far from what the stated scale gives, to either side.
 
     Args:
         law: a joint law with its scale.
@@ -39,7 +39,7 @@ def radius_chance(law: NoiseLaw, vectors: Ints) -> float:
     size, mean = vectors.shape[1], float(_norms(law, vectors).mean())
 
     def entropy(log_factor: float) -> float:
-        """Of the member of this scale where its mean norm is the one seen, and less for all others."""
+        """The bound for the member of this scale where its mean norm is the one seen, and less for all others."""
         rate = 1 / law.scale - math.exp(-log_factor) / law.scale
         ends = log_normaliser(law.law, law.scale, size) - log_normaliser(
             law.law, law.scale * math.exp(log_factor), size

@@ -1,7 +1,7 @@
-"""Made-up exact answers that are large, and logs of many items: what small worst cases cannot stand for.
+"""Made-up exact answers that are large, and logs of many items, for audits that small cases are not enough for.
 
-A mechanism that looks at its data can behave on one item and small counts, and misbehave on millions. So answers of
-many sizes and forms, with up to 2^40 items, are put to it beside what one item gives.
+A mechanism that looks at its data can behave on one item and small counts, and misbehave on millions. So audits try
+answers of many sizes and forms, with up to 2^40 items, beside those that one item gives.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class LargeAnswers:
 
 
 def flat(steps: int, thresholds: Sequence[int], size: int) -> Table:
-    """The same count for every window and threshold."""
+    """Answers with one count, `size`, for every window and threshold."""
     return Table(steps, {k: np.triu(np.full((steps, steps), size, dtype=np.int64)) for k in thresholds})
 
 

@@ -39,7 +39,7 @@ from dpwindows.audit.norms import norms
 from dpwindows.kernel.accounting import JOINT, Law
 
 _PRECISION = 192
-# Points of the grid of Laplace losses: up to this many where the grid is exact, and so many where it is not.
+# Points of the grid of Laplace losses: the most where the grid is exact, and their number where it is not.
 _EXACT_GRID, _COARSE_GRID = 20_000, 4096
 
 

@@ -79,7 +79,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Change:
-    """One way that two histories may differ in: in steps low+1..high only (with groups, in so many slots).
+    """One way in which two histories may differ: in steps low+1..high only (with groups, in these slots).
 
     There the neighbour has anything, or (`by_one`, where high = low + 1) one occurrence more. Elsewhere both agree, and
     are anything, or (`from_nothing`) the log is empty.

@@ -1,8 +1,8 @@
-"""The audit of the noise: what is measured less what is exact, against the law and scale that the plan states.
+"""The audit of the noise: noisy numbers less exact ones, tested against the law and scale that the plan states.
 
-The plan is measured again and again through `kernel.measure` and `kernel.measure_step`, the very functions that a
-release and a stream go through, on an empty log and on a large one. What the integers read off the mechanism (`probe`)
-say of these logs is taken away, and what is left must be independent draws of the stated law: of its scale, shape,
+The plan is measured again and again through `kernel.measure` and `kernel.measure_step`, the functions that releases
+and streams use, on an empty log and on a large one. Exact values, from the integers read off the mechanism (`probe`),
+are subtracted. What is left must be independent draws of the stated law: of its scale, shape,
 tails and symmetry, whatever the log is, and with nothing in common between rows, thresholds, measurements, calls, logs
 and processes. Noise that is drawn for a whole vector at once is made into such draws (`joint_noise`).
 
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned
 
 FEWEST_DRAWS = 300
-# Every measurement is called at least so often, however many numbers it measures.
+# Every measurement is called at least this often, however many numbers it measures.
 _FEWEST_CALLS = 4
 # Exact integers of the large log stay below this, where the kernel does not clip them.
 _LARGEST = 1 << 58
@@ -192,7 +192,7 @@ def require_usable_draws(draws: int, error: float) -> None:
 
 
 def draws_needed(plan: Planned, draws: int) -> int:
-    """How many noise values `audit_noise` draws for so many of each measurement, but for the sampler alone."""
+    """The noise values that `audit_noise` draws to have `draws` of each measurement, but for the sampler alone."""
     rows = rows_measured(plan)
     calls = _calls(rows, draws)
     whole = any(one.law in JOINT for one in plan.measurements)
@@ -232,7 +232,7 @@ def _ways(
 
 
 def _calls(rows: list[int], draws: int) -> int:
-    """Calls that draw so many numbers of the measurement that has the fewest."""
+    """Calls that draw at least `draws` numbers of every measurement, those with the fewest rows included."""
     return max(_FEWEST_CALLS, -(-draws // max(1, min(rows))))
 
 
@@ -343,7 +343,7 @@ def _between_measurements(names: list[str], sample: list[Ints], log: str) -> Ite
 
 
 def _between_logs(names: list[str], laws: list[NoiseLaw], samples: dict[str, list[Ints]]) -> Iterator[Chance]:
-    """The same number of the same call on different logs."""
+    """Numbers at one place of one call, compared between logs."""
     for (log, one), (other_log, other) in combinations(samples.items(), 2):
         for name, law, first, second in zip(names, laws, one, other, strict=True):
             calls = min(len(first), len(second))
@@ -369,7 +369,7 @@ def _at_small_scales(laws: list[NoiseLaw], rng: np.random.Generator) -> Iterator
 
 def _under_test(name: str, law: NoiseLaw, parts: list[Ints], limit: float) -> NoiseUnderTest:
     fewest = min(part.size for part in parts)
-    # The norm of a vector says as much of the scale as so many Laplace numbers do.
+    # The norm of a vector says as much of the scale as Laplace noise of as many numbers.
     like = LAPLACE if law.law in JOINT else law.law
     surely = noise_tests.found_surely(like, fewest, limit) if law.scale >= 1 else (None, None)
     return NoiseUnderTest(name, law.law, law.scale, sum(part.size for part in parts), *surely)

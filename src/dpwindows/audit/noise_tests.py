@@ -43,12 +43,12 @@ _SURE = 0.99
 
 
 def scale_chance(law: NoiseLaw, noise: Ints) -> float:
-    """Of a mean statistic so far from what the stated scale gives, to either side."""
+    """The probability of a mean statistic as far from what the stated scale gives, to either side."""
     return min(1.0, 2 * math.exp(-noise.size * law.divergence(law.mean_statistic(noise))))
 
 
 def shape_chance(law: NoiseLaw, noise: Ints) -> float:
-    """Of frequencies so far from the probabilities of the stated law."""
+    """The probability of frequencies as far from those of the stated law."""
     edges = np.unique([law.quantile(share) for share in _CUTS])
     below = np.concatenate([[0.0], law.at_most(edges), [1.0]])
     expected = np.diff(below)
@@ -64,18 +64,18 @@ def shape_chance(law: NoiseLaw, noise: Ints) -> float:
 
 
 def tail_chance(law: NoiseLaw, noise: Ints) -> float:
-    """Of so many or so few draws far out."""
+    """The probability that as many draws, or as few, lie far out."""
     point = abs(law.quantile(min(0.05, _IN_TAILS / noise.size) / 2))
     return _two_sided(int((abs(noise) > point).sum()), noise.size, law.beyond(point))
 
 
 def sign_chance(noise: Ints) -> float:
-    """Of so many or so few positive draws among those that are not 0."""
+    """The probability that as many, or as few, of the draws that are not 0 are positive."""
     return _two_sided(int((noise > 0).sum()), int((noise != 0).sum()), 0.5)
 
 
 def law_chances(law: NoiseLaw, noise: Ints) -> dict[str, float]:
-    """Of draws of a law, whatever their order: by their scale, shape, tails and signs."""
+    """Tests of draws of a law, whatever their order: by their scale, shape, tails and signs."""
     return {
         "scale": scale_chance(law, noise),
         "shape": shape_chance(law, noise),
@@ -85,7 +85,7 @@ def law_chances(law: NoiseLaw, noise: Ints) -> dict[str, float]:
 
 
 def pair_chances(law: NoiseLaw, one: Ints, other: Ints) -> dict[str, float]:
-    """Of what two equally long vectors have in common, for draws of one law that should be independent."""
+    """Tests of what two equally long vectors have in common, for draws of one law that should be independent."""
     sizes = abs(one), abs(other)
     middle = abs(law.quantile(0.25))
     outer = law.beyond(middle)
@@ -98,18 +98,18 @@ def pair_chances(law: NoiseLaw, one: Ints, other: Ints) -> dict[str, float]:
 
 
 def joint_sign_chance(one: Ints, other: Ints) -> float:
-    """Of so many or so few pairs with one sign; the laws may differ."""
+    """The probability that as many pairs, or as few, have one sign; the laws may differ."""
     signs = (np.sign(one) * np.sign(other)).ravel()
     return _two_sided(int((signs > 0).sum()), int((signs != 0).sum()), 0.5)
 
 
 def repeat_chance(law: NoiseLaw, noise: Ints) -> float:
-    """Of so many draws that have the absolute value of an earlier one."""
+    """The probability that as many draws have the absolute value of an earlier one."""
     return _repeated(noise.size - len(np.unique(abs(noise))), noise.size, law.commonest)
 
 
 def recurrence_chance(law: NoiseLaw, calls: Ints) -> float:
-    """Of so many stretches of draws that come again.
+    """The probability that as many stretches of draws come again.
 
     Args:
         law: of the draws.
@@ -156,7 +156,7 @@ def found_surely(law: Law, draws: int, least_chance: float) -> tuple[float, floa
 
 @cache
 def _root(limit: float, low: float, high: float) -> float:
-    """Where `r - 1 - ln r` is the limit."""
+    """The ratio r from `low` to `high` where `r - 1 - ln r` is the limit."""
     return float(scipy.optimize.brentq(lambda ratio: ratio - 1 - math.log(ratio) - limit, low, high))
 
 

@@ -1,4 +1,4 @@
-"""How far numbers were moved, in the norm that a noise law is charged for."""
+"""The distance that numbers were moved, in the norm that a noise law is charged for."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The integers a mechanism applies, read off its public face: what is measured of answers that are 0 but for one.
+"""Reads the integers that a mechanism applies off its behaviour: it measures answers that are all 0 but one.
 
-A design's `encode` is a linear map of exact answers. Which answers it reads is recorded, then each of them is set to 1
-by itself, which gives its column of the matrix. Nothing is taken from the design's own description of itself.
+A design's `encode` is a linear map of exact answers. The probe records which answers it reads, then sets each of them
+to 1, alone, to get its column of the matrix. Nothing is taken from the design's own description of itself.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from dpwindows.plan.parts import cells_of
 
 # Largest matrix, in entries, that is read off.
 _LARGEST = 1 << 24
-# Thresholds are audited below this: logs that reach them are made, with so many occurrences in a step.
+# Thresholds are audited below this: logs that reach them are made, with as many occurrences in a step.
 _HIGHEST = 1 << 31
 
 
@@ -133,7 +133,7 @@ class Part:
         return self.thresholds * len(self.cells)
 
     def own(self, answers: NDArray[Any]) -> NDArray[Any]:
-        """Of answers of shape (logs, sources of all groups), those of its groups: shape (logs, groups, sources)."""
+        """Its own groups' answers, shape (logs, groups, sources), from shape (logs, sources of all groups)."""
         sources = self.matrix.shape[1]
         by_cell = answers.reshape(len(answers), answers.shape[1] // sources, sources)
         return by_cell[:, self.cells.start : self.cells.stop]

@@ -1,7 +1,7 @@
 """A search for bad neighbours where they are too many to be compared one by one.
 
-From evenly spaced, bursty and random histories, hill climbing by small edits: an occurrence more, fewer, or moved; a
-stretch shifted by a step; another place for the change. What it finds is a pair of neighbours, never a bound.
+It starts from evenly spaced, bursty and random histories and climbs by small edits: an occurrence more, fewer, or
+moved; a stretch shifted by a step; another place for the change. It finds pairs of neighbours, never a bound.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class _Climb:
         return not self.ways[state.change].by_one
 
     def _shift(self, furthest: int) -> int:
-        """How far an occurrence is moved, in slots: by up to so many steps, or to the next group."""
+        """How far an occurrence is moved, in slots: by up to `furthest` steps, or to the next group."""
         groups = self.mechanism.groups
         steps: list[int] = [by * groups for by in (*range(-furthest, 0), *range(1, furthest + 1))]
         steps += [] if groups == 1 else [-1, 1]

@@ -1,4 +1,4 @@
-"""What an audit will take, worked out before it begins: noise values to draw, minutes, and memory."""
+"""The cost of an audit, worked out before it begins: noise values to draw, minutes, and memory."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Workload:
 
 
 def black_box_workload(plan: Planned, runs: int, *, whole: bool) -> Workload:
-    """What `audit_black_box` takes: releases of a plan, so many runs on either of two logs."""
+    """What `audit_black_box` takes: `runs` releases of a plan on either of two logs."""
     rows, released = sum(rows_measured(plan)), plan.workload.rows
     each = _WHOLE if whole else _A_RELEASE
     return Workload(2 * runs * rows, 2 * runs * (rows / _A_SECOND + each), 2 * 8 * runs * released)
 
 
 def noise_workload(plan: Planned, draws: int) -> Workload:
-    """What `audit_noise` takes, for so many draws of each measurement."""
+    """What `audit_noise` takes, for `draws` noise values of each measurement."""
     drawn = draws_needed(plan, draws)
     rows = sum(rows_measured(plan))
     return Workload(drawn, drawn / _A_SECOND + drawn / rows * _A_RELEASE, 8 * drawn)

@@ -1,4 +1,4 @@
-"""What `dpwindows audit` shows: each check, what it found, and what it would have found."""
+"""The output of `dpwindows audit`: each check, its result, and how large a fault it would have noticed."""
 
 from __future__ import annotations
 

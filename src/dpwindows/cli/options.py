@@ -1,4 +1,4 @@
-"""Options that several commands share, and how an output is claimed; `values` has what options stand for."""
+"""Options that several commands share, and how an output is claimed; `values` turns options into values."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ privacy_options = stack(
             "--unit",
             required=True,
             metavar="UNIT",
-            help="What is protected: event (one occurrence), item-per:STEPS (everything about one item within so many "
+            help="What is protected: event (one occurrence), item-per:STEPS (everything about one item within STEPS "
             "steps), item (everything about one item) or item-add-remove (the presence of one item).",
         ),
         click.option("--epsilon", type=float, metavar="E", help="Budget epsilon, with or without --delta."),

@@ -1,7 +1,7 @@
-"""How a run of the command line ends: one message on standard error and an exit code, whatever happened.
+"""The end of every run of the command line: one message on standard error and an exit code, whatever happened.
 
-What the library raises on purpose, and what the surroundings do to any program (no memory, a full disk, a closed pipe,
-Ctrl-C), becomes a message here. Anything else is a bug in dpwindows and shows its traceback: nothing hides it.
+Errors that the library raises on purpose, and those that any program can meet (no memory, a full disk, a closed pipe,
+Ctrl-C), become a message here. Anything else is a bug in dpwindows and shows its traceback: nothing hides it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plans out of files: `--plan FILE.toml` with `--save`, which writes such a file, and `--release OUT`.
 
-A plan file's keys are the names of options, so what a command takes from it follows from the options it has; those on
-the line win. A release has been measured: its plan is taken whole, and nothing on the line may ask for another one.
+A plan file's keys are the names of options: a command takes from it the options that it has, and those on the command
+line win. A release has been measured: its plan is taken whole, and nothing on the line may ask for another one.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where commands print: a console that shows text as it is, whatever is in the names that users chose.
+"""The console that commands print on: it shows text as it is, whatever is in the names that users chose.
 
 Results go to standard output; what is said about them goes to standard error, and with `--quiet` nowhere.
 """

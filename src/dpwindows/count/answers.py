@@ -63,7 +63,7 @@ class ExactAnswers:
         """`changes` maps each threshold k to its arrays (step, recency, delta) of equal length, in any order.
 
         Where the rule bounds runs, `series` does so for each rolling count that can be asked for. With `reach`, the
-        counts are of rolling windows of at most so many steps, and of cumulative ones.
+        counts are of rolling windows of at most `reach` steps, and of cumulative ones.
 
         Raises:
             ValueError: signed counts cannot be of such a range.

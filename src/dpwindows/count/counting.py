@@ -41,7 +41,7 @@ def count_events(request: CountRequest) -> ExactAnswers:
 def count_groups(request: CountRequest) -> GroupedAnswers:
     """Count the events of every group of the columns' grouping in one reading; otherwise as `count_events`.
 
-    With `reach` the answers are for rolling windows of at most so many steps, and for cumulative ones: with many groups
+    With `reach` the answers are for rolling windows of at most `reach` steps, and for cumulative ones: with many groups
     that is cheaper.
 
     Raises:

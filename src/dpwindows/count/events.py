@@ -1,4 +1,4 @@
-"""What a caller says about a source of events: its columns, and how an engine may read it."""
+"""A caller's description of a source of events: its columns, and how an engine may read it."""
 
 from __future__ import annotations
 

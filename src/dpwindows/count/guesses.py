@@ -1,4 +1,4 @@
-"""Which columns hold items and times, and how times are written: guesses for an operator to confirm.
+"""Guesses for an operator to confirm: which columns hold items and times, and how times are written.
 
 A release never guesses: the caller says what a value means. Here the first rows of a log suggest options to confirm.
 """

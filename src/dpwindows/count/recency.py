@@ -40,7 +40,7 @@ def recency_sql(
     least k occurrences there so far. Counts whose recency is of another cell than their step count for nothing,
     and are left out or to be left out; the counts of one (k, step, recency) may be in several rows.
 
-    With `reach` too, answers are wanted for windows of at most so many steps, and for those since the beginning. Then
+    With `reach` too, answers are wanted for windows of at most `reach` steps, and for those since the beginning. Then
     at step s a recency r < s - reach may stand as s - reach: no window that ends at s or later and has at most `reach`
     steps holds either, and windows since the beginning hold both. Fewer recencies are fewer rows; what is left as it
     is does no harm.

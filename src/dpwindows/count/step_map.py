@@ -32,7 +32,7 @@ class Piece:
         return self.first + (t - self.origin) // self.stride
 
     def from_(self, low: int) -> Piece:
-        """The same formula from an earlier time on, written so that it divides no negative number."""
+        """This piece from an earlier time on, written so that its formula divides no negative number."""
         before = -((low - self.origin) // self.stride)
         return Piece(low, self.high, self.origin - before * self.stride, self.stride, self.first - before)
 

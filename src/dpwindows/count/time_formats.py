@@ -1,4 +1,4 @@
-"""How the values of a time column are to be read, where its type does not say it: said once, for all of them.
+"""The format of a time column whose type does not say how to read it: stated once, for all its values.
 
 Without a format a time says itself what it is: it has a type of times, or is ISO 8601 text. With `epoch-s`, `epoch-ms`
 or `epoch-us` it is a whole number of seconds, milliseconds or microseconds since 1970-01-01T00:00Z, of an integer type,

@@ -1,4 +1,4 @@
-"""What an engine is asked to count: the thresholds, the occurrences that count, and the query for both.
+"""The request that an engine gets: which thresholds, which occurrences count, and the query for both.
 
 The rule of counting is enforced in the query, on what every engine reads as a relation (item, step, count), so that it
 holds for any data.

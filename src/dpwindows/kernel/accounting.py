@@ -106,7 +106,7 @@ def certify(budget: Budget, costs: Sequence[Cost]) -> None:
 
 @lru_cache(maxsize=64)
 def _proved(budget: Budget, costs: tuple[Cost, ...]) -> bool:
-    """Once for the same costs: a stream asks at every step, an audit for every release."""
+    """Proves equal costs once: a stream asks at every step, an audit for every release."""
     laws = {cost.law for cost in costs}
     if laws and laws <= {LAPLACE, *JOINT}:
         epsilon = sum((Fraction(cost.sensitivity) / Fraction(cost.scale) for cost in costs), Fraction(0))

@@ -1,8 +1,8 @@
-"""The free choices of a bound, asked for by question: prices, how much is remembered, which distances are near.
+"""Questions that a bound asks about its free choices: prices, how much is remembered, which distances are near.
 
-A bound of this kind holds for every legal choice, and how small it is depends on a good one. So searches stay outside:
-a bound asks, whoever answers is not trusted, and an answer is whole numbers within limits that the bound names. A
-design carries the answers that were found for it as its witness, and its certificate looks them up.
+Such a bound holds for every legal choice, and a good choice makes it small. So the search for good choices stays
+outside the kernel: a bound asks, nobody trusts the answer, and an answer is whole numbers within limits that the bound
+names. A design carries the answers found for it as its witness, and its certificate looks them up.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Question:
 
     @property
     def key(self) -> str:
-        """What the answer is kept by in a witness: no design asks two questions by one key."""
+        """The key of the answer in a witness: no design asks two questions by one key."""
         return f"{self.kind}/{self.k}" + (f"/{self.apart}" if self.apart else "")
 
 

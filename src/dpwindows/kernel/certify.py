@@ -1,8 +1,8 @@
-"""How far one neighbour can move what is measured: derived from the very integers that are applied, never handed in.
+"""Certificates: how far one neighbour can move what is measured, derived from the very integers that are applied.
 
 One table says which proof covers which measurement, by window family, unit of privacy, noise law and kind of map.
-What it does not list is refused. The functions take the integers of the maps in use, so that no caller can state a
-smaller bound than the one proved.
+What it does not list is refused. The functions read the integers of the maps in use, so no caller can state a bound
+smaller than the proved one.
 
 | windows | map | event | item within L steps | item, changed | item, added or removed |
 |---|---|---|---|---|---|
@@ -41,8 +41,9 @@ from typing import Any
 
 import numpy as np
 
+from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling
+from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling, RollingTogether, ToDate, Tumbling
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE
 from dpwindows.kernel.bounds import period_sensitivity, rectangles, sensitivity
@@ -51,19 +52,23 @@ from dpwindows.kernel.bounds.gaps import gap_filter_l1, gap_filter_l2
 from dpwindows.kernel.bounds.weighted_rectangles import any_weighted_event_l2
 from dpwindows.kernel.families.lines import CrossedBlock, crossed_lines, filter_costs, lines_bound, lines_of_starts
 from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
-from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.problem import BOUNDED_UNITS, Problem
 from dpwindows.kernel.proofs import name_of
 
 # Where the kernel's maps are.
 _MAPS = "dpwindows.kernel.maps."
 # What they are made of beside one another.
 _PLAIN = (int, bool, type(None))
+# What a problem, its window, its unit and its rule are.
+_WINDOWS = (Cumulative, Rolling, RollingTogether, AnyWindow, Tumbling, ToDate, LostItems)
+_ASKED = ((Problem,), _WINDOWS, BOUNDED_UNITS, (CountingRule,))
 
 
 @dataclass(frozen=True)
@@ -119,6 +124,8 @@ def require_own(problem: Problem, *maps: IntegerMap | MatrixFilter | GapFilter) 
                 sizes = (branching - 1, *weights)
             case GapFilter(weights=weights, total=total):
                 sizes = (total, *weights)
+            case EndlessCounter(bits=bits):
+                sizes = (bits + 1, 63 - bits)
             case _:
                 continue
         if min(sizes) < 1:
@@ -126,14 +133,22 @@ def require_own(problem: Problem, *maps: IntegerMap | MatrixFilter | GapFilter) 
 
 
 def require_plain(problem: Problem, shape: Any, horizon: int | None) -> None:
-    """Refuse a shape of the kernel's with other numbers than whole ones: what bounds do with others may wrap.
+    """Refuse what is asked in other classes than ours, no steps, and a shape of the kernel's with other numbers.
+
+    A class derived from a window might read its length otherwise once it is certified, and what bounds do with other
+    numbers than whole ones may wrap.
 
     Raises:
-        NotCertifiedError: the shape, or the horizon, is made of anything else.
+        NotCertifiedError: the problem, the shape or the horizon is made of anything else.
     """
+    asked = (type(problem), type(problem.window), type(problem.unit), type(problem.rule))
+    if any(known not in legal for known, legal in zip(asked, _ASKED, strict=True)):
+        raise NotCertifiedError(problem, shape)
+    if any(type(steps) is not int or steps < 1 for steps in (problem.steps, 1 if horizon is None else horizon)):
+        raise NotCertifiedError(problem, shape)
     ours = type(shape).__module__.startswith("dpwindows.kernel.")
     parts = [getattr(shape, place.name) for place in fields(shape) if place.name != "inner"] if ours else []
-    if not all(map(_is_own, parts)) or type(horizon) not in _PLAIN or type(problem.steps) is not int:
+    if not all(map(_is_own, parts)):
         raise NotCertifiedError(problem, shape)
 
 

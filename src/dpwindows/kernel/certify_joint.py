@@ -1,7 +1,7 @@
 """Certificates of series of counts whose noise is drawn for the whole series at once (`dpwindows.kernel.joint_noise`).
 
-They are the last rows of the table in `dpwindows.kernel.certify`: every count of a threshold measured as it is, one
-lattice unit to a count, so that what one item can move is known from what a count is.
+They are the last rows of the table in `dpwindows.kernel.certify`: every count of a threshold is measured as it is, one
+lattice unit to a count, so how far one item can move it follows from what a count is.
 """
 
 from __future__ import annotations

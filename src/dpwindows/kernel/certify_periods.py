@@ -1,7 +1,7 @@
 """Certificates of tumbling counts and of counts to date, found from those of rolling and cumulative counts.
 
-A period's windows are those of a log of its own (`dpwindows.kernel.bounds.periods`). So what is measured of them is
-certified by the row of the table in `dpwindows.kernel.certify` for one problem that stands for all periods.
+A period's windows see only the events of the period (`dpwindows.kernel.bounds.periods`). So one problem stands for all
+periods, and its row of the table in `dpwindows.kernel.certify` gives the certificate.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Layout:
         count: how many periods there are, None if there is no end of them.
         longest: the most steps that one has.
         changed: the most periods that one neighbour can change, None if all.
-        fewest: every period but the first and the last has so many steps or more.
+        fewest: a lower bound on the steps of any period but the first and the last.
     """
 
     count: int | None
@@ -45,8 +45,8 @@ def layout_of(problem: Problem, horizon: int | None, fewest: int, most: int) -> 
     Args:
         problem: its window is a family with periods, its unit says what a neighbour is.
         horizon: the number of steps, None if there is no end.
-        fewest: every period but the first and the last has so many steps or more; 0 if the calendar alone says so.
-        most: every period has at most so many steps; read without a horizon only.
+        fewest: a lower bound on the steps of any period but the first and the last; 0 if the calendar alone says it.
+        most: an upper bound on the steps of any period; read without a horizon only.
     """
     window, unit = problem.window, problem.unit
     assert isinstance(window, PeriodFamily)
@@ -76,7 +76,7 @@ def series_of(problem: Problem, layout: Layout) -> Problem:
     return replace(problem, window=Cumulative(), steps=layout.longest, singleton=False)
 
 
-def in_periods(problem: Problem, measured: IntegerMap, advise: Advise) -> tuple[int, str]:
+def bound_in_periods(problem: Problem, measured: IntegerMap, advise: Advise) -> tuple[int, str]:
     """Tumbling counts as one series through a map, or counts to date through a map repeated for every period.
 
     Returns:
@@ -95,11 +95,11 @@ def in_periods(problem: Problem, measured: IntegerMap, advise: Advise) -> tuple[
         case ToDate() as window, Repeated(map=one, lengths=lengths, causal=causal) if lengths == tuple(
             sizes(window, problem.steps).tolist()
         ):
-            return _to_date(series, layout, one, layout.longest, advise, cut=causal)
+            return _bound_to_date(series, layout, one, layout.longest, advise, cut=causal)
     raise NotCertifiedError(problem, measured)
 
 
-def _to_date(
+def _bound_to_date(
     series: Problem, layout: Layout, measured: IntegerMap, longest: int, advise: Advise, *, cut: bool
 ) -> tuple[int, str]:
     """Counts to date, of periods of at most `longest` steps.
@@ -121,16 +121,16 @@ def _to_date(
     return lines_bound(lines, costs if cut else (0, max(costs)), len(series.thresholds)), name_of(lines_bound)
 
 
-def in_periods_of_stream(
+def certify_in_periods_of_stream(
     problem: Problem, measured: IntegerMap, horizon: int | None, fewest: int, most: int, advise: Advise
 ) -> Certificate:
-    """The same in a stream, whose shape sees that no period has more or fewer steps than `layout_of` is told.
+    """The certificate of a stream's periods; its shape sees to it that each has from `fewest` to `most` steps.
 
     Raises:
         NotCertifiedError: no proof covers it.
     """
-    layout = layout_of(problem, horizon, fewest, most)
-    if layout.changed is None or layout.longest > most:
+    layout = layout_of(problem, horizon, fewest, most) if fewest >= 1 else None
+    if layout is None or layout.changed is None or layout.longest > most:
         raise NotCertifiedError(problem, measured)
     series = series_of(problem, layout)
     if isinstance(problem.window, Tumbling):
@@ -140,4 +140,4 @@ def in_periods_of_stream(
     # Its maps are read for as many positions as the shape lets a period have.
     series = replace(series, steps=most)
     moved = moved_along_time(series, measured, most) * layout.changed
-    return Certificate(*_to_date(series, layout, measured, most, advise, cut=True), moved)
+    return Certificate(*_bound_to_date(series, layout, measured, most, advise, cut=True), moved)

@@ -1,4 +1,4 @@
-"""How far one neighbour can move several families that are measured as one: see `certify`.
+"""Certificates of several window families that are measured as one: more rows of the table in `certify`.
 
 | windows | map | event | item within one step |
 |---|---|---|---|
@@ -18,7 +18,9 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
 
 
-def together(problem: Problem, lengths: tuple[int, ...], measured: MatrixFilter, steps: int | None) -> Certificate:
+def certify_together(
+    problem: Problem, lengths: tuple[int, ...], measured: MatrixFilter, steps: int | None
+) -> Certificate:
     """Rolling counts of several lengths through one filter on all of them.
 
     Args:

@@ -38,7 +38,7 @@ class StepAnswers:
 
 
 class Shape(ABC):
-    """Which integers are measured of a window family, and how far one neighbour can move them."""
+    """The integers that are measured of a window family, and how far one neighbour can move them."""
 
     @abstractmethod
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
@@ -55,7 +55,7 @@ class Shape(ABC):
         """
 
     def rows(self, window: WindowFamily, steps: int) -> int:
-        """How many numbers are measured of each threshold in a release of so many steps."""
+        """How many numbers are measured of each threshold in a release of `steps` steps."""
         raise NotImplementedError
 
     def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
@@ -194,8 +194,8 @@ class StepDesign(Design):
     def _until(self) -> int | None:
         return self.horizon
 
-    def over(self, steps: int) -> StepDesign:
-        """The same design with its forecast over so many steps."""
+    def forecast_over(self, steps: int) -> StepDesign:
+        """This design with its forecast over `steps` steps."""
         return replace(self, problem=replace(self.problem, steps=steps))
 
     @property

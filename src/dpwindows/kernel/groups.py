@@ -1,4 +1,4 @@
-"""One design measured in every group of a level: certified from what one group's measurement is certified for."""
+"""Certificates of a design that is measured in every group of a level, from the certificate for one group."""
 
 from __future__ import annotations
 
@@ -65,29 +65,29 @@ def certify_groups(design: Design, groups: Groups) -> Certificate:
     by_row = grouping.of == "event" and grouping.max_groups is None
     match design.problem.unit:
         case EventLevel() if by_row:
-            return _over(group_of_an_event, name_of(group_of_an_event), one)
+            return _certify_groups(group_of_an_event, name_of(group_of_an_event), one)
         case ItemAddRemove():
-            return _over(partial(groups_of_an_item, most=most), name_of(groups_of_an_item), one)
+            return _certify_groups(partial(groups_of_an_item, most=most), name_of(groups_of_an_item), one)
         case ItemLevel():
             changed = partial(groups_of_a_changed_item, groups=count, most=most)
-            return _over(changed, name_of(groups_of_a_changed_item), one, _presence(design))
+            return _certify_groups(changed, name_of(groups_of_a_changed_item), one, _presence(design))
         case ItemPerPeriod() if grouping.of == "event" and most == count:
             within = partial(groups_of_a_changed_period, groups=count)
-            return _over(within, name_of(groups_of_a_changed_period), one)
+            return _certify_groups(within, name_of(groups_of_a_changed_period), one)
     raise NotCertifiedError(design.problem, groups)
 
 
-def _over(bound: Callable[..., int], proof: str, *found: Certificate) -> Certificate:
+def _certify_groups(bound: Callable[..., int], proof: str, *certificates: Certificate) -> Certificate:
     """A bound for all groups applied to everything that is proved of one."""
-    squares = [one.squared for one in found if one.squared is not None]
+    squares = [one.squared for one in certificates if one.squared is not None]
     return Certificate(
-        bound(*(one.bound for one in found)),
+        bound(*(one.bound for one in certificates)),
         proof,
-        bound(*(one.moved for one in found)),
-        bound(*squares) if len(squares) == len(found) else None,
+        bound(*(one.moved for one in certificates)),
+        bound(*squares) if len(squares) == len(certificates) else None,
     )
 
 
 def _presence(design: Design) -> Certificate:
-    """What is proved of a design for one item added or removed: whatever is for one that changes is for that too."""
+    """The certificate for one item added or removed: a design certified for an item that changes has one, too."""
     return replace(design, problem=replace(design.problem, unit=ItemAddRemove())).certificate

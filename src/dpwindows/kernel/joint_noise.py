@@ -1,4 +1,4 @@
-r"""Noise that is drawn for a whole vector at once, for what moves every number by at most one.
+r"""Noise drawn for a whole vector at once, for changes that move every number by at most one.
 
 Two laws on the integer vectors of n numbers, `P(z) ~ a^N(z)` with `0 < a < 1` (Hardt and Talwar 2010, arXiv 0907.3754):
 
@@ -92,8 +92,8 @@ def _rounded_up(scale: float) -> tuple[int, int]:
     # A small scale makes it small, and its first bits late.
     bits = 2 * _BITS + max(0, math.frexp(scale)[1]) + min(math.ceil(1.45 / max(scale, 1e-9)), _MOST_BITS)
     with flint.ctx.workprec(bits + _PRECISION):
-        found = (-1 / _ball(Fraction(scale))).exp() * flint.arb(2) ** bits
-        above = found.upper().ceil().unique_fmpz()
+        scaled = (-1 / _ball(Fraction(scale))).exp() * flint.arb(2) ** bits
+        above = scaled.upper().ceil().unique_fmpz()
         assert above is not None, "an exact whole number"
         return int(above), bits
 
@@ -121,10 +121,10 @@ class RadiusLaw:
                 block += 1
             place = block * width + secrets.randbelow(width)
             radius = centre + place if secrets.randbits(1) else centre - 1 - place
-            if radius >= 0 and self._taken(radius, centre, block):
+            if radius >= 0 and self._accepts(radius, centre, block):
                 return radius
 
-    def _taken(self, radius: int, centre: int, block: int) -> bool:
+    def _accepts(self, radius: int, centre: int, block: int) -> bool:
         """True with probability `2^(block-1)` times the weight of the radius over that of the centre."""
         uniform, bits = 0, 0
         while True:
@@ -145,7 +145,7 @@ class RadiusLaw:
 
 @lru_cache(maxsize=64)
 def _blocks(law: RadiusLaw) -> tuple[int, int]:
-    """A centre and a width for which what the proof needs is proved.
+    """A centre and a width that are proved to be what the proof needs.
 
     Raises:
         ArithmeticError: none was found (a bug; nothing was drawn).

@@ -86,9 +86,9 @@ class Measurement:
     @property
     def cost(self) -> Cost:
         """What the measurement is charged."""
-        found = self.certificate
-        rows = found.moved * len(self.design.problem.thresholds)
-        return Cost(self.law, found.bound, self.scale, rows, found.squared)
+        certificate = self.certificate
+        rows = certificate.moved * len(self.design.problem.thresholds)
+        return Cost(self.law, certificate.bound, self.scale, rows, certificate.squared)
 
 
 def measure(
@@ -203,7 +203,7 @@ def _designs_in(design: Design) -> Iterator[Design]:
 
 
 def _unknown(design: Design, admitted: tuple[type[Shape], ...]) -> Iterator[str]:
-    """What in a design answers for itself and is not the kernel's: it might state any bound it likes."""
+    """The parts of a design that answer for themselves and are not the kernel's: they might state any bound."""
     if type(design) not in (Design, StepDesign):
         yield type(design).__name__
     elif type(design.shape) not in (*_SHAPES, *admitted):
@@ -246,7 +246,7 @@ def add_noise(exact: NDArray[Any], noise: NDArray[np.int64]) -> NDArray[np.int64
 def draw_noise(
     law: Law, scale: float, count: int, progress: Callable[[int], None] = lambda drawn: None, vectors: int = 1
 ) -> NDArray[np.int64]:
-    """Exact discrete noise, shape (count,): independent numbers, or of a joint law so many independent vectors.
+    """Exact discrete noise, shape (count,): independent numbers, or of a joint law `vectors` independent vectors.
 
     Independent numbers are drawn as OpenDP's mechanism on zeros, by several threads where there are many. OpenDP takes
     its random bytes from OpenSSL's generator, which the operating system seeds and which keeps a state for each thread.
@@ -272,7 +272,7 @@ def draw_noise(
 
 
 def _side_by_side(draw: Callable[[int], int], firsts: Sequence[int]) -> Iterator[int]:
-    """What drawing each piece gives, in their order: OpenDP lets other threads run while it draws."""
+    """Draws the pieces in parallel and returns them in order: OpenDP lets other threads run while it draws."""
     if len(firsts) < 2:
         yield from map(draw, firsts)
         return

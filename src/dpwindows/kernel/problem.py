@@ -1,4 +1,4 @@
-"""What a strategy is asked: one window family for one unit of privacy and one noise law."""
+"""The problem that a strategy is given: one window family, one unit of privacy and one noise law."""
 
 from __future__ import annotations
 

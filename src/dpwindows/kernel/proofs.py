@@ -1,6 +1,6 @@
-"""Proofs by name: every bound of the kernel has one name that never changes, wherever its code is kept.
+"""The names of proofs: every bound of the kernel has one name that never changes, wherever its code is kept.
 
-Releases, exports and states carry the name of the proof they rest on. `docs/proofs.md` lists them all.
+Releases, exports and states carry the name of the proof that they rest on. `docs/proofs.md` lists all names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-r"""What several releases of one log guarantee together, when each may be chosen after seeing the others.
+r"""The guarantee of several releases of one log together, when each may be chosen after seeing the others.
 
-An `Account` adds up charges in the order of spending and says whether they stay within a total. Whoever
-asks may have seen everything published so far: budgets, queries and their number may depend on it. A rule that holds
-for charges fixed beforehand need not hold then, so each one here comes with its proof. All sums are of exact rational
-numbers (`privacy.exact`); the one logarithm is bounded from the safe side by ball arithmetic.
+An `Account` adds up charges in the order of spending and says whether they stay within a total. Budgets, queries and
+their number may depend on everything published before. A rule that holds for charges fixed beforehand need not hold
+then, so each rule here comes with its proof. All sums are of exact rational numbers (`privacy.exact`); the one
+logarithm is bounded from the safe side by ball arithmetic.
 
 Notation: P and Q are the laws of the whole transcript under two neighbouring logs, `L = ln P/Q` at the transcript,
 `L_i` the part of it that charge i contributes given everything before it, so `L = sum L_i`. The claims are shown for
@@ -135,7 +135,7 @@ class PureAccount(Account):
     """An account under a pure total: epsilons add up."""
 
     def plus(self, charge: Charge, times: int = 1) -> Account:
-        """The account with the charge added so many times: epsilons add.
+        """The account with the charge added `times` times: epsilons add.
 
         Raises:
             CannotComposeError: the charge is not pure.

@@ -1,10 +1,10 @@
-"""The journal beside a ledger must be of the state that the ledger is in: an older one would undo what was spent since.
+"""Refuses a journal that is older than its ledger, for such a journal would undo what was spent since.
 
-SQLite writes the pages that a transaction changes to a journal beside the file first. Whoever opens the file after a
-crash finds the journal there and puts these pages back. It goes by the name alone: a ledger that was moved away without
-its journal, written, and moved back would silently be put back to before all of that, and so would one that has two
-names, a hard link or a mounted file, of which only one has the journal. What was charged in between would be gone, and
-its noise would be drawn again.
+Before a transaction changes pages, SQLite writes them to a journal beside the file. Whoever opens the file after a
+crash finds the journal and puts these pages back. SQLite goes by the name alone. So a ledger that was moved away
+without its journal, written, and moved back would silently be put back to its older state, and so would a ledger with
+two names (a hard link, a mounted file) if only one has the journal. Charges made in between would be gone, and their
+noise would be drawn again.
 
 Every transaction raises a counter in the first page by 1, and so journals that page. So the counter in the file is that
 of the journalled page, or 1 more if the transaction came that far. If it is 2 more, others wrote since. (Every release
@@ -129,7 +129,7 @@ def _before(file: BinaryIO) -> tuple[int | None, int] | None:
 
 
 def _records(file: BinaryIO, first: _Header) -> Iterator[tuple[int, bytes]]:
-    """The pages of a journal as they were, with their numbers: after a header so many, and then the next header."""
+    """The pages of a journal as they were, with their numbers: each header says how many follow before the next."""
     at, size = 0, first.page + 8
     head: _Header | None = first
     while head:

@@ -1,8 +1,8 @@
-r"""Where in time a release counts: releases of disjoint parts of a log need not be added up.
+r"""The largest cost at any one instant: releases of disjoint parts of a log need not be added up.
 
 A release reads nothing but the events of its public range. Two releases over disjoint ranges are thus about different
-events, and what one event costs is the sum over the releases whose range it lies in. This module says at which
-instants a release counts, and the most that the releases which count at one instant cost together.
+events, and one event costs the sum over the releases whose range it lies in. This module says at which instants a
+release counts, and the most that all releases cost together at any one instant.
 
 **Event level.** A release counts at the instants of its range; a stream without end counts from its start on.
 *Claim.* If at every instant the charges that count there stay within the total (`composition`), so does everything

@@ -1,4 +1,4 @@
-"""What a ledger is asked to pay for: one release or one stream, in plain public values.
+"""A request for a ledger to pay for one release or one stream, in plain public values.
 
 Nothing in a request depends on the data. Its canonical text decides whether two requests are the same.
 """
@@ -67,7 +67,7 @@ class Request:
 
     @property
     def key(self) -> str:
-        """The same for two requests if and only if they ask for the same."""
+        """A hash of the facts: two requests share it if and only if they ask for the same."""
         return hashlib.sha256(canonical(self.facts).encode()).hexdigest()
 
     @property

@@ -39,7 +39,7 @@ class Allotment:
 
     @property
     def groups(self) -> int:
-        """In how many groups each number is measured; 1 without groups."""
+        """The number of groups that each number is measured in; 1 without groups."""
         return 1 if self.measurement.groups is None else self.measurement.groups.level.count
 
     @property
@@ -68,7 +68,7 @@ class Allotment:
         return self.own(values[0] if all(one is values[0] for one in values) else np.mean(values, axis=0))
 
     def own(self, values: FloatArray) -> FloatArray:
-        """Of one number for each estimate of the measurement, those of this query's windows."""
+        """The values of this query's windows, from one value for each estimate of the measurement."""
         if self.series is None:
             return values
         windows = self.measurement.design.problem.steps
@@ -93,8 +93,8 @@ class Allotment:
 
     def _fourth_moment(self, measure: Measure) -> FloatArray | None:
         known = [reading.of(self.measurement.design.at(k)).fourth_moment() for k in measure.thresholds]
-        found = [one for one in known if one is not None]
-        return self._mean(found) if len(found) == len(known) else None
+        moments = [one for one in known if one is not None]
+        return self._mean(moments) if len(moments) == len(known) else None
 
 
 def measured(allotments: Sequence[Allotment]) -> list[Measurement]:

@@ -60,7 +60,7 @@ def describe(plan: Planned) -> dict[str, Any]:
 
 
 def asked_of(plan: Planned) -> dict[str, Any]:
-    """What a plan was asked, as a ledger knows it again: queries, shares and how strategies are chosen."""
+    """The request behind a plan, for a ledger to recognise: queries, shares and how strategies are chosen."""
     return {
         "queries": asked_queries(plan.queries),
         "shares": [allotment.share for allotment in plan.allotments],
@@ -73,7 +73,7 @@ def asked_of(plan: Planned) -> dict[str, Any]:
 
 
 def loss_forecast(plan: Planned, loss: Allotment) -> dict[str, Any]:
-    """What the number of items that lost something is, with its error: all that is known of it before data are seen."""
+    """A description of the number of items that lost something, with its error, before data are seen."""
     (measure,) = loss.query.measures
     described = _describe_allotment(loss, plan)
     left_out = ("groups", TOGETHER)

@@ -38,7 +38,7 @@ def _window(entry: Forecast) -> str:
 
 
 def _window_and_groups(entry: Forecast) -> str:
-    """The same on several lines, each of whole words."""
+    """The window and the groups of an entry on several lines, each of whole words."""
     groups = [] if entry.by is None else wrap(said_groups(entry.by), 12, break_long_words=False)
     return "\n".join([entry.window, *groups])
 

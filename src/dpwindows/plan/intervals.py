@@ -1,8 +1,8 @@
 """How exact an estimate is: its variance, and the half width of its interval from the noise that really is in it.
 
-An estimate's error X is a weighted sum of noise on whole numbers. Of one such number, and of few of one weight, the
-half width is the exact quantile (`dpwindows.reading.lattice_noise`). For other sums it is a bound, from the
-sums of the squares and of the fourth powers of the weights alone: that of the same sum Y of numbers that are smoothed,
+An estimate's error X is a weighted sum of noise on whole numbers. For one such number, and for few of one weight, the
+half width is the exact quantile (`dpwindows.reading.lattice_noise`). For other sums it is a bound, from the sums of the
+squares and of the fourth powers of the weights alone: the half width of the sum Y, where every number is smoothed,
 moved outwards by what smoothing may hide (same file). Y is continuous.
 
 *The quantile of Y under Laplace noise.* Y is Gaussian given its variance, a weighted sum of exponential variables.
@@ -78,7 +78,7 @@ def half_widths(
     """
     std_errors = np.sqrt(estimate_variance(measurement, measure, squares))
     noise, parts = noise_of(measurement), len(measure.thresholds)
-    if noise.spread == 0.0:
+    if noise.deviation == 0.0:
         return std_errors
     known = None if noise.fine and noise.law != LAPLACE else fourths()
     # Independent estimates of equal law divide the kurtosis of their sum or difference.
@@ -89,16 +89,16 @@ def half_widths(
     if single.all() and len(single):
         return lattice_half_width(np.sqrt(squares), noise, parts, confidence)
     # Numbers of a joint law are measured as they are.
-    found = half_width_factors(Sums.of(noise, kurtosis), confidence, alone=parts == 1) * std_errors
+    widths = half_width_factors(Sums.of(noise, kurtosis), confidence, alone=parts == 1) * std_errors
     if single.any():
-        found[single] = lattice_half_width(np.sqrt(squares[single]), noise, parts, confidence)
-    return found
+        widths[single] = lattice_half_width(np.sqrt(squares[single]), noise, parts, confidence)
+    return widths
 
 
 def lattice_half_width(
     weights: FloatArray, noise: Noise, draws: int, confidence: float, *, paired: bool = False
 ) -> FloatArray:
-    """The half width, in counts, of sums of so many independent numbers (`lattice_quantile`) of one weight each."""
+    """The half width, in counts, of sums of `draws` independent numbers (`lattice_quantile`) of one weight each."""
     # The errors of an interval's ends must not exclude what lies on them.
     exact = np.frexp(weights)[0] == 0.5
     outwards = np.where(exact, 1.0, 1.0 + _OUTWARDS)
@@ -138,7 +138,7 @@ def _quantile(noise: Noise, kurtosis: FloatArray | None, confidence: float, alon
 
 @lru_cache(maxsize=256)
 def joint_factor(noise: Noise, confidence: float, *, alone: bool) -> float:
-    """The same of one number of a vector under a joint law, or of sums of them."""
+    """Half width over standard error, of one number of a vector under a joint law, or of sums of them."""
     insides = (_uniform if noise.law == CUBE else _triangular,) if alone else (_uniform, _triangular, _gaussian)
     radii, weights = _radii(noise)
 
@@ -165,7 +165,7 @@ def _uniform(x: FloatArray) -> FloatArray:
 
 
 def _triangular(x: FloatArray) -> FloatArray:
-    """The same of the difference of two uniform numbers."""
+    """P(|X| <= x) of the difference of two uniform numbers, of variance 1."""
     return np.asarray(1 - np.maximum(1 - x / math.sqrt(6), 0.0) ** 2)
 
 
@@ -191,9 +191,9 @@ def _laplace_factors(confidence: float) -> FloatArray:
         middle = (low + high) / 2
         inside = scipy.special.erf(middle[..., None] / np.sqrt(2 * variances)) @ weights >= confidence
         low, high = np.where(inside, low, middle), np.where(inside, middle, high)
-    found = high.max(axis=0)
+    bounds = high.max(axis=0)
     # One variable alone has a formula.
-    return np.array([_two_sided(confidence), *found[:-1], -np.log1p(-confidence) / math.sqrt(2)])
+    return np.array([_two_sided(confidence), *bounds[:-1], -np.log1p(-confidence) / math.sqrt(2)])
 
 
 def _two_sided(confidence: float) -> float:

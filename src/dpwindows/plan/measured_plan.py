@@ -1,4 +1,4 @@
-"""The plan of a release or a stream that was made: measured by the integers that it carries, and by no others."""
+"""The plan of a release or a stream that exists, with the very integers that it was measured by."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from dpwindows.plan.stream_plan import StreamPlan
 
 
 class Described(Protocol):
-    """What carries its metadata, as a `Release` does."""
+    """An object with metadata, such as a `Release`."""
 
     @property
     def metadata(self) -> Mapping[str, Any]:
@@ -72,7 +72,7 @@ class _Measured(Planned):
         metadata = self._metadata
         entries = [*metadata["measurements"], *([metadata[LOSS]] if LOSS in metadata else [])]
         known: dict[str, Measurement] = {}
-        found = []
+        allotments = []
         for part, entry in zip(parts, entries, strict=True):
             if set(entry["thresholds"]) != {k for measure in part.query.measures for k in measure.thresholds}:
                 raise ValueError(f"{entry['window']} was measured for other k than were asked")
@@ -83,8 +83,8 @@ class _Measured(Planned):
                 known[str(together)] = measurement
             series = together.index(entry["window"]) if together else None
             chosen = Alternative(entry["strategy"], 0.0)
-            found.append(Allotment(part.query, measurement, float(entry["budget_share"]), chosen, (), series))
-        return tuple(found)
+            allotments.append(Allotment(part.query, measurement, float(entry["budget_share"]), chosen, (), series))
+        return tuple(allotments)
 
     @cached_property
     def _forecast(self) -> tuple[Forecast, ...]:
@@ -103,7 +103,7 @@ class MeasuredPlan(_Measured, Plan):
         self.max_draws = max(MAX_DRAWS, self.workload.draws)
 
     def to_dict(self) -> Values:
-        """As of any plan."""
+        """The plan as plain values, like any plan."""
         return self._values_of(Plan)
 
 
@@ -119,11 +119,11 @@ class MeasuredStreamPlan(_Measured, StreamPlan):
         super().__init__(**asked, horizon=horizon, **(clock if periods else {}))
         if steps is not None:
             self.timeline = Timeline.of_steps(min(steps, self.timeline.steps))
-            self.allotments = tuple(self._over(allotment, self.timeline.steps) for allotment in self.allotments)
+            self.allotments = tuple(self._with_forecast(one, self.timeline.steps) for one in self.allotments)
         self.max_draws = max(MAX_DRAWS, self.workload.draws)
 
     def to_dict(self) -> Values:
-        """As of any plan."""
+        """The plan as plain values, like any plan."""
         return self._values_of(StreamPlan)
 
 

@@ -42,7 +42,7 @@ def parts_of(queries: Sequence[Query], shares: Sequence[float], grouping: Groupi
 
 
 def cells_of(grouping: Grouping | None) -> int:
-    """In how many groups, totals included, every query is answered; 1 without groups."""
+    """The number of groups, totals included, that every query is answered in; 1 without groups."""
     return 1 if grouping is None else sum(level.count for level in grouping.levels)
 
 

@@ -14,7 +14,7 @@ from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import LostItems, Query, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.whole_numbers import MAX_DRAWS
-from dpwindows.ask.windows import count_windows, over
+from dpwindows.ask.windows import count_windows, fit_to_range
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.designs import Design
@@ -22,7 +22,7 @@ from dpwindows.kernel.problem import Criterion
 from dpwindows.plan.parts import Part, cells_of
 from dpwindows.plan.planned import Planned, require_kind
 from dpwindows.plan.sharing import part_of
-from dpwindows.plan.workload import MAX_ROWS, least, require_within
+from dpwindows.plan.workload import MAX_ROWS, least_workload, require_within
 from dpwindows.strategies import candidates, direct, joint_filter
 
 if TYPE_CHECKING:
@@ -45,8 +45,8 @@ class Plan(Planned):
             alike). Shares of the budget are in proportion, which minimises the weighted geometric mean of the errors.
         singleton: a public promise that every step holds at most one event over all items.
         distinct_steps: an item counts at most once in a step, so that "at least k" asks for k different steps.
-        max_occurrences: count only the first so many occurrences of each item within the range (item levels only).
-        max_runs: count each item in its first so many runs of being counted only (rolling counts, item levels only).
+        max_occurrences: the most occurrences of each item that count, its first ones in the range (item levels only).
+        max_runs: the most runs that each item is counted in, its first ones (rolling counts, item levels only).
         estimate_loss: with one of these two, the share of the budget, between 0 and 1, for a private count of the items
             that lost something by it: `Release.loss`.
         confidence: coverage of each interval by itself.
@@ -56,7 +56,7 @@ class Plan(Planned):
         group_of: `event` (the default: each event is in the group of its own row) or `item` (each item is in one group,
             that of its first event).
         max_groups: at item level with groups of events, the most groups that one item counts in: its first ones. The
-            budget pays for so many.
+            budget pays for this many.
         totals: the share of the budget, between 0 and 1, for totals over all groups, and over all values of each
             choice of columns; by default there are none, since distinct counts of groups do not add up to one.
 
@@ -189,12 +189,12 @@ class Plan(Planned):
                 "bound the windows' length (any:MAX), use coarser steps, or ask for fewer measures"
                 f"{'' if self.grouping is None else ' or groups'}"
             )
-        require_within(least(self.queries, steps, groups), self.max_draws, at_least=True)
+        require_within(least_workload(self.queries, steps, groups), self.max_draws, at_least=True)
 
     def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
         steps = self.timeline.steps
         if isinstance(part.query.window, LostItems):
             return [direct.lost_items(self._problem(part, part.query.window, steps, law, bits))]
-        problem = self._problem(part, over(part.query.window, steps), steps, law, bits)
+        problem = self._problem(part, fit_to_range(part.query.window, steps), steps, law, bits)
         problem = replace(problem, singleton=self.singleton, budget=part_of(self.budget, part.share))
         return [joint_filter.design(problem, steps)] if part.shares else candidates(problem, self.strategy)

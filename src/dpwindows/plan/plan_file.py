@@ -72,7 +72,7 @@ class PlanValues:
         return self._values_of(type(self))
 
     def _values_of(self, kind: type) -> Values:
-        """The same, as the arguments of such a plan."""
+        """What was asked, as the arguments of such a plan."""
         plan: Any = self
         values = _queries_to_values(plan.queries)
         values["unit"] = plan.unit.name
@@ -167,20 +167,20 @@ def checked(values: Mapping[str, Any], keys: Kinds, what: str) -> Values:
             raise InputError(
                 f"{what} has the unknown key {name!r}{near(str(name), list(keys))}; keys are {', '.join(keys)}"
             )
-    found = {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
-    for name, value in found.items():
+    plain = {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
+    for name, value in plain.items():
         # Not isinstance: true is no number.
         each = value if name in _LISTED and isinstance(value, list) else [value]
         if keys[name] and not all(type(one) in keys[name] for one in each):
             wanted = " or ".join(_SAID[kind] for kind in keys[name] if kind is not int or float not in keys[name])
             raise InputError(f"{what} has {name} = {value!r}, where {wanted} is expected")
-    if "query" in found:
-        if mixed := [name for name in _QUERY if name in found]:
+    if "query" in plain:
+        if mixed := [name for name in _QUERY if name in plain]:
             raise InputError(
                 f"{what} has [[query]] and {mixed[0]}: ask the same of all windows, or of each window by itself"
             )
-        found["query"] = [checked(table, _QUERY, f"a [[query]] of {what}") for table in _listed(found["query"])]
-    return found
+        plain["query"] = [checked(table, _QUERY, f"a [[query]] of {what}") for table in _listed(plain["query"])]
+    return plain
 
 
 def queries_of(values: Mapping[str, Any]) -> list[Query]:

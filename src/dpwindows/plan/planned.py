@@ -1,4 +1,4 @@
-"""What a release and a stream have in common once they are worked out: measurements, their noise, their errors.
+"""What the plans of releases and of streams have in common: measurements, their noise, their errors.
 
 A plan groups what is asked by window family, asks every strategy for a design of each, takes the one of least error,
 and shares the budget out. Its forecast and the standard errors of a release come from one function.
@@ -28,14 +28,14 @@ from dpwindows.plan.allotment import Allotment, measured
 from dpwindows.plan.forecast import Forecast, Forecasts, forecast_of
 from dpwindows.plan.parts import Part, parts_of, require_groups
 from dpwindows.plan.plan_file import PlanValues
-from dpwindows.plan.sharing import shared_out, shares_of, under
-from dpwindows.plan.together import joined, spread, together
-from dpwindows.plan.workload import NOTED, Workload, of_plan, require_limit
+from dpwindows.plan.sharing import allot, allot_with_law, shares_of
+from dpwindows.plan.together import choose_joint, join_parts, split_joint
+from dpwindows.plan.workload import NOTED, Workload, plan_workload, require_limit
 from dpwindows.strategies.in_periods import limit, pure_limit
 from dpwindows.strategies.search.noise_scales import laws_for, unit_scale
 from dpwindows.strategies.strategy import PrescribedScale
 
-# The least possible error is worked out for series of at most so many steps, and for so many k above 1.
+# The least possible error is worked out for series of at most this many steps, and for the first few k above 1.
 _LONGEST_LIMIT, _MOST_LIMITS = 1 << 15, 3
 _LOST = Query(LostItems(), (Measure("at_least", 1),))
 
@@ -99,27 +99,27 @@ class Planned(PlanValues, ABC):
         kept = 1 if estimate_loss is None else 1 - estimate_loss
         parts = parts_of(queries, [share * kept for share in shares_of(queries, weights)], grouping)
         parts += [] if estimate_loss is None else [Part(_LOST, estimate_loss)]
-        found = self._allotted(parts, last_step)
-        self.allotments: tuple[Allotment, ...] = found if estimate_loss is None else found[:-1]
-        self.loss: Allotment | None = None if estimate_loss is None else found[-1]
+        allotments = self._allotted(parts, last_step)
+        self.allotments: tuple[Allotment, ...] = allotments if estimate_loss is None else allotments[:-1]
+        self.loss: Allotment | None = None if estimate_loss is None else allotments[-1]
         self._require_series()
 
     def _allotted(self, parts: Sequence[Part], last_step: int | None) -> tuple[Allotment, ...]:
-        """What every part is measured by: what errs least."""
-        return self._together(shared_out(self.budget, parts, self._designs), parts, last_step)
+        """The allotments of least error for all parts."""
+        return self._together(allot(self.budget, parts, self._designs), parts, last_step)
 
     def _together(
         self, apart: tuple[Allotment, ...], parts: Sequence[Part], last_step: int | None
     ) -> tuple[Allotment, ...]:
-        """What is measured, with rolling counts as one measurement where no query errs more for it."""
-        places = together(parts, self.unit, last_step)
+        """The allotments with rolling counts as one measurement, where no query errs more for it."""
+        places = choose_joint(parts, self.unit, last_step)
         if not places or self.strategy != "auto" or GAUSSIAN not in laws_for(self.budget):
             return apart
         try:
-            joint = under(GAUSSIAN, self.budget, joined(parts, places), self._designs)
+            joint = allot_with_law(GAUSSIAN, self.budget, join_parts(parts, places), self._designs)
         except InputError:  # the budget is too small for Gaussian noise, and not for what measures them apart
             return apart
-        return spread(joint, apart, places) or apart
+        return split_joint(joint, apart, places) or apart
 
     @abstractmethod
     def _require_bearable(self) -> None:
@@ -138,7 +138,7 @@ class Planned(PlanValues, ABC):
         """
 
     def _problem(self, part: Part, window: WindowFamily, steps: int, law: Law, bits: int) -> Problem:
-        """What is measured for a part: windows of this family over so many steps."""
+        """What is measured for a part: windows of this family over `steps` steps."""
         return Problem(
             window=window,
             steps=steps,
@@ -219,22 +219,22 @@ class Planned(PlanValues, ABC):
     @property
     def workload(self) -> Workload:
         """How many numbers one release has, how many noise values it draws, and about what that takes."""
-        return of_plan(self.every_allotment)
+        return plan_workload(self.every_allotment)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Remarks worth telling whoever asked, one sentence each."""
         long = f"is at least as long as the {counted(self.timeline.steps, 'step')} of the range, so it means"
-        found = [
+        notes = [
             f"{query.window} {long} cumulative here"
             for query in self.queries
             if isinstance(query.window, Rolling) and query.window.length >= self.timeline.steps
         ]
-        if self.unit.within(self.timeline.steps) != self.unit:
-            found.append(f"the period of {self.unit.name} {long} item here")
+        if self.unit.fit_to_range(self.timeline.steps) != self.unit:
+            notes.append(f"the period of {self.unit.name} {long} item here")
         if self.workload.draws > NOTED:
-            found.append(f"a release of this is {self.workload}")
-        return tuple(found)
+            notes.append(f"a release of this is {self.workload}")
+        return tuple(notes)
 
     @cached_property
     def _forecast(self) -> tuple[Forecast, ...]:
@@ -277,7 +277,7 @@ class Planned(PlanValues, ABC):
         return forecast_html([entry.to_dict() for entry in self._forecast], self.confidence, said=repr(self))
 
     def _limit_k(self, k: int) -> int:
-        """The k whose least possible error is told for this one: itself, or where many are asked one that is smaller.
+        """The k whose least possible error stands for this one's: itself, or a smaller one where many are asked.
 
         Finding one takes a second or two. It holds for every larger k: the changes that it is derived from, of at most
         k runs where that matters, are among those for a larger k.

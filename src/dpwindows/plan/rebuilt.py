@@ -1,6 +1,6 @@
-"""The measurements of a release, of the integers that it was measured by, as its metadata carry them.
+"""The measurements of a finished release, rebuilt from the integers in its metadata.
 
-Nothing is searched for: another machine, or another version of a strategy, might find other integers.
+No search runs: another machine, or another version of a strategy, might find other integers.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dpwindows.ask.periods import place
 from dpwindows.ask.privacy import parse_unit
 from dpwindows.ask.queries import LostItems, PeriodFamily, WindowFamily, parse_window, windows_together
 from dpwindows.ask.timeline import Timeline
-from dpwindows.ask.windows import over
+from dpwindows.ask.windows import fit_to_range
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import NORMS
 from dpwindows.kernel.groups import Groups
@@ -53,16 +53,16 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
 
 
 def _problem(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Problem:
-    """What was measured; what it was searched by is no part of it."""
+    """The problem that was measured, without what only a search needs."""
     unit, window = parse_unit(metadata["unit"]["name"]), _window(entry)
     if isinstance(window, PeriodFamily):
         window = place(window, Calendar.of(Timeline.from_dict(metadata["timeline"])))
     if metadata.get("stream") is None:
         steps = int(metadata["timeline"]["steps"])
-        window, unit = over(window, steps), unit.within(steps)
+        window, unit = fit_to_range(window, steps), unit.fit_to_range(steps)
     else:
         horizon = None if metadata[HORIZON] == ENDLESS else int(metadata[HORIZON])
-        window = over(window, horizon)
+        window = fit_to_range(window, horizon)
         steps = planned_steps(window, unit, horizon) if horizon is None else horizon
     counting = metadata.get("counting")
     return Problem(

@@ -1,4 +1,4 @@
-"""One budget shared out: from the designs weighed for every part of a plan to measurements with noise scales."""
+"""How the parts of a plan share one budget: the noise law, the designs and the noise scales of least error."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _WIDEST_SCALE, _HIGHEST_SCALE = 2.0**50, 2.0**55
 # Noise, in counts, beyond which no lattice is coarse enough.
 _MOST_NOISE = 2.0**45
 
-# The designs for a part of a plan under a noise law, where one count is about 2 to so many bits of lattice units.
+# The designs for a part of a plan under a noise law, where one count is about 2^bits lattice units.
 Proposals = Callable[[Part, Law, int], Sequence[Design]]
 
 
-def shared_out(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
-    """What every part is measured by: the noise law, the designs and the scales of least error within the budget.
+def allot(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
+    """Shares a budget among parts: the noise law, the designs and the scales of least error within it.
 
     Args:
         budget: what all parts together may spend.
@@ -44,19 +44,19 @@ def shared_out(budget: Budget, parts: Sequence[Part], proposals: Proposals) -> t
     Raises:
         InputError: no noise law has designs for all parts, or the budget is too small for any noise that is drawn.
     """
-    found, refusals = [], []
+    plans, refusals = [], []
     for law in laws_for(budget):
         try:
-            found.append(under(law, budget, parts, proposals))
+            plans.append(allot_with_law(law, budget, parts, proposals))
         except InputError as refusal:
             refusals.append(refusal)
-    if not found:
+    if not plans:
         raise refusals[0]
-    return _least_error(found, [part.share for part in parts])
+    return _choose_allotments(plans, [part.share for part in parts])
 
 
-def under(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
-    """The same under one noise law.
+def allot_with_law(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals) -> tuple[Allotment, ...]:
+    """Like `allot`, for one given noise law.
 
     Raises:
         InputError: the budget is too small, so the noise would be larger than is drawn.
@@ -72,25 +72,25 @@ def under(law: Law, budget: Budget, parts: Sequence[Part], proposals: Proposals)
             Measurement(best, best.problem.law, 1.0, part.groups)
             for (best, *_), part in zip(ranked, parts, strict=True)
         ]
-        found = scales(
+        noise_scales = scales(
             budget,
             law,
             [one.certificate.bound for one in measured],
             shares,
             [one.cost.rows for one in measured],
         )
-        found = [
+        noise_scales = [
             one.design.shape.prescribed if isinstance(one.design.shape, PrescribedScale) else scale
-            for one, scale in zip(measured, found, strict=True)
+            for one, scale in zip(measured, noise_scales, strict=True)
         ]
-        if max(found) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(found) <= _HIGHEST_SCALE):
+        if max(noise_scales) <= _WIDEST_SCALE or (bits == _FEWEST_BITS and max(noise_scales) <= _HIGHEST_SCALE):
             break
         if bits == _FEWEST_BITS:
             raise _too_small(budget)
-        bits = max(_FEWEST_BITS, bits - math.ceil(math.log2(max(found) / _WIDEST_SCALE)))
+        bits = max(_FEWEST_BITS, bits - math.ceil(math.log2(max(noise_scales) / _WIDEST_SCALE)))
     return tuple(
         Allotment(part.query, replace(one, scale=scale), part.share, *_alternatives(weighed, part.groups))
-        for part, one, weighed, scale in zip(parts, measured, ranked, found, strict=True)
+        for part, one, weighed, scale in zip(parts, measured, ranked, noise_scales, strict=True)
     )
 
 
@@ -156,7 +156,7 @@ def part_of(budget: Budget, share: float) -> Budget | None:
     raise ValueError(f"unknown budget {budget!r}")
 
 
-def _least_error(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]) -> tuple[Allotment, ...]:
+def _choose_allotments(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[float]) -> tuple[Allotment, ...]:
     """The noise law whose designs have the least weighted geometric mean error; the others become alternatives.
 
     One law serves the whole plan: a family that another would serve better cannot have it, so that is none.

@@ -144,14 +144,14 @@ class _Search:
 
     def _try(self, position: int) -> float:
         try:
-            found = self._plan(_value(position))
-            error = worst_error(found)
+            plan = self._plan(_value(position))
+            error = worst_error(plan)
         except InputError as refusal:
             # Refused at every budget: the request is at fault. At small ones only: the budget is.
             self.refusal, error = refusal, math.inf
         self._errors[position] = error
         if error <= self._target:
-            self.enough, self.best, self.refusal = position, found, None
+            self.enough, self.best, self.refusal = position, plan, None
         else:
             self.short = position
         return error

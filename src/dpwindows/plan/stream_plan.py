@@ -14,7 +14,7 @@ from dpwindows.ask.privacy import Budget, ItemPerPeriod, Unit
 from dpwindows.ask.queries import AnyWindow, PeriodFamily, Query, Rolling, RollingTogether, WindowFamily, normalise
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MAX_DRAWS
-from dpwindows.ask.windows import over
+from dpwindows.ask.windows import fit_to_range
 from dpwindows.count.engines.groups import has_rule
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import Law
@@ -25,7 +25,7 @@ from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.description import ENDLESS, HORIZON, describe, guarantee
 from dpwindows.plan.parts import Part, cells_of
 from dpwindows.plan.planned import Planned
-from dpwindows.plan.workload import MAX_ROWS, Workload, least, require_within
+from dpwindows.plan.workload import MAX_ROWS, Workload, least_workload, require_within
 from dpwindows.strategies import joint_filter, stream_candidates
 
 # Steps over which families without a horizon are planned, and an unlimited stream is forecast.
@@ -60,8 +60,7 @@ class StreamPlan(Planned):
         max_draws: the most noise values that the forecast may be about: those of all its steps together.
         by: columns that make groups, each with the public list of its values, as in `Plan`.
         group_of: as in `Plan`; a stream takes `event` alone.
-        max_groups: as in `Plan`; where items are protected a stream counts each in all groups, and so many are paid
-            for.
+        max_groups: as in `Plan`; where items are protected a stream counts each in all groups, and pays for all.
         totals: as in `Plan`.
 
     `forecast()` is for the `horizon` steps, or for the first 4,096 steps of an unlimited stream.
@@ -121,7 +120,7 @@ class StreamPlan(Planned):
             max_draws=max_draws,
             grouping=groups,
         )
-        self.allotments = tuple(self._over(allotment, self.timeline.steps) for allotment in self.allotments)
+        self.allotments = tuple(self._with_forecast(allotment, self.timeline.steps) for allotment in self.allotments)
 
     def __repr__(self) -> str:
         steps = "unlimited" if self.horizon is None else counted(self.horizon, "step")
@@ -137,8 +136,8 @@ class StreamPlan(Planned):
     @property
     def designs(self) -> tuple[StepDesign, ...]:
         """What is measured for each window family."""
-        found = [measurement.design for measurement in self.measurements]
-        return tuple(design for design in found if isinstance(design, StepDesign))
+        designs = [measurement.design for measurement in self.measurements]
+        return tuple(design for design in designs if isinstance(design, StepDesign))
 
     def _require_bearable(self) -> None:
         """Noise is drawn step by step, so the numbers of a step are bounded; planning holds the steps forecast."""
@@ -155,12 +154,13 @@ class StreamPlan(Planned):
                 "coarser steps"
             )
         planned = [
-            least([query], planned_steps(query.window, self.unit, self.horizon), groups) for query in self.queries
+            least_workload([query], planned_steps(query.window, self.unit, self.horizon), groups)
+            for query in self.queries
         ]
         require_within(sum(planned, Workload(0, 0)), self.max_draws, at_least=True)
 
     def _designs(self, part: Part, law: Law, bits: int) -> Sequence[Design]:
-        window = over(part.query.window, self.horizon)
+        window = fit_to_range(part.query.window, self.horizon)
         problem = self._problem(part, window, planned_steps(window, self.unit, self.horizon), law, bits)
         horizon = horizon_of(window, self.unit, self.horizon)
         return (
@@ -183,11 +183,11 @@ class StreamPlan(Planned):
         }
 
     @staticmethod
-    def _over(allotment: Allotment, steps: int) -> Allotment:
-        """The allotment with its forecast over so many steps."""
+    def _with_forecast(allotment: Allotment, steps: int) -> Allotment:
+        """The allotment with its forecast over `steps` steps."""
         design = allotment.measurement.design
         assert isinstance(design, StepDesign)
-        measured = replace(allotment.measurement, design=design.over(steps))
+        measured = replace(allotment.measurement, design=design.forecast_over(steps))
         return replace(allotment, measurement=measured)
 
 

@@ -1,7 +1,7 @@
-"""Several rolling windows measured as one: which queries may be, and whether all of them err less for it.
+"""Which queries for rolling windows are measured as one: those that all err less for it.
 
-Day, week and month at event level come from one history, so one filter on all three costs less than three filters with
-a third of the budget each. The shares stay what the weights make them: a share says how the gain is spread.
+Day, week and month at event level change by one history, so one filter on all three costs less than three filters with
+a third of the budget each. The weights of the queries still set their shares: a share says who gains how much.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DISTINCT = (Measure("at_least", 1),)
 _MOST, _MOST_CELLS = 8, 1_500_000
 
 
-def together(parts: Sequence[Part], unit: Unit, steps: int | None) -> list[int]:
+def choose_joint(parts: Sequence[Part], unit: Unit, steps: int | None) -> list[int]:
     """The places of the parts that can be measured as one: rolling counts of distinct items, without groups.
 
     Where that are too many, or windows too long for a filter to be searched, the longest are measured apart.
@@ -53,7 +53,7 @@ def _cells(lengths: Collection[int]) -> int:
     return count * (count + 1) // 2 * max(lengths, default=0) ** 2
 
 
-def joined(parts: Sequence[Part], places: Sequence[int]) -> list[Part]:
+def join_parts(parts: Sequence[Part], places: Sequence[int]) -> list[Part]:
     """The parts with those at the places as one, which comes first."""
     lengths = [window.length for at in places if isinstance(window := parts[at].query.window, Rolling)]
     shares = tuple(parts[at].share for at in places)
@@ -61,10 +61,10 @@ def joined(parts: Sequence[Part], places: Sequence[int]) -> list[Part]:
     return [one, *(part for at, part in enumerate(parts) if at not in places)]
 
 
-def spread(
+def split_joint(
     allotments: Sequence[Allotment], apart: Sequence[Allotment], places: Sequence[int]
 ) -> tuple[Allotment, ...] | None:
-    """The allotments of `joined` parts, one for each query again; None where a query errs more than apart.
+    """The allotments of joined parts, one for each query again; None where a query errs more than apart.
 
     Args:
         allotments: of the joined parts, the joint one first.
@@ -72,19 +72,19 @@ def spread(
         places: of the queries that are measured as one.
     """
     one, others = allotments[0], iter(allotments[1:])
-    found = []
+    split = []
     for at, before in enumerate(apart):
         if at not in places:
-            found.append(next(others))
+            split.append(next(others))
             continue
         mine = replace(one, query=before.query, share=before.share, series=places.index(at))
         criterion = one.measurement.design.problem.criterion
         error = score_of(mine.variance(_DISTINCT[0]), None, criterion)
         chosen = Alternative(one.measurement.design.strategy, error)
-        found.append(replace(mine, chosen=chosen, others=(before.chosen, *before.others)))
+        split.append(replace(mine, chosen=chosen, others=(before.chosen, *before.others)))
     # Together where no query errs more for it.
     better = not any(
         choice.first_near_best([after.chosen.error, before.chosen.error])
-        for after, before in zip(found, apart, strict=True)
+        for after, before in zip(split, apart, strict=True)
     )
-    return tuple(found) if better else None
+    return tuple(split) if better else None

@@ -1,4 +1,4 @@
-"""How errors depend on everything but the budget: a grid of them, for one unit of noise, around what a plan asks.
+"""A grid of the errors under one unit of noise around what a plan asks, for a page with sliders.
 
 An error is the noise scale that a budget buys for a sensitivity of 1, times the error at that scale, which depends on
 window, k, unit and horizon only. So a page that knows the second on a grid, and how to get the first from a budget,
@@ -63,10 +63,10 @@ def unit_errors(plan: Planned) -> dict[str, Any]:
     with planning_progress(total) as advance:
         for allotment, (lengths, horizons) in axes:
             window = allotment.query.window
-            found = []
+            rows = []
             for unit, length, steps in product(units, lengths, horizons):
                 points = [_Point(_of_length(window, length), k, unit, steps) for k in ks]
-                found.append(_errors_of(points, plan))
+                rows.append(_errors_of(points, plan))
                 advance(len(ks))
             families.append(
                 {
@@ -76,8 +76,8 @@ def unit_errors(plan: Planned) -> dict[str, Any]:
                     "horizons": horizons,
                     "ks": ks,
                     "units": [unit.name for unit in units],
-                    "errors": {law: [[point[law] for point in row] for row in found] for law in _LAWS},
-                    "limit": [[point["limit"] for point in row] for row in found],
+                    "errors": {law: [[point[law] for point in row] for row in rows] for law in _LAWS},
+                    "limit": [[point["limit"] for point in row] for row in rows],
                 }
             )
     return {"families": families}
@@ -135,16 +135,16 @@ def _of_length(window: WindowFamily, length: int | None) -> WindowFamily:
 
 def _errors_of(row: list[_Point], plan: Planned) -> list[dict[str, float | None]]:
     """Errors by law and the limit, for every k; where the first and the last k err alike, all between do."""
-    found: list[dict[str, float | None]] = [{} for _ in row]
+    errors: list[dict[str, float | None]] = [{} for _ in row]
     for law in _LAWS:
         first, last = _error(row[0], plan, law), _error(row[-1], plan, law)
         alike = first is not None and last is not None and abs(first - last) <= 1e-6 * first
         for at, point in enumerate(row):
             ends = {0: first, len(row) - 1: last}
-            found[at][law] = first if alike else ends[at] if at in ends else _error(point, plan, law)
+            errors[at][law] = first if alike else ends[at] if at in ends else _error(point, plan, law)
     for at, point in enumerate(row):
-        found[at]["limit"] = _limit(point, plan)
-    return found
+        errors[at]["limit"] = _limit(point, plan)
+    return errors
 
 
 def _error(point: _Point, plan: Planned, law: Law) -> float | None:

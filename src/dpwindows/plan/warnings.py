@@ -16,20 +16,20 @@ def require_expected(expect: float | None) -> None:
 
 def budget_warnings(budget: Budget, expect: float | None = None) -> list[str]:
     """Why a budget promises less than it may seem to; `expect` is a typical count of what is released."""
-    found = []
+    warnings = []
     if isinstance(budget, PureDP | ApproxDP) and budget.epsilon > _LARGE_EPSILON:
-        found.append(
+        warnings.append(
             f"epsilon {budget.epsilon:g} is above {_LARGE_EPSILON:g}: what is released may be e^{budget.epsilon:g} "
             "times as likely with an item's data as without, which protects nobody to speak of"
         )
     if isinstance(budget, ApproxDP):
         if budget.delta > _LARGE_DELTA:
-            found.append(
+            warnings.append(
                 f"delta {budget.delta:g} is above {_LARGE_DELTA:g}: with that probability everything may be given away"
             )
         elif expect is not None and budget.delta > 1 / expect:
-            found.append(
+            warnings.append(
                 f"delta {budget.delta:g} is above one over the {expect:,.10g} that you expect: publishing one of them "
                 "outright would be within it; choose a delta well below"
             )
-    return found
+    return warnings

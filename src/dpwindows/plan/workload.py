@@ -1,9 +1,9 @@
 """What a release costs to make: numbers released, noise values drawn, memory and time, told before any data is read.
 
-Noise is what takes most of the time of a release: every number that is measured is one draw of an exact sampler. How
-many there are follows from the plan alone. The figure for time is rough, for one core and beside the counting of the
-log. The figure for memory is that of the whole process at its largest, with the libraries it loads, where counting the
-log takes less: it was fitted to releases that were measured (docs/scaling.md), and lies above all of them.
+Noise takes most of the time of a release: every number that is measured is one draw of an exact sampler, and the plan
+alone says how many there are. The figure for time is rough, for one core and without the counting of the log. The
+figure for memory is the largest that the whole process takes, libraries included, if counting the log takes less: it
+was fitted to releases that were measured (docs/scaling.md), and lies above all of them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_ROWS = 5_000_000
 _DRAWS_A_SECOND = 60_000
 # Bytes of a process that releases next to nothing, and bytes held at the same time while noise is drawn, for every
 # draw, or later, for every released number. Series, with one window for each last step, are looked at once more for
-# sums over parts of windows, so many numbers at a time (`release/consistency/series.py`).
+# sums over parts of windows, some thousand numbers at a time (`release/consistency/series.py`).
 _BYTES_OF_LIBRARIES = 310_000_000
 _BYTES_A_DRAW, _BYTES_A_ROW, _BYTES_A_ROW_OF_SERIES, _BYTES_A_SUM = 60, 115, 200, 16
 _MOST_SUMS = 1 << 22
@@ -73,26 +73,26 @@ class Workload:
         )
 
 
-def of_plan(allotments: Iterable[Allotment]) -> Workload:
+def plan_workload(allotments: Iterable[Allotment]) -> Workload:
     """The size of a release of these measurements."""
-    found = Workload(0, 0)
+    workload = Workload(0, 0)
     for allotment in allotments:
         design, groups = allotment.measurement.design, allotment.groups
         draws = 0 if allotment.series else groups * design.rows * len(design.problem.thresholds)
-        found += _of_query(allotment.query, design.problem.steps, groups, draws)
-    return found
+        workload += _query_workload(allotment.query, design.problem.steps, groups, draws)
+    return workload
 
 
-def least(queries: Iterable[Query], steps: int, groups: int = 1) -> Workload:
+def least_workload(queries: Iterable[Query], steps: int, groups: int = 1) -> Workload:
     """The least that a release of these queries takes: a draw for every window and threshold, whatever the strategy."""
-    found = Workload(0, 0)
+    workload = Workload(0, 0)
     for query in queries:
         thresholds = {k for measure in query.measures for k in measure.thresholds}
-        found += _of_query(query, steps, groups, groups * count_windows(query.window, steps) * len(thresholds))
-    return found
+        workload += _query_workload(query, steps, groups, groups * count_windows(query.window, steps) * len(thresholds))
+    return workload
 
 
-def _of_query(query: Query, steps: int, groups: int, draws: int) -> Workload:
+def _query_workload(query: Query, steps: int, groups: int, draws: int) -> Workload:
     rows = groups * count_windows(query.window, steps) * len(query.measures)
     if isinstance(query.window, AnyWindow):
         return Workload(rows, draws)

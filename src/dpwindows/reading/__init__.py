@@ -1,7 +1,7 @@
 """How noisy numbers are read back: estimates, their variances, and which noise is in them.
 
-Nothing here is trusted: it sees numbers that are noisy already, so a mistake costs accuracy and never privacy. A reader
-belongs to each map (`series_reader`, `step_reader`) and to each design (`of`), and is worked out once.
+Nothing here is trusted: it sees only numbers with noise, so a mistake costs accuracy and never privacy. Each map has a
+reader (`series_reader`, `step_reader`), and so has each design (`of`); a reader is worked out once.
 """
 
 from dpwindows.reading.designs import of

@@ -1,4 +1,4 @@
-"""Crossed counters undone: least squares from every row and every column of a block, in floating point.
+"""The reader of crossed counters: least squares from every row and every column of a block, in floating point.
 
 With the names of `dpwindows.kernel.maps.crossed` the Gram matrix is a sum of two products,
 
@@ -54,7 +54,7 @@ def filter_matrix(taps: Sequence[int], size: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class CrossedReader:
-    """How `CrossedFilters` is read."""
+    """Reads `CrossedFilters`."""
 
     map: CrossedFilters
 
@@ -193,7 +193,7 @@ class CrossedReader:
 
     @cached_property
     def _roots(self) -> tuple[FloatArray, ...]:
-        """The same, of its even and its odd part where the block looks the same read backwards: S has no other."""
+        """Factors of S's even and odd part, for a block that looks the same read backwards: S has no other part."""
         if not self._symmetric:
             return (self._root,)
         even, odd = _even_and_odd(self._pinning[2])
@@ -208,7 +208,7 @@ def _along(pinned: FloatArray, terms: FloatArray, axis: FloatArray) -> FloatArra
 
 
 def _even_and_odd(values: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Of values along the first axis, the part that is the same read backwards, and that which is minus the same.
+    """The even and the odd part of values along the first axis: one is itself read backwards, one minus itself.
 
     Sums of squares are kept: each part is half of itself, times the root of 2.
     """

@@ -1,4 +1,4 @@
-"""The reader of each design: estimates of all windows in canonical order, or of those that end at a step."""
+"""Readers of designs: each gives estimates of all windows in canonical order, or of those that end at a step."""
 
 from __future__ import annotations
 
@@ -181,7 +181,7 @@ class BlocksReader(Reader):
         self._width = shape.width
         self._blocks = [
             (block, series_reader(starts, block.starts), series_reader(ends, block.ends))
-            for block, starts, ends in shape.each(self.window, self.steps)
+            for block, starts, ends in shape.list_blocks(self.window, self.steps)
         ]
 
     def decode(self, measured: FloatArray) -> FloatArray:
@@ -250,7 +250,7 @@ class StartsReader(Reader):
         self._lengths = [min(shape.longest, self.steps - first) for first in range(self.steps)]
 
     def _series(self, length: int) -> SeriesReader:
-        """How the series of a start with so many windows is read."""
+        """How the series of a start with `length` windows is read."""
         return series_reader(self._shape.map, self._shape.longest if self._shape.continued else length)
 
     def decode(self, measured: FloatArray) -> FloatArray:
@@ -329,7 +329,7 @@ class CrossedDesignReader(Reader):
     def __init__(self, shape: Crossed, design: Design) -> None:
         super().__init__(design)
         self._width = shape.width
-        self.blocks = [(block, crossed_reader(own)) for block, own in shape.each(self.window, self.steps)]
+        self.blocks = [(block, crossed_reader(own)) for block, own in shape.list_blocks(self.window, self.steps)]
 
     def decode(self, measured: FloatArray) -> FloatArray:
         parts = np.split(measured, np.cumsum([own.map.rows for _, own in self.blocks])[:-1])
@@ -521,7 +521,7 @@ class StepDesignReader(Reader):
         if not isinstance(self.window, AnyWindow):
             return np.concatenate(by_step)
         longest = longest_window(self.window, self.steps)
-        # A row for each first step; the windows of one last step are so many places apart.
+        # A row for each first step; the windows of one last step are `apart` places from each other.
         flat, apart = np.full(self.steps * longest, np.nan), max(1, longest - 1)
         for last, estimates in enumerate(by_step):
             first = last - len(estimates) + 1
@@ -730,7 +730,7 @@ class StepBlocksReader(StepDesignReader):
         return np.concatenate(estimates), {name: np.stack([own[name] for own in memories]) for name in memory}
 
     def _released(self, step: int, first: int, by_start: FloatArray) -> FloatArray:
-        """Of a block's numbers, last start first, those of windows of at most `longest` steps, first start first."""
+        """Picks a block's windows of at most `longest` steps: from last start first to first start first."""
         low, high = max(first, step - self._shape.longest + 1), min(first + self._shape.width - 1, step)
         return by_start[::-1][low - first : high - first + 1] if low <= high else by_start[:0]
 

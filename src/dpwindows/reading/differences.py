@@ -1,4 +1,4 @@
-"""Anchored differences undone: weighted least squares, in floating point."""
+"""The reader of anchored differences: weighted least squares, in floating point."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class AnchoredStepReader(StepReader):
         return float(self._anchor_shares[min(anchor, len(self._anchor_shares) - 1)])
 
     def work_out(self, count: int, power: int) -> FloatArray:
-        """By the same recursion."""
+        """Works out moments by the recursion of the decoder."""
         values, value, added = np.empty(count), 0.0, float(self.map.step_weight) ** -power
         for position in range(1, count + 1):
             value += added

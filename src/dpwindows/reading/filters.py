@@ -1,4 +1,4 @@
-"""Filters undone: the inverse filter of integer taps, in floating point."""
+"""The reader of filters: the inverse filter of integer taps, in floating point."""
 
 from __future__ import annotations
 

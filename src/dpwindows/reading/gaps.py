@@ -1,4 +1,4 @@
-"""A filter over gaps undone: the number of items first, then both filters, and what is without an occurrence from it.
+"""The reader of a filter over gaps: first the number of items, then both filters, then the items that windows hold.
 
 With z the noise on the windows' numbers and z_N that on `total N`, the estimate of the window a..b errs by
 `(1 - expected(a, b)) z_N / total - sum_{i, j} b_i b_j z(a - i, b + j) / w`, with b the inverse taps, and
@@ -20,7 +20,7 @@ from dpwindows.reading.moments import FloatArray
 
 @dataclass(frozen=True)
 class GapReader:
-    """How `GapFilter` is read: arrays are by start and end, 0 where a window would end before it starts."""
+    """Reads `GapFilter`; arrays are by start and end, 0 where a window would end before it starts."""
 
     map: GapFilter
 
@@ -41,9 +41,9 @@ class GapReader:
         square[np.triu_indices(steps)] = wanted
         by_start = invert_filter(self.map.taps, square[::-1])[::-1]
         absent = invert_filter(self.map.taps, by_start.T).T * self._reciprocals
-        found = np.asarray(-absent[np.triu_indices(steps)])
-        found[steps - 1] = (wanted.sum() - self.map.offset * absent.sum()) / self.map.total
-        return found
+        weights = np.asarray(-absent[np.triu_indices(steps)])
+        weights[steps - 1] = (wanted.sum() - self.map.offset * absent.sum()) / self.map.total
+        return weights
 
     def variance(self) -> FloatArray:
         """`sum c^2` over the weights of each estimate on noise, in the order of estimates."""
@@ -56,19 +56,19 @@ class GapReader:
     def _moment(self, power: int) -> FloatArray:
         steps = len(self.map.weights)
         inverse = inverse_taps(self.map.taps, steps)
-        found = _along_both(inverse**power, self._reciprocals**power)
+        moments = _along_both(inverse**power, self._reciprocals**power)
         items = (1 - self.map.offset * _along_both(inverse, self._reciprocals)) / self.map.total
-        found += items**power
-        return np.asarray(found[np.triu_indices(steps)])
+        moments += items**power
+        return np.asarray(moments[np.triu_indices(steps)])
 
     @cached_property
     def _reciprocals(self) -> FloatArray:
         """1 / w for every window but that of all steps, whose number is exactly 0."""
-        found = np.zeros((len(self.map.weights), len(self.map.weights)))
+        reciprocals = np.zeros((len(self.map.weights), len(self.map.weights)))
         first, last = np.triu_indices(len(self.map.weights))
-        found[first, last] = 1 / np.array(self.map.weights, dtype=np.float64)[last - first]
-        found[0, -1] = 0
-        return found
+        reciprocals[first, last] = 1 / np.array(self.map.weights, dtype=np.float64)[last - first]
+        reciprocals[0, -1] = 0
+        return reciprocals
 
 
 def _along_both(taps: FloatArray, square: FloatArray) -> FloatArray:

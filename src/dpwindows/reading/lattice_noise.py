@@ -1,4 +1,4 @@
-"""Noise as it is drawn, on whole numbers: how far a number lies from 0, exactly, and how much smoother noise is made.
+"""Quantiles of noise on whole numbers: exact for one number or a few, bounded for others through smoothed noise.
 
 *Quantiles.* One number of every law, and a sum of few independent ones, has probabilities that can be added up: by
 their formulas, over all radii of a joint law, and for sums by one Fourier transform.
@@ -43,9 +43,9 @@ from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, L
 from dpwindows.reading.moments import FloatArray
 from dpwindows.reading.noise_moments import noise_variance, radius_weights
 
-# Standard deviations of one number, in lattice units, from which a step is below 1/4096 of them.
+# The standard deviation of one number, in lattice units, from here on makes a step below 1/4096 of it.
 _FINE = 4096.0
-# Beyond so many scales lies less than a floating-point number can tell.
+# Beyond this many scales, or deviations, lies less than a floating-point number can tell.
 _SCALES, _DEVIATIONS = 45, 10
 # How far (in standard deviations of V) h is moved, and the p that is left then.
 _SHIFTS = ((0.0, 1 / 2), (2 / math.sqrt(3), 1 / 6), (2.0, 1 / 18), (3.0, math.exp(-4.5)), (4.0, math.exp(-8.0)))
@@ -62,14 +62,14 @@ class Noise:
     size: int = 1
 
     @cached_property
-    def spread(self) -> float:
+    def deviation(self) -> float:
         """Standard deviation of one number, in lattice units."""
         return math.sqrt(noise_variance(self.law, self.scale, self.size))
 
     @property
     def fine(self) -> bool:
         """Whether its steps are too small to matter."""
-        return self.spread >= _FINE
+        return self.deviation >= _FINE
 
     @property
     def smooth(self) -> bool:
@@ -79,13 +79,13 @@ class Noise:
     @property
     def added(self) -> float:
         """Standard deviation (or a bound, in the sense of the module) of what smooths it, over its own."""
-        return math.sqrt(_ADDED[self.law]) / self.spread
+        return math.sqrt(_ADDED[self.law]) / self.deviation
 
     @property
     def smoothed(self) -> float:
         """Standard deviation of the smoothed number over its own."""
         if self.law == LAPLACE:
-            return math.sqrt(2) * self.scale / self.spread
+            return math.sqrt(2) * self.scale / self.deviation
         return math.sqrt(1 + self.added**2)
 
 
@@ -99,10 +99,10 @@ def lattice_quantile(noise: Noise, draws: int, confidence: float, *, paired: boo
         confidence: strictly between 0 and 1.
         paired: whether each is the difference of two numbers of one vector of a joint law.
     """
-    found = _probabilities(noise, paired)
+    probabilities = _probabilities(noise, paired)
     if draws > 1:
-        found = _added_up(found, draws)
-    tails = 2 * np.cumsum(found[:0:-1])[::-1]
+        probabilities = _add_up(probabilities, draws)
+    tails = 2 * np.cumsum(probabilities[:0:-1])[::-1]
     # A share of a billionth is left to rounding.
     return int(np.count_nonzero(np.maximum.accumulate(tails[::-1]) > (1 - confidence) * (1 - 1e-9)))
 
@@ -122,7 +122,7 @@ def _probabilities(noise: Noise, paired: bool) -> FloatArray:
 
 
 def _of_radii(noise: Noise, paired: bool) -> FloatArray:
-    """The same of one uniform whole number on L places, or of the difference of two, over all radii."""
+    """P(z = 0), P(z = 1), ... for z uniform on L places, or the difference of two of these, over all radii L."""
     known = radius_weights(noise.law, noise.scale, noise.size)
     assert known is not None, "a law that is not fine has radii that can be summed over"
     radii, weights = known
@@ -140,8 +140,8 @@ def _from_above(values: FloatArray) -> FloatArray:
     return np.cumsum(values[::-1])[::-1]
 
 
-def _added_up(one: FloatArray, draws: int) -> FloatArray:
-    """The same of the sum of so many independent numbers with these probabilities."""
+def _add_up(one: FloatArray, draws: int) -> FloatArray:
+    """P(z = 0), P(z = 1), ... for the sum of `draws` independent numbers with the probabilities `one`."""
     deviation = math.sqrt(2 * float(one @ np.arange(len(one)) ** 2.0))
     reach = min(draws * len(one), len(one) + math.ceil(_DEVIATIONS * deviation * math.sqrt(draws)))
     length = 1 << (2 * reach + 1).bit_length()
@@ -153,7 +153,7 @@ def _added_up(one: FloatArray, draws: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Sums:
-    """What is known of sums of noise: all that their quantiles are bounded from.
+    """The facts about sums of noise that their quantiles are bounded from.
 
     Attributes:
         kinds: of all numbers that are summed; none is always 0.
@@ -174,15 +174,15 @@ class Sums:
 
 
 def shifted(quantile: Callable[[float], FloatArray], sums: Sums, tail: float) -> FloatArray:
-    """The same from the quantiles of smoothed sums, in their standard deviations, by the probability beyond them."""
+    """Quantiles of sums from those of smoothed sums, in their standard deviations, by the probability beyond them."""
     if not all(noise.smooth for noise in sums.kinds):
         return np.array([max(_chernoff(noise, tail) for noise in sums.kinds)])
     if all(noise.fine for noise in sums.kinds):
-        return np.asarray(quantile(tail) * sums.smoothed + max(1 / noise.spread for noise in sums.kinds))
+        return np.asarray(quantile(tail) * sums.smoothed + max(1 / noise.deviation for noise in sums.kinds))
     moved = [quantile(tail * (1 - lost)) * sums.smoothed + shift * sums.added for shift, lost in _SHIFTS]
     return np.asarray(np.min(moved, axis=0))
 
 
 def _chernoff(noise: Noise, tail: float) -> float:
-    """The same of Gaussian noise that is not smoothed."""
-    return math.sqrt(2 * math.log(2 / tail)) * noise.scale / noise.spread
+    """A quantile of Gaussian noise that is not smoothed, by Chernoff's bound."""
+    return math.sqrt(2 * math.log(2 / tail)) * noise.scale / noise.deviation

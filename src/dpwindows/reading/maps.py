@@ -1,4 +1,4 @@
-"""The reader of each map: of a whole series, and position by position."""
+"""Readers of integer maps: each reads back a whole series, or one position after another."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _KEPT = 64
 
 @lru_cache(maxsize=_KEPT)
 def series_reader(measured: IntegerMap, length: int) -> SeriesReader:
-    """How a series of so many positions is read back from what a map measured of it.
+    """The reader of a map's measurement of a whole series of `length` positions.
 
     Raises:
         TypeError: the map's series are read step by step only.
@@ -61,7 +61,7 @@ def series_reader(measured: IntegerMap, length: int) -> SeriesReader:
 
 @lru_cache(maxsize=_KEPT)
 def step_reader(measured: CausalMap) -> StepReader:
-    """How what a map measured is read back position by position.
+    """The reader of a map's measurement, position by position.
 
     Raises:
         TypeError: the map needs what comes later.
@@ -100,11 +100,11 @@ class RepeatedReader(SeriesReader):
         return np.asarray(apply_along_each(self._each.decode, full)[self._map.exists])
 
     def variance(self) -> FloatArray:
-        """Those of the map, stretch after stretch."""
+        """The variances of the map, stretch after stretch."""
         return self._stretched(self._each.variance())
 
     def fourth_moment(self) -> FloatArray | None:
-        """Those of the map, stretch after stretch."""
+        """The fourth moments of the map, stretch after stretch."""
         moment = self._each.fourth_moment()
         return None if moment is None else self._stretched(moment)
 

@@ -1,4 +1,4 @@
-"""Filters that mix series undone: the inverse of the integer taps, one step after another, in floating point."""
+"""The reader of filters that mix series: the inverse of the integer taps, one step after another, in floating point."""
 
 from __future__ import annotations
 

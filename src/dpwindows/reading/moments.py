@@ -18,7 +18,7 @@ _CHUNK = 512
 
 
 class SeriesReader(ABC):
-    """How a whole series is read back from what a map measured of it: a left inverse of the map's matrix."""
+    """Reads a whole series back from a map's measurement of it: a left inverse of the map's matrix."""
 
     @property
     @abstractmethod
@@ -43,7 +43,7 @@ class SeriesReader(ABC):
 
 
 class StepReader(ABC):
-    """How a series is read back position by position, from what has been measured up to there."""
+    """Reads a series back position by position, from what has been measured up to there."""
 
     map: CausalMap
 

@@ -1,4 +1,4 @@
-"""Windows measured with those inside them read back, and with which error.
+"""The reader of windows that were measured with those inside them: estimates and their errors.
 
 Values of windows come by length and start (`kernel/maps/lengths.py`).
 """
@@ -7,20 +7,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from dpwindows.kernel.maps.lengths import by_ends, by_starts
+from dpwindows.kernel.maps.lengths import index_by_end, index_by_start
 from dpwindows.reading.filters import inverse_taps, invert_backwards, invert_filter
 from dpwindows.reading.moments import FloatArray
 
 
 def nested_estimates(taps: tuple[int, ...], by_start: FloatArray) -> FloatArray:
     """The windows' values: the inverse filter along lengths, for windows with one start and for those with one end."""
-    return by_starts(invert_filter(taps, by_ends(invert_filter(taps, by_start))))
+    return index_by_start(invert_filter(taps, index_by_end(invert_filter(taps, by_start))))
 
 
 def nested_weights(taps: tuple[int, ...], by_start: FloatArray) -> FloatArray:
     """What a combination of estimates puts on the numbers measured: `nested_estimates`, transposed."""
-    by_end = by_ends(invert_backwards(taps, by_start))
-    return by_starts(invert_backwards(taps, by_end))
+    by_end = index_by_end(invert_backwards(taps, by_start))
+    return index_by_start(invert_backwards(taps, by_end))
 
 
 def nested_moments(taps: tuple[int, ...], longest: int, power: int, weights: tuple[int, ...] = ()) -> FloatArray:

@@ -1,7 +1,7 @@
-"""What noise is like: its variance; and of the joint laws (`dpwindows.kernel.joint_noise`) what its numbers share.
+"""Moments of noise: its variance, and for joint laws (`dpwindows.kernel.joint_noise`) what the numbers share.
 
-Given its radius a vector is uniform: under the cube law every number is uniform on 2r+1 integers and independent, under
-the range law it is the difference of two uniform ones on r+1 integers, of which one is common to all numbers.
+Given its radius a vector is uniform. Under the cube law its numbers are independent, each uniform on 2r+1 integers.
+Under the range law each is a difference of two uniform numbers on r+1 integers, and one of the two is common to all.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import scipy
 from dpwindows.kernel.accounting import JOINT, LAPLACE, RANGE, Law
 from dpwindows.reading.moments import FloatArray
 
-# Radii that are summed over, at most; so many standard deviations to either side, and so many scales beyond.
+# Radii that are summed over, at most; how many standard deviations to either side, and how many scales beyond.
 _SUMMED, _DEVIATIONS, _SCALES = 1 << 20, 40, 60
 
 

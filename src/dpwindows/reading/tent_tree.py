@@ -1,4 +1,4 @@
-"""Sums under tents undone: least squares, in floating point."""
+"""The reader of sums under tents: least squares, in floating point."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class TentReader(SeriesReader):
         return self.map.rows(self.map.length), self.map.length
 
     @cached_property
-    def _spread(self) -> Any:
+    def _scaled_weights(self) -> Any:
         """Each tent's weights over the squared leaf weights: `H D^-1`, shape (tents, length), by columns."""
         return (self.map.tent_weights / self.map.leaf_weights.astype(np.float64) ** 2).tocsc()
 
@@ -37,7 +37,7 @@ class TentReader(SeriesReader):
         # By Cholesky's factors: elimination loses all digits where many fine tents meet few coarse ones.
         return np.asarray(
             scipy.linalg.cho_solve(
-                scipy.linalg.cho_factor((self._spread @ self.map.tent_weights.T).toarray() + unit), unit
+                scipy.linalg.cho_factor((self._scaled_weights @ self.map.tent_weights.T).toarray() + unit), unit
             )
         )
 
@@ -48,8 +48,8 @@ class TentReader(SeriesReader):
         `(D + H'H)^-1 r = u - D^-1 H' (1 + H D^-1 H')^-1 H u`, `u = D^-1 r`.
         """
         leaves = self.map.leaf_weights.astype(np.float64).reshape((-1,) + (1,) * (measured.ndim - 1))
-        alone = measured[: self.map.length] / leaves + self._spread.T @ measured[self.map.length :]
-        increments = alone - self._spread.T @ (self._coupling @ (self.map.tent_weights @ alone))
+        alone = measured[: self.map.length] / leaves + self._scaled_weights.T @ measured[self.map.length :]
+        increments = alone - self._scaled_weights.T @ (self._coupling @ (self.map.tent_weights @ alone))
         return np.asarray(np.cumsum(increments, axis=0))
 
     def variance(self) -> FloatArray:
@@ -70,7 +70,7 @@ class TentReader(SeriesReader):
     def _stretches(self) -> Iterator[tuple[int, int, NDArray[np.int64], FloatArray]]:
         """Positions first..last - 1, the tents over them, and running sums of their columns from `first` on."""
         size = max(16, self.map.length // (2 * len(self._coupling) + 1))
-        bounds, indices, weights = self._spread.indptr, self._spread.indices, self._spread.data
+        bounds, indices, weights = self._scaled_weights.indptr, self._scaled_weights.indices, self._scaled_weights.data
         for first in range(0, self.map.length, size):
             last = min(first + size, self.map.length)
             inside = slice(bounds[first], bounds[last])

@@ -1,4 +1,4 @@
-"""Sums over the nodes of a tree undone as they come, in floating point."""
+"""The reader of sums over the nodes of a tree, in a stream: as they come, in floating point."""
 
 from __future__ import annotations
 

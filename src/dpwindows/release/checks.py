@@ -1,4 +1,4 @@
-"""What a release file must hold to be read: statements of the right kind, rows that can be, and one checksum over both.
+"""Checks on a release file before it is read: statements of the right kind, possible rows, one checksum over both.
 
 **The checksum** is SHA-256 over the metadata in a canonical form (sorted names, numbers to the last bit) and over the
 values of the rows, whatever file they are in: so a release has the same checksum as Parquet, CSV and JSON. It stops

@@ -1,8 +1,8 @@
 """Differences, ratios and means of released numbers, with errors that know how their noise is correlated.
 
-Numbers of one measurement share noise: two rolling counts a day apart far more than two a month apart. What each holds
-of the noise is known from the plan alone (`dpwindows.reading`), so the error of any combination is, too, and
-nothing here spends any budget.
+Numbers of one measurement share noise: two rolling counts a day apart far more than two a month apart. The plan alone
+says which noise is in each number (`dpwindows.reading`), so it says the error of any combination, too, and nothing here
+spends any budget.
 
 *Differences and means* have the interval of their own noise (`dpwindows.plan.intervals`): the exact quantile where
 whole numbers are added that all weigh the same, and else a bound on it, from the variance and the kurtosis.
@@ -39,7 +39,7 @@ from dpwindows.release.selection import Term
 
 # How closely a standard error that is worked out again, from the same integers, must be that of the release.
 _ALIKE = 1e-6
-# Quantiles are worked out in so many directions a - r b, and so often in those that are left.
+# Directions a - r b that quantiles are worked out in, and the rounds for those that are left.
 _DIRECTIONS, _ROUNDS = np.linspace(-np.pi / 2, np.pi / 2, 181), 3
 # Of how many rows of a family the standard error is worked out again.
 _CHECKED = 4
@@ -135,7 +135,7 @@ class Combined:
         return {self.kinds[vector] for (vector, _), values in self.noise.items() if values.any()}
 
     def scaled(self, by: Callable[[Noise], float]) -> Combined:
-        """The same with weights that are larger by a factor for each kind of noise."""
+        """This combination with weights that are larger by a factor for each kind of noise."""
         noise = {(vector, part): by(self.kinds[vector]) * values for (vector, part), values in self.noise.items()}
         return replace(self, noise=noise)
 
@@ -171,7 +171,7 @@ class Combined:
             if len(counts) > 1 or max(counts) > 2:
                 return None
             paired, draws = counts == {2}, draws // max(counts)
-        unit = noise.spread * math.sqrt(1 - common_share(noise.law))
+        unit = noise.deviation * math.sqrt(1 - common_share(noise.law))
         return float(lattice_half_width(weights[:1] / unit, noise, draws, confidence, paired=paired)[0])
 
 
@@ -209,7 +209,7 @@ def combined(terms: Iterable[Term], metadata: Mapping[str, Any]) -> Combined:
         together = entry.get(TOGETHER)
         made, series = rebuilt(metadata, entry), together.index(text) if together else None
         kind = noise_of(made)
-        unit = kind.spread
+        unit = kind.deviation
         own = [term for term in listed if _measured(term, names) == (text, *group)]
         _require_same(own, made, unit, series)
         by_threshold: dict[int, dict[tuple[int, int], float]] = {}

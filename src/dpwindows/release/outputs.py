@@ -1,6 +1,6 @@
-"""Which files a command writes, which it reads, and that these are not the same.
+"""Checks that no file that a command writes is one that it reads.
 
-Files are compared by what they are (`durable.same_file`), so neither a link nor another spelling makes a way around.
+Files are compared by identity (`durable.same_file`), so neither a link nor another spelling is a way around.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def parts_of(output: Path) -> tuple[Path, ...]:
 
 
 def existing_parts(output: Path) -> Iterator[Path]:
-    """Those that are there, links that lead nowhere included."""
+    """The paths that exist, links that lead nowhere included."""
     return (part for part in parts_of(output) if os.path.lexists(part))
 
 

@@ -1,4 +1,4 @@
-"""Which released numbers a question is about: one window, a mean over several, or the new or returning items of one."""
+"""Finds the released numbers that a question is about: one window, a mean over several, or new or returning items."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Window:
         exactly: the k of "exactly k".
         items: `all` that are counted in the window; the `new` ones, which are counted from the beginning of the range
             up to its end and not up to its start; or the `returning` ones, which are not new.
-        mean_over: take the mean of so many windows: this one, and the same moved on step by step.
+        mean_over: how many windows to take the mean of: this one, and the same moved on step by step.
         family: canonical text of the window family that the numbers were released in, such as `rolling:7`; by default
             that of the least standard error.
         group: of a release with groups, the value of each column, such as {"origin": "JFK"}; the total over the values

@@ -149,7 +149,7 @@ def _from_zero(rows: list[Row]) -> list[float]:
 
 
 def _nice_step(spread: float, most: int) -> float:
-    """The smallest round number that divides a range into at most so many parts."""
+    """The smallest round number that divides a range into at most `most` parts."""
     power = 10.0 ** np.floor(np.log10(spread / most))
     return float(next(power * nice for nice in (1, 2, 2.5, 5, 10, 20) if spread / (power * nice) <= most))
 

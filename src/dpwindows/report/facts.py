@@ -1,4 +1,4 @@
-"""What the metadata of a release or a stream say, in sentences: for a privacy statement and for a registry."""
+"""The metadata of a release or a stream in sentences, for a privacy statement and for a registry."""
 
 from __future__ import annotations
 

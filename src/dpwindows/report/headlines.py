@@ -1,4 +1,4 @@
-"""What a page says first: a few counts, with intervals that all hold together with the stated certainty.
+"""The first statements of a page: a few counts, with intervals that all hold together with the stated certainty.
 
 A number picked because it is the largest is too large on average: its noise helped it to be picked. So windows are
 either picked by public rules (the last whole window of a family), or their interval holds for all the candidates at
@@ -83,7 +83,7 @@ def factor(alpha: float, *, gaussian: bool, added: float = 0.0) -> float:
 
 
 def _continuous(alpha: float, gaussian: bool) -> float:
-    """The same for continuous noise."""
+    """What `factor` gives for continuous noise."""
     if gaussian:
         return float(-scipy.special.ndtri(alpha / 2))
 

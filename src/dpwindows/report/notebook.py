@@ -1,4 +1,4 @@
-"""What a notebook shows: small tables and one chart to point at, in the colours of the notebook, light or dark.
+"""Displays for a notebook: small tables and one chart to point at, in the colours of the notebook, light or dark.
 
 The chart is drawn by the scripts of the page from numbers beside it; nothing is fetched. Where scripts do not run, as
 on a page that only shows notebooks, the table says the same.

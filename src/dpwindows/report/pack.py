@@ -40,7 +40,7 @@ class Packed:
     Attributes:
         index: what the text holds, as plain values: series, columns, times.
         text: base64 of the compressed columns.
-        every_end: of the windows of `any` families those of one end in so many are held (1: all windows).
+        every_end: of the windows of `any` families those of one end in `every_end` are held (1: all windows).
     """
 
     index: dict[str, Any]

@@ -48,7 +48,7 @@ class Series:
         kind: `at_least` or `exactly`.
         k: the number of occurrences.
         rows: its rows of the release.
-        stride: one window in so many is held (1: all of them).
+        stride: one window in `stride` is held (1: all of them).
         groups: for each group column its name and the group counted; "all" where it is not told apart.
     """
 

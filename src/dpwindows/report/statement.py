@@ -3,7 +3,7 @@
 The questions are those that NIST SP 800-226, "Guidelines for Evaluating Differential Privacy Guarantees" (2025), tells
 to ask of any such claim: the guarantee itself and its unit, how it adds up, how useful the numbers are, how it is
 implemented, against whom it holds, and what it leaves to those who run it. Each answer is taken from the metadata;
-what the software cannot know is said to be open, and by whom it is to be answered.
+where the software cannot know, the statement says that the question is open, and who has to answer it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plain values as YAML in block style: what a person goes on editing, and every reader of YAML 1.1 or 1.2 takes."""
+"""Plain values as YAML in block style, easy to edit and valid for every reader of YAML 1.1 or 1.2."""
 
 from __future__ import annotations
 

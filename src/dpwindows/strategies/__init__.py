@@ -35,21 +35,21 @@ from dpwindows.strategies import (
     tree,
     weighted_filter,
 )
-from dpwindows.strategies.in_periods import in_each, in_each_of_stream, series_problem
+from dpwindows.strategies.in_periods import repeat_in_periods, repeat_in_periods_of_stream, series_problem
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.witnesses import with_witness
-from dpwindows.strategies.strategy import Batch, Strategy, Stream, in_stream
+from dpwindows.strategies.strategy import Batch, Strategy, Stream, to_stream
 
 # Where several are alike the first of them is taken.
 STRATEGIES: tuple[Strategy, ...] = (
-    Strategy(direct.NAME, direct.design, in_stream(direct.design)),
-    Strategy(series_filter.NAME, series_filter.design, in_stream(series_filter.design), notch_filter.outdoes),
-    Strategy(optimal_filter.NAME, optimal_filter.design, in_stream(optimal_filter.design), optimal_filter.outdone),
-    Strategy(notch_filter.NAME, notch_filter.design, in_stream(notch_filter.design)),
-    Strategy(offset_filter.NAME, offset_filter.design, in_stream(offset_filter.design)),
-    Strategy(threshold_filters.NAME, threshold_filters.design, in_stream(threshold_filters.design)),
-    Strategy(dense_counter.NAME, dense_counter.design, in_stream(dense_counter.design)),
+    Strategy(direct.NAME, direct.design, to_stream(direct.design)),
+    Strategy(series_filter.NAME, series_filter.design, to_stream(series_filter.design), notch_filter.outdoes),
+    Strategy(optimal_filter.NAME, optimal_filter.design, to_stream(optimal_filter.design), optimal_filter.outdone),
+    Strategy(notch_filter.NAME, notch_filter.design, to_stream(notch_filter.design)),
+    Strategy(offset_filter.NAME, offset_filter.design, to_stream(offset_filter.design)),
+    Strategy(threshold_filters.NAME, threshold_filters.design, to_stream(threshold_filters.design)),
+    Strategy(dense_counter.NAME, dense_counter.design, to_stream(dense_counter.design)),
     Strategy(weighted_filter.NAME, weighted_filter.design, weighted_filter.stream),
     Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),
     Strategy(counters.NAME, counters.design, counters.stream),
@@ -81,10 +81,10 @@ def candidates(problem: Problem, name: str = "auto") -> list[Design]:
 def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
     known = BATCH | REFERENCES
     asked = _asked(name, known, problem)
-    problem = replace(problem, unit=problem.unit.within(problem.steps))
+    problem = replace(problem, unit=problem.unit.fit_to_range(problem.steps))
     series = series_problem(problem, problem.steps)
     answers = [found for one in asked if (found := known[one](series)) is not None]
-    designs = [with_witness(found) for answer in answers if (found := in_each(problem, answer)) is not None]
+    designs = [with_witness(found) for answer in answers if (found := repeat_in_periods(problem, answer)) is not None]
     if name == "auto" and problem.singleton and series is problem:
         designs += compressed.designs(problem, candidates)
     if not designs:
@@ -125,7 +125,7 @@ def _in_stream(name: str, problem: Problem, horizon: int | None) -> Iterator[Ste
     series = series_problem(problem, horizon)
     own = horizon if series is problem else horizon_of(series.window, series.unit, series.steps)
     for design in STREAM[name](series, own):
-        if (found := in_each_of_stream(problem, design, horizon)) is not None:
+        if (found := repeat_in_periods_of_stream(problem, design, horizon)) is not None:
             yield with_witness(found)
 
 

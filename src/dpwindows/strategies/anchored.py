@@ -1,7 +1,7 @@
 """`anchored differences`: every step's change, and the value itself now and then; rolling counts, Laplace noise.
 
-One event changes a rolling count by a short run: two differences and a few anchors, in L1 far less than its length.
-Decoded by weighted least squares.
+One event changes a rolling count along a run. Of what is measured it moves only two differences and a few anchors, in
+L1 far less than the length of the run. Weighted least squares reads the counts back.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def _typical(problem: Problem, variance: FloatArray) -> float:
 
 
 def _map(steps: int, every: int, ratio: float) -> AnchoredDifferences:
-    """With an anchor at the last step, which no later one helps; the first ones are near the known 0."""
+    """The map with an anchor at the last step, which no later one helps; the first ones are near the known 0."""
     return AnchoredDifferences(every, *_weights(ratio), offset=steps % every)
 
 
 def _weights(ratio: float) -> tuple[int, int]:
-    """Of steps and of anchors."""
+    """The weights of steps and of anchors."""
     return round(_WEIGHT * min(1.0, 2.0**-ratio)), round(_WEIGHT * min(1.0, 2.0**ratio))
 
 
@@ -94,7 +94,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
 
 @lru_cache(maxsize=128)
 def _causal_map(problem: Problem, longest: int, horizon: int | None) -> AnchoredDifferences:
-    """That of least error, with anchors at most so many steps apart."""
+    """The causal map of least error, with anchors at most `longest` steps apart."""
 
     def error(every: int, ratio: float) -> float:
         tried = AnchoredDifferences(every, *_weights(ratio))

@@ -1,11 +1,11 @@
 """`compressed`: steps grouped before measuring, for streams with at most one event a step (`singleton`).
 
-With g steps to a group the horizon, and with it the noise of item-level counts, shrinks; a window is answered by the
-nearest window of whole groups. In a singleton stream one step holds at most one event, so moving an end of a window
-by one step changes "at least k" and "exactly k" by at most 1: the bias of an answer is at most the number of steps
-its two ends were moved by. Neighbouring logs stay neighbouring when steps are grouped (a span of L steps becomes one of
-the groups that it meets, at most `ceil((L-1)/g) + 1`), so the guarantee is that of the inner strategy on the grouped
-stream, which is not a singleton any more and is not taken for one.
+With g steps to a group the horizon shrinks, and with it the noise of item-level counts; the nearest window of whole
+groups answers each window. In a singleton stream one step holds at most one event, so moving an end of a window by
+one step changes "at least k" and "exactly k" by at most 1: the bias of an answer is at most the number of steps that
+its two ends were moved. Neighbouring logs stay neighbours when steps are grouped (a span of L steps becomes the span of
+the groups that it meets, at most `ceil((L-1)/g) + 1`). So the guarantee is the inner strategy's on the grouped stream,
+which may hold several events a step and is not taken for a singleton.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NAME = "compressed"
 
 def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> list[Design]:
     """The best inner design for every group size worth trying."""
-    found: list[Design] = []
+    proposals: list[Design] = []
     for size in _group_sizes(problem):
         # What is read back is the same for every threshold.
         best = next((one for one in candidates(grouped_problem(problem, size)) if one.alike), None)
@@ -32,12 +32,12 @@ def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> 
             continue
         parameters = {"steps_per_group": size, **best.parameters}
         grouped = replace(problem, law=best.problem.law)
-        found.append(Design(grouped, GroupedSteps(size, best), f"{NAME}({best.strategy})", parameters))
-    return found
+        proposals.append(Design(grouped, GroupedSteps(size, best), f"{NAME}({best.strategy})", parameters))
+    return proposals
 
 
 def grouped_problem(problem: Problem, size: int) -> Problem:
-    """What is measured of groups of so many steps."""
+    """The problem that groups of `size` steps are measured for."""
     inner = replace(problem, window=_grouped(problem.window, size), singleton=False)
     inner = replace(inner, steps=-(-problem.steps // size), unit=grouped_unit(problem.unit, size))
     if isinstance(inner.window, Rolling) and inner.window.length >= inner.steps:

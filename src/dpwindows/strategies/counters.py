@@ -1,6 +1,6 @@
 """`counters`: one counter for every start, all calibrated jointly; any windows, item level.
 
-A filter under Gaussian noise; in a stream also a tree under Laplace noise.
+Each counter is a filter under Gaussian noise; in a stream also a tree under Laplace noise.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _search(problem: Problem) -> tuple[float, float]:
     having[-1] += problem.steps - longest
     existing = np.cumsum(having[::-1])[::-1]
     if isinstance(problem.unit, ItemPerPeriod):
-        # How many of the starts that a span can change have a counter with so many ends left.
+        # By the ends that are left: how many of the starts that a span can change have such a counter.
         having = np.minimum(having, 1)
         having[-1] = min(problem.unit.steps, problem.steps - longest + 1)
 

@@ -38,8 +38,8 @@ _LARGEST = 3200
 # A block costs nothing but the lines that it cuts: one block up to the first horizon, blocks of 16 windows' lengths
 # beyond it, and, so that they are soon factored, of no more than the last number of starts unless windows are longer.
 _ONE_BLOCK, _LENGTHS, _WIDEST = 512, 16, 1536
-# Windows of up to so many steps (half as many for the largest error) gain more from pinned zeros, for which blocks must
-# be small (`kernel.maps.crossed`), than from lines that are not cut: 4 windows' lengths, between the last two numbers.
+# For windows this short (half as long for the largest error) narrow blocks win, of 4 windows' lengths between the last
+# two numbers: they contain more cells that are known to be zero (`kernel.maps.crossed`), though they cut more lines.
 _PINNED_LENGTHS: dict[Law, int] = {GAUSSIAN: 100, LAPLACE: 180}
 _PINNED_LEAST, _PINNED_MOST = 256, 400
 # The power of weights in narrow blocks, whose lines are nearly of a length.
@@ -48,7 +48,7 @@ _LEVEL = 0.05
 _SEARCHED, _SHORT = 40, 8
 # The grid of what is searched: parts of the exponent, of octaves of memory and of the power; least, most and strides.
 _FINE, _GRID = (100, 4, 40), ((1, -4, -40), (149, 80, 80), (8, 4, 2, 1))
-# Windows of up to so many steps are searched with their pinned zeros, on a shorter horizon.
+# Windows of up to this many steps are searched with their cells known to be zero, on a shorter horizon.
 _PINNED_SEARCH, _PINNED_HORIZON = 14, 24
 
 
@@ -79,7 +79,7 @@ def design(problem: Problem) -> Design | None:
 
 
 def _weights(problem: Problem, width: int, power: float, scale: int) -> tuple[int, ...]:
-    """Of lines of n = 1, 2, ... windows, in proportion to `n^power`; the largest is `scale`."""
+    """Weights of lines of n = 1, 2, ... windows, in proportion to `n^power`; the largest is `scale`."""
     most = min(width + longest_window(problem.window, problem.steps) - 1, problem.steps)
     # A negative power favours short lines.
     largest = max(1.0, most**-power)
@@ -181,8 +181,8 @@ def _search_on(
         return math.sqrt(float(weights**2 @ _real_norms(taps, formal=formal)) * worst)
 
     longer = round(_FINE[1] * math.log2(horizon))
-    found = [choice.descend(error, start, *_GRID) for start in ((75, 3 * _FINE[1] + longer, 20), (97, 17, 8))]
-    return parameters(choice.best_of(found, error))
+    candidates = [choice.descend(error, start, *_GRID) for start in ((75, 3 * _FINE[1] + longer, 20), (97, 17, 8))]
+    return parameters(choice.best_of(candidates, error))
 
 
 def _explained(vectors: FloatArray, spread: FloatArray) -> FloatArray:

@@ -65,7 +65,7 @@ def _solved(steps: int, criterion: Criterion) -> tuple[FloatArray, FloatArray, F
     changes, answers, rounds = np.ones(steps), np.ones(steps), 6 if criterion == "rms" else 16
     if steps > _SHORT:
         _, changes, answers = _solved(-(-steps // _COARSENING), criterion)
-        changes, answers = _stretched(changes, steps), _stretched(answers, steps)
+        changes, answers = _stretch_weights(changes, steps), _stretch_weights(answers, steps)
         rounds = 5 if criterion == "max" and steps <= _LONGEST // 2 else 3
     suffixes = Suffixes(steps)
     for _ in range(rounds):
@@ -80,7 +80,7 @@ def _solved(steps: int, criterion: Criterion) -> tuple[FloatArray, FloatArray, F
     return precision, changes, answers
 
 
-def _stretched(weights: FloatArray, steps: int) -> FloatArray:
+def _stretch_weights(weights: FloatArray, steps: int) -> FloatArray:
     """Weights of the same shape on more steps."""
     position = np.linspace(0.0, len(weights) - 1, steps)
     return np.asarray(np.interp(position, np.arange(len(weights)), weights))

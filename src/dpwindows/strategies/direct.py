@@ -1,4 +1,4 @@
-"""`direct`: every answer measured as it is; the best choice for short horizons and short windows."""
+"""`direct`: every answer is measured as it is; the best choice for short horizons and short windows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NAME = "direct"
 
 
 def design(problem: Problem) -> Design:
-    """Applies to every window and law."""
+    """Every answer measured as it is, for every window and law."""
     measured = Identity(_unit(problem))
     shape: StepShape = Series(measured)
     if isinstance(problem.window, AnyWindow):
@@ -29,5 +29,5 @@ def lost_items(problem: Problem) -> Design:
 
 
 def _unit(problem: Problem) -> int:
-    """What one count is measured as: Gaussian noise is charged for the coarseness of its lattice, so fine units."""
+    """Lattice units of one count: many under Gaussian noise, which is charged for the coarseness of its lattice."""
     return 2**problem.bits if problem.law == GAUSSIAN else 1

@@ -1,10 +1,10 @@
 """`gap-filter`: every window measured with the windows that contain it; any windows, item level, at least 1.
 
-An item changes the counts of windows by the gaps between its occurrences, and there is room for few long ones only:
-at most T / (g + 1) of g steps. So windows are weighed by length, by about a cube root under Gaussian noise: most
-windows are long, and err as if an item had a handful of gaps. One filter on starts and the same on ends make the error
-of each depend on all the windows around it; half a difference is best, `(1 - decay B)^alpha` with alpha 1/2. Counters
-for every start and end (`crossed-counters`) charge each item for T steps whatever the windows' length.
+An item changes the counts of windows by the gaps between its occurrences, and only few long gaps fit the range: at most
+T / (g + 1) of g steps. So windows are weighed by length, by about a cube root under Gaussian noise: most windows are
+long, and err as if an item had a handful of gaps. A filter on starts, and one like it on ends, make the error of each
+window depend on all windows around it; half a difference is best, `(1 - decay B)^alpha` with alpha 1/2. In contrast,
+counters for every start and end (`crossed-counters`) charge each item for T steps whatever the windows' length.
 
 For items that are added or removed the number of all items is measured too, and what is left is measured as the
 difference to a small multiple of it. Under Laplace noise plain differences are best, with weights in proportion to the
@@ -50,21 +50,21 @@ def design(problem: Problem) -> Design | None:
     applies = item and isinstance(problem.window, AnyWindow) and problem.thresholds == (1,)
     if not applies or not 1 < problem.steps <= LARGEST:
         return None
-    found = _searched(apart_from_noise(problem))
+    parameters = _searched(apart_from_noise(problem))
     # Two filters multiply, and weights besides: counts of billions stay far from the kernel's bounds on integers.
     bits = problem.bits // 2 - 1 if problem.law == GAUSSIAN else 0
     fine = problem.bits // 5 + 1 if problem.law == GAUSSIAN else problem.bits // 2
     unit = 4.0**bits * 2.0**fine
-    taps = held_taps(found.alpha, found.decay, problem.steps, bits) if bits else (1, -1)
-    weights = tuple(max(1, round(2**fine * weight)) for weight in found.weights(problem.steps).tolist())
-    made = GapFilter(taps, weights, round(unit * found.offset), max(1, round(unit * found.total)))
-    chosen = {"alpha": found.alpha, "decay": found.decay, "power": found.power, "bits_per_axis": bits}
+    taps = held_taps(parameters.alpha, parameters.decay, problem.steps, bits) if bits else (1, -1)
+    weights = tuple(max(1, round(2**fine * weight)) for weight in parameters.weights(problem.steps).tolist())
+    made = GapFilter(taps, weights, round(unit * parameters.offset), max(1, round(unit * parameters.total)))
+    chosen = {"alpha": parameters.alpha, "decay": parameters.decay, "power": parameters.power, "bits_per_axis": bits}
     return Design(problem, Gaps(made), NAME, chosen | {"offset": made.offset / unit, "total": made.total / unit})
 
 
 @dataclass(frozen=True)
 class _Filter:
-    """What a filter over gaps is made from, in counts.
+    """The parameters of a filter over gaps, in counts.
 
     Attributes:
         alpha: the power of the differences.
@@ -82,11 +82,11 @@ class _Filter:
 
     def weights(self, steps: int) -> FloatArray:
         """By length, 1 for the heaviest."""
-        found = np.arange(1, steps + 1) ** self.power
-        return np.asarray(found / found.max())
+        weights = np.arange(1, steps + 1) ** self.power
+        return np.asarray(weights / weights.max())
 
     def sums(self, steps: int) -> FloatArray:
-        """Of the first taps."""
+        """The sums of the first taps."""
         return np.cumsum(real_taps(self.alpha, self.decay, steps))
 
     def inverse(self, steps: int) -> FloatArray:
@@ -115,38 +115,39 @@ def _searched(problem: Problem) -> _Filter:
     return replace(best, total=float(f"{_total(problem, best):.4g}"))
 
 
-def _error(problem: Problem, found: _Filter) -> float:
+def _error(problem: Problem, candidate: _Filter) -> float:
     """About the error of a filter, up to what noise costs."""
-    gaussian, total = problem.law == GAUSSIAN, _total(problem, found)
-    charged, of_items = _charged(problem, found), _of_items(problem, found)
-    typical = math.sqrt(_typical(problem, found) + of_items / total**2)
+    gaussian, total = problem.law == GAUSSIAN, _total(problem, candidate)
+    charged, of_items = _item_charge(problem, candidate), _items_part(problem, candidate)
+    typical = math.sqrt(_typical(problem, candidate) + of_items / total**2)
     if isinstance(problem.unit, ItemLevel):
         return typical * (math.sqrt(2 * charged) if gaussian else 2 * charged)
     return typical * (math.sqrt(charged + total**2) if gaussian else charged + total)
 
 
-def _total(problem: Problem, found: _Filter) -> float:
-    """How often the number of items is best measured."""
-    gaussian, charged = problem.law == GAUSSIAN, _charged(problem, found)
+def _total(problem: Problem, candidate: _Filter) -> float:
+    """The best weight for the number of items, in measurements of it."""
+    gaussian, charged = problem.law == GAUSSIAN, _item_charge(problem, candidate)
     if isinstance(problem.unit, ItemLevel):
         # Who changes leaves the number of items as it is, so that it costs nothing up to here.
         return math.sqrt(charged) if gaussian else charged
-    ratio = charged * _of_items(problem, found) / _typical(problem, found)
+    ratio = charged * _items_part(problem, candidate) / _typical(problem, candidate)
     return float(ratio ** (1 / 4 if gaussian else 1 / 3))
 
 
-def _of_items(problem: Problem, found: _Filter) -> float:
+def _items_part(problem: Problem, candidate: _Filter) -> float:
     """About the mean square of the part of an error in the number of items that windows have."""
-    if not found.offset:
+    steps, offset = problem.steps, candidate.offset
+    if not offset:
         return 1.0
-    stands_for = found.offset * _mean(problem, found.inverse(problem.steps), 1 / found.weights(problem.steps))
+    stands_for = offset * _mean(problem, candidate.inverse(steps), 1 / candidate.weights(steps))
     return 1 - 2 * stands_for + _SPREAD * stands_for**2
 
 
-def _typical(problem: Problem, found: _Filter) -> float:
+def _typical(problem: Problem, candidate: _Filter) -> float:
     """The mean variance of windows for noise of unit variance, or about the largest; without the number of items."""
     steps, longest = problem.steps, longest_window(problem.window, problem.steps)
-    powers, reciprocals = found.inverse(steps) ** 2, found.weights(steps) ** -2.0
+    powers, reciprocals = candidate.inverse(steps) ** 2, candidate.weights(steps) ** -2.0
     if problem.criterion == "rms":
         return _mean(problem, powers, reciprocals)
     reciprocals[-1] = 0.0
@@ -171,19 +172,19 @@ def _longer(values: FloatArray, taps: FloatArray) -> FloatArray:
     return np.convolve(values[::-1], np.convolve(taps, taps)[:steps])[:steps][::-1]
 
 
-def _charged(problem: Problem, found: _Filter) -> float:
+def _item_charge(problem: Problem, candidate: _Filter) -> float:
     """About what `bounds.gaps` charges for one item that is added, less what it charges for the number of items."""
-    steps, offset = problem.steps, found.offset
-    weights, sums = found.weights(steps), found.sums(steps)
+    steps, offset = problem.steps, candidate.offset
+    weights, sums = candidate.weights(steps), candidate.sums(steps)
     charges = np.convolve(weights, np.convolve(sums, sums)[:steps])[:steps]
     if problem.law == GAUSSIAN:
         charges *= -2 * offset
         charges += np.convolve(weights**2, np.convolve(sums**2, sums**2)[:steps])[:steps]
     charges = np.concatenate([[0.0], charges[:-1]])
-    return _worst(charges) + steps * (steps + 1) / 2 * offset**2
+    return _worst_cuts(charges) + steps * (steps + 1) / 2 * offset**2
 
 
-def _worst(charges: FloatArray) -> float:
+def _worst_cuts(charges: FloatArray) -> float:
     """About `bounds.gaps._worst_gaps`, in floating point."""
     steps = len(charges)
     best = np.zeros(steps + 2)

@@ -1,8 +1,8 @@
 """Tumbling counts and counts to date, by the strategies for rolling and cumulative counts.
 
-Tumbling counts are rolling counts of length 1 on steps that are periods, and counts to date are the cumulative counts
-of each period by itself (`dpwindows.kernel.bounds.periods`). So every strategy is asked for the one problem that stands
-for all periods, and what it answers is put to use in each.
+Tumbling counts are rolling counts of length 1 whose steps are periods, and counts to date are the cumulative counts of
+each period by itself (`dpwindows.kernel.bounds.periods`). So one problem stands for all periods: strategies answer it,
+and their designs are repeated in each period.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ def series_problem(problem: Problem, horizon: int | None) -> Problem:
     series = series_of(problem, layout_of(problem, horizon, *fewest_and_most(problem.window)))
     if isinstance(problem.window, Tumbling) and horizon is None:
         series = replace(series, steps=len(sizes(problem.window, problem.steps)))
-    return series if horizon is None else replace(series, unit=series.unit.within(series.steps))
+    return series if horizon is None else replace(series, unit=series.unit.fit_to_range(series.steps))
 
 
-def in_each(problem: Problem, design: Design) -> Design | None:
+def repeat_in_periods(problem: Problem, design: Design) -> Design | None:
     """What a strategy answered for the series problem, for all periods; None where it is no series."""
     if not isinstance(problem.window, PeriodFamily):
         return design
@@ -55,8 +55,8 @@ def in_each(problem: Problem, design: Design) -> Design | None:
     return replace(design, problem=replace(problem, law=design.problem.law), shape=Series(measured))
 
 
-def in_each_of_stream(problem: Problem, design: StepDesign, horizon: int | None) -> StepDesign | None:
-    """The same for a stream."""
+def repeat_in_periods_of_stream(problem: Problem, design: StepDesign, horizon: int | None) -> StepDesign | None:
+    """What a strategy answered for the series problem of a stream, for all periods; None where it is no series."""
     if not isinstance(problem.window, (Tumbling, ToDate)):
         return design
     if not isinstance(design.shape, Series):
@@ -82,23 +82,23 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
     """
     if not isinstance(window, PeriodFamily):
         return limits.limit(window, k, unit, steps)
-    unit = unit.within(steps)
+    unit = unit.fit_to_range(steps)
     lengths = sizes(window, steps).tolist()
     if isinstance(window, Tumbling):
         if isinstance(unit, ItemPerPeriod):
-            unit = ItemPerPeriod(_met(lengths, unit.steps))
+            unit = ItemPerPeriod(_most_periods_met(lengths, unit.steps))
         # Independent signs on all of them.
-        formal = isinstance(unit.within(len(lengths)), ItemLevel)
+        formal = isinstance(unit.fit_to_range(len(lengths)), ItemLevel)
         return math.sqrt(len(lengths)) if formal else limits.limit(Rolling(1), k, unit, len(lengths))
     if isinstance(unit, ItemAddRemove):
         return None
-    found = {length: limits.limit(Cumulative(), k, EventLevel(), length) for length in set(lengths)}
-    if any(least is None for least in found.values()):
+    roots = {length: limits.limit(Cumulative(), k, EventLevel(), length) for length in set(lengths)}
+    if any(least is None for least in roots.values()):
         return None
     span = steps if isinstance(unit, ItemLevel) else unit.steps if isinstance(unit, ItemPerPeriod) else 1
     joint, inside = [0.0], 0
     for length in lengths:
-        root = (found[length] or 0.0) * math.sqrt(length)
+        root = (roots[length] or 0.0) * math.sqrt(length)
         inside += length
         if inside <= span:
             joint[-1] += root
@@ -107,8 +107,8 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
     return math.hypot(*joint) / math.sqrt(steps)
 
 
-def _met(lengths: list[int], span: int) -> int:
-    """How many periods in a row, wherever they are, some span of so many steps meets."""
+def _most_periods_met(lengths: list[int], span: int) -> int:
+    """The most periods in a row that a span of `span` steps meets, wherever it lies."""
     ends, met = np.cumsum(lengths), 1
     # One more is met if all of those between the first and the last fit, and a step of either.
     while met < len(lengths) and int((ends[met - 1 : -1] - ends[:-met]).max()) + 2 <= span:
@@ -125,7 +125,7 @@ def pure_limit(window: WindowFamily, k: int, unit: Unit, steps: int, epsilon: fl
     least = (limit(window, k, unit, steps) or 0.0) * pure_scale(epsilon)
     if least == 0.0:
         return None
-    unit = unit.within(steps)
+    unit = unit.fit_to_range(steps)
     if not isinstance(unit, (ItemLevel, ItemAddRemove)) or not isinstance(window, (Rolling, Tumbling)):
         return least
     length, answers = (window.length, steps) if isinstance(window, Rolling) else (1, len(sizes(window, steps)))

@@ -1,8 +1,8 @@
 """`joint-filter`: rolling counts of several lengths through one filter that mixes them, Gaussian noise.
 
-At event level, and for items within one step, for k = 1. What one occurrence changes of a day's, a week's and a month's
-count comes from one history, so measured as one they cost less than apart. The filter is the best stationary one for
-them (`dpwindows.strategies.search.together`), rounded to integers and charged for what these cost. Causal, so batch and
+It serves k = 1 at event level, and for items within one step. One occurrence changes a day's, a week's and a month's
+count by one history, so the three cost less together than apart. The filter is the best stationary one for
+them (`dpwindows.strategies.search.together`), rounded to integers and charged for these. It is causal, so batch and
 continual release share it. A plan weighs it against measuring each length by itself, and it serves no family alone.
 """
 

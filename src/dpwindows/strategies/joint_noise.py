@@ -1,10 +1,10 @@
-"""`joint-noise`: every answer measured as it is, with noise that is drawn for all of them at once.
+"""`joint-noise`: every answer is measured as it is, with noise drawn for all answers at once.
 
-For whole items, out of epsilon alone. One item can move every count by one, so independent Laplace noise pays for each
-of n counts by itself. What the item moves is a vector of ones and zeros, though, and noise that is as likely for all
-vectors in a box costs 1 for all of them together (`dpwindows.kernel.joint_noise`): about n / sqrt(3) standard errors in
-place of n sqrt(2), and n / sqrt(6) where items are added or removed and all counts move in one direction. The K-norm
-mechanism of Hardt and Talwar 2010, arXiv 0907.3754.
+It serves whole items under a pure budget. One item can move every count by one, so independent Laplace noise pays for
+each of n counts by itself. But an item moves the counts by a vector of ones and zeros, and noise that is equally likely
+for all vectors in a box costs 1 for all of them together (`dpwindows.kernel.joint_noise`): standard errors are about
+n / sqrt(3) in place of n sqrt(2), and n / sqrt(6) where items are added or removed and all counts move one way. This
+is the K-norm mechanism of Hardt and Talwar 2010, arXiv 0907.3754.
 
 Under an approximate budget it spends the epsilon alone, and still errs less than Gaussian noise for some fifty counts
 or fewer: months and weeks.

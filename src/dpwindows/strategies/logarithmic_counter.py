@@ -1,7 +1,7 @@
 """`logarithmic-counter`: cumulative counts of a stream without end, under Gaussian noise.
 
-Its error grows with the logarithm of time, whatever the time (`dpwindows.kernel.maps.endless_counter`). A release has
-an end, and better strategies.
+Its error grows with the logarithm of the time that has passed (`dpwindows.kernel.maps.endless_counter`). Releases have
+an end, and other strategies serve them better.
 """
 
 from __future__ import annotations

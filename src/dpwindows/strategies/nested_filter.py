@@ -1,10 +1,9 @@
 """`nested-filter`: any windows at event level, each measured with the windows inside it, so that none is wasted.
 
-It puts one fractional-difference filter on starts and one on ends, but starts are taken last to
-first and ends first to last. Then a number has weights on the windows inside it alone, those of windows that do not
-exist need not be measured, and decoding knows that they are 0 (`kernel/shapes/nested.py`). Windows of at most m steps
-are measured by themselves, as if the range had 2m - 1 steps; where m is much of the range, all windows and a few that
-reach beyond it do better.
+It puts one fractional-difference filter on starts, taken last to first, and one on ends, taken first to last. So each
+number is a weighted sum of the windows inside it; windows that do not exist need not be measured, for decoding knows
+that they are 0 (`kernel/shapes/nested.py`). Windows of at most m steps are measured alone, as if the range had 2m - 1
+steps; where m is much of the range, it is better to measure all windows and a few that reach beyond it.
 
 The filter is `(1 - decay B)^alpha`, also cut short: a cut keeps the sum of its taps away from 0 as decay does, which
 bounds the error of long windows. For one threshold of 1 cuts without decay are best, for larger ones decay.
@@ -54,7 +53,7 @@ def design(problem: Problem) -> Design | None:
     if not _applies(problem):
         return None
     longest = longest_window(problem.window, problem.steps)
-    parameters, taps = _chosen(problem, *_best_alone(apart_from_noise(problem)), longest)
+    parameters, taps = _build(problem, *_search_alone(apart_from_noise(problem)), longest)
     return Design(problem, Nested(longest, taps), NAME, parameters)
 
 
@@ -65,7 +64,7 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     longest = longest_window(problem.window, problem.steps)
     # Without a horizon no length has fewer windows than another, and no forecast's length must matter.
     searched = problem if horizon is not None else replace(problem, steps=_ENDLESS * longest)
-    parameters, taps = _chosen(problem, *_best_alone(apart_from_noise(searched)), longest)
+    parameters, taps = _build(problem, *_search_alone(apart_from_noise(searched)), longest)
     yield StepDesign(problem, Nested(longest, taps), NAME, parameters, horizon=horizon)
 
 
@@ -74,8 +73,8 @@ def _applies(problem: Problem) -> bool:
     return event and problem.law == GAUSSIAN
 
 
-def _chosen(problem: Problem, alpha: float, lengths: Lengths, longest: int) -> tuple[dict[str, float], tuple[int, ...]]:
-    """What is said of a filter, and its taps."""
+def _build(problem: Problem, alpha: float, lengths: Lengths, longest: int) -> tuple[dict[str, float], tuple[int, ...]]:
+    """The parameters of a filter, for metadata, and its taps."""
     # Two filters multiply, so each gets half the resolution and a little more.
     bits = problem.bits // 2 + 1
     taps = _taps(alpha, lengths, longest, bits)
@@ -97,7 +96,7 @@ def _taps(alpha: float, lengths: Lengths, longest: int, bits: int) -> tuple[int,
     return held_taps(alpha, decay, count, bits)
 
 
-def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Lengths]:
+def _search(problem: Problem, longest: int, typical: Typical) -> tuple[float, Lengths]:
     """The power of least error, and the lengths that go with it."""
     places = min(problem.steps, 2 * longest - 1)
 
@@ -107,8 +106,8 @@ def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Leng
         norms = real_interval_norms(np.array(taps, dtype=np.float64), places)
         return float(np.sqrt(typical(taps) * event_cost(norms, places, problem.thresholds)))
 
-    def error_of(found: tuple[float, Lengths]) -> float:
-        return error(_taps(*found, longest, _BITS))
+    def error_of(candidate: tuple[float, Lengths]) -> float:
+        return error(_taps(*candidate, longest, _BITS))
 
     def best(tried: Lengths) -> tuple[float, Lengths]:
         (power,) = choice.descend(lambda place: error_of((place[0] / _FINE, tried)), *_POWERS)
@@ -122,8 +121,8 @@ def _best(problem: Problem, longest: int, typical: Typical) -> tuple[float, Leng
 
 
 @lru_cache(maxsize=128)
-def _best_alone(problem: Problem) -> tuple[float, Lengths]:
-    return _best(problem, longest_window(problem.window, problem.steps), _alone(problem))
+def _search_alone(problem: Problem) -> tuple[float, Lengths]:
+    return _search(problem, longest_window(problem.window, problem.steps), _alone(problem))
 
 
 def _alone(problem: Problem) -> Typical:

@@ -32,7 +32,7 @@ def score_of(variance: FloatArray, bias: FloatArray | None, criterion: Criterion
 
 
 def noise_factor(design: Design) -> float:
-    """Noise per measured number that the budget buys for this design's sensitivity, in lattice units."""
+    """The noise of each measured number that the budget buys for this design's sensitivity, in lattice units."""
     law, per_unit = design.problem.law, design.problem.noise_per_unit
     if law in JOINT:
         return math.sqrt(noise_variance(law, per_unit * design.sensitivity, design.rows))

@@ -1,7 +1,7 @@
 """`filter`: a fractional-difference filter along time, for cumulative and rolling counts under Gaussian noise.
 
-Causal and with finite taps, so the same strategy serves batch and continual release. Its two parameters are chosen
-for the least error at the very sensitivity it is charged for.
+The filter is causal and has finitely many taps, so it serves batch and continual release alike. Its two parameters are
+chosen for the least error at the sensitivity that it is charged for.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def design(problem: Problem) -> Design | None:
         return None
     horizon = min(problem.steps, LONGEST)
     scale = problem.window.length if isinstance(problem.window, Rolling) else horizon
-    alpha, decay = _parameters(horizon, scale, problem.criterion, _charged(problem, horizon))
+    alpha, decay = _parameters(horizon, scale, problem.criterion, _charged_changes(problem, horizon))
     taps = integer_taps(alpha, decay, problem.steps, problem.bits)
     parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
     return Design(problem, Series(Filter(taps)), NAME, parameters)
@@ -63,7 +63,7 @@ class _Runs:
 
 @dataclass(frozen=True)
 class _Rolling:
-    """What changes of rolling counts cost: those of each threshold, within so many places."""
+    """What changes of rolling counts cost: those of each threshold, within `reach` places."""
 
     reach: int
     changes: tuple[_Runs, ...]
@@ -74,8 +74,8 @@ class _Rolling:
 _Cumulative = Literal["rest", "interval", "longest"]
 
 
-def _charged(problem: Problem, horizon: int) -> _Rolling | _Cumulative:
-    """All that the search has to know of the unit, the thresholds and the counting rule."""
+def _charged_changes(problem: Problem, horizon: int) -> _Rolling | _Cumulative:
+    """The changes that the filter is charged for, from the unit, the thresholds and the counting rule."""
     if isinstance(problem.window, Rolling):
         return _rolling(problem, problem.window.length, horizon)
     if isinstance(problem.unit, ItemAddRemove):
@@ -97,7 +97,7 @@ def _parameters(horizon: int, scale: int, criterion: Criterion, charged: _Rollin
 
 
 def _real_bound(charged: _Rolling | _Cumulative, taps: FloatArray, horizon: int) -> float:
-    """The same bounds in floating point, for the search."""
+    """The certified bounds in floating point, for the search."""
     if isinstance(charged, _Rolling):
         norms = real_interval_norms(taps, charged.reach)
         return sum(_runs_cost(norms, charged.reach, runs) for runs in charged.changes)
@@ -105,7 +105,7 @@ def _real_bound(charged: _Rolling | _Cumulative, taps: FloatArray, horizon: int)
     if charged == "rest":
         return float((response**2).sum())
     if charged == "interval":
-        # A row for each interval: the response less itself so many steps later.
+        # A row for each interval: the response less itself as many steps later as it has places.
         later = np.append(response, 0.0)[_places_before(horizon)]
         return float(((response - later) ** 2).sum(axis=1).max())
     return float(real_interval_norms(taps, horizon)[-1])
@@ -113,7 +113,7 @@ def _real_bound(charged: _Rolling | _Cumulative, taps: FloatArray, horizon: int)
 
 @lru_cache(maxsize=16)
 def _places_before(horizon: int) -> IntArray:
-    """For a few interval lengths and every place the place that lies so many before, or that after all: -1.
+    """For a few interval lengths and every place: the place that lies this far before it, or -1 if none does.
 
     The lengths find the longest norm well enough for a search.
     """

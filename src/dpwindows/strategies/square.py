@@ -1,8 +1,8 @@
 """How the square of starts and ends may be cut into blocks for windows of bounded length.
 
-Windows of at most m steps fill a band of the square. A band clips the rectangles on which one event changes the
-answers, so it is not measured itself: starts are cut into blocks, and with each block whole ends are measured. Wide
-blocks are met by fewer events twice; narrow ones are smaller problems.
+Windows of at most m steps fill a band of the square. The band is not measured itself, for it clips the rectangles that
+one event changes: starts are cut into blocks, and with each block all of its ends are measured. Fewer events meet two
+wide blocks; narrow blocks are smaller problems.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def event_cost(norms: FloatArray, places: int, thresholds: tuple[int, ...]) -> f
 
 @lru_cache(maxsize=64)
 def _places(places: int) -> FloatArray:
-    """How many starts and how many ends an event meets, at a few of its places: shape (2, offsets)."""
+    """The numbers of starts and of ends that an event meets, at a few of its places: shape (2, offsets)."""
     offsets = np.unique(np.rint(np.linspace(1, places, _OFFSETS)))
     return np.stack([offsets, places - offsets + 1])
 

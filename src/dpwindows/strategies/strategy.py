@@ -33,7 +33,7 @@ class Strategy:
     outdone: Callable[[Problem], bool] = lambda _: False
 
 
-def in_stream(batch: Batch) -> Stream:
+def to_stream(batch: Batch) -> Stream:
     """The designs that a strategy has for releases, measured step by step.
 
     They need nothing of the future, so a stream measures the same integers. Cumulative counts without a horizon have

@@ -1,7 +1,7 @@
 """`tree`: increments, and sums of them under overlapping tents, decoded by least squares; Laplace noise.
 
-Cumulative counts use one tree along time; any windows at event level a product of two, one on starts and one on ends;
-any windows for a change within a period one tree for every start. All levels of a tree weigh the same: weights of their
+Cumulative counts use one tree along time. Any windows use, at event level, a product of two trees, one on starts and
+one on ends; for a change within a period, one tree for every start. All levels of a tree weigh alike: weights of their
 own, tried together with the numbers of tents, change the least error by less than a thousandth.
 """
 
@@ -51,39 +51,37 @@ def design(problem: Problem) -> Design | None:
         return None
     longest = longest_window(problem.window, problem.steps)
     if isinstance(problem.unit, ItemPerPeriod):
-        return _for_every_start(problem, longest)
+        return _design_for_starts(problem, longest)
     if not isinstance(problem.unit, EventLevel):
         return None
     return choice.best_of([_square(problem, width, longest) for width in block_widths(problem)], score)
 
 
 def _along_time(problem: Problem) -> Design:
-    chosen = TentTree(problem.steps, _for_series(problem.steps, problem.criterion), _unit(problem))
+    chosen = TentTree(problem.steps, _choose_series_tents(problem.steps, problem.criterion), _unit(problem))
     return Design(problem, Series(chosen), NAME, {"tents": list(chosen.tents), "unit": chosen.unit})
 
 
-def _for_every_start(problem: Problem, longest: int) -> Design:
-    chosen = TentTree(longest, _for_series(longest, problem.criterion), _unit(problem))
+def _design_for_starts(problem: Problem, longest: int) -> Design:
+    chosen = TentTree(longest, _choose_series_tents(longest, problem.criterion), _unit(problem))
     parameters = {"tents": list(chosen.tents), "unit": chosen.unit}
     return Design(problem, Starts(longest, chosen, continued=True), NAME, parameters)
 
 
 def _square(problem: Problem, width: int, longest: int) -> Design:
     extent = min(width + longest - 1, problem.steps)
-    counts, unit = _for_square(width, extent, longest, problem.criterion), _unit(problem)
-    shape = Blocks.made_of(
-        problem.window, problem.steps, width, lambda size: _in_proportion(counts, extent, size, unit)
-    )
+    counts, unit = _choose_square_tents(width, extent, longest, problem.criterion), _unit(problem)
+    shape = Blocks.made_of(problem.window, problem.steps, width, lambda size: _scale_tree(counts, extent, size, unit))
     return Design(problem, shape, NAME, {"tents": list(counts), "unit": unit, "width": width})
 
 
-def _in_proportion(counts: Counts, length: int, size: int, unit: int) -> TentTree:
+def _scale_tree(counts: Counts, length: int, size: int, unit: int) -> TentTree:
     """The tree of `size` positions with its tents as dense as those of another, and the same column total."""
     return TentTree(size, tuple(min(round(number * size / length), size - 1) for number in counts), unit)
 
 
 def _unit(problem: Problem) -> int:
-    """What a tent weighs at its top: smaller where noise is so wide that the lattice must be coarse."""
+    """The weight of a tent at its top: smaller where wide noise makes the lattice coarse."""
     return 1 << max(2, min(10, problem.bits - 14))
 
 
@@ -91,9 +89,9 @@ def _unit(problem: Problem) -> int:
 
 
 @lru_cache(maxsize=128)
-def _for_series(length: int, criterion: Criterion) -> Counts:
+def _choose_series_tents(length: int, criterion: Criterion) -> Counts:
     """Numbers of tents for values that all matter alike."""
-    return _best(length, lambda size, counts: _error(TentTree(size, counts), criterion))
+    return _choose_tents(length, lambda size, counts: _error(TentTree(size, counts), criterion))
 
 
 def _error(tree: TentTree, criterion: Criterion) -> float:
@@ -103,7 +101,7 @@ def _error(tree: TentTree, criterion: Criterion) -> float:
 
 
 @lru_cache(maxsize=128)
-def _for_square(width: int, extent: int, longest: int, criterion: Criterion) -> Counts:
+def _choose_square_tents(width: int, extent: int, longest: int, criterion: Criterion) -> Counts:
     """Numbers of tents on the `extent` ends of a full block, those on its `width` starts being in proportion."""
 
     def error(size: int, counts: Counts) -> float:
@@ -112,14 +110,14 @@ def _for_square(width: int, extent: int, longest: int, criterion: Criterion) -> 
         along_ends = TentReader(ends).variance()
         along_starts = along_ends
         if starts != size:
-            along_starts = TentReader(_in_proportion(counts, size, starts, ends.unit)).variance()
+            along_starts = TentReader(_scale_tree(counts, size, starts, ends.unit)).variance()
         worst = block_variance(along_starts, along_ends[::-1], max(1, round(longest * size / extent)), criterion)
         return ends.column_total**2 * float(np.sqrt(worst))
 
-    return _best(extent, error)
+    return _choose_tents(extent, error)
 
 
-def _best(length: int, error: Callable[[int, Counts], float]) -> Counts:
+def _choose_tents(length: int, error: Callable[[int, Counts], float]) -> Counts:
     """The numbers of tents of least `error(length, counts)`, found on a shorter tree if that one is long.
 
     How many levels are worth a search is told by numbers of tents that are about right for the length itself.
@@ -129,21 +127,21 @@ def _best(length: int, error: Callable[[int, Counts], float]) -> Counts:
     hopeful = [levels for levels in usual if errors[levels] <= _HOPELESS * min(errors.values())]
     size = min(length, _SEARCHED)
     known = cache(lambda counts: error(size, counts))
-    found = [_descend(counts, known) for levels in hopeful if (counts := _usual(size, levels)) is not None]
+    candidates = [_descend(counts, known) for levels in hopeful if (counts := _usual(size, levels)) is not None]
     if size == length:
-        return choice.best_of(found, known)
-    stretched = [tuple(_stretched(counts, length / size)) for counts in found]
+        return choice.best_of(candidates, known)
+    stretched = [tuple(_stretch_tents(counts, length / size)) for counts in candidates]
     return choice.best_of(stretched, lambda counts: error(length, counts))
 
 
 def _usual(length: int, levels: int) -> Counts | None:
-    """Numbers of tents that are about right for so many levels; None where there is no room for them."""
+    """Numbers of tents that are about right for `levels` levels; None where there is no room for them."""
     distance = length ** (1 / (levels + 1))
     counts = tuple(round(factor * length / distance ** (level + 1)) for level, factor in enumerate(_USUAL[levels]))
     return counts if all(1 <= number < length for number in counts) else None
 
 
-def _stretched(counts: Counts, factor: float) -> Iterator[int]:
+def _stretch_tents(counts: Counts, factor: float) -> Iterator[int]:
     """Numbers of tents of the same shape on `factor` times as many positions."""
     for level, number in enumerate(counts):
         yield round(number * factor ** (1 - (level + 1) / (len(counts) + 1)))
@@ -189,7 +187,7 @@ def _squares_in_stream(problem: Problem, horizon: int | None) -> Iterator[StepDe
     longest = longest_window(problem.window, problem.steps)
     for width in stream_widths(longest, horizon):
         extent = stream_extent(width, longest, horizon)
-        starts = TentTree(width, _for_series(width, "rms"), _unit(problem))
+        starts = TentTree(width, _choose_series_tents(width, "rms"), _unit(problem))
         ends = best_of_trees("rms", branchings(extent), extent)
         shape = StepBlocks(longest, width, extent, starts, ends)
         parameters = {"tents": list(starts.tents), "branching": ends.branching, "weights": list(ends.weights)}

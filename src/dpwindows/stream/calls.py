@@ -1,4 +1,4 @@
-"""Which steps a call closes, and whether the events handed over may be counted in them.
+"""The steps that a call closes, and whether the events handed over may be counted in them.
 
 **What a call is.** `advance` to a time T closes every step up to T. Each step is closed by one transaction, so a call
 that is interrupted has closed its first steps and no others, and published none. The same call again goes on where it

@@ -1,7 +1,7 @@
-"""What a process may do but once: open the file of a state.
+"""Keeps one process from opening the file of a state twice.
 
-The engine's lock keeps out other processes, and not in every version this one. A file is claimed before it is opened:
-closing any handle of a file gives up the process's lock on it.
+The engine's lock keeps out other processes, but not this one in every version. A file is claimed before it is opened,
+because closing any handle of a file gives up the process's lock on it.
 """
 
 from __future__ import annotations

@@ -132,7 +132,7 @@ def item_type_of(kind: ItemKind, *, grouped: bool) -> str:
 
 
 def _grouped_sql(events: EventRelation, kind: ItemKind, span: int | None) -> str:
-    """The rows of `handed`; with groups, steps are places in cells of so many (`places_sql`)."""
+    """The rows of `handed`; with groups, steps are places in cells of `span` (`places_sql`)."""
     total = f"CAST(least(sum(count), {_MOST}) AS BIGINT)" if events.weighted else "count(*)"
     item = "hex(item)" if kind.name == "BLOB" else f"CAST(item AS {kind.sql_type})"
     rows = f"SELECT item, step, {total} AS total FROM ({events.sql}) GROUP BY item, step"

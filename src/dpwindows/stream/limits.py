@@ -1,4 +1,4 @@
-"""How many steps one call closes unless it is told to close more."""
+"""The most steps that one call closes unless its caller allows more."""
 
 from __future__ import annotations
 

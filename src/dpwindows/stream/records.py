@@ -1,4 +1,4 @@
-"""What a state remembers of itself: how the stream was created, each closed step, each call, and what was released."""
+"""The records in a state: how the stream was created, each closed step, each call, and what was released."""
 
 from __future__ import annotations
 

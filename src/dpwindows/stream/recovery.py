@@ -1,8 +1,8 @@
-"""Opening a state after a crash: how a process that was killed, or a power failure, is recovered from.
+"""Opens a state after a crash: a process that was killed, or a power failure.
 
-Rows leave only when their step is in the file itself (`gate`). So a log that is left beside the file holds no step that
-was published. It is folded in as far as the engine can read it. If a power failure tore it so that the engine cannot,
-it is given up, provided that the mark beside the state says that the file alone holds all that was published.
+Rows leave only when their step is in the file itself (`gate`). So a log that is left beside the file holds no published
+step. It is folded in as far as the engine can read it. Where a power failure tore it beyond reading, it is given up,
+provided that the mark beside the state says that the file alone holds everything published.
 """
 
 from __future__ import annotations

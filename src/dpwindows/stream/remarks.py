@@ -1,4 +1,4 @@
-"""What the operator of a stream should know of the steps that a call closed: for the screen, in no release."""
+"""Remarks for the operator of a stream on the steps that a call closed: for the screen, in no release."""
 
 from __future__ import annotations
 

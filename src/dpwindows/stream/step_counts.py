@@ -1,4 +1,4 @@
-"""How many items have which recency, kept up step by step: the exact state that answers are sums of.
+"""The exact state of a stream: how many items have each recency, updated every step; answers are sums of these.
 
 For each threshold k, `recent[k][i]` is the number of items whose k-th most recent occurrence at the end of step t lies
 in step `oldest + i`, with `oldest = max(1, t - reach + 1)`: further back nothing is asked. `total[k]` is the number of
@@ -129,7 +129,7 @@ class CellCounts:
 
     @classmethod
     def from_arrays(cls, step: int, reach: int, arrays: Mapping[str, np.ndarray], cells: int) -> CellCounts:
-        """The counts that `to_arrays` gave, of so many groups."""
+        """The counts that `to_arrays` gave, of `cells` groups."""
         parts = [{name: values[cell] for name, values in arrays.items()} for cell in range(cells)]
         return cls(tuple(StepCounts.from_arrays(step, reach, part) for part in parts))
 

@@ -222,7 +222,7 @@ class Stream:
                 them to the first step that this call closes (`dpwindows.stream.calls` has the proof).
             later: what to do with events at or after `through`: `refuse` them all, or `ignore` them, for a later call.
             table: table to read where `events` is a DuckDB database.
-            max_steps: close at most so many steps in this call; more are refused before anything is read.
+            max_steps: the most steps to close in this call; more are refused before anything is read.
 
         Returns:
             The rows of the steps that this call closes, or closed when it was first made.

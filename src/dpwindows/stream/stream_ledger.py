@@ -1,4 +1,4 @@
-"""What a stream and its ledger tell each other: the budget, once, and each position before its rows are handed out."""
+"""Messages between a stream and its ledger: the budget, once, and each position before its rows are handed out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine overwrites in a state while it folds in the log, kept beside the state until it is done.
+"""Keeps, beside a state, the blocks that the engine overwrites while it folds in the log, until it is done.
 
 The engine (DuckDB) writes a checkpoint to free blocks, syncs them, and then one of two headers, synced as well, that
 leads to them: up to there the old header leads to the old blocks. Of one kind of block this is not so. Blocks of

@@ -1,4 +1,4 @@
-"""A log whose window counts answer a hard problem: what every construction returns."""
+"""The result of every construction: a log whose window counts answer a hard problem."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""The other direction: window counts as range counts of a point set, on which the paper's algorithms rest.
+r"""Window counts as range counts of a point set: the paper's algorithms rest on this.
 
 A log is given by its rows, integer arrays (items, steps, counts) with steps 1..T. The point sets of rolling windows
 depend on the block they are for; they are those of `dpwindows.strategies.paper.shapes.FixedWindowTrees`.

@@ -58,7 +58,7 @@ def square_root(steps: int, ends: Ends) -> Multiplier:
 
 
 def normalised_square_root(steps: int, ends: Ends) -> Multiplier:
-    """The same with the columns of R scaled to norm 1 (arXiv 2509.14334): no increment is charged more than another.
+    """The square root with columns of R scaled to norm 1 (arXiv 2509.14334): no increment is charged more than another.
 
     `R = C D^-1` with C the square root and D its column norms, so `L = A R^-1 = A D C^-1` for the triangle A = C C.
     For one end the sensitivity is 1. For two ends it is at most sqrt(2): inner products of columns are >= 0.

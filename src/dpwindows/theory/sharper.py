@@ -1,4 +1,4 @@
-r"""Sharper bounds than the paper's, with all constants, proved from the definitions alone; Gaussian noise but for one.
+r"""Sharper bounds than the paper's, with all constants, proved from the definitions alone; mostly for Gaussian noise.
 
 Each is a multiplier: the standard error of every answer per unit of Gaussian noise, that is, in units of the noise
 scale that the budget buys for a sensitivity of 1 (`unit_scale` of `dpwindows.strategies.search.noise_scales`). The

@@ -257,7 +257,7 @@ def test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on() -> None:
         wrong = StepDesign(replace(problem, steps=last - 1), shape, "direct", horizon=None)
         wrong.encode(SingleItem((1,) * (last - 1)), 1)
         with pytest.raises(ValueError, match=r"the rules of the time zone are not those it was planned with"):
-            wrong.over(last).encode(SingleItem((1,) * last), 1)
+            wrong.forecast_over(last).encode(SingleItem((1,) * last), 1)
     # By newer rules the fourth step is the third of its period, and what was measured as the second goes by again.
     memory = honest.fresh() | {"place": np.array([1])}
     with pytest.raises(ValueError, match="step 5 is number 3 of a period of tumbling:quarter, after number 1"):
@@ -270,4 +270,4 @@ def test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on() -> None:
     short = StepDesign(replace(other, steps=4), to_date, "", horizon=None)
     short.encode(SingleItem((1,) * 4), 1)
     with pytest.raises(ValueError, match=r"the rules of the time zone are not those it was planned with"):
-        short.over(5).encode(SingleItem((1,) * 5), 1)
+        short.forecast_over(5).encode(SingleItem((1,) * 5), 1)

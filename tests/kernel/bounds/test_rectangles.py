@@ -96,7 +96,7 @@ def test_classes_hold_every_length_once_and_bound_their_sums() -> None:
             chosen = rng.integers(0, len(lengths.low), size=int(rng.integers(1, 6)))
             if lengths.high[chosen].sum() <= places:
                 lowest = np.array([lengths.low[chosen].sum()])
-                assert lengths.high[chosen].sum() <= lengths.most(lowest)[0] <= places
+                assert lengths.high[chosen].sum() <= lengths.largest_sum(lowest)[0] <= places
 
 
 def test_norms_too_long_for_the_tables_are_rounded_against_us() -> None:

@@ -236,7 +236,7 @@ def test_proposals_that_prove_nothing_are_refused() -> None:
         with pytest.raises(ValueError, match="might wrap"):
             replace(Waves.of(lags, 0, pole, size, 4, UNIT, paths), **huge)
     waves = Waves.of(lags, 0, pole, size, 4, UNIT, paths)
-    for refused in (waves.most, lambda table: waves.before(1, table)):
+    for refused in (waves.largest_entry, lambda table: waves.before(1, table)):
         with pytest.raises(ValueError, match="might wrap"):
             refused(waves.last - (1 << 40) - 1)
 

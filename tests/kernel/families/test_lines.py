@@ -78,7 +78,7 @@ def block_of(found: CrossedFilters) -> CrossedBlock:
 def first_block(found: Design) -> CrossedFilters:
     """The map of the first block of crossed counters."""
     assert isinstance(found.shape, Crossed)
-    return found.shape.each(found.problem.window, found.problem.steps)[0][1]
+    return found.shape.list_blocks(found.problem.window, found.problem.steps)[0][1]
 
 
 def problem(

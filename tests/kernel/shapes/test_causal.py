@@ -142,7 +142,7 @@ def test_the_error_at_a_step_is_the_forecast_to_the_last_bit(design: StepDesign)
     _, last = window_steps(design.problem.window, design.problem.steps)
     forecast = reading.of(design).variance()
     for step in range(1, design.problem.steps + 1):
-        assert (steps_of(design.over(step)).variance_at(step) == forecast[last == step]).all()
+        assert (steps_of(design.forecast_over(step)).variance_at(step) == forecast[last == step]).all()
 
 
 @pytest.mark.slow
@@ -225,10 +225,10 @@ def unlimited_cells(steps: int, thresholds: tuple[int, ...]) -> Iterator[StepDes
     for window in windows:
         units: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(1), ItemPerPeriod(2))
         for unit in units:
-            yield from (design.over(steps) for design in stream_designs(window, unit, thresholds, None))
+            yield from (design.forecast_over(steps) for design in stream_designs(window, unit, thresholds, None))
     units = (ItemLevel(), ItemAddRemove())
     for unit in units:
-        yield from (design.over(steps) for design in stream_designs(Cumulative(), unit, thresholds, None))
+        yield from (design.forecast_over(steps) for design in stream_designs(Cumulative(), unit, thresholds, None))
 
 
 LONGER = ((5, (1,)), (4, (3,)))
@@ -263,7 +263,7 @@ def test_no_neighbour_changes_more_numbers_than_the_lattice_is_charged_for(unit:
         for design in stream_designs(window, unit, (1,), None if isinstance(unit, EventLevel) else steps):
             if design.problem.law != GAUSSIAN:
                 continue
-            matrix = matrix_of(design.over(steps))
+            matrix = matrix_of(design.forecast_over(steps))
             from tests.kernel.bounds.test_sensitivity import neighbours
 
             moved = (neighbours(window, steps, (1,), unit).every @ matrix.T.astype(np.int64)) != 0

@@ -48,8 +48,8 @@ MUTANTS = [
         "a ratio rounded down",
         "Noise that is drawn for a whole vector costs a little more than is paid for it.",
         "kernel/joint_noise.py",
-        "found.upper().ceil()",
-        "found.lower().floor()",
+        "scaled.upper().ceil()",
+        "scaled.lower().floor()",
         f"{JOINT}test_the_ratio_is_rounded_to_the_private_side",
     ),
     Mutant(
@@ -178,8 +178,8 @@ MUTANTS = [
         "one threshold charged",
         "Several thresholds are measured and the numbers of one are charged.",
         "kernel/measure.py",
-        "rows = found.moved * len(self.design.problem.thresholds)",
-        "rows = found.moved",
+        "rows = certificate.moved * len(self.design.problem.thresholds)",
+        "rows = certificate.moved",
         f"{KERNEL}test_every_threshold_and_every_row_that_a_neighbour_changes_is_charged",
     ),
     Mutant(
@@ -252,8 +252,8 @@ MUTANTS = [
         "one side of an interval",
         "Intervals of single numbers leave out as much on either side as they may leave out on both.",
         "reading/lattice_noise.py",
-        "    tails = 2 * np.cumsum(found[:0:-1])[::-1]\n",
-        "    tails = np.cumsum(found[:0:-1])[::-1]\n",
+        "    tails = 2 * np.cumsum(probabilities[:0:-1])[::-1]\n",
+        "    tails = np.cumsum(probabilities[:0:-1])[::-1]\n",
         f"{INTERVALS}test_months_of_a_release_by_event[0.5]",
     ),
     Mutant(

@@ -1,4 +1,4 @@
-"""Who counts: each engine reads events where they are and hands back the small table of signed counts.
+"""The engines that count: each reads events where they are and hands back the small table of signed counts.
 
 An engine is one module with one function. It maps every time to its step, leaves out the rows that do not count, runs
 the query of `dpwindows.count.recency` over what is left, and returns its result: at most steps^2 / 2 rows a threshold.

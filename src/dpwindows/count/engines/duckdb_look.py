@@ -1,4 +1,4 @@
-"""What is in a log: rows, items, times, and what cannot be read. For the operator's screen, and nothing else.
+"""A look into a log, for the operator's screen only: its rows, items and times, and what cannot be read.
 
 Everything here is exact and is protected by nothing.
 """

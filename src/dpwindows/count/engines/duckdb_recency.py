@@ -42,7 +42,7 @@ def in_order_sql(
     reach: int | None = None,
     before: str = "",
 ) -> str | None:
-    """The same counts as `recency_sql` for the same relation (item, step, count), or None where they would be slower.
+    """A query for the counts of `recency_sql`, made by one sort of the events, or None where it would be slower.
 
     `span`, `reach` and `before` are as there; `hashed` says that items have no fixed width. If the query fails and
     `is_out_of_order` says so, the reason is that rows came out of order or that two items have the same hash, and no

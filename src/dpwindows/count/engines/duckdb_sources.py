@@ -1,4 +1,4 @@
-"""Where events come from: files, DuckDB databases and data frames, as SQL with the columns item, time[, count].
+"""Sources of events as SQL with the columns item, time[, count]: files, DuckDB databases and data frames.
 
 A source becomes one or more *parts*: queries over one connection, each with its own column types. Files that differ
 in the type of a column are separate parts, so that nothing is converted silently. Nothing here looks at a value, and

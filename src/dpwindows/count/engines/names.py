@@ -1,4 +1,4 @@
-"""Names of tables and columns: finding those asked for, and saying which there are where they are not."""
+"""Finds tables and columns by name, and says which there are where one is missing."""
 
 from __future__ import annotations
 

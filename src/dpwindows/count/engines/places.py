@@ -1,4 +1,4 @@
-"""Where a value stands in a source, for the message that refuses it: looked for once it is known that there is one.
+"""Finds the place of a bad value in its source, for the message that refuses it, once it is known that there is one.
 
 Messages are for the screen of whoever may read the log anyway, and go nowhere else.
 """

@@ -1,9 +1,9 @@
-"""SQLite files in write-ahead mode: how they are read so that nothing appears beside them.
+"""Reads SQLite files in write-ahead mode so that nothing appears beside them.
 
-Whoever opens such a file through SQLite, be it for reading only, makes the files `-wal` and `-shm` beside it, and who
-may not write to it leaves them there. A file that nobody has open can be read without them, as immutable: SQLite then
-takes no locks and looks for no changes, so that a write meanwhile would go unnoticed, or be seen in part. So this is
-done only where a write cannot go unnoticed here.
+Opening such a file through SQLite, even for reading only, makes the files `-wal` and `-shm` beside it, and a reader
+without the right to write leaves them there. A file that nobody has open can be read without them, as immutable. SQLite
+then takes no locks and looks for no changes, so it could miss a write meanwhile, or see a part of it. So this is done
+only where this module would notice the write.
 
 *What is read is one committed state.* Let the file be looked at (its identity, size and times), then found to have no
 `-wal`, `-shm` or `-journal` beside it, then be read, then looked at again with the same result. SQLite removes a

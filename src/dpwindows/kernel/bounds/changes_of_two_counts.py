@@ -1,4 +1,4 @@
-r"""What the difference of two items' rolling counts can be, place by place, and what it is charged: an automaton.
+r"""An automaton of the differences that two items' rolling counts can have, with a charge for each place.
 
 Charges are those of `dpwindows.kernel.bounds.signed_patterns`: g = f - f' lies in the places 1..N, f and f' being 0/1,
 and a path through the automaton below, one for every change that a neighbour can make, is charged at least `g'Gg /
@@ -143,8 +143,8 @@ class CountsAutomaton(ListedMoves):
         return self._known[kind]
 
     def dearest(self, period: int) -> int:
-        """The most that a path is charged, by what is worst coming again in so many places."""
-        # Periods are taken several at a time up to so many places.
+        """The most that a path is charged, by assuming that the worst comes again every `period` places."""
+        # Short periods are taken several at a time, to fill at least `_SHORT` places.
         whole = period * -(-_SHORT // period)
         settling, cycle = (count * whole // self.every * self.every for count in (_SETTLING, _CYCLE))
         return dearest_path(self, settling=settling, cycle=cycle, tick=self.every)
@@ -154,7 +154,7 @@ class CountsAutomaton(ListedMoves):
         return {}
 
     def _choices(self, tick: bool) -> Iterator[tuple[Indices, Indices]]:
-        """What becomes of f and f', for every two counts, where neither changes, f' does, f does, and both do."""
+        """The next f and f', for every two counts, where neither changes, f' does, f does, and both do."""
         counts = np.arange(self._counts)
         each = np.where(counts > 1, counts - tick, counts), np.where(counts == 0, self.ticks + 1, 0)
         for f, other in product(each, each):
@@ -209,7 +209,7 @@ class CountsAutomaton(ListedMoves):
             yield pair, self._counted(pair)
 
     def _from_others(self, pair: Indices) -> tuple[Indices, Table]:
-        """Of shape (sign, two counts, number), made flat."""
+        """Flat indices and charges, from arrays of shape (sign, two counts, number)."""
         values, recent, alternation = self.lags.values, self._recent, np.array(self.charged.alternation, dtype=np.int64)
         counted, g = self._counted(pair)[None, :, None], self._last[pair][None, :, None]
         sign, last, number = self._signs[:, None, None], self._last[None, :, None], np.arange(recent.count)
@@ -245,7 +245,7 @@ def held_changes(lags: SignedLags, charged: Charges, known: Held) -> CountsAutom
 
     Proof. h and h' start in the places 1..L only, and each of their runs has at least W places, but for one that the
     horizon cuts. With one tick for every u places there are `(W-1) // u` ticks at least between the first and the last
-    place of a run, so that holding for so many ticks forbids none. g = h - h' in an interval of places. QED.
+    place of a run, so that holding for these ticks forbids none. g = h - h' in an interval of places. QED.
     """
     every = -(-known.length // _TICKS)
     ticks = (known.length - 1) // every

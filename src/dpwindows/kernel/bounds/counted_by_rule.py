@@ -1,4 +1,4 @@
-r"""What a rule of counting leaves one item to be counted for: fewer runs, and fewer places.
+r"""Smaller bounds where a public rule limits what is counted of an item: to fewer runs, or to fewer places.
 
 A rule (`dpwindows.ask.counting_rule`) looks at the events of one item only, and is enforced before counting. So two
 logs that differ in one item still do when it is enforced, and every bound for a changed, added or removed item holds

@@ -1,9 +1,9 @@
 """How far one item can move a whole vector of counts, where every count is measured as it is.
 
-Every number of such a vector is, for one threshold k and one window, how many items are counted: an item that has k
-occurrences in the window is counted once, whatever else it does, and one that has fewer is not counted. A rule of
-counting (`dpwindows.ask.counting_rule`) takes occurrences away by what the item's own rows say. So a vector is the sum
-over items of vectors of zeros and ones, each of which that one item decides.
+Every number of such a vector says how many items are counted, for one threshold k and one window: an item with k
+occurrences in the window is counted once, whatever else it does, and one with fewer is not counted. A rule of
+counting (`dpwindows.ask.counting_rule`) takes occurrences away by what the item's own rows say. So a vector is a sum
+of vectors of zeros and ones, one for each item, and each is decided by its item alone.
 """
 
 from __future__ import annotations

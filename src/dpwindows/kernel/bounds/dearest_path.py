@@ -1,8 +1,8 @@
-"""The most that any path of an automaton is charged: by dynamic programming, in integers.
+"""The largest charge of any path through an automaton: by dynamic programming, in integers.
 
-What a neighbour can do is written as an automaton: a state for each thing that must be remembered, and at each place
-the moves out of each state, with what each is charged. A path is entered before the first place and ends after some
-place, where that is allowed.
+The automaton stands for what a neighbour can do. It has a state for each thing that must be remembered, and at each
+place moves out of each state, each with a charge. A path is entered before the first place and ends after some place,
+where that is allowed.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Automaton(Protocol):
         """The most that is charged from a place on, for every state before it, from what is charged after it."""
         ...
 
-    def most(self, values: Table) -> int:
+    def largest_entry(self, values: Table) -> int:
         """The most over all states that a path may begin in."""
         ...
 
@@ -58,7 +58,7 @@ def dearest_path(automaton: Automaton, *, settling: int, cycle: int, tick: int =
 
     Args:
         automaton: what paths there are.
-        settling: after so many places what a cycle adds is taken for settled; every choice gives a bound.
+        settling: the places after which the growth by a cycle is taken for settled; every choice gives a bound.
         cycle: the places of one, a multiple of `tick`.
         tick: how many places apart places of one kind are, where they are alike.
 
@@ -89,7 +89,7 @@ def dearest_path(automaton: Automaton, *, settling: int, cycle: int, tick: int =
             values, place = _within(values + times * rise), place - times * cycle
         else:
             values, place = _within(automaton.before(place, values)), place - 1
-    return max(0, automaton.most(values))
+    return max(0, automaton.largest_entry(values))
 
 
 def _alike(kinds: Sequence[Hashable], tick: int) -> list[int]:
@@ -119,7 +119,7 @@ class Moves:
 
 
 class ListedMoves(ABC):
-    """An automaton in states 0, 1, ..., of which all moves are named; one that is not there may cost `NEVER` or less.
+    """An automaton in states 0, 1, ... with a list of all moves; a move that is not there may cost `NEVER` or less.
 
     A path is charged the most of ending before a place, where it may, and of every move with what it leads to.
     """
@@ -151,7 +151,7 @@ class ListedMoves(ABC):
     def before(self, place: int, values: Table) -> Table:
         """The most of what all moves are charged with what they lead to, and of the ends."""
         if (kind := self.kind(place)) not in self._joined:
-            self._joined[kind] = _joined(self.moves(place))
+            self._joined[kind] = _join_moves(self.moves(place))
         before = self.ends(place - 1).copy()
         for some in self._joined[kind]:
             reached = values.take(some.targets)
@@ -159,7 +159,7 @@ class ListedMoves(ABC):
             np.maximum(before[some.states], np.maximum.reduce(reached, axis=0), out=before[some.states])
         return before
 
-    def most(self, values: Table) -> int:
+    def largest_entry(self, values: Table) -> int:
         """The most over all entries."""
         return int(values[self.entries].max())
 
@@ -168,8 +168,8 @@ class ListedMoves(ABC):
         return {}
 
 
-def _joined(moves: Sequence[Moves]) -> Sequence[Moves]:
-    """The same moves, those out of all states as one where there are as many out of each."""
+def _join_moves(moves: Sequence[Moves]) -> Sequence[Moves]:
+    """Moves with those of all states put together as one, where every state has as many."""
     for some in moves:
         if int(some.charges.min()) < 4 * NEVER or int(some.charges.max()) > HIGHEST:
             raise ValueError("a charge is so large that a sum might wrap")

@@ -55,8 +55,8 @@ def gap_filter_l2(measured: GapFilter, *, formal: bool) -> int:
     and of q^2 are each at most the largest over sets of gaps without an offset. The larger bound is returned. QED.
     """
     sums, weights = _sums(measured), _exact(measured.weights)
-    squares = _over_gaps(weights**2, sums**2)
-    charges = squares - 2 * measured.offset * _over_gaps(weights, sums)
+    squares = _sum_over_gaps(weights**2, sums**2)
+    charges = squares - 2 * measured.offset * _sum_over_gaps(weights, sums)
     added = measured.total**2 + (measured.rows - 1) * measured.offset**2 + _worst_gaps(charges.tolist())
     if not formal:
         return added
@@ -79,7 +79,7 @@ def gap_filter_l1(measured: GapFilter, *, formal: bool) -> int:
     """
     if measured.offset:
         raise ValueError("an L1 bound is for maps without an offset")
-    worst = _worst_gaps(_over_gaps(_exact(measured.weights), abs(_sums(measured))).tolist())
+    worst = _worst_gaps(_sum_over_gaps(_exact(measured.weights), abs(_sums(measured))).tolist())
     return max(measured.total + worst, 2 * worst) if formal else measured.total + worst
 
 
@@ -95,12 +95,12 @@ def _sums(measured: GapFilter) -> NDArray[np.object_]:
     return _exact(list(accumulate(padded)))
 
 
-def _over_gaps(by_length: NDArray[np.object_], along: NDArray[np.object_]) -> NDArray[np.object_]:
+def _sum_over_gaps(by_length: NDArray[np.object_], along: NDArray[np.object_]) -> NDArray[np.object_]:
     """For gaps of g = 0..T-1 steps, `sum by_length_n along(i) along(j)` over i + j + n = g, n >= 1."""
     steps = len(by_length)
-    found = np.zeros(steps, dtype=object)
-    found[1:] = np.convolve(by_length, np.convolve(along, along)[:steps])[: steps - 1]
-    return found
+    sums = np.zeros(steps, dtype=object)
+    sums[1:] = np.convolve(by_length, np.convolve(along, along)[:steps])[: steps - 1]
+    return sums
 
 
 def _worst_gaps(charges: Sequence[int]) -> int:

@@ -1,4 +1,4 @@
-r"""What one neighbour moves where the same measurement is made in every group of a log, each with noise of its own.
+r"""How far one neighbour moves a measurement that is made in every group of a log, each time with noise of its own.
 
 The groups of one level are numbered, and counting gives each group the answers of a log of its own (`count.groups`):
 the rows that are counted in it. A stream counts each row in the group of its own values and keeps every item apart in

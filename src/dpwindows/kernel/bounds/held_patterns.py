@@ -1,7 +1,7 @@
 r"""The difference of two items' rolling counts for k = 1: every run of either holds at least W places.
 
-`priced_changes` of `dpwindows.kernel.bounds.changes_of_two_counts` serve any threshold, but know how often an item is
-counted on average only. For k = 1 more can be kept in mind: an item that starts being counted stays so for W steps.
+`priced_changes` of `dpwindows.kernel.bounds.changes_of_two_counts` serve any threshold, but know only how often an
+item is counted on average. For k = 1 more is known: an item that starts being counted stays so for W steps.
 With L the span, p its first step, and places 1..N the windows that end at p..p+N-1, `N <= W+L-1`:
 
 *What can change.* Occurrences outside the span are shared. The places whose windows hold none of them are an interval
@@ -11,7 +11,7 @@ has at least W places, for an occurrence is seen by W windows (the horizon may c
 
 *What is computed.* The largest that is charged (`signed_patterns`) over all h, h' of that kind and all intervals
 (`held_changes`). For long windows time is told by a coarse clock, one tick for every u steps: a run of W steps passes
-`(W-1) // u` ticks at least between its first and its last step, and holding for so many ticks is all that is asked.
+`(W-1) // u` ticks at least between its first and its last step, and holding for these ticks is all that is asked.
 """
 
 from __future__ import annotations

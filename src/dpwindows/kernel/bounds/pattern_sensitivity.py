@@ -1,9 +1,8 @@
 r"""Certified sensitivities of rolling counts through any causal filter.
 
-As in `dpwindows.kernel.bounds.sensitivity`, where it is shown what one neighbour can change, but with the bounds of
-`dpwindows.kernel.bounds.run_patterns`, which keep the cross terms between runs and ask for no sign pattern. Every
-function returns an integer bound on the squared L2 norm of the change of everything measured, over all thresholds
-together.
+Every function returns an integer bound on the squared L2 norm of the change of everything measured, over all thresholds
+together. What one neighbour can change is shown in `dpwindows.kernel.bounds.sensitivity`. The bounds of
+`dpwindows.kernel.bounds.run_patterns`, used here, keep the cross terms between runs and ask for no sign pattern.
 """
 
 from __future__ import annotations
@@ -214,7 +213,7 @@ def _charged_by_waves(exact: tuple[int, ...], shift: int, length: int, answer: t
 
 
 def limited_bound(lags: SignedLags, known: Held, runs: int, advise: Advise) -> int:
-    """As `held_bound`, for changes of at most so many runs of either sign: a price for changes pays for these.
+    """As `held_bound`, for changes of at most `runs` runs of either sign: a price for changes pays for these.
 
     Proof. g begins and ends at 0, so `sum |g_t - g_{t-1}|` is at most `2 runs`. Times a price >= 0, and added to what
     is charged, that only raises it. QED.

@@ -57,7 +57,7 @@ from dpwindows.kernel.proofs import proves
 
 
 def affected_ends(length: int, span: int, steps: int | None) -> int:
-    """How many consecutive rolling windows see a span: `W+L-1`, and no more than there are."""
+    """The number of consecutive rolling windows that see a span: `W+L-1`, and no more than there are."""
     return length + span - 1 if steps is None else min(length + span - 1, steps)
 
 

@@ -1,8 +1,8 @@
-"""What a neighbour changes of windows that begin with periods: tumbling counts, and counts to date.
+"""What a neighbour can change in windows that begin with periods: tumbling counts, and counts to date.
 
 Steps fall into consecutive **periods**, the same for every log: they come from a calendar or a number of steps, never
-from data. What occurs in one period is no part of the windows of another. So a period's windows are those of a log of
-its own, that of its own steps, and
+from data. What occurs in one period is in no window of another. So a period's windows see a log of their own, the
+events of the period's steps, and
 
 - *an event* lies in one step, so it changes the log of **one** period, by one occurrence;
 - *an item changed within L consecutive steps* changes the logs of the periods that these steps meet
@@ -44,7 +44,12 @@ def periods_met_at_most(fewest: int, span: int) -> int:
 
     Proof. Of n >= 2 periods met in a row all but the first and the last lie in the span, and are not the first there
     is; of those two it holds one step or more each: `span >= (n-2) fewest + 2`. QED.
+
+    Raises:
+        ValueError: periods may have no steps.
     """
+    if fewest < 1:
+        raise ValueError(f"every period has a step at least, not {fewest}")
     return 1 if span == 1 else (span - 2) // fewest + 2
 
 

@@ -53,7 +53,7 @@ Table = NDArray[np.int64]
 # No sum that can be reached comes near it, and no sum with it wraps.
 _NEVER = -(1 << 61)
 _BITS = 61
-# Cells filled in the tables for each place, at least so many for each interval, and in all; the fewest classes.
+# Cells filled in the tables: for each place, at least for each of its intervals, at most in all; the fewest classes.
 _CELLS, _LEAST_CELLS, _MOST_CELLS, _FEWEST = 250_000, 5_000, 2_000_000_000, 16
 
 
@@ -91,7 +91,7 @@ def any_nested_event_l2(taps: Sequence[int], longest: int, steps: int | None, th
 
 @lru_cache(maxsize=256)
 def _largest(taps: tuple[int, ...], places: int, met: tuple[tuple[int, int], ...], thresholds: tuple[int, ...]) -> int:
-    """The most that an event costs that meets some number of starts and of ends, none of them above `places`."""
+    """The largest cost of an event that meets any number of starts and of ends up to `places` each."""
     norms = interval_norms(taps, 2 * places)
     most = min(thresholds[-1], places)
     alone = chain_costs(norms, places, [1] * most)
@@ -141,38 +141,38 @@ def chain_costs(norms: Sequence[int], places: int, weights: Sequence[int]) -> li
         values[low:, column] = 4 * weights[0] * tables.up[high] ** 2
     for i, weight in enumerate(weights[1:], 1):
         values = _longer(values, tables, lengths, weight, first=i == 1)
-        found = values.max(axis=1)
-        best.append([max(old, int(new) << 2 * tables.shift) for old, new in zip(best[-1], found, strict=True)])
+        largest = values.max(axis=1)
+        best.append([max(old, int(new) << 2 * tables.shift) for old, new in zip(best[-1], largest, strict=True)])
     return best
 
 
 def _longer(values: Table, tables: Norms, lengths: Lengths, weight: int, *, first: bool) -> Table:
     """The values of chains with one interval more; `first` where there is nothing beyond its neighbour.
 
-    Values have the shape (places + 1, classes): at most so many places, and the class of the last interval.
+    Values have the shape (places + 1, classes): the most places that are used, and the class of the last interval.
     """
     up, down = tables.up, tables.down
     longer = np.full_like(values, _NEVER)
-    most = lengths.most(np.arange(len(values)))
+    most = lengths.largest_sum(np.arange(len(values)))
     for column, (low, high) in enumerate(lengths):
         # Neighbours for which there are places left.
         low_before, high_before = (ends[: np.searchsorted(lengths.low, len(values) - low)] for ends in lengths.ends)
         if not len(low_before):
             break
         touching = np.maximum(up[high] + up[high_before] - down[high + high_before], 0)
-        found = values[:-low, : len(low_before)] + 2 * weight * touching**2
+        charged = values[:-low, : len(low_before)] + 2 * weight * touching**2
         if not first:
             span = most[low:] + (high - low)
             fall = down[span] - up[span - high]
             beyond = np.maximum((up[high + low_before] - down[low_before])[None, :] - fall[:, None], 0)
-            found += 2 * weight * beyond**2
-        longer[low:, column] = found.max(axis=1) + 4 * weight * up[high] ** 2
+            charged += 2 * weight * beyond**2
+        longer[low:, column] = charged.max(axis=1) + 4 * weight * up[high] ** 2
     return np.where(longer < 0, _NEVER, longer)
 
 
 @dataclass(frozen=True)
 class Norms:
-    """q in units of `2^shift`, rounded up and down, with values of at most so many bits."""
+    """q in units of `2^shift`, rounded up and down, with values of at most `bits` bits."""
 
     up: Table
     down: Table
@@ -213,8 +213,8 @@ class Lengths:
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(map(int, self.low), map(int, self.high), strict=True)
 
-    def most(self, lowest: Table) -> Table:
-        """The most that lengths of these classes can add up to where the lowest do to so much; never above the longest.
+    def largest_sum(self, lowest: Table) -> Table:
+        """The most that lengths of these classes add up to, where the lowest make `lowest`; never above the longest.
 
         No length exceeds the lowest of its class by a larger factor than `high / low` of the widest class.
         """

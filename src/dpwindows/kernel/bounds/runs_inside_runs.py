@@ -1,4 +1,4 @@
-r"""What one item's history makes of several thresholds: runs for larger ones inside the runs of being counted at all.
+r"""How several thresholds change with one item's history: runs for larger ones lie inside the runs for the threshold 1.
 
 Rolling windows of `W` steps over `N` places. h is the 0/1 series of an item being counted for the threshold 1, whether
 that is measured or not, and f the one for a larger threshold k. An item that is counted k times is counted once, so f
@@ -32,7 +32,7 @@ Values = NDArray[Any]
 
 
 def most_runs_inside(k: int, length: int, places: int, *, last: bool) -> int:
-    """The most runs for threshold k in a run of so many places (module docstring); `last`: it may be cut off."""
+    """The most runs for threshold k in a run of `places` places (module docstring); `last`: it may be cut off."""
     later = max(0, places - (length + 1 if last else 2 * length))
     cycles, rest = divmod(later, length + 1)
     return min((places + 1) // 2, 1 + k * cycles + min(k, (rest + 1) // 2))
@@ -72,9 +72,9 @@ def worth_inside(worth: Values, k: int, length: int, *, last: bool) -> tuple[Val
 @lru_cache(maxsize=16)
 def _most_runs(k: int, length: int, count: int, *, last: bool) -> NDArray[np.int64]:
     """`most_runs_inside` of 0..count-1 places: prices are searched for on the same places many times."""
-    found = np.array([most_runs_inside(k, length, places, last=last) for places in range(count)])
-    found.flags.writeable = False
-    return found
+    runs = np.array([most_runs_inside(k, length, places, last=last) for places in range(count)])
+    runs.flags.writeable = False
+    return runs
 
 
 def best_chain_of_runs(inner: Values, last: Values, length: int) -> tuple[Any, list[int], int]:

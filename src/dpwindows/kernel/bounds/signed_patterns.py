@@ -3,8 +3,7 @@ r"""How far the difference of two items' rolling counts, a vector of -1, 0 and 1
 As in `dpwindows.kernel.bounds.run_patterns`, `r_d` is the autocorrelation of a causal filter with integer taps, G its
 Gram matrix on an unbounded horizon, and g costs `g'Gg = r_0 n + 2 sum_{d>=1} r_d c_d`, with n the number of places
 where g is not 0 and `c_d = sum_t g_t g_{t-d}`. Here g = f - f' for two 0/1 vectors in N consecutive places; g is 0
-elsewhere. Pairs of unlike signs add to the cost where `r_d < 0`, so what serves patterns of one sign does not serve
-here.
+elsewhere. Pairs of unlike signs add to the cost where `r_d < 0`, so bounds for patterns of one sign do not hold here.
 
 **Distances.** Pairs up to a few places apart (`memory` m) are counted as they are. Beyond, with `w_d = -r_d`:
 

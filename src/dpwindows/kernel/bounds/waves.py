@@ -53,7 +53,7 @@ POLE, POINT, _SHARE, _VALUE = 12, 26, 22, 40
 
 @dataclass(frozen=True)
 class Paths:
-    """What one count can do in `jump` places. State 0: it is 0. State 1+i: it is 1, and held for `i clock` places.
+    """The moves of one count in `jump` places. State 0: it is 0. State 1+i: it is 1, and held for `i clock` places.
 
     A start holds a count for the W-1 places after it. How long it is held is rounded down to a multiple of `clock`
     after each jump, which forbids nothing.
@@ -159,7 +159,7 @@ class Waves:
 
     @cached_property
     def slope(self) -> int:
-        """How much what is left changes with z at most."""
+        """The most that the remaining charge changes with z."""
         size = isqrt(self.amplitude[0] ** 2 + self.amplitude[1] ** 2) + 1
         return -(-(2 * size << 2 * POLE) // _decay(self.pole))
 
@@ -172,7 +172,7 @@ class Waves:
         """The table of nothing but 0, shape (points / 2, states, states)."""
         return np.zeros((self.nodes**2 // 2, self.paths.states, self.paths.states), dtype=np.int64)
 
-    def most(self, values: Table) -> int:
+    def largest_entry(self, values: Table) -> int:
         """The bound at z = 0, with no counts."""
         shares, away = self.shares(np.zeros((2, 1), dtype=np.int64))
         return int(_mixed(shares, _whole(values)[:, :1, 0])[0, 0] + self._charge_of(away)[0])
@@ -210,7 +210,7 @@ class Waves:
         return jumps
 
     def _jump(self, change: Pattern) -> tuple[scipy.sparse.csr_array, Table]:
-        """Where a change leads from the points of one half of the grid, and what it is charged but for the g before."""
+        """The targets of a change from the points of one half of the grid, and its charge but for the g before."""
         nodes = np.indices((self.nodes, self.nodes)).reshape(2, -1)[:, : self.nodes**2 // 2].astype(np.int64)
         x, y = (2 * nodes - self.nodes + 1) * self.half
         last, charge, (real, imaginary) = 0, np.zeros_like(x), self.pole

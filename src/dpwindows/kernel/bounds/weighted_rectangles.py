@@ -20,7 +20,7 @@ from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.proofs import proves
 
 # Bits that are kept of squared responses, of squared weights and of their sums over one axis; and the most places.
-# Products of whole numbers of so many bits, summed over so many places, are below 2^53: exact in floating point.
+# Products of whole numbers with these bits, summed over that many places, are below 2^53: exact in floating point.
 _RESPONSES, _WEIGHTS, _SUMS, MOST_PLACES = 17, 16, 24, 4096
 # Into how many parts the places of an event are cut where the ends of the range are near for all of them.
 _PARTS = 32
@@ -61,17 +61,17 @@ def any_weighted_event_l2(taps: Sequence[int], weights: Sequence[int], steps: in
     responses, shift = _coarse((sums[longest + places] - sums[longest + places - places[:, None] - 1]) ** 2, _RESPONSES)
     squares, rest = _coarse(np.array([int(weight) ** 2 for weight in weights], dtype=np.int64), _WEIGHTS)
     across = np.where(np.add.outer(places, places) < longest, squares[np.add.outer(places, places) % longest], 0.0)
-    worst = max(_worst(responses, across, *met) for met in _met(longest, steps))
+    worst = max(_largest_sum(responses, across, *met) for met in _starts_and_ends(longest, steps))
     return worst << (2 * shift + rest)
 
 
-def _worst(responses: FloatArray, across: FloatArray, before: int, after: int) -> int:
-    """The largest sum where an event has so many places for starts and so many for ends."""
+def _largest_sum(responses: FloatArray, across: FloatArray, before: int, after: int) -> int:
+    """The largest sum where an event has `before` places for starts and `after` for ends."""
     inner, shift = _coarse((responses[:before, :before] @ across[:before, :after]).astype(np.int64), _SUMS)
     return int((inner @ responses[:after, :after].T).max()) << shift
 
 
-def _met(longest: int, steps: int | None) -> list[tuple[int, int]]:
+def _starts_and_ends(longest: int, steps: int | None) -> list[tuple[int, int]]:
     """How many starts and ends an event may meet; what is mirrored is left out, for both axes are filtered alike."""
     if steps is None or steps >= 2 * longest - 1:
         return [(longest, longest)]
@@ -82,6 +82,6 @@ def _met(longest: int, steps: int | None) -> list[tuple[int, int]]:
 
 
 def _coarse(values: NDArray[np.int64], bits: int) -> tuple[FloatArray, int]:
-    """Values that are not negative in units of a power of two, rounded up to whole ones of so many bits; the power."""
+    """Values that are not negative in units of a power of two, rounded up to integers of `bits` bits; the power."""
     shift = max(0, int(values.max()).bit_length() - bits)
     return np.asarray(-(-values >> shift), dtype=np.float64), shift

@@ -1,1 +1,1 @@
-"""Families of measurements: each the reading that makes many bounds one theorem, with its proof."""
+"""Families of measurements: each file proves one theorem that gives the bounds of many measurements."""

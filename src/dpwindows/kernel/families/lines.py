@@ -1,4 +1,4 @@
-r"""Measurements made of lines: how far one item moves them, for every map that is applied along a line.
+r"""How far one item moves a measurement made along lines of windows, for every map that is applied along a line.
 
 Notation as in `dpwindows.kernel.bounds.sensitivity`. A window (a, b) has the first step a and the last step b; f and
 f' are the answers of two logs of one item, `g = f - f'`.
@@ -116,7 +116,12 @@ def lines_bound(measured: Lines, cost: Sequence[int], thresholds: int) -> int:
         measured: the lines and the spans.
         cost: for n = 0, 1, ... what a change in the last n places of a line costs; the last one is for larger n too.
         thresholds: for how many thresholds each line is measured.
+
+    Raises:
+        ValueError: a line would be paid for less than not at all.
     """
+    if min(cost) < 0 or any(line.times < 0 for line in measured.lines):
+        raise ValueError("a line cannot cost less than nothing")
     most = sum(line.times for line in measured.lines) * max(cost)
     kind = np.int64 if most < 1 << 62 else object
     costs, sums = np.array(cost, dtype=kind), np.zeros(len(measured.begins), dtype=kind)
@@ -137,7 +142,7 @@ def lines_bound(measured: Lines, cost: Sequence[int], thresholds: int) -> int:
 
 
 def one_line(places: int) -> Lines:
-    """Cumulative counts of so many steps: a change may begin at the first of them, which is worst in every unit."""
+    """Cumulative counts of `places` steps: a change may begin at the first of them, which is worst in every unit."""
     return Lines([Line(1, places, places)], range(1, 2), 1)
 
 
@@ -176,7 +181,7 @@ def lines_of_periods(longest: int, met: int, span: int, fewest: int) -> Lines:
         longest: the most steps of a period.
         met: the most periods that a span meets.
         span: the steps within which an item may change.
-        fewest: every period but the first and the last of the range has so many steps or more.
+        fewest: a lower bound on the steps of any period but the first and the last of the range.
     """
     left = longest if met == 1 else min(longest, span - 1 - (met - 2) * fewest)
     return Lines([Line(1, longest, longest, met - 1), Line(1, left, left)], range(1, 2), 1)

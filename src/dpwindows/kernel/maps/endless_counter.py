@@ -13,6 +13,7 @@ t = 365, 1.5 times at t = 10^6.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import lru_cache
 
 import flint
@@ -20,7 +21,7 @@ import numpy as np
 
 from dpwindows.kernel.maps.counters import IncrementSteps
 from dpwindows.kernel.maps.filters import convolve_exactly
-from dpwindows.kernel.maps.integer_maps import IntArray, widen
+from dpwindows.kernel.maps.integer_maps import IntArray, fixed, widen
 
 # A stream of one-second steps gets there after 68 years.
 MOST_STEPS = 2**31
@@ -30,18 +31,15 @@ _PRECISION = 192
 _SUMMED = 4096
 
 
+@dataclass(frozen=True)
 class EndlessCounter(IncrementSteps):
-    """Row t has the entries `floor(2^bits R_{t-j})`: integers fixed by their formula, found in ball arithmetic."""
+    """Row t has the entries `floor(2^bits R_{t-j})`: integers fixed by their formula, found in ball arithmetic.
 
-    def __init__(self, bits: int) -> None:
-        self.bits = bits
-        self._taps: list[int] = []
+    Attributes:
+        bits: the resolution, from 0 to 62.
+    """
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, EndlessCounter) and self.bits == other.bits
-
-    def __hash__(self) -> int:
-        return hash(self.bits)
+    bits: int
 
     def rows(self, length: int) -> int:
         return length
@@ -56,21 +54,7 @@ class EndlessCounter(IncrementSteps):
 
     def taps(self, count: int) -> IntArray:
         """The first taps, as whole numbers, shape (count,)."""
-        if count > len(self._taps):
-            self._extend(1 << (count - 1).bit_length())
-        return np.array(self._taps[:count], dtype=np.int64)
-
-    def _extend(self, count: int) -> None:
-        with flint.ctx.workprec(_PRECISION):
-            root, found = flint.arb(2) ** self.bits, [1 << self.bits]
-            top = flint.arb(_OFFSET).log()
-            for lag in range(1, count):
-                root = root * (2 * lag - 1) / (2 * lag)
-                if lag < len(self._taps):
-                    found.append(self._taps[lag])
-                    continue
-                found.append(_floor(root * ((top / flint.arb(lag + _OFFSET).log()).log() * 3 / 4).exp()))
-        self._taps = found
+        return _taps(self.bits, 1 << max(0, count - 1).bit_length())[:count]
 
     @property
     def column(self) -> int:
@@ -83,6 +67,17 @@ class EndlessCounter(IncrementSteps):
         `2 / sqrt(ln(N - 1 + c))`. QED.
         """
         return _column(self.bits)
+
+
+@lru_cache(maxsize=8)
+def _taps(bits: int, count: int) -> IntArray:
+    with flint.ctx.workprec(_PRECISION):
+        root, found = flint.arb(2) ** bits, [1 << bits]
+        top = flint.arb(_OFFSET).log()
+        for lag in range(1, count):
+            root = root * (2 * lag - 1) / (2 * lag)
+            found.append(_floor(root * ((top / flint.arb(lag + _OFFSET).log()).log() * 3 / 4).exp()))
+    return fixed(np.array(found, dtype=np.int64))
 
 
 @lru_cache(maxsize=64)

@@ -1,7 +1,7 @@
 """The map of a filter over gaps: every window is measured with the windows that contain it.
 
-An item's occurrences leave gaps, and a window without an occurrence lies within one of them. With `U(a, b)` the items
-without an occurrence in a..b, of the `N` that occur at all, measured are
+An item's occurrences leave gaps, and a window without an occurrence lies within one of them. Let N items occur at all,
+and let `U(a, b)` of them have no occurrence in a..b. Measured are
 
     y(a, b) = w_n sum_{i, j >= 0} taps_i taps_j U(a - i, b + j) - offset N    for every window of n < T steps,
     total N                                                                  in the place of the window of all T.
@@ -43,13 +43,13 @@ class GapFilter:
         return self.steps * (self.steps + 1) // 2
 
     def encode(self, exact: IntArray) -> IntArray:
-        """Of the counts of windows by start and end, shape (T, T), the numbers measured: by start, then by end."""
+        """The numbers measured, by start and then by end, of window counts by start and end, shape (T, T)."""
         taps, everyone = np.array(self.taps, dtype=object), exact[0, -1]
         by_start = convolve_exactly(taps, everyone - exact)
         filtered = convolve_exactly(taps, by_start.T[::-1])[::-1].T
         first, last = np.triu_indices(self.steps)
         wide = widen(filtered[first, last], max(self.weights))
         items = widen(np.array([everyone]), max(abs(self.offset), self.total))
-        found = wide * np.array(self.weights, dtype=wide.dtype)[last - first] - self.offset * items
+        numbers = wide * np.array(self.weights, dtype=wide.dtype)[last - first] - self.offset * items
         place = self.steps - 1
-        return np.concatenate([found[:place], self.total * items, found[place + 1 :]])
+        return np.concatenate([numbers[:place], self.total * items, numbers[place + 1 :]])

@@ -35,7 +35,7 @@ class IntegerMap(Protocol):
         ...
 
     def rows(self, length: int) -> int:
-        """How many numbers are measured of a series of so many positions.
+        """How many numbers are measured of a series of `length` positions.
 
         Raises:
             ValueError: the matrix is for series of another length.
@@ -75,7 +75,7 @@ def fixed(values: IntArray) -> IntArray:
 
 
 def widen(exact: IntArray, growth: int) -> IntArray:
-    """The same integers in a type wide enough: sums of them with total weight `growth` cannot wrap.
+    """Integers in a type that is wide enough for sums of them with total weight `growth`: none can wrap.
 
     64-bit integers where `growth * max|x| < 2^62`, Python integers of any size otherwise.
     """

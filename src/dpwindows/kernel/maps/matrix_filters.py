@@ -30,9 +30,9 @@ class MatrixFilter:
     @cached_property
     def matrices(self) -> IntArray:
         """`M_0`, `M_1`, ... as an array, shape (memory + 1, lanes, lanes)."""
-        found = np.array(self.taps, dtype=np.int64).reshape(-1, self.lanes, self.lanes)
-        found.flags.writeable = False
-        return found
+        taps = np.array(self.taps, dtype=np.int64).reshape(-1, self.lanes, self.lanes)
+        taps.flags.writeable = False
+        return taps
 
     @cached_property
     def _growth(self) -> int:

@@ -40,12 +40,12 @@ class Repeated:
 
     @cached_property
     def exists(self) -> NDArray[np.bool_]:
-        """Which positions each stretch has, shape (stretches, longest)."""
+        """Marks the positions that each stretch has, shape (stretches, longest)."""
         return np.arange(self.longest) < np.array(self.lengths)[:, None]
 
     @cached_property
     def measured(self) -> NDArray[np.bool_]:
-        """Which rows are measured of each stretch, shape (stretches, rows of the map)."""
+        """Marks the rows that are measured of each stretch, shape (stretches, rows of the map)."""
         rows = self.map.rows(self.longest)
         return self.exists if self.causal else np.ones((len(self.lengths), rows), dtype=np.bool_)
 
@@ -59,5 +59,5 @@ class Repeated:
 def apply_along_each(apply: Callable[[IntArray], IntArray], stretches: IntArray) -> IntArray:
     """A function of columns, shape (n, columns), applied along the second axis of stretches."""
     columns = np.moveaxis(stretches, 1, 0)
-    found = apply(columns.reshape(len(columns), -1))
-    return np.moveaxis(found.reshape(len(found), *columns.shape[1:]), 0, 1)
+    applied = apply(columns.reshape(len(columns), -1))
+    return np.moveaxis(applied.reshape(len(applied), *columns.shape[1:]), 0, 1)

@@ -39,7 +39,7 @@ class TentTree:
     by 1 changes the measurement by exactly that much in L1.
 
     Raises:
-        ValueError: a level has as many tents as positions, or the unit is too small for so many levels.
+        ValueError: a level has as many tents as positions, or the unit is too small for that many levels.
     """
 
     length: int

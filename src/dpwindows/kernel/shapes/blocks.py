@@ -52,7 +52,7 @@ class Blocks(Shape):
 
     @classmethod
     def made_of(cls, window: WindowFamily, steps: int, width: int, make_tree: Callable[[int], TentTree]) -> Blocks:
-        """The blocks whose axes of each length have the tree that is made for it."""
+        """Blocks with one tree for each length that an axis has, made by `make_tree`."""
         blocks = blocks_of(steps, longest_window(window, steps), width)
         sizes = sorted({size for block in blocks for size in (block.starts, block.ends)})
         return cls(width, tuple(map(make_tree, sizes)))
@@ -62,7 +62,7 @@ class Blocks(Shape):
         """The trees by their length."""
         return {one.length: one for one in self.trees}
 
-    def each(self, window: WindowFamily, steps: int) -> list[tuple[Block, TentTree, TentTree]]:
+    def list_blocks(self, window: WindowFamily, steps: int) -> list[tuple[Block, TentTree, TentTree]]:
         """The blocks, with the tree on starts and the tree on ends."""
         blocks = blocks_of(steps, longest_window(window, steps), self.width)
         return [(block, self.by_length[block.starts], self.by_length[block.ends]) for block in blocks]
@@ -75,7 +75,7 @@ class Blocks(Shape):
         """
         steps = problem.steps
         try:
-            axes = [(starts, ends) for _, starts, ends in self.each(problem.window, steps)]
+            axes = [(starts, ends) for _, starts, ends in self.list_blocks(problem.window, steps)]
         except KeyError:
             raise NotCertifiedError(problem, *self.trees) from None
         extent = min(self.width + longest_window(problem.window, steps) - 1, steps)
@@ -84,13 +84,13 @@ class Blocks(Shape):
         )
 
     def rows(self, window: WindowFamily, steps: int) -> int:
-        axes = self.each(window, steps)
+        axes = self.list_blocks(window, steps)
         return sum(starts.rows(block.starts) * ends.rows(block.ends) for block, starts, ends in axes)
 
     def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
         """Both trees applied to each block of exact answers, one block after another."""
         encoded = []
-        for block, starts, ends in self.each(window, answers.steps):
+        for block, starts, ends in self.list_blocks(window, answers.steps):
             exact = answers.windows(k, block.first, block.starts, block.first, block.ends)[:, ::-1]
             half = starts.encode(exact)
             encoded.append(ends.encode(half.T).ravel())

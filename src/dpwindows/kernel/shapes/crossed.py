@@ -32,7 +32,7 @@ class Crossed(Shape):
     taps: tuple[int, ...]
     weights: tuple[int, ...]
 
-    def each(self, window: WindowFamily, steps: int) -> list[tuple[Block, CrossedFilters]]:
+    def list_blocks(self, window: WindowFamily, steps: int) -> list[tuple[Block, CrossedFilters]]:
         """The blocks and their maps, one map for all blocks of a form."""
         return _blocks(self, longest_window(window, steps), steps)
 
@@ -44,21 +44,21 @@ class Crossed(Shape):
         """
         if len(self.weights) < min(self.width + longest_window(problem.window, problem.steps) - 1, problem.steps):
             raise NotCertifiedError(problem, self)
-        blocks = self.each(problem.window, problem.steps)
+        blocks = self.list_blocks(problem.window, problem.steps)
         lines = [CrossedBlock(block.first, own.start_weights, own.end_weights) for block, own in blocks]
         return Certificate(
             *certified(problem, self.taps, self.weights, lines), moved=self.rows(problem.window, problem.steps)
         )
 
     def rows(self, window: WindowFamily, steps: int) -> int:
-        return sum(own.rows for _, own in self.each(window, steps))
+        return sum(own.rows for _, own in self.list_blocks(window, steps))
 
     def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
         """Each block's map applied to its exact answers, one block after another."""
         return np.concatenate(
             [
                 own.encode(answers.windows(k, block.first, block.starts, block.first, block.ends))
-                for block, own in self.each(window, answers.steps)
+                for block, own in self.list_blocks(window, answers.steps)
             ]
         )
 

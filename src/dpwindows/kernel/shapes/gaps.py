@@ -17,7 +17,7 @@ from dpwindows.kernel.problem import Problem
 
 @dataclass(frozen=True)
 class Gaps(Shape):
-    """All windows of the range, of which those that are asked for are read."""
+    """All windows of the range are measured, and those that are asked for are read."""
 
     map: GapFilter
 

@@ -19,7 +19,7 @@ from dpwindows.kernel.problem import Problem
 
 
 def grouped_unit(unit: Unit, size: int) -> Unit:
-    """What the unit is in groups of `size` steps: L steps that begin anywhere meet at most `ceil((L-1)/size) + 1`."""
+    """The unit counted in groups of `size` steps: L steps that begin anywhere meet at most `ceil((L-1)/size) + 1`."""
     return ItemPerPeriod(-(-(unit.steps - 1) // size) + 1) if isinstance(unit, ItemPerPeriod) else unit
 
 
@@ -31,7 +31,7 @@ class GroupedSteps(Shape):
     inner: Design
 
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """That of the inner design: grouping steps keeps neighbours neighbours.
+        """The certificate of the inner design: grouping steps keeps neighbours neighbours.
 
         Raises:
             NotCertifiedError: the inner design is not for the groups of these steps.

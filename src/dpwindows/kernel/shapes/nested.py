@@ -1,10 +1,10 @@
 """Any windows, each measured with windows inside it: what no log can change is not measured.
 
-The number of the window a..b is a weighted sum over the windows inside it, `taps_i taps_j` the weight of that from
-a + i to b - j: one filter on starts, taken last to first, times the same on ends. A window that ends before it starts
-is 0 in every log, and so is whatever lies inside it: no such number is measured. The windows that are asked for and no
-others are measured, each once. All arrays have a row for each length and a column for each start (or each end): both
-filters run along the lengths.
+The number measured for the window a..b is a weighted sum over the windows inside it; the window from a + i to b - j
+has the weight `taps_i taps_j`: one filter runs on starts, last to first, and one like it on ends. A window that ends
+before it starts counts 0 in every log, and so does whatever lies inside it: no such number is measured. Just the
+windows asked for are measured, each once. All arrays have a row for each length and a column for each start (or each
+end): both filters run along the lengths.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from dpwindows.kernel.certify import nested as certified
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.maps.filters import Filter, convolve_exactly
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory, widen
-from dpwindows.kernel.maps.lengths import by_ends, by_starts
+from dpwindows.kernel.maps.lengths import index_by_end, index_by_start
 from dpwindows.kernel.problem import Problem
 
-# Starts of which exact answers are read at a time, at least.
+# The least number of starts whose exact answers are read at a time.
 _AT_ONCE = 256
 
 
@@ -64,8 +64,8 @@ class Nested(StepShape):
     def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
         """The filter along the lengths of the windows with one start, then of those with one end."""
         taps = np.array(self.taps, dtype=object)
-        by_end = by_ends(convolve_exactly(taps, self._exact(answers, k)))
-        filtered = by_starts(convolve_exactly(taps, by_end))
+        by_end = index_by_end(convolve_exactly(taps, self._exact(answers, k)))
+        filtered = index_by_start(convolve_exactly(taps, by_end))
         return np.asarray(_weighed(filtered, self.weights).T[lengths_exist(self.longest, answers.steps)])
 
     def _exact(self, answers: Answers, k: int) -> IntArray:
@@ -117,7 +117,7 @@ class Nested(StepShape):
 
 
 def lengths_exist(longest: int, steps: int) -> NDArray[np.bool_]:
-    """Which lengths there are, for each start: shape (starts, lengths), in canonical order."""
+    """Marks the lengths that there are for each start: shape (starts, lengths), in canonical order."""
     return np.asarray(np.arange(longest) < steps - np.arange(steps)[:, None])
 
 

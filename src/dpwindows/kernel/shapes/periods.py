@@ -10,7 +10,7 @@ from dpwindows.ask.periods import ends_with, place_of
 from dpwindows.ask.queries import PeriodFamily, ToDate, WindowFamily
 from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate, NotCertifiedError
-from dpwindows.kernel.certify_periods import in_periods_of_stream
+from dpwindows.kernel.certify_periods import certify_in_periods_of_stream
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, Memory
 from dpwindows.kernel.problem import Problem
@@ -40,7 +40,7 @@ class SeriesInPeriods(StepShape):
         """
         if not isinstance(problem.window, PeriodFamily) or horizon != self.last:
             raise NotCertifiedError(problem, self.map)
-        return in_periods_of_stream(problem, self.map, horizon, self.fewest, self.most, advise)
+        return certify_in_periods_of_stream(problem, self.map, horizon, self.fewest, self.most, advise)
 
     def _require_planned(self, window: PeriodFamily, step: int, memory: Memory) -> None:
         """Check that a step follows those before it in the calendar that the certificate counts on.

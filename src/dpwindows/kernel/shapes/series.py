@@ -16,7 +16,7 @@ from dpwindows.kernel.accounting import JOINT
 from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate
 from dpwindows.kernel.certify_joint import jointly
-from dpwindows.kernel.certify_periods import in_periods
+from dpwindows.kernel.certify_periods import bound_in_periods
 from dpwindows.kernel.certify_series import along_time, moved_along_time
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, Memory
@@ -37,7 +37,8 @@ class Series(StepShape):
         if problem.law in JOINT:
             return Certificate(*jointly(problem, self.map), moved=self.rows(problem.window, problem.steps))
         if isinstance(problem.window, PeriodFamily):
-            return Certificate(*in_periods(problem, self.map, advise), moved=self.rows(problem.window, problem.steps))
+            bound, proof = bound_in_periods(problem, self.map, advise)
+            return Certificate(bound, proof, moved=self.rows(problem.window, problem.steps))
         bound, proof = along_time(problem, self.map, horizon, advise)
         return Certificate(bound, proof, moved_along_time(problem, self.map, horizon))
 

@@ -91,19 +91,19 @@ class Starts(StepShape):
     def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
         return np.concatenate(
             [
-                self.causal.encode_step(answers.step - first + 1, _from(answers, k, first), own).ravel()
+                self.causal.encode_step(answers.step - first + 1, _count_since(answers, k, first), own).ravel()
                 for first, own in self.open(answers.step, memory, self.causal.fresh(1))
             ]
         )
 
     def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
         kept = [
-            self.causal.remember(answers.step - first + 1, _from(answers, k, first), own)
+            self.causal.remember(answers.step - first + 1, _count_since(answers, k, first), own)
             for first, own in self.open(answers.step, memory, self.causal.fresh(1))
         ]
         return {name: np.stack([own[name] for own in kept]) for name in memory}
 
 
-def _from(answers: StepAnswers, k: int, first: int) -> IntArray:
+def _count_since(answers: StepAnswers, k: int, first: int) -> IntArray:
     """The count of the window from a start to the step, shape (1,)."""
     return np.asarray(answers.recent[k][answers.step - first])[None].astype(np.int64)

@@ -9,7 +9,7 @@ import numpy as np
 from dpwindows.ask.queries import WindowFamily
 from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certify import Certificate
-from dpwindows.kernel.certify_together import together
+from dpwindows.kernel.certify_together import certify_together
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
@@ -25,7 +25,7 @@ class Together(StepShape):
 
     def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
         """The certificate of the filter on all lengths."""
-        return together(problem, self.lengths, self.map, horizon)
+        return certify_together(problem, self.lengths, self.map, horizon)
 
     def reach(self, window: WindowFamily) -> int:
         """The longest window."""

@@ -1,12 +1,12 @@
-"""The table that agrees with itself: post-processing of released numbers, see `table`; and what to say of it."""
+"""Post-processing of released numbers into one table that agrees with itself (see `table`), and notes on it."""
 
 from __future__ import annotations
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-# A consistent number may differ from its estimate by so many standard errors before that is told, and by so much more
-# for being whole.
+# A consistent number may differ from its estimate by this many standard errors before that is said, and by `_ROUNDING`
+# more for being whole.
 _FAR, _ROUNDING = 3, 0.5
 # Rows that are looked at at a time.
 _ROWS = 1 << 16

@@ -24,7 +24,7 @@ _MOVES, _RELAXED, _TINY = 300_000_000, 1.5, 1e-300
 
 @dataclass
 class Band:
-    """Counts of at least k in any windows of at most so many steps, in rows by last step, 0 where there is none.
+    """Counts of at least k in all windows up to a longest, in rows by last step, 0 where there is none.
 
     `weights` are one over the squared errors of these counts.
     """
@@ -39,7 +39,7 @@ class Band:
         return int(self.by_end.shape[1])
 
     def of_length(self, length: int) -> Series:
-        """Its windows of so many steps."""
+        """Its windows of `length` steps."""
         last = np.arange(length, len(self.by_end) + 1)
         return Series(self.k, last - length + 1, last, self.by_end[length - 1 :, length - 1])
 
@@ -64,7 +64,7 @@ class Band:
         return np.where(first >= 1, first, last), last
 
     def in_order(self, longest: int) -> IntArray:
-        """The whole counts of any windows of at most so many steps, in canonical order; `UNKNOWN` as in `at`."""
+        """The whole counts of all windows of at most `longest` steps, in canonical order; `UNKNOWN` as in `at`."""
         places = in_order(len(self.by_end), longest)
         found = np.full(places[-1].stop, UNKNOWN, dtype=np.int64)
         for place, row in zip(places, rows_by_start(self.by_end), strict=True):
@@ -195,7 +195,7 @@ def whole_distinct(by_end: FloatArray, weights: FloatArray) -> IntArray:
 
     Let D(a) be what window (a, b) counts beyond (a, b - 1): items seen at b and not before since a. In a log D never
     falls in a, and grows from a to a + 1 by no more than the items whose last occurrence before b was at a, which are
-    those of (a, b - 1) less those of (a + 1, b - 1). Conversely, D with both properties for every b is a log: so many
+    those of (a, b - 1) less those of (a + 1, b - 1). Conversely, D with both properties for every b is a log: D(a)
     items occur at b for the first time since a. Step by step, D is the nearest such function to what the table still
     wants, so that errors of rounding do not add up.
 

@@ -1,4 +1,4 @@
-"""What a release says of each window family, threshold by threshold, smoothed as far as that is known to help."""
+"""The estimates of each window family, threshold by threshold, smoothed as far as that is known to help."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 # Steps after which activity may repeat itself, for steps of one hour, day, week or month.
 _PERIODS = {"1h": (24, 168), "1d": (7,), "1w": (52,), "1mo": (12,)}
-# Noise is simulated for about so many numbers of each family, this often at least and at most.
+# Noise is simulated for about this many numbers of each family; how often at least, and at most.
 _SIMULATED, _LEAST_OFTEN, _MOST_OFTEN = 200_000, 2, 64
 # Public: what is simulated is the same for every release of a plan, so that a table follows from its estimates.
 _SEED = 20

@@ -42,7 +42,7 @@ def rows_by_start(by_end: FloatArray) -> Iterator[FloatArray]:
 
 
 def rows_by_start_at(by_end: FloatArray, start: int, rows: int, longest: int) -> FloatArray:
-    """The windows of at most so many steps that start at some steps, one row for each: a view of a table by end.
+    """The windows of at most `longest` steps that start at some steps, one row for each: a view of a table by end.
 
     A table of some more rows than there are steps takes what stands in places that are no windows.
 

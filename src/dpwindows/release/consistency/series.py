@@ -1,4 +1,4 @@
-"""Windows that are no band: what one count says about another because a window holds it, or is made of parts.
+"""Limits that the counts of a series put on each other: where one window holds another, or consists of parts.
 
 A series is a family with at most one window for each last step, such as rolling or cumulative windows: first steps
 never fall, last steps rise.

@@ -1,4 +1,4 @@
-"""Smoothed estimates: how much smoothing helps is told by an unbiased estimate of the error, never assumed.
+"""Smoothed estimates: an unbiased estimate of the error decides how much to smooth.
 
 A linear smoother S reads an estimate y = x + n of true counts x. For weights w over several smoothers, with
 `d_i = S_i y - y`, the expected squared error of `y + sum w_i d_i` is, up to the known noise of y,
@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.release.consistency.rows import AT_ONCE, in_order, row_lengths, rows_by_start_at
 
-# Smoothing may move a number by so many standard errors.
+# Smoothing may move a number by this many standard errors.
 FURTHEST = 2.0
 # Half widths of the lines fitted along a series, in steps, and of those fitted across periods, in periods.
 _HALF_WIDTHS, _PERIODS = (1, 2, 3, 5, 8, 13, 21, 34), (1, 2, 4, 8)
@@ -196,7 +196,7 @@ def window_smoothers(steps: int, longest: int) -> Smoothers:
 
 
 def _smoothed_rows(rows: FloatArray, lengths: IntArray, share: float) -> FloatArray:
-    """Lines fitted along rows of so many numbers each, wider from place to place; beyond them stands whatever."""
+    """Lines fitted along rows of `lengths` numbers each, wider from place to place; beyond them stands whatever."""
     places = np.arange(rows.shape[-1])
     half = np.floor(share * (places + 1)).astype(np.int64)
     return _lines(rows, np.maximum(places - half, 0), np.minimum(places + half, len(places) - 1), lengths)
@@ -205,7 +205,7 @@ def _smoothed_rows(rows: FloatArray, lengths: IntArray, share: float) -> FloatAr
 def _lines(rows: FloatArray, low: IntArray, high: IntArray, lengths: IntArray | None = None) -> FloatArray:
     """The value at each place of the line fitted to places low..high of its row, the last axis.
 
-    Where `lengths` are given, rows end after so many places, and so do the stretches that lines are fitted to.
+    Where `lengths` are given, rows end after these places, and so do the stretches that lines are fitted to.
     """
     places = np.arange(rows.shape[-1], dtype=np.float64)
     level = rows[..., :1]

@@ -1,9 +1,9 @@
 """One table that agrees with itself, from all released estimates of a release.
 
-What holds of the counts of any log holds of its numbers, which are whole: none is below 0; a window counts no less than
-a window in it, whatever their families; at least k + 1 is no more than at least k; exactly k is what lies between
-them; a window counts at least k = i + j - 1 no more often than its first part at least i and the rest at least j
-together; and for distinct items, what a step adds to a window it adds to every shorter window that ends there.
+Its numbers obey what holds for the counts of any log. They are whole and none is below 0. A window counts no less than
+a window in it, whatever their families. At least k + 1 is no more than at least k, and exactly k is their difference.
+A window's count of at least i + j - 1 is no more than its first part's of at least i plus the rest's of at least j.
+For distinct items, what a step adds to a window it adds to every shorter window that ends there.
 
 How it is made: estimates are smoothed as far as that is known to help (`smoothing`); windows in several families get
 one number, by their errors; then families are taken by their errors, least first, and each is held within what those
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 # Of numbers that nothing is known of; and the least squared error.
 _NO_WEIGHT = 1e-12
-# Any windows are bent in so many rounds: many where exact families and inexact ones have to agree.
+# How many rounds any windows are bent in: many where exact families and inexact ones have to agree.
 _BENDS_ALONE, _BENDS = 30, 300
 
 Table = Band | Series

@@ -56,16 +56,16 @@ def design(problem: Problem) -> Design | None:
     """The paper's cell for the problem, or None for units and budgets that the paper does not treat."""
     if not isinstance(problem.unit, (EventLevel, ItemLevel, ItemAddRemove)):
         return None
-    found = _design(problem)
+    direct = _design(problem)
     item_level = not isinstance(problem.unit, EventLevel)
-    if found is None or not (problem.singleton and item_level and isinstance(problem.window, AnyWindow)):
-        return found
+    if direct is None or not (problem.singleton and item_level and isinstance(problem.window, AnyWindow)):
+        return direct
     groups = [
         replace(grouped, shape=CompressedTrees(grouped.shape.size, grouped.shape.inner))
-        for grouped in compressed.designs(problem, lambda inner: [_design(inner) or found])
+        for grouped in compressed.designs(problem, lambda inner: [_design(inner) or direct])
         if isinstance(grouped.shape, GroupedSteps) and isinstance(grouped.shape.inner.shape, TreeShape)
     ]
-    return choice.best_of([found, *groups], score)
+    return choice.best_of([direct, *groups], score)
 
 
 def _design(problem: Problem) -> Design | None:

@@ -74,7 +74,7 @@ class Touched:
 
 
 def certified(problem: Problem, touched: Touched, tree: RangeTree) -> Certificate:
-    """What is proved of trees that a neighbour touches so."""
+    """The certificate of trees, from what a neighbour can touch of them."""
     squared = group_privacy_l2(touched, tree.weight)
     bound, proof = group_privacy_l1(touched, tree.weight), name_of(group_privacy_l1)
     if problem.law == GAUSSIAN:

@@ -1,7 +1,7 @@
 r"""How the paper shares a budget among its range trees, and the noise each tree then needs.
 
-A cell of the paper is a number of range trees that one neighbour can touch, and a number m of points that move in or
-out of each of them. The budget goes down in three steps:
+A cell of the paper's table says how many range trees one neighbour can touch, and how many points, m, it moves in or
+out of each. The budget goes down in three steps:
 
 1. *Thresholds*: k and k+1 of an exact count get a share each. The paper halves; here shares are in proportion to m,
    which gives both one noise scale. For k = 1 the standard error is 5 % below that of halves, and next to none for
@@ -65,12 +65,12 @@ def part_noise(problem: Problem, touched: Touched) -> PartNoise | None:
     budget = problem.budget
     if not isinstance(budget, (PureDP, ApproxDP)):
         return None
-    found = [
+    noises = [
         PartNoise(scale, epsilon, delta, composition)
         for composition, epsilon, delta in _per_point(problem, budget, touched)
         if (scale := _scale(problem, touched, epsilon, delta)) is not None
     ]
-    return choice.best_of(found, lambda noise: noise.scale) if found else None
+    return choice.best_of(noises, lambda noise: noise.scale) if noises else None
 
 
 def _per_point(problem: Problem, budget: PureDP | ApproxDP, touched: Touched) -> Iterator[tuple[str, float, float]]:

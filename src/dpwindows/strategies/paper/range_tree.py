@@ -59,7 +59,7 @@ class RangeTree:
 
     @cached_property
     def prefixes(self) -> Any:
-        """Which nodes make up each prefix: a sparse 0/1 matrix of shape (length, rows)."""
+        """The nodes that make up each prefix: a sparse 0/1 matrix of shape (length, rows)."""
         sizes = self.level_sizes
         offsets = np.cumsum((0, *sizes))
         ends = np.arange(1, self.length + 1)

@@ -39,7 +39,7 @@ class CumulativeTreeReader(Reader):
 
 @reads(TreeForEveryStart)
 class TreeForEveryStartReader(Reader):
-    """The same for every start, of windows that exist."""
+    """Reads the tree of every start, and keeps the windows that exist."""
 
     def __init__(self, shape: TreeForEveryStart, design: Design) -> None:
         super().__init__(design)

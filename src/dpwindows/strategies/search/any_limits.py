@@ -56,15 +56,15 @@ def any_limit(steps: int, longest: int, *, event: bool, changed: bool) -> float:
         if (fewer // 2 + 1) * within**3 <= _MOST:
             break
         every += 1
-    found = _events(fewer, within) if event else _items(fewer, within, changed=changed)
+    spectra = _events(fewer, within) if event else _items(fewer, within, changed=changed)
     times, _ = _frequencies(fewer)
-    root = float(times @ _roots_of_range(found, fewer)) / fewer
+    root = float(times @ _roots_of_range(spectra, fewer)) / fewer
     squared = root**2 / (fewer if event else 1)
     return float(every * np.sqrt(squared / count_windows(AnyWindow(longest), steps))) * _KEPT
 
 
 def _roots_of_range(squares: FloatArray, steps: int) -> FloatArray:
-    """What each frequency adds to the trace of the root over the windows of the range, times the steps of the circle.
+    """The share of each frequency in the trace of the root over the range's windows, times the steps of the circle.
 
     All frequencies are made from the same sums, so what is rounded in them is in proportion to the largest of all.
     """
@@ -104,11 +104,11 @@ def _events(steps: int, longest: int) -> FloatArray:
     for distance in range(longest):
         one, other = first[distance:], second[distance:]
         low, high = np.sort([one + 1, other + 1 + distance], axis=0)
-        found = sums[high, low] - sums[high, distance]
+        overlaps = sums[high, low] - sums[high, distance]
         twice = np.abs(2 * distance - one + other)
-        apart[twice, one, other] += found
+        apart[twice, one, other] += overlaps
         if distance:
-            apart[twice, other, one] += found
+            apart[twice, other, one] += overlaps
     turns = np.cos(np.outer(_frequencies(steps)[1] / 2, np.arange(len(apart))))
     return np.asarray((turns @ apart.reshape(len(apart), -1)).reshape(-1, longest, longest))
 

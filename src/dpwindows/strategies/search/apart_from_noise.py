@@ -1,4 +1,4 @@
-"""Searches are worked out once for all budgets and resolutions: a plan for another budget searches nothing anew."""
+"""The problem that searches see, without its budget and resolution: a plan for another budget searches nothing anew."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dpwindows.kernel.problem import Problem
 
 
 def apart_from_noise(problem: Problem) -> Problem:
-    """The problem with what searches for filters do not look at the same for all: its noise, budget and resolution.
+    """The problem with fixed values for what searches for filters ignore: noise, budget and resolution.
 
     Windows of any length are those of at most as many steps as there are.
     """

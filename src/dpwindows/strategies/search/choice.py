@@ -1,9 +1,9 @@
 """How searches choose: the same on every machine, though errors in floating point differ there in their last bits.
 
-Processors round sums, transforms and powers in different ways. Whoever takes the smallest of nearly equal errors takes
-another one elsewhere. So every choice goes through `first_near_best`, which takes the first in a fixed order whose
-error is as good as the least, and parameters are points of grids (`descend`), so coarse that neighbours differ by far
-more than rounding does.
+Processors round sums, transforms and powers in different ways, so the smallest of nearly equal errors is another one
+on another machine. Therefore `first_near_best` makes every choice: it takes the first in a fixed order whose error is
+nearly the least. Parameters are points of coarse grids (`descend`), where neighbours differ by far more than rounding
+does.
 
 An edge is left: an error may lie at the tolerance itself. Errors of neighbours are about a thousandth apart, and those
 of two machines less than 1e-12, so about one comparison in 1e9 falls there; a search makes a hundred. The tests work
@@ -45,10 +45,10 @@ def best_of(candidates: Sequence[Candidate], error: Callable[[Candidate], float]
 def ranked(candidates: Sequence[Candidate], error: Callable[[Candidate], float]) -> list[Candidate]:
     """The candidates, the best first; those that are alike in the order they came in."""
     left = [(error(one), one) for one in candidates]
-    found = []
+    ordered = []
     while left:
-        found.append(left.pop(first_near_best([value for value, _ in left]))[1])
-    return found
+        ordered.append(left.pop(first_near_best([value for value, _ in left]))[1])
+    return ordered
 
 
 def descend(error: Callable[[Place], float], start: Place, low: Place, high: Place, strides: Sequence[int]) -> Place:
@@ -71,19 +71,19 @@ def descend(error: Callable[[Place], float], start: Place, low: Place, high: Pla
     while True:
         before = best
         for stride, axes in product(strides, together):
-            best = _walked(known, best, low, high, stride, axes)
+            best = _descend(known, best, low, high, stride, axes)
         if best == before:
             return best
 
 
-def _walked(error: Callable[[Place], float], best: Place, low: Place, high: Place, stride: int, axes: int) -> Place:
-    """Where walking from a point to the best of its neighbours ends."""
+def _descend(error: Callable[[Place], float], best: Place, low: Place, high: Place, stride: int, axes: int) -> Place:
+    """The point where moving to the best neighbour, again and again, ends."""
     while True:
         near = [best, *_neighbours(best, low, high, stride, axes)]
-        found = near[first_near_best([error(point) for point in near])]
-        if found == best:
+        nearby = near[first_near_best([error(point) for point in near])]
+        if nearby == best:
             return best
-        best = found
+        best = nearby
 
 
 def _neighbours(point: Place, low: Place, high: Place, stride: int, axes: int) -> Iterator[Place]:

@@ -86,7 +86,7 @@ def real_interval_norms(taps: FloatArray, longest: int) -> FloatArray:
 def real_inverse(taps: FloatArray, count: int) -> FloatArray:
     """The first `count` taps of the inverse filter, shape (count,), for searches: `decoding.filters` has them exactly.
 
-    By Newton's iteration: where x is the inverse of a up to so many taps, `x (2 - a x)` is to twice as many.
+    By Newton's iteration: where x is the inverse of a in its first n taps, `x (2 - a x)` is in its first 2n.
     """
     inverse = 1 / taps[:1]
     while len(inverse) < count:
@@ -106,8 +106,8 @@ def search(error: Callable[[float, float], float], scale: int) -> tuple[float, f
     memory = round(_PER_OCTAVE * math.log2(2 + scale))
     low, high = (0, _OCTAVES[0] * _PER_OCTAVE), (_PARTS - 1, _OCTAVES[1] * _PER_OCTAVE)
     starts = ((_PARTS // 2, memory), (_PARTS * 2 // 3, memory + 3 * _PER_OCTAVE))
-    found = [descend(at, start, low, high, _STRIDES) for start in starts]
-    return filter_at(*best_of(found, at))
+    ends = [descend(at, start, low, high, _STRIDES) for start in starts]
+    return filter_at(*best_of(ends, at))
 
 
 def filter_at(first: int, memory: int) -> tuple[float, float]:

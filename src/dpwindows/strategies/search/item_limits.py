@@ -58,27 +58,27 @@ class History:
 
         Shape (states, states). Where a run is glued to the next one, which is none of these states, that is 0 times.
         """
-        found = np.zeros((self.length + 1, self.length + 1))
+        chances = np.zeros((self.length + 1, self.length + 1))
         last, out = self.length - 1, self.length
-        found[np.arange(last), np.arange(1, out)] = 1.0
-        found[last, last] = self.staying
-        found[last, out if self.sign is None else 0] += begun * (1 - self.staying)
+        chances[np.arange(last), np.arange(1, out)] = 1.0
+        chances[last, last] = self.staying
+        chances[last, out if self.sign is None else 0] += begun * (1 - self.staying)
         if self.sign is None:
-            found[out, out], found[out, 0] = self.away, 1 - self.away
-        return found
+            chances[out, out], chances[out, 0] = self.away, 1 - self.away
+        return chances
 
     @property
     def _ending(self) -> FloatArray:
-        """Chances of a run that is glued to the next one to go over into it."""
-        found = np.zeros((self.length + 1, self.length + 1))
-        found[self.length - 1, 0] = 1 - self.staying
-        return found
+        """Chances that a run passes into the next one, where the two are glued together."""
+        chances = np.zeros((self.length + 1, self.length + 1))
+        chances[self.length - 1, 0] = 1 - self.staying
+        return chances
 
     def ahead(self, steps: int) -> tuple[FloatArray, FloatArray]:
-        """The mean of g so many steps on, over g now: for every state, and for those of a first run; by step."""
+        """The mean of g up to `steps` steps later, over g now: for every state, and for a first run's; by step."""
         now = np.append(np.ones(self.length), 0.0)
         on, glued = self._moves(1.0 if self.sign is None else self.sign), self._moves(0.0)
-        both = _walked(np.append(now, now), np.block([[on.T, self._ending.T], [np.zeros_like(on), glued.T]]), steps)
+        both = _iterate(np.append(now, now), np.block([[on.T, self._ending.T], [np.zeros_like(on), glued.T]]), steps)
         return both[:, : self.length + 1], both[:, self.length + 1 :]
 
     def from_the_start(self, steps: int, *, centred: bool = False) -> FloatArray:
@@ -87,8 +87,8 @@ class History:
         first, state = self.stationary, np.zeros(self.length + 1)
         first, state[-1] = first * (np.arange(self.length + 1) < self.length), first[-1]
         both = np.block([[self._moves(0.0), self._ending], [np.zeros_like(self._ending), self._moves(1.0)]])
-        walked = _walked(np.append(first, state), both, steps)
-        running = np.delete(walked, [self.length, 2 * self.length + 1], axis=1)
+        states = _iterate(np.append(first, state), both, steps)
+        running = np.delete(states, [self.length, 2 * self.length + 1], axis=1)
         means = running.sum(axis=1)
         by_distance = running @ np.hstack([early[:, :-1], later[:, :-1]]).T
         products = by_distance.ravel()[_earlier_and_distance(steps)]
@@ -117,7 +117,7 @@ def _earlier_and_distance(steps: int) -> NDArray[np.int64]:
     return np.asarray(np.minimum(one, other) * steps + np.abs(one - other))
 
 
-def _walked(start: FloatArray, moves: FloatArray, steps: int) -> FloatArray:
+def _iterate(start: FloatArray, moves: FloatArray, steps: int) -> FloatArray:
     """`start`, and what it becomes step by step, as rows: shape (steps, states). Each pass doubles the rows."""
     rows = start[None, :]
     while len(rows) < steps:

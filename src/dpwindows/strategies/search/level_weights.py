@@ -23,14 +23,14 @@ _SPREAD = np.unique(np.rint(np.geomspace(1, 1 << 20, 200)).astype(np.int64))
 
 
 def branchings(length: int) -> list[int]:
-    """Branchings worth trying for so many positions."""
+    """Branchings worth trying for `length` positions."""
     return [branching for branching in _BRANCHINGS if branching < length] or [2]
 
 
 def best_of_trees(criterion: str, tried: Sequence[int], horizon: int | None) -> CausalTree:
     """The tree of least error among those of some branchings."""
-    found = choice.best_of([best_tree(criterion, branching, horizon) for branching in tried], lambda one: one[0])
-    return found[1]
+    best = choice.best_of([best_tree(criterion, branching, horizon) for branching in tried], lambda one: one[0])
+    return best[1]
 
 
 # Thresholds and units of one plan ask for the same trees.
@@ -78,7 +78,7 @@ def best_tree(criterion: str, branching: int, horizon: int | None) -> tuple[floa
 
 
 def _levels(branching: int, steps: int) -> int:
-    """Levels of a tree over so many steps, the root left out."""
+    """Levels of a tree over `steps` steps, the root left out."""
     levels, size = 1, branching
     while size < steps:
         levels, size = levels + 1, size * branching

@@ -1,6 +1,6 @@
-"""Changes that every noise finds costly: what `limits` puts its weights on. Any of them gives a valid bound.
+"""Changes that are costly under any noise, for `limits` to put its weights on: each gives a valid bound.
 
-All is worked out as `portable` does, so that the limit of one machine is the other's.
+Arithmetic is that of `portable`, so that every machine finds one limit.
 
 *Runs* (k > 1, event level): patterns are proposed by the tables of `run_patterns` and improved by local search on
 their true cost `g'Gg` under the best noise so far; weights by multiplicative updates.
@@ -52,14 +52,14 @@ def run_weights(reach: int, runs: int, rounds: int = 12) -> tuple[list[tuple[int
             starts.append(tuple(recent_pattern(whole, runs, memory)))
         climbed = _climbed(np.array(starts, dtype=np.float64), lags, runs)
         new = [p for p in climbed if p not in patterns and _cost(p, lags) > mean * (1 + 1e-4)]
-        for found in sorted(new, key=lambda pattern: -_cost(pattern, lags))[:4]:
-            patterns, pairs = [*patterns, found], np.vstack([pairs, pair_counts(found)])
+        for worst in sorted(new, key=lambda pattern: -_cost(pattern, lags))[:4]:
+            patterns, pairs = [*patterns, worst], np.vstack([pairs, pair_counts(worst)])
             weights = np.append(weights * 0.98, 0.02)
     return patterns, weights
 
 
 def _improved(pairs: FloatArray, weights: FloatArray, size: int) -> tuple[FloatArray, FloatArray, float]:
-    """Better weights, and the lags of the noise that is best for them with what they cost on average."""
+    """Better weights, and the lags of the noise that is best for them with their average cost."""
     powers = np.array([even_transform(row, size) for row in pairs])
     share = np.full(powers.shape[1], 2.0 / size)
     share[[0, -1]] = 1.0 / size
@@ -71,14 +71,14 @@ def _improved(pairs: FloatArray, weights: FloatArray, size: int) -> tuple[FloatA
 
 
 def _even_patterns(reach: int, runs: int) -> list[tuple[int, ...]]:
-    found = [(1,) * n + (0,) * (reach - n) for n in sorted({round(n) for n in np.geomspace(1, reach, 24)})]
+    patterns = [(1,) * n + (0,) * (reach - n) for n in sorted({round(n) for n in np.geomspace(1, reach, 24)})]
     for count in sorted({round(n) for n in np.geomspace(1, runs, 12)}):
         for gap in sorted({round(n) for n in np.geomspace(1, max(1, reach // (2 * count)), 6)}):
             length, longer = divmod(reach - gap * (count - 1), count)
             if length >= 1:
                 pattern = [((1,) * (length + (i < longer)) + (0,) * gap) for i in range(count)]
-                found.append(tuple(sum(pattern, ())[:reach]))
-    return found
+                patterns.append(tuple(sum(pattern, ())[:reach]))
+    return patterns
 
 
 def _scattered(reach: int, runs: int, draw: np.random.Generator) -> tuple[int, ...]:
@@ -105,8 +105,8 @@ def _climbed(starts: FloatArray, lags: FloatArray, runs: int) -> list[tuple[int,
     gram = np.rint(lags / lags[0] * _FINE)[np.abs(index[:, None] - index[None, :])]
     together = max(1, _FLIPS // len(index) ** 2)
     pieces = [starts[first : first + together] for first in range(0, len(starts), together)]
-    found = np.concatenate([_climbed_together(piece, gram, runs) for piece in pieces])
-    return list(dict.fromkeys(tuple(row) for row in found.astype(int).tolist()))
+    climbed = np.concatenate([_climbed_together(piece, gram, runs) for piece in pieces])
+    return list(dict.fromkeys(tuple(row) for row in climbed.astype(int).tolist()))
 
 
 def _climbed_together(patterns: FloatArray, gram: FloatArray, runs: int) -> FloatArray:

@@ -19,14 +19,14 @@ _MOST_OCTAVES, _BITS = 995, 36
 
 
 def laws_for(budget: Budget) -> tuple[Law, ...]:
-    """The noise laws worth considering under a budget; a pure guarantee needs Laplace, or what `asked_as` it."""
+    """The noise laws worth considering under a budget; a pure guarantee needs a pure law (`design_law`)."""
     if isinstance(budget, PureDP):
         return (LAPLACE,)
     return (GAUSSIAN, LAPLACE) if isinstance(budget, ApproxDP) else (GAUSSIAN,)
 
 
-def asked_as(law: Law) -> Law:
-    """The law that strategies are asked for designs of this one under: all pure ones are weighed with Laplace noise."""
+def design_law(law: Law) -> Law:
+    """The law that strategies design for, where noise is of this one: Laplace noise for all pure laws."""
     return LAPLACE if law in JOINT else law
 
 
@@ -87,10 +87,10 @@ def _mu_squared(budget: Budget, sensitivities: Sequence[int], shares: Sequence[f
 
 @lru_cache(maxsize=256)
 def _approximate_mu_squared(budget: ApproxDP, per_unit: Fraction) -> float:
-    """The same under an approximate budget, with so much of a lattice term for each unit of `mu^2`."""
+    """The largest `mu^2` that an approximate budget allows, with a lattice term of `per_unit` for each unit of it."""
 
     def squared_at(place: int) -> float:
-        """The floating-point numbers of so few bits, in their order: a search among them rounds nothing."""
+        """The floating-point numbers with `_BITS` bits after the leading one, in order: a search rounds nothing."""
         octave, part = divmod(place, 1 << _BITS)
         return math.ldexp((1 << _BITS) + part, octave - _BITS)
 

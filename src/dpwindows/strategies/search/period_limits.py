@@ -32,7 +32,7 @@ from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.strategies.search.dual import Shifts, circulant_bound, dual_bound
 from dpwindows.strategies.search.spectrum import circle_mean, power_of
 
-# The longest windows and periods that are looked at, and how many changes are drawn: so many numbers, at most so many.
+# The longest windows and periods that are looked at; the numbers in all changes that are drawn, and the most changes.
 _LONGEST_WINDOW, LONGEST_PERIOD = 2048, 400
 _NUMBERS, _MOST = 400_000, 6000
 # How often weights are improved, and the longest range on which every shift has a weight of its own.
@@ -45,12 +45,12 @@ def period_limit(steps: int, length: int, period: int, cumulative: Callable[[int
     """A lower bound on the rms error of rolling counts of `length` steps, per unit of Gaussian noise.
 
     One item changes within `period` steps. (What it can change within fewer it can change within these: long periods
-    are cut.) `cumulative` bounds the error of cumulative counts over so many steps. 0 where windows are too long.
+    are cut.) `cumulative` bounds the error of cumulative counts, given the steps. 0 where windows are too long.
     """
     if length > _LONGEST_WINDOW:
         return 0.0
     drawn = changes(length, min(period, LONGEST_PERIOD))
-    weights, pairs = _weighed(drawn)
+    weights, pairs = _weigh_changes(drawn)
     if steps <= _DENSE:
         shifts = Shifts.of(steps, ((drawn.T * weights) @ drawn)[None])
         begins_inside = np.arange(1 - len(pairs), steps) >= 0
@@ -76,34 +76,34 @@ def changes(length: int, period: int) -> FloatArray:
     kinds = np.stack([turn, np.full(shape, 2)], axis=2).reshape(many, -1)
     at = _filled(np.stack([alone, both], axis=2).reshape(many, -1), places)
     kind = np.take_along_axis(kinds, at, axis=1)
-    one, two = (_counted((kind == who) | (kind == 2), length, period) for who in (0, 1))
+    one, two = (_count_within((kind == who) | (kind == 2), length, period) for who in (0, 1))
     until = draw.integers(period, 2 * places, many)
-    found = (one.astype(np.float64) - two) * (np.arange(places) < until[:, None])
+    drawn = (one.astype(np.float64) - two) * (np.arange(places) < until[:, None])
     ones = np.tri(places)[np.unique(np.geomspace(1, places, 30).astype(np.int64)) - 1]
-    return np.unique(np.concatenate([found, ones]), axis=0)
+    return np.unique(np.concatenate([drawn, ones]), axis=0)
 
 
 def _filled(lengths: NDArray[np.int64], places: int) -> NDArray[np.int64]:
-    """Which of the pieces of such lengths, one after the other, every place is in: shape (rows, places)."""
+    """The number of the piece that every place is in, for consecutive pieces of these lengths: shape (rows, places)."""
     ends = np.minimum(np.cumsum(lengths, axis=1), places)
     passed = np.zeros((len(ends), places + 1), dtype=np.int64)
     np.add.at(passed, (np.arange(len(ends))[:, None], ends), 1)
     return np.asarray(np.minimum(np.cumsum(passed, axis=1)[:, :-1], lengths.shape[1] - 1))
 
 
-def _counted(wanted: NDArray[np.bool_], length: int, period: int) -> NDArray[np.bool_]:
-    """What an item is counted for that occurs within the period wherever this counts at no end that is not wanted."""
+def _count_within(wanted: NDArray[np.bool_], length: int, period: int) -> NDArray[np.bool_]:
+    """The counts of an item that occurs at all steps of the period where it counts at wanted ends only."""
     occurs = _sums(wanted, length)[:, :period] == length
     return _sums(np.pad(occurs, ((0, 0), (length - 1, length - 1))), length) > 0
 
 
 def _sums(values: NDArray[np.bool_], length: int) -> NDArray[np.int64]:
-    """Sums over so many places in a row."""
+    """Sums over `length` places in a row."""
     sums = np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1, dtype=np.int64)
     return np.asarray(sums[:, length:] - sums[:, :-length])
 
 
-def _weighed(drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _weigh_changes(drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Weights that sum to 1 and nearly maximise the mean root of the spectrum, and the pair counts they make."""
     places = drawn.shape[1]
     size = 1 << (8 * places - 1).bit_length()

@@ -22,10 +22,10 @@ def exp(values: FloatArray) -> FloatArray:
     """The exponential of every value."""
     times = np.rint(values * 1.4426950408889634)
     rest = (values - times * _LOG_2) - times * _LOG_2_REST
-    found = np.ones_like(rest)
+    series = np.ones_like(rest)
     for term in range(_EXP_TERMS, 0, -1):
-        found = 1 + found * rest / term
-    return np.asarray(np.ldexp(found, times.astype(np.int64)))
+        series = 1 + series * rest / term
+    return np.asarray(np.ldexp(series, times.astype(np.int64)))
 
 
 def log(values: FloatArray) -> FloatArray:
@@ -34,10 +34,10 @@ def log(values: FloatArray) -> FloatArray:
     small = part < 0.7071067811865476
     part, times = np.where(small, 2 * part, part), times - small
     ratio = (part - 1) / (part + 1)
-    squared, found = ratio * ratio, np.zeros_like(ratio)
+    squared, series = ratio * ratio, np.zeros_like(ratio)
     for term in range(_LOG_TERMS, -1, -1):
-        found = found * squared + 2 / (2 * term + 1)
-    return np.asarray(found * ratio + times * _LOG_2_REST + times * _LOG_2)
+        series = series * squared + 2 / (2 * term + 1)
+    return np.asarray(series * ratio + times * _LOG_2_REST + times * _LOG_2)
 
 
 def power(values: FloatArray, exponent: float) -> FloatArray:
@@ -73,7 +73,7 @@ def even_transform(values: FloatArray, size: int) -> FloatArray:
 
 
 def _transform(real: FloatArray, imaginary: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The Fourier transform of so many complex numbers, a power of two (Stockham's)."""
+    """The Fourier transform of complex numbers whose count is a power of two (Stockham's)."""
     size, real, imaginary = len(real), real[:, None], imaginary[:, None]
     while len(real) > 1:
         half = len(real) // 2
@@ -108,28 +108,28 @@ def exp_of_series(terms: FloatArray, count: int) -> FloatArray:
         terms: the coefficients c_j from j = 0 on, the first of which is not looked at.
         count: how many to return.
     """
-    found = np.zeros(count)
-    found[0] = 1.0
+    coefficients = np.zeros(count)
+    coefficients[0] = 1.0
     # By the derivative: k f_k = sum j c_j f_(k-j).
     slopes = (np.arange(len(terms)) * terms)[1:]
     for place in range(1, count):
-        before = found[max(0, place - len(slopes)) : place][::-1]
-        found[place] = (slopes[: len(before)] * before).sum() / place
-    return found
+        before = coefficients[max(0, place - len(slopes)) : place][::-1]
+        coefficients[place] = (slopes[: len(before)] * before).sum() / place
+    return coefficients
 
 
 def cholesky(square: FloatArray) -> FloatArray:
     """The lower-triangular factor L of a positive definite `square = L L'`."""
-    left, found = square.copy(), np.zeros_like(square)
+    left, factor = square.copy(), np.zeros_like(square)
     for place in range(len(square)):
-        found[place:, place] = left[place:, place] / np.sqrt(left[place, place])
-        column = found[place + 1 :, place]
+        factor[place:, place] = left[place:, place] / np.sqrt(left[place, place])
+        column = factor[place + 1 :, place]
         left[place + 1 :, place + 1 :] -= column[:, None] * column
-    return found
+    return factor
 
 
 def to_lattice(values: FloatArray, bits: int, kept: int) -> IntArray:
-    """Values times `2^bits`, of which no more than so many bits after the point are kept, in integers.
+    """Values times `2^bits` in integers; of each value no more than `kept` bits after the point are kept.
 
     Rounding errors of 1e-13 alter one in `2^-kept 1e13` of the integers, so for values that are not worked out by this
     file few bits are kept.

@@ -1,4 +1,4 @@
-r"""The least error of noise under a pure budget: lower bounds for noise of any distribution, one for all data.
+r"""The least error under a pure budget: lower bounds for noise of any distribution that does not depend on the data.
 
 Let an epsilon-private mechanism add noise z to d exact answers, whatever its distribution, but the same for all data.
 Then `P(z + g in B) <= e^epsilon P(z in B)` for every set B and every change g that one neighbour can make. With
@@ -49,7 +49,7 @@ _BLOCKS, _FAR, _POINTS = (1, 2, 3, 5, 8, 12, 18, 27), 4.0, 400
 
 
 def pure_scale(epsilon: float) -> float:
-    """What limits for Gaussian noise of unit scale are multiplied by for any noise under a pure budget; see above."""
+    """The factor from limits for Gaussian noise of unit scale to limits for any noise under a pure budget."""
     quiet = float(np.exp(-epsilon))
     return float(np.sqrt(2 * quiet / (1 + quiet)) / -np.expm1(-epsilon))
 
@@ -64,7 +64,7 @@ def many_neighbours(steps: int, length: int, epsilon: float, *, changed: bool) -
 
 
 def _from_blocks(steps: int, length: int, size: int, epsilon: float, *, changed: bool) -> float:
-    """The same from blocks of one size."""
+    """The lower bound of `many_neighbours`, from blocks of one size."""
     if length == 1:
         least = _least_square(steps, 1, epsilon, changed=changed) if size == 1 else 0.0
         return float(np.sqrt(max(0.0, least) / steps))
@@ -79,7 +79,7 @@ def _from_blocks(steps: int, length: int, size: int, epsilon: float, *, changed:
 
 
 def _least_square(blocks: int, size: int, epsilon: float, *, changed: bool) -> float:
-    """The bound on `E |z|^2` for so many blocks."""
+    """The bound on `E |z|^2` for this number of blocks."""
     numbers = blocks * size
     # Terms of the sum over m, in logarithms: some of them are enough.
     each = epsilon if changed else 2 * epsilon
@@ -88,7 +88,7 @@ def _least_square(blocks: int, size: int, epsilon: float, *, changed: bool) -> f
     volume = terms.max() + (1 if changed else 2) * np.log(-np.expm1(-epsilon))
     from scipy.special import gammaln  # streams and short plans begin without it
 
-    # The volume of the ball of radius 1 in so many dimensions.
+    # The volume of the ball of radius 1 in `numbers` dimensions.
     ball = numbers / 2 * np.log(np.pi) - gammaln(numbers / 2 + 1)
     return float(numbers * (np.exp(2 * (volume - ball) / numbers) / (numbers + 2) - 1 / 12)) * (1 - 1e-9)
 

@@ -34,9 +34,9 @@ _POWER = 0.9
 _SOFTNESS = 2.0
 # Frequencies are this many times as fine as the longest pattern asks for.
 _FINENESS = 16
-# Intervals of more places than this begin from those of so many times fewer.
+# The search for intervals of more places than this begins from shorter ones; how many times shorter.
 _STRETCHED, _STRETCH = 1024, 10
-# After so many rounds the search of a spectrum for patterns ends once so many in a row are no better than the best.
+# Rounds after which the search of a spectrum for patterns may end; and how many in a row that gain nothing end it.
 _SETTLED, _IDLE = 10, 3
 
 Column = FloatArray
@@ -118,14 +118,14 @@ def patterns_spectrum(
     twice = 2.0 * silent.astype(np.float64)
     for step in range(rounds):
         lags = even_transform(exp(log_spectrum), size)[:reach] / size
-        found = oracle(lags)
-        charged = float(product(cost_of(found[-1]), lags)) + float(product(twice, np.maximum(lags, 0)))
+        worst = oracle(lags)
+        charged = float(product(cost_of(worst[-1]), lags)) + float(product(twice, np.maximum(lags, 0)))
         error = charged * circle_mean(exp(-log_spectrum))
         idle = 0 if error < best[0] * (1 - 1e-5) else idle + 1
         best = best if idle else (error, log_spectrum)
         if step > _SETTLED and idle >= _IDLE:
             break
-        columns = [*columns, *found]
+        columns = [*columns, *worst]
         costs = np.array([cost_of(column) for column in columns])
         log_spectrum = _descend(best[1], costs, twice, sharpness=100.0 * (1 + step))
         lags = even_transform(exp(log_spectrum), size)[:reach] / size
@@ -135,7 +135,7 @@ def patterns_spectrum(
 
 
 def cost_of(column: Column) -> FloatArray:
-    """What pair counts make of an autocorrelation, or the other way round: pairs at a distance d > 0 count twice."""
+    """The coefficients of the cost `<a, r>` in one of a and r: pairs at a distance d > 0 count twice."""
     return np.concatenate([column[:1], 2 * column[1:]])
 
 

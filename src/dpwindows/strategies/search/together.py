@@ -31,7 +31,7 @@ _NEAR, _ALIKE = 2e-3, 5e-3
 _MOST_CELLS = 20_000_000
 _POWER = 0.9
 _REWEIGHED = 8
-# Changes of longer windows begin from those of windows so many times shorter.
+# The search for changes of longer windows begins from those of shorter ones; how many times shorter.
 _STRETCHED, _STRETCH = 100, 2
 _FACTORED = 60
 
@@ -57,9 +57,9 @@ def _solved(lengths: tuple[int, ...], shares: tuple[float, ...]) -> tuple[Comple
     if search.longest > _STRETCHED:
         shorter = tuple(-(-length // _STRETCH) for length in lengths)
         _, few, favour = _solved(shorter, shares)
-        mixture, rounds = _stretched(few, max(shorter), search.longest), (_FEW_ROUNDS,)
+        mixture, rounds = _stretch_mixture(few, max(shorter), search.longest), (_FEW_ROUNDS,)
     for passed, count in enumerate(rounds):
-        inverse, variances, mixture = search.least(favour / apart, mixture, count)
+        inverse, variances, mixture = search.best_inverse(favour / apart, mixture, count)
         ratio = variances / apart
         enough = passed * search.cells * _MORE_ROUNDS >= _MOST_CELLS
         if enough or ratio.max() <= ratio.min() * (1 + _ALIKE) ** 2:
@@ -68,7 +68,7 @@ def _solved(lengths: tuple[int, ...], shares: tuple[float, ...]) -> tuple[Comple
     return inverse, mixture, favour
 
 
-def _stretched(mixture: FloatArray, shorter: int, longest: int) -> FloatArray:
+def _stretch_mixture(mixture: FloatArray, shorter: int, longest: int) -> FloatArray:
     places = np.arange(longest) * shorter // longest
     stretched = mixture.reshape(shorter, shorter)[np.ix_(places, places)].ravel()
     return np.asarray(stretched / stretched.sum())
@@ -93,7 +93,7 @@ class _Search:
         self.cells = len(self._pairs) * self.longest**2
         self._around = np.arange(-self.longest, self.longest + 1)
 
-    def least(
+    def best_inverse(
         self, weights: FloatArray, mixture: FloatArray, rounds: int
     ) -> tuple[ComplexArray, FloatArray, FloatArray]:
         """Nearly the best inverse spectrum for weights on variances, what the series err by, and its mixture."""
@@ -130,16 +130,16 @@ class _Search:
 
     def _mixed(self, mixture: FloatArray) -> ComplexArray:
         """`sum mu g g*` at every frequency of the half circle."""
-        found = np.empty((self.size // 2 + 1, self.lanes, self.lanes), dtype=complex)
+        products = np.empty((self.size // 2 + 1, self.lanes, self.lanes), dtype=complex)
         for u, v in self._pairs:
             one, two, three, four = (np.bincount(at, mixture, 2 * self.longest + 1) for at in self._read[u, v])
             # Backwards through the two sums that `_costs` takes.
             later = np.cumsum(np.cumsum((one + two - three - four)[:0:-1]))[::-1]
             lags = np.zeros(self.size)
             lags[self._around[:-1]] += later
-            found[:, v, u] = np.fft.rfft(lags)
-            found[:, u, v] = found[:, v, u].conj()
-        return found
+            products[:, v, u] = np.fft.rfft(lags)
+            products[:, u, v] = products[:, v, u].conj()
+        return products
 
 
 def _factor(spectrum: ComplexArray) -> FloatArray:
@@ -149,14 +149,14 @@ def _factor(spectrum: ComplexArray) -> FloatArray:
     """
     size, lanes = 2 * (len(spectrum) - 1), spectrum.shape[1]
     first = np.fft.irfft(spectrum, size, axis=0)[0]
-    found = np.broadcast_to(np.linalg.cholesky((first + first.T) / 2).T, spectrum.shape).astype(complex)
+    factor = np.broadcast_to(np.linalg.cholesky((first + first.T) / 2).T, spectrum.shape).astype(complex)
     for _ in range(_FACTORED):
-        inverse = np.linalg.inv(found)
+        inverse = np.linalg.inv(factor)
         series = np.fft.irfft(inverse.conj().swapaxes(1, 2) @ spectrum @ inverse + np.eye(lanes), size, axis=0)
         series[0] /= 2
         series[size // 2] /= 2
         series[size // 2 + 1 :] = 0
-        found, last = np.fft.rfft(series, axis=0) @ found, found
-        if abs(found - last).max() < 1e-11 * abs(found).max():
+        factor, last = np.fft.rfft(series, axis=0) @ factor, factor
+        if abs(factor - last).max() < 1e-11 * abs(factor).max():
             break
-    return np.asarray(np.fft.irfft(found, size, axis=0))
+    return np.asarray(np.fft.irfft(factor, size, axis=0))

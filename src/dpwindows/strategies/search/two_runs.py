@@ -1,7 +1,7 @@
 """The dearest changes of one item within a period not longer than windows, for k = 1, while a filter is designed.
 
-They are one run of changed counts, or two of any signs (`dpwindows.kernel.bounds.held_patterns.two_runs_bound`, which
-certifies the filter by all of them). As their number is small, the dearest are found by trying every one.
+A change is one run of changed counts, or two of any signs; there are few, so every one is tried. The certificate of the
+filter is over all of them, too (`dpwindows.kernel.bounds.held_patterns.two_runs_bound`).
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class TwoRuns:
         one, zeros, other = self._pairs_of_runs
         between = norms[one + zeros + other] - norms[one + zeros] - norms[zeros + other] + norms[zeros]
         apart = norms[one] + norms[other]
-        found = [(float(norms[ones]), (ones, 0, 0, 1)) for ones in _dearest(norms, np.arange(1, len(norms)))]
+        worst = [(float(norms[ones]), (ones, 0, 0, 1)) for ones in _places_of_largest(norms, np.arange(1, len(norms)))]
         # Between two runs of one sign the other log counts the item for W ends.
         possible = {-1: np.arange(len(zeros)), 1: np.flatnonzero(zeros >= self.length)}
         for sign, of_them in possible.items():
             costs = apart + sign * between
-            told = _dearest(costs, of_them)
-            found += [(float(costs[i]), (int(one[i]), int(zeros[i]), int(other[i]), sign)) for i in told]
-        return [self._pairs(*runs) for _, runs in sorted(found)]
+            places = _places_of_largest(costs, of_them)
+            worst += [(float(costs[i]), (int(one[i]), int(zeros[i]), int(other[i]), sign)) for i in places]
+        return [self._pairs(*runs) for _, runs in sorted(worst)]
 
     @cached_property
     def _pairs_of_runs(self) -> tuple[IntArray, IntArray, IntArray]:
@@ -64,8 +64,8 @@ class TwoRuns:
         return np.asarray(np.rint(np.fft.irfft(spectrum, 2 * self.places)[: self.places]))
 
 
-def _dearest(costs: FloatArray, of_them: IntArray) -> list[int]:
-    """Where a few of the largest of some are."""
+def _places_of_largest(costs: FloatArray, of_them: IntArray) -> list[int]:
+    """The places of a few of the largest costs among some."""
     if not len(of_them):
         return []
     told = np.argsort(costs[of_them], kind="stable")[-_TOLD:]

@@ -1,4 +1,4 @@
-"""The wave that makes up a filter's autocorrelation, for `kernel.bounds.waves`: a search that no proof rests on."""
+"""The search for a wave near a filter's autocorrelation, for `kernel.bounds.waves`: no proof rests on it."""
 
 from __future__ import annotations
 

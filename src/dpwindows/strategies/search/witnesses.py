@@ -1,4 +1,4 @@
-"""Good answers to what bounds ask: the free choices of a design's certificate, found once and kept with the design."""
+"""Searches for good answers to what bounds ask: found once for a design's certificate, and kept with the design."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ from dpwindows.kernel.designs import Design, StepDesign, StepShape
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
-from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
@@ -59,11 +59,13 @@ FAMILIES: dict[str, WindowFamily] = {
     window.text: window for window in (Cumulative(), Rolling(2), AnyWindow(), AnyWindow(2), Tumbling(3), ToDate(3))
 }
 TRIANGLE = np.tril(np.arange(1, 17).reshape(STEPS, STEPS))
+OFFSET = OffsetFilter(SMOOTH, (7, 6, 5, 4), (1, 1, 1, 1), 0)
 ENDS: dict[str, CausalMap] = {
     "smooth": Filter(SMOOTH),
     "rough": Filter(ROUGH),
     "tree": CausalTree(2, (3, 2)),
     "triangle": MatrixCounter(TRIANGLE),
+    "offset": OFFSET,
     "endless": EndlessCounter(4),
     "differences": AnchoredDifferences(2, 2, 1),
     "alone": Identity(3),
@@ -79,6 +81,7 @@ def on_axis(name: str, size: int) -> IntegerMap:
         "tent": TentTree(size, (min(1, size - 1),), 3),
         "endless": EndlessCounter(4),
         "triangle": MatrixCounter(TRIANGLE[:size, :size]),
+        "offset": OffsetFilter(SMOOTH, OFFSET.weights[:size], OFFSET.offsets[:size], 0),
         "differences": AnchoredDifferences(2, 2, 1, offset=size % 2),
         "alone": Identity(3),
     }
@@ -86,8 +89,8 @@ def on_axis(name: str, size: int) -> IntegerMap:
 
 
 # The maps that are of one length, as those on axes of blocks must be.
-LENGTHS = ("tent", "triangle")
-AXES = ("smooth", "rough", "tree", "tent", "endless", "triangle", "differences", "alone")
+LENGTHS = ("tent", "triangle", "offset")
+AXES = ("smooth", "rough", "tree", "tent", "endless", "triangle", "offset", "differences", "alone")
 
 
 def released(problem: Problem) -> Iterator[tuple[str, Design]]:
@@ -178,6 +181,7 @@ rolling:2
     smooth; Gaussian; endless: rolling-filter-event 1.03 | rolling-patterns-period 1.29 | - | -
     smooth; Gaussian; release stream: rolling-filter-event 1.03 | rolling-patterns-period 1.29 | = 1.09 |
         rolling-patterns-presence 1.16
+    offset; Gaussian; release stream: - | - | - | rolling-offset-filter-presence 1.74
     triangle; Gaussian; release stream: - | - | - | rolling-offset-presence 2.69
 any
     blocks tent; Laplace; release: any-trees-event 3.70 | - | - | -
@@ -220,6 +224,7 @@ tumbling:3
     rough; Gaussian; release stream: tumbling-periods 1.08 | = 1.18 | = 1.18 | = 1.18
     smooth; Gaussian; endless: tumbling-periods 1.19 | = 2.63 | - | -
     smooth; Gaussian; release stream: tumbling-periods 1.12 | = 1.03 | = 1.03 | = 1.36
+    offset; Gaussian; release: - | - | - | tumbling-periods 1.78
     triangle; Gaussian; release: - | - | - | tumbling-periods 1.67
 to-date:3
     alone; Gaussian Laplace; endless: windows-on-lines | = 1.34 | - | -

@@ -103,3 +103,15 @@ def test_its_bound_is_that_of_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
     tight = bound(taps, 21, 210, 210, (1,), searched)
     monkeypatch.setattr(pattern_sensitivity, "waves_bound", lambda *_: None)
     assert bound(taps, 21, 210, 210, (1,), searched) > 1.1 * tight
+
+
+def test_a_period_that_is_nearly_all_of_the_range_is_charged_for_all_of_it() -> None:
+    """One step more than the period is no cliff, and of many more the filter for a period errs less."""
+    whole, period = problem(7, 120), replace(problem(7, 120), unit=ItemPerPeriod(110))
+    charged = [notch_filter.design(asked) for asked in (whole, period)]
+    assert charged[0] is not None
+    assert charged[1] is not None
+    assert with_witness(charged[0]).sensitivity == with_witness(charged[1]).sensitivity
+    assert candidates(period)[0].strategy == notch_filter.NAME
+    assert notch_filter.design(replace(period, unit=ItemPerPeriod(90))) is None
+    assert series_filter.NAME in [design.strategy for design in candidates(period)]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby, product
+from typing import cast
 
 import numpy as np
 import pytest
@@ -18,6 +20,7 @@ from dpwindows.kernel.certify import NotCertifiedError
 from dpwindows.kernel.certify_series import along_time
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import candidates, offset_filter, stream_candidates
@@ -175,7 +178,7 @@ def test_what_it_is_not_for() -> None:
     for unit in (EventLevel(), ItemLevel()):
         assert offset_filter.design(problem(Rolling(7), unit=unit)) is None
     assert offset_filter.design(problem(Cumulative())) is None
-    assert offset_filter.design(problem(Rolling(7), steps=5000)) is None
+    assert offset_filter.design(problem(Rolling(7), steps=offset_filter.LONGEST + 1)) is None
     assert offset_filter.design(Problem(Rolling(7), 30, (1,), ADD_REMOVE, LAPLACE, 1.0)) is None
 
 
@@ -192,3 +195,113 @@ def test_a_horizon_of_another_length_is_not_certified(steps: int | None) -> None
     weights = matrix_of(designed(Rolling(3), steps=6))
     with pytest.raises(NotCertifiedError):
         along_time(problem(Rolling(3), steps=6), MatrixCounter(weights), steps, searched)
+
+
+# --- In many steps ----------------------------------------------------------------------------------------------------
+
+MANY = offset_filter.DENSE + 1
+
+
+@pytest.mark.parametrize(("length", "most"), [(1, 1.002), (7, 1.003), (28, 1.007), (64, 1.011)])
+def test_one_step_more_than_matrices_are_for_costs_next_to_nothing(length: int, most: float) -> None:
+    few, many = (designed(Rolling(length), steps=steps) for steps in (MANY - 1, MANY))
+    assert isinstance(few.shape, Series)
+    assert isinstance(many.shape, Series)
+    assert isinstance(few.shape.map, MatrixCounter)
+    assert isinstance(many.shape.map, OffsetFilter)
+    assert score(few) < score(many) < most * score(few)
+
+
+def test_no_item_passes_the_bound_in_many_steps() -> None:
+    design, steps, length = designed(Rolling(28), steps=700), 700, 28
+    assert isinstance(design.shape, Series)
+    assert isinstance(design.shape.map, OffsetFilter)
+    best = 0
+    for gap in range(1, 16):
+        for longer in range(3):
+            starts = np.arange(0, steps, length + longer + gap)
+            for count in np.unique(np.linspace(1, len(starts), 12).astype(int)):
+                pattern = legal(length, starts[:count], np.full(count, length + longer), steps).astype(np.int64)
+                best = max(best, sum(int(value) ** 2 for value in design.shape.map.encode(pattern)))
+    assert best <= design.sensitivity <= 1.1 * best
+
+
+def test_a_stream_of_many_steps_measures_the_same_integers_and_reads_them_alike() -> None:
+    measure = offset_filter.filtered(0.6, 0.75, 0.2, 40, 2.0**24)
+    reader = reading.step_reader(measure)
+    rng = np.random.default_rng(0)
+    for largest in (1000, 2**45):
+        exact = rng.integers(0, largest, size=40)
+        kept, decoded, measured = measure.fresh(1), reader.fresh(1), []
+        for position, value in enumerate(exact, 1):
+            newest = exact[position - 1 : position]
+            measured.append(int(measure.encode_step(position, newest, kept)[0, 0]))
+            kept = measure.remember(position, newest, kept)
+            estimate, decoded = reader.decode_step(position, np.array([[float(measured[-1])]]), decoded)
+            assert float(estimate[0]) == pytest.approx(value, rel=1e-6)
+        assert measured == [int(value) for value in measure.encode(exact)]
+    asked = problem(Rolling(7), steps=MANY)
+    streamed = {design.strategy: design for design in stream_candidates(asked, MANY)}["offset-filter"]
+    batch = designed(Rolling(7), steps=MANY)
+    assert streamed.sensitivity == batch.sensitivity
+    assert streamed.proof == "rolling-offset-filter-presence"
+    assert np.allclose(reading.of(streamed).variance(), reading.of(batch).variance())
+
+
+def test_the_matrix_of_many_steps_is_applied_exactly_and_undone() -> None:
+    measured = offset_filter.filtered(0.6, 0.75, 0.2, 30, 2.0**24)
+    matrix = np.array([np.pad(measured.row(t), (0, 30 - t)) for t in range(1, 31)])
+    wide = replace(
+        measured,
+        weights=tuple(weight << 40 for weight in measured.weights),
+        offsets=tuple(offset << 40 for offset in measured.offsets),
+        shift=measured.shift + 40,
+    )
+    rng = np.random.default_rng(1)
+    for largest in (2**38, 2**63 - 1):
+        exact = rng.integers(-largest, largest, size=(30, 2), endpoint=True)
+        for one in (measured, wide):
+            assert (one.encode(exact).astype(object) == matrix.astype(object) @ exact.astype(object)).all()
+    with pytest.raises(ValueError, match="for 30 positions"):
+        measured.encode(exact[:29])
+    reader = reading.series_reader(measured, 30)
+    decoder = reader.decode(np.eye(30))
+    assert np.allclose(decoder @ matrix, np.eye(30), atol=1e-9)
+    assert np.allclose(reader.variance(), (decoder**2).sum(axis=1), rtol=1e-5)
+    fourth = reader.fourth_moment()
+    assert fourth is not None
+    assert np.allclose(fourth, (decoder**4).sum(axis=1), rtol=1e-5)
+    wanted = rng.normal(size=(30, 3))
+    assert np.allclose(reader.transposed(wanted), decoder.T @ wanted)
+
+
+@pytest.mark.parametrize("steps", [5, 7, None])
+def test_another_horizon_or_unit_is_not_certified_in_many_steps(steps: int | None) -> None:
+    measured = offset_filter.filtered(0.6, 0.75, 0.2, 6, 2.0**24)
+    with pytest.raises(NotCertifiedError):
+        along_time(problem(Rolling(3), steps=6), measured, steps, searched)
+    for unit in (EventLevel(), ItemLevel()):
+        with pytest.raises(NotCertifiedError):
+            along_time(problem(Rolling(3), steps=6, unit=unit), measured, 6, searched)
+    assert along_time(problem(Rolling(3), steps=6), measured, 6, searched)[1] == "rolling-offset-filter-presence"
+
+
+def test_offsets_without_a_proof_are_not_certified() -> None:
+    measured = OffsetFilter((4, -1), (9, 9, 9), (1, 1, 1), 0)
+    with pytest.raises(NotCertifiedError):
+        along_time(problem(Rolling(3), steps=3), measured, 3, searched)
+
+
+def test_weights_that_are_not_plain_whole_numbers_are_not_certified() -> None:
+    """They would wrap, or be cut off, in a bound that takes them for Python's."""
+    asked, plain = problem(Rolling(3), steps=3), OffsetFilter((4, -1), (9, 8, 7), (1, 1, 1), 0)
+    assert Design(asked, Series(plain), "").sensitivity > 0
+    one = cast("int", np.int64(4))
+    for made in (
+        replace(plain, taps=(one, -1)),
+        replace(plain, weights=(9, cast("int", 8.5), 7)),
+        replace(plain, offsets=cast("tuple[int, ...]", np.ones(3, dtype=np.int64))),
+        replace(plain, shift=one),
+    ):
+        with pytest.raises(NotCertifiedError):
+            Design(asked, Series(made), "").certify(searched)

@@ -8,7 +8,7 @@ names. A design carries the answers found for it as its witness, and its certifi
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 Witness = Mapping[str, tuple[int, ...]]
 
@@ -21,16 +21,18 @@ class Question:
         kind: the bound's name, and what of it is asked for.
         k: the threshold; of several that are asked for as one, the largest.
         about: all that a search for a good answer needs.
+        apart: what tells it from another question of this kind, where one certificate asks two.
     """
 
     kind: str
     k: int
     about: tuple[Hashable, ...]
+    apart: str = ""
 
     @property
     def key(self) -> str:
         """The key of the answer in a witness: no design asks two questions by one key."""
-        return f"{self.kind}/{self.k}"
+        return f"{self.kind}/{self.k}" + (f"/{self.apart}" if self.apart else "")
 
 
 Advise = Callable[[Question], tuple[int, ...]]
@@ -40,6 +42,11 @@ Advise = Callable[[Question], tuple[int, ...]]
 def from_witness(witness: Witness) -> Advise:
     """Look answers up."""
     return lambda question: witness.get(question.key, ())
+
+
+def apart(advise: Advise, name: str) -> Advise:
+    """The advice, with what is asked here told apart from what is asked elsewhere."""
+    return lambda question: advise(replace(question, apart=name))
 
 
 def ask(advise: Advise, question: Question, limits: Sequence[tuple[int, int]]) -> tuple[int, ...]:

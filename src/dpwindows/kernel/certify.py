@@ -12,6 +12,7 @@ smaller than the proved one.
 | | counter without end | two ends | two ends | two ends | one end |
 | rolling | filter | runs | signed runs | signed runs | runs |
 | | matrix of increments | - | - | - | runs less an offset |
+| | filter with an offset | - | - | - | runs less an offset |
 | | differences and anchors | runs | signed runs | runs of both | runs |
 | | several thresholds, a matrix for each | - | - | runs inside runs, twice | runs inside runs |
 | any | filters on both axes | rectangles | - | - | - |

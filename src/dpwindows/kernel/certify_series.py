@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, LostItems, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE
-from dpwindows.kernel.advice import Advise
+from dpwindows.kernel.advice import Advise, apart
 from dpwindows.kernel.bounds import offset_patterns, pattern_sensitivity, period_sensitivity, sensitivity
 from dpwindows.kernel.bounds.counted_by_rule import items_that_lost
 from dpwindows.kernel.certify import NotCertifiedError, direct, require_own
@@ -18,7 +18,7 @@ from dpwindows.kernel.families.lines import filter_costs, lines_bound, one_line
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS, EndlessCounter
-from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
 from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
@@ -27,6 +27,8 @@ from dpwindows.kernel.proofs import name_of
 
 # Cross terms between runs are worked out up to this many cells (thresholds times squared length): a few seconds.
 _CHAINED = 10_000_000
+# Ranges of so many parts of a period more than it are nearly all of it.
+_NEARLY_ALL = 4
 
 
 def along_time(problem: Problem, measured: IntegerMap, steps: int | None, advise: Advise) -> tuple[int, str]:
@@ -57,6 +59,8 @@ def along_time(problem: Problem, measured: IntegerMap, steps: int | None, advise
             problem.law == GAUSSIAN and isinstance(problem.window, Rolling) and steps == len(matrix)
         ):
             return _matrix_on_rolling(problem, matrix, advise)
+        case OffsetFilter():
+            return _offset_filter(problem, measured, steps, advise)
         case Identity(unit=unit):
             return direct(problem, unit, steps)
     if isinstance(problem.window, Cumulative):
@@ -90,6 +94,10 @@ def _filter(problem: Problem, taps: tuple[int, ...], steps: int | None, advise: 
                 add(pattern_sensitivity.rolling_patterns_event_l2, taps, length, reach, thresholds, advise)
         case Rolling(length=length), ItemPerPeriod(steps=period):
             add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, period, steps, thresholds, advise)
+            if steps is not None and period < steps <= period + period // _NEARLY_ALL:
+                # An item that changes within a period changes within all steps, where sharper bounds may hold.
+                whole = apart(advise, "all steps")
+                add(pattern_sensitivity.rolling_patterns_period_l2, taps, length, steps, steps, thresholds, whole)
         case Rolling(length=length), ItemLevel() if steps is not None:
             if contracting and rule.bounded:
                 add(period_sensitivity.rolling_filter_item_l2, taps, length, steps, thresholds, rule)
@@ -115,6 +123,18 @@ def _matrix_on_rolling(problem: Problem, matrix: IntArray, advise: Advise) -> tu
     offset = offset_patterns.rolling_offset_add_remove_l2
     bound = offset(matrix, problem.window.length, len(matrix), problem.thresholds, advise, problem.rule)
     return bound, name_of(offset)
+
+
+def _offset_filter(problem: Problem, measured: OffsetFilter, steps: int | None, advise: Advise) -> tuple[int, str]:
+    """Rolling counts through a filter with a common offset."""
+    bound, window = offset_patterns.rolling_offset_filter_add_remove_l2, problem.window
+    covered = problem.law == GAUSSIAN and isinstance(problem.unit, ItemAddRemove) and steps == measured.length
+    if not covered or not isinstance(window, Rolling):
+        raise NotCertifiedError(problem, measured)
+    try:
+        return bound(measured, window.length, problem.thresholds, advise, problem.rule), name_of(bound)
+    except ValueError:
+        raise NotCertifiedError(problem, measured) from None
 
 
 def differences(problem: Problem, measured: AnchoredDifferences, steps: int | None) -> tuple[int, str]:

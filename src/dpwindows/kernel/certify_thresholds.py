@@ -15,6 +15,7 @@ from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.bounds.item_thresholds import rolling_thresholds_l2
 from dpwindows.kernel.certify import Certificate, NotCertifiedError, require_own
 from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.maps.integer_maps import IntArray, IntegerMap
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.proofs import name_of
@@ -38,23 +39,26 @@ def by_threshold(problem: Problem, maps: tuple[IntegerMap, ...], steps: int | No
         raise NotCertifiedError(problem, *maps)
     require_own(problem, *maps)
     covered = isinstance(problem.unit, ItemAddRemove | ItemLevel) and problem.law == GAUSSIAN
-    matrices = [_matrix(one) for one in maps]
+    matrices = [measured for one in maps if (measured := _matrix(one, steps)) is not None]
     if (
         not isinstance(window, Rolling)
         or not covered
         or problem.rule != EVERY_OCCURRENCE
-        or len(maps) != len(thresholds)
-        or any(matrix is None or matrix.shape != (steps, steps) for matrix in matrices)
+        or steps is None
+        or not len(matrices) == len(maps) == len(thresholds)
     ):
         raise NotCertifiedError(problem, *maps)
     formal = isinstance(problem.unit, ItemLevel)
     try:
-        weights = [matrix for matrix in matrices if matrix is not None]
-        bound = rolling_thresholds_l2(weights, window.length, thresholds, advise, formal=formal)
+        bound = rolling_thresholds_l2(matrices, window.length, thresholds, advise, formal=formal)
     except (ValueError, OverflowError):  # numbers beyond floats have no good prices
         raise NotCertifiedError(problem, *maps) from None
-    return Certificate(bound, name_of(rolling_thresholds_l2), len(weights[0]))
+    return Certificate(bound, name_of(rolling_thresholds_l2), steps)
 
 
-def _matrix(measured: IntegerMap) -> IntArray | None:
-    return measured.weights if isinstance(measured, MatrixCounter) else None
+def _matrix(measured: IntegerMap, steps: int | None) -> IntArray | OffsetFilter | None:
+    """What a bound is for of a map; None where there is none for so many steps."""
+    if isinstance(measured, OffsetFilter):
+        return measured if measured.length == steps else None
+    square = isinstance(measured, MatrixCounter) and measured.weights.shape == (steps, steps)
+    return measured.weights if square and isinstance(measured, MatrixCounter) else None

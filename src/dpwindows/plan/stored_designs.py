@@ -20,7 +20,7 @@ from dpwindows.kernel.designs import Design, Shape, StepDesign, StepShape
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
-from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
 from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.repeated import Repeated
@@ -47,7 +47,7 @@ _KINDS: tuple[Any, ...] = (
     *(Blocks, Crossed, Gaps, GroupedSteps, Nested, Series, SeriesByThreshold, Starts),
     *(SeriesInPeriods, StepBlocks, Together, *ADMITTED),
     *(AnchoredDifferences, CausalTree, EndlessCounter, Filter, GapFilter, Identity, MatrixCounter, MatrixFilter),
-    *(RangeTree, Repeated, TentTree),
+    *(OffsetFilter, RangeTree, Repeated, TentTree),
 )
 _PARTS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
 # How often squares of numbers are differenced along their diagonals: filters differ little from row to row.

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
 from dpwindows.kernel.maps.integer_maps import Memory, pushed
 from dpwindows.reading.moments import FloatArray, SeriesReader, StepReader
 
@@ -138,3 +138,87 @@ class FilterStepReader(StepReader):
 def invert_backwards(taps: Sequence[int], wanted: FloatArray) -> FloatArray:
     """The inverse filter from the last position to the first: the transpose of `invert_filter`."""
     return invert_filter(taps, wanted[::-1])[::-1]
+
+
+# --- Filters with a common offset -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class OffsetFilterReader(SeriesReader):
+    """Values by substitution, from the first to the last, for a whole series."""
+
+    map: OffsetFilter
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.map.length, self.map.length
+
+    def decode(self, measured: FloatArray) -> FloatArray:
+        values = np.zeros(measured.shape)
+        for place in range(len(measured)):
+            row = self.map.row(place + 1).astype(np.float64)
+            values[place] = (measured[place] - np.tensordot(row[:-1], values[:place], axes=1)) / row[-1]
+        return values
+
+    def variance(self) -> FloatArray:
+        return self._moments[2]
+
+    def fourth_moment(self) -> FloatArray:
+        return self._moments[4]
+
+    @cached_property
+    def _moments(self) -> dict[int, FloatArray]:
+        """Sums of powers of the decoder's rows, in O(length^2), but for what rounding the matrix adds.
+
+        Noise of 1 in row s moves the filter's number s by `1 / a_s`, and each later one by a factor `b / a` of the sum
+        of all before it, which so grows by a factor `1 + b / a`.
+        """
+        unit, length = 2.0**-self.map.shift, self.map.length
+        weights, offsets = (np.array(part, dtype=np.float64) * unit for part in (self.map.weights, self.map.offsets))
+        grown = np.cumprod(1 + offsets / weights)
+        rises = grown / (1 + offsets / weights) * offsets / weights
+        inverse = inverse_taps(self.map.taps, length)
+        # What the rises of all later numbers make of each value.
+        later = np.zeros(length)
+        total = {power: np.zeros(length) for power in (2, 4)}
+        for place in reversed(range(length)):
+            own = inverse[: length - place]
+            squares = ((own + later[place:] / grown[place]) / weights[place]) ** 2
+            total[2][place:] += squares
+            total[4][place:] += squares**2
+            later[place:] += own * rises[place]
+        return total
+
+    def transposed(self, wanted: FloatArray) -> FloatArray:
+        """Substitution from the last to the first; `wanted` may be of the first positions only."""
+        left, found = wanted.astype(np.float64), np.zeros(wanted.shape)
+        for place in reversed(range(len(wanted))):
+            row = self.map.row(place + 1).astype(np.float64)
+            found[place] = left[place] / row[-1]
+            left[:place] -= np.multiply.outer(row[:-1], found[place])
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class OffsetFilterStepReader(StepReader):
+    """The newest value by substitution."""
+
+    map: OffsetFilter
+
+    def fresh(self, lanes: int) -> Memory:
+        return {"decoded": np.zeros((0, lanes))}
+
+    def decode_step(self, position: int, measured: FloatArray, memory: Memory) -> tuple[FloatArray, Memory]:
+        row = self.map.row(position).astype(np.float64)
+        value = (measured[0] - row[:-1] @ memory["decoded"]) / row[-1]
+        return value, {"decoded": np.concatenate([memory["decoded"], value[None]])}
+
+    def work_out(self, count: int, power: int) -> FloatArray:
+        return self._whole.variance() if power == 2 else self._whole.fourth_moment()
+
+    @cached_property
+    def _whole(self) -> OffsetFilterReader:
+        return OffsetFilterReader(self.map)
+
+    def transposed(self, wanted: FloatArray) -> FloatArray:
+        return self._whole.transposed(wanted)

@@ -11,14 +11,21 @@ from numpy.typing import NDArray
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
-from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated, apply_along_each
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.reading.counters import CounterStepReader, MatrixCounterReader
 from dpwindows.reading.differences import AnchoredReader, AnchoredStepReader
-from dpwindows.reading.filters import FilterReader, FilterStepReader, IdentityReader, IdentityStepReader
+from dpwindows.reading.filters import (
+    FilterReader,
+    FilterStepReader,
+    IdentityReader,
+    IdentityStepReader,
+    OffsetFilterReader,
+    OffsetFilterStepReader,
+)
 from dpwindows.reading.moments import FloatArray, SeriesReader, StepReader
 from dpwindows.reading.tent_tree import TentReader
 from dpwindows.reading.trees import TreeStepReader
@@ -39,6 +46,8 @@ def series_reader(measured: IntegerMap, length: int) -> SeriesReader:
             return IdentityReader(measured, length)
         case Filter():
             return FilterReader(measured, length)
+        case OffsetFilter():
+            return OffsetFilterReader(measured)
         case MatrixCounter():
             return MatrixCounterReader(measured)
         case AnchoredDifferences():
@@ -62,6 +71,8 @@ def step_reader(measured: CausalMap) -> StepReader:
             return IdentityStepReader(measured)
         case Filter():
             return FilterStepReader(measured)
+        case OffsetFilter():
+            return OffsetFilterStepReader(measured)
         case MatrixCounter() | EndlessCounter():
             return CounterStepReader(measured)
         case AnchoredDifferences():

@@ -18,7 +18,7 @@ import math
 
 import numpy as np
 
-from dpwindows.ask.privacy import ItemLevel
+from dpwindows.ask.privacy import ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
@@ -45,6 +45,8 @@ _SOUGHT = (
 # Longer windows gain next to nothing; in fewer steps `filter` may err less, and in many more what the wave leaves over,
 # which is charged at every lag, may be too much for a bound by waves.
 _LONGEST_WINDOW, _SHORTEST, _LONGEST_RANGE = 128, 24, 6000
+# How much longer than a period the range may be.
+_NEARLY_ALL = 1.25
 
 
 def design(problem: Problem) -> Design | None:
@@ -61,13 +63,17 @@ def outdoes(problem: Problem) -> bool:
     window = problem.window
     longest = min(problem.steps // 3, _LENGTHS[-1])
     steps = _SHORTEST <= problem.steps <= _LONGEST_RANGE
-    return _applies(problem) and isinstance(window, Rolling) and window.length <= longest and steps
+    whole = isinstance(problem.unit, ItemLevel)
+    return whole and _applies(problem) and isinstance(window, Rolling) and window.length <= longest and steps
 
 
 def _applies(problem: Problem) -> bool:
     """Whether it is for a problem: for others nothing is known of it."""
     window = problem.window
-    if problem.law != GAUSSIAN or not isinstance(window, Rolling) or not isinstance(problem.unit, ItemLevel):
+    unit = problem.unit
+    # A period that is nearly all of the range is charged for all of it.
+    nearly = isinstance(unit, ItemPerPeriod) and problem.steps <= _NEARLY_ALL * unit.steps
+    if problem.law != GAUSSIAN or not isinstance(window, Rolling) or not (nearly or isinstance(unit, ItemLevel)):
         return False
     if problem.thresholds != (1,) or problem.rule.bounded:
         return False

@@ -5,11 +5,15 @@ With `G` the Gram matrix of a fractional filter, `G - c 11'` is the precision of
 number common to all steps, which is lenient about that mean. The factor M of `G - c 11' = M'M` is lower-triangular, so
 batch and continual release share it. Its three parameters are sought at the cost of evenly spaced runs, which are
 nearly the worst; the certificate is `rolling-offset-presence`.
+
+In many steps the factor is that of `L'(1 - c 11')L`, L the filter: `OffsetFilter`, a few integers for each step, with
+the certificate `rolling-offset-filter-presence`. Its noise is larger only near the end of the range.
 """
 
 from __future__ import annotations
 
 from functools import lru_cache
+from itertools import pairwise
 
 import numpy as np
 
@@ -21,22 +25,29 @@ from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.maps.integer_maps import IntArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.series import Series
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
+from dpwindows.strategies.search.fractional import LONGEST as FILTER
 from dpwindows.strategies.search.fractional import real_taps, search
 from dpwindows.strategies.search.pattern_search import some_lengths
 from dpwindows.strategies.search.portable import cholesky, product
 
 NAME = "offset-filter"
-# The certificate and the factor take O(steps^3); one step has no mean of its own.
-SHORTEST, LONGEST = 2, 512
+# One step has no mean of its own. The factor of G and its certificate take O(steps^3), and are for so many steps; those
+# of L take O(steps^2).
+SHORTEST, DENSE, LONGEST = 2, 512, 1 << 15
 # The share of the precision of the mean that is left: what is tried.
-_SHARES = np.array([round(0.01 * 1.05**power, 4) for power in range(93)])
+_SHARES = np.array([round(0.01 * 1.05**power, 4 if power >= 0 else 6) for power in range(-46, 93)])
 # How many lengths of runs, widths of gaps and numbers of runs the search charges for.
 _LENGTHS, _WIDTHS, _COUNTS = 24, 16, 5
+# How many windows are enough to tell by, and the most distances of places.
+_WINDOWS, _LAGS = 8, 1024
+# Bits of weights and offsets.
+_SHIFT = 34
 # More than any sum of the inverse of a Gram matrix.
 _MORE = 2.0**100
 
@@ -49,9 +60,34 @@ def design(problem: Problem) -> Design | None:
     if not SHORTEST <= problem.steps <= LONGEST:
         return None
     alpha, decay, share = parameters(window.length, problem.steps, problem.thresholds, problem.rule)
-    weights = on_increments(alpha, decay, share, problem.steps, 2.0**problem.bits)
     chosen = {"alpha": alpha, "decay": decay, "share": share, "bits": problem.bits}
-    return None if weights is None else Design(problem, Series(MatrixCounter(weights)), NAME, chosen)
+    found = measured(alpha, decay, share, problem.steps, 2.0**problem.bits)
+    return None if found is None else Design(problem, Series(found), NAME, chosen)
+
+
+def measured(alpha: float, decay: float, share: float, steps: int, size: float) -> MatrixCounter | OffsetFilter | None:
+    """The map of a filter times `size` with its offset; None where what matters of it is rounded off."""
+    if steps > DENSE:
+        return filtered(alpha, decay, share, steps, size)
+    weights = on_increments(alpha, decay, share, steps, size)
+    return None if weights is None else MatrixCounter(weights)
+
+
+def filtered(alpha: float, decay: float, share: float, steps: int, size: float) -> OffsetFilter:
+    """The filter times `size` with its offset, in integers.
+
+    The factor of `1 - c 11'` has the diagonal `(1 - c_t)^(1/2)` and in row t before it `-c_t (1 - c_t)^(-1/2)`, where
+    `1 / c_t = 1 / c - (T - t)`. Rounded, offsets are what they are, and weights so large that the certificate holds.
+    """
+    taps = [int(tap) for tap in np.trunc(real_taps(alpha, decay, min(steps, FILTER)) * size)]
+    while len(taps) > 1 and not taps[-1]:
+        taps.pop()
+    left = 1 / (steps / (1 - share) - np.arange(steps - 1, -1, -1.0))
+    weights, offsets = np.sqrt(1 - left) * 2.0**_SHIFT, np.rint(left / np.sqrt(1 - left) * 2.0**_SHIFT)
+    found, listed = [round(float(weights[-1]))], [max(1, int(offset)) for offset in offsets]
+    for later, offset in pairwise(reversed(listed)):
+        found.append(-(-later * (found[-1] + later) // offset))
+    return OffsetFilter(tuple(taps), tuple(found[::-1]), tuple(listed), _SHIFT)
 
 
 def on_increments(alpha: float, decay: float, share: float, steps: int, size: float) -> IntArray | None:
@@ -87,8 +123,15 @@ def _factor(alpha: float, decay: float, share: float, steps: int) -> FloatArray:
 @lru_cache(maxsize=64)
 def parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: CountingRule) -> tuple[float, float, float]:
     """Order and decay of the filter and the share of the precision of the mean that is left, of least error."""
+    # Patterns are of a part of many steps; the whole costs as much more as it is longer.
+    part = min(steps, max(DENSE, _WINDOWS * length))
     charged = [
-        _even_patterns(min(length, steps) if k == 1 else 1, runs, steps, places_by_rule(rule, k, length, steps))
+        _even_patterns(
+            min(length, steps) if k == 1 else 1,
+            -(-runs * part // steps),
+            part,
+            -(-places_by_rule(rule, k, length, steps) * part // steps),
+        )
         for k in thresholds
         # Exactly k is measured by k + 1 too, which no item may reach by a rule: it costs nothing.
         if (runs := runs_by_rule(rule, k, most_runs(k, length, steps)))
@@ -96,12 +139,12 @@ def parameters(length: int, steps: int, thresholds: tuple[int, ...], rule: Count
 
     def errors(alpha: float, decay: float) -> FloatArray:
         """The squared error for each of the shares, as on an unbounded horizon."""
-        lags = autocorrelation(alpha, decay, steps)
-        alone, mean = (real_taps(-alpha, decay, steps) ** 2).sum(), steps * (1 - decay) ** (-2 * alpha)
-        variance = alone + (1 - _SHARES) / _SHARES * mean / steps**2
+        lags = autocorrelation(alpha, decay, min(part, _LAGS))
+        alone, mean = (real_taps(-alpha, decay, steps) ** 2).sum(), (1 - decay) ** (-2 * alpha)
+        variance = alone + (1 - _SHARES) / _SHARES * mean / steps
         cost = np.zeros(len(_SHARES))
         for ones, pairs in charged:
-            cost += ((pairs @ lags)[:, None] - np.outer(ones**2, (1 - _SHARES) / mean)).max(axis=0)
+            cost += ((pairs @ lags)[:, None] - np.outer(ones**2, (1 - _SHARES) / (part * mean))).max(axis=0)
         return np.asarray(variance * cost)
 
     alpha, decay = search(lambda alpha, decay: float(errors(alpha, decay).min()), min(length, steps))
@@ -117,7 +160,7 @@ def autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:
 
 def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[FloatArray, FloatArray]:
     """Evenly spaced runs: how many ones each pattern has, and how many ordered pairs of ones at each distance."""
-    patterns = []
+    found, ones, width = [], [], 1 << (2 * steps - 1).bit_length()
     sizes = some_lengths(steps)
     for size in _thinned(sizes[sizes >= shortest], _LENGTHS):
         for gap in _thinned(sizes, _WIDTHS):
@@ -126,12 +169,11 @@ def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[F
                 pattern = np.zeros(steps)
                 for first in range(0, count * (size + gap), size + gap):
                     pattern[first : first + size] = 1
-                patterns.append(pattern)
-    listed = np.array(patterns)
-    width = 1 << (2 * steps - 1).bit_length()
-    pairs = np.fft.irfft(np.abs(np.fft.rfft(listed, width)) ** 2, width)[:, :steps]
-    pairs[:, 1:] *= 2
-    return listed.sum(axis=1), pairs
+                pairs = np.fft.irfft(np.abs(np.fft.rfft(pattern, width)) ** 2, width)[: min(steps, _LAGS)]
+                pairs[1:] *= 2
+                found.append(pairs)
+                ones.append(pattern.sum())
+    return np.array(ones), np.array(found)
 
 
 def _thinned(values: np.ndarray, count: int) -> list[int]:

@@ -61,6 +61,8 @@ _LONG_RUNS = 14
 _PRICES, _ALIKE = 8, 1e-6
 # The most places in which all pairs of runs are tried.
 _MOST_OF_TWO_RUNS = 128
+# The most steps of cumulative counts.
+_LONGEST_TO_DATE = 1 << 15
 # How often the patterns that a filter makes dear are sought while it is designed.
 _ROUNDS = 15
 
@@ -73,7 +75,7 @@ def design(problem: Problem) -> Design | None:
     length = problem.window.length if isinstance(problem.window, Rolling) else steps
     if isinstance(problem.window, Cumulative):
         # Under add/remove changes are suffixes, which have better strategies.
-        if isinstance(problem.unit, ItemAddRemove) or len(thresholds) > 1 or steps > LONGEST:
+        if isinstance(problem.unit, ItemAddRemove) or len(thresholds) > 1 or steps > _LONGEST_TO_DATE:
             return None
         spectrum = _interval_spectrum(steps)
     elif isinstance(problem.unit, EventLevel) or problem.unit == ItemPerPeriod(1):
@@ -98,7 +100,8 @@ def design(problem: Problem) -> Design | None:
         k = max(thresholds)
         runs = (max(1, runs_by_rule(problem.rule, k, most_runs(k, length, steps))),)
         spectrum = _runs_spectrum(steps, runs, min(length, steps) if k == 1 else 1)
-    taps = _rounded(causal_taps(spectrum, LONGEST), problem.bits)
+    longest = LONGEST if isinstance(problem.window, Rolling) else max(LONGEST, steps)
+    taps = _rounded(causal_taps(spectrum, longest), problem.bits)
     return Design(problem, Series(Filter(taps)), NAME, {"taps": len(taps), "bits": problem.bits})
 
 

@@ -22,7 +22,6 @@ from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
 from dpwindows.reading.moments import FloatArray
@@ -39,6 +38,8 @@ _SHORTER, _LARGER, _MOST_SHARE = (1.0, 0.85, 0.73, 0.62), (1.0, 1.5), 0.9
 # The most thresholds, for what is searched grows with them; how often weights are set anew; the least part of the
 # bound that a threshold is taken to cost.
 _MOST, _ROUNDS, _LEAST = 4, 2, 1e-3
+# How many windows are enough to tell by.
+_WINDOWS = 16
 _Filter = tuple[float, float, float]
 
 
@@ -54,10 +55,9 @@ def design(problem: Problem) -> Design | None:
     filters, weights = _chosen(min(window.length, problem.steps), problem.steps, thresholds)
     maps = []
     for one, weight in zip(filters, weights, strict=True):
-        found = offset_filter.on_increments(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)
-        if found is None:
+        if (found := offset_filter.measured(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)) is None:
             return None
-        maps.append(MatrixCounter(found))
+        maps.append(found)
     names = ("alpha", "decay", "share")
     parameters: dict[str, Any] = {
         name: list(values) for name, values in zip(names, zip(*filters, strict=True), strict=True)
@@ -109,8 +109,10 @@ class _Tried:
     def of(
         cls, filters: Sequence[_Filter], weights: FloatArray, length: int, steps: int, thresholds: Sequence[int]
     ) -> _Tried:
+        # What costs are in proportion to is known from fewer steps.
+        part = min(steps, max(offset_filter.DENSE, _WINDOWS * length))
         variances, norms, offsets = (
-            np.array(values) for values in zip(*(_lane(one, steps) for one in filters), strict=True)
+            np.array(values) for values in zip(*(_lane(one, steps, part) for one in filters), strict=True)
         )
         mixture = dearest_mixture(norms * weights[:, None], offsets * weights, length, thresholds)
         # The mean of variance over weight, times the bound, is least where these are in proportion for all thresholds.
@@ -121,11 +123,11 @@ class _Tried:
 
 
 @lru_cache(maxsize=64)
-def _lane(one: _Filter, steps: int) -> tuple[float, FloatArray, float]:
-    """The variance of the estimates, what a run of n = 0..T places costs, and the offset, on an unbounded horizon."""
+def _lane(one: _Filter, steps: int, part: int) -> tuple[float, FloatArray, float]:
+    """The variance of the estimates, and for a part of the steps what a run of n = 0.. places costs, and the offset."""
     alpha, decay, share = one
-    lags = offset_filter.autocorrelation(alpha, decay, steps)
-    mean = steps * power(np.array([1 - decay]), -2 * alpha)[0]
-    variance = (real_taps(-alpha, decay, steps) ** 2).sum() + (1 - share) / share * mean / steps**2
+    lags = offset_filter.autocorrelation(alpha, decay, part)
+    mean = power(np.array([1 - decay]), -2 * alpha)[0]
+    variance = (real_taps(-alpha, decay, steps) ** 2).sum() + (1 - share) / share * mean / steps
     rises = np.cumsum(np.concatenate([lags[:1], 2 * np.minimum(lags[1:], 0)]))
-    return float(variance), np.concatenate([[0.0], np.cumsum(rises)]), (1 - share) / mean
+    return float(variance), np.concatenate([[0.0], np.cumsum(rises)]), (1 - share) / (part * mean)

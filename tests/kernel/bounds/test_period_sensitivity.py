@@ -93,6 +93,7 @@ FAMILIES: list[WindowFamily] = [
 CEILINGS: dict[tuple[str, str], float] = {
     ("filter", "rolling"): 1.9,
     ("optimal-filter", "rolling"): 1.1,
+    ("notch-filter", "rolling"): 1.1,
     ("anchored-differences", "rolling"): 2.4,
     ("crossed-counters", "any"): 1.6,
     ("crossed-counters", "any:m"): 1.6,

@@ -588,8 +588,28 @@ def test_horizon_free_bounds_of_long_horizons(monkeypatch: pytest.MonkeyPatch) -
             patched.setattr(sensitivity, "_EXACT_HORIZON", 3)
             free = sensitivity.formal_step_norms(taps, 9)
             assert all(one <= other for one, other in zip(exact, free, strict=True))
-            with pytest.raises(ValueError, match="contracting signs"):
-                sensitivity.formal_step_norms((1, 1), 9)
+            assert free[-1] == exact[-1]
+            loose = [int(tap) for tap in rng.integers(-9, 10, size=6)]
+            every = sensitivity.step_norms(loose, 9, np.square, formal=True)
+            assert sensitivity.formal_step_norms(loose, 9) == [0, *[every[-1]] * 9]
+
+
+def test_products_of_taps_are_exact_whatever_their_size() -> None:
+    rng = np.random.default_rng(15)
+    for count in (1, 2, 5, 40):
+        for size in (0, 1, 3, 1 << 40, 1 << 90):
+            taps = [int(tap) * size // 3 for tap in rng.integers(-9, 10, size=count)]
+            exact = [sum(taps[j] * taps[j + m] for j in range(count - m)) for m in range(count)]
+            assert sensitivity.autocorrelation(taps) == exact
+
+
+def test_the_longest_interval_is_the_dearest_difference_of_two_steps() -> None:
+    rng = np.random.default_rng(16)
+    for steps in (1, 2, 7, 30):
+        for count in (1, 3, 9, 40):
+            taps = [int(tap) for tap in rng.integers(-9, 10, size=count)]
+            every = sensitivity.step_norms(taps, steps, np.square, formal=True)
+            assert sensitivity.longest_interval_norm(taps, steps) == every[steps]
 
 
 def test_prefix_sums_are_exact_beyond_64_bits() -> None:

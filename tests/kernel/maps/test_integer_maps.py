@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
-from dpwindows.kernel.maps.filters import Filter, Identity, convolve_exactly
+from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter, convolve_exactly
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap, widen
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
@@ -30,6 +30,9 @@ def causal_maps(length: int, rng: np.random.Generator) -> list[CausalMap]:
     found: list[CausalMap] = [Identity(length), Filter(taps), Filter(taps[:2]), Filter((7,))]
     found += [MatrixCounter(matrix), MatrixCounter(np.tril(np.ones((length, length), dtype=np.int64)))]
     found += [EndlessCounter(12)]
+    weights, offsets = (tuple(int(one) for one in rng.integers(1, most, length)) for most in (900, 9))
+    found += [OffsetFilter(taps, weights, offsets, 0)]
+    found += [OffsetFilter((7, -2), tuple(32 * one for one in weights), tuple(32 * one for one in offsets), 5)]
     found += [
         AnchoredDifferences(every, int(rng.integers(1, 1001)), int(rng.integers(1, 1001)), offset)
         for every in sorted({1, 2, 3, max(1, length - 1), length, length + 3})
@@ -106,8 +109,8 @@ def test_no_row_of_a_causal_map_needs_what_comes_after_its_position(length: int)
     for found in causal_maps(length, rng):
         counts = [found.rows_at(position) for position in range(1, length + 1)]
         assert sum(counts) == found.rows(length)
-        if isinstance(found, (AnchoredDifferences, MatrixCounter)):
-            continue  # the one puts anchors last, the other is for series of one length
+        if isinstance(found, (AnchoredDifferences, MatrixCounter, OffsetFilter)):
+            continue  # the first puts anchors last, the others are for series of one length
         exact = rng.integers(-9, 9, size=length)
         for cut in {1, length // 2, length - 1} - {0}:
             assert found.encode(exact[:cut]).tolist() == found.encode(exact)[: sum(counts[:cut])].tolist()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.mutant import Mutant
 
 OFFSET = "tests/strategies/test_offset_filter.py::"
+OFFSET_PATTERNS = "tests/kernel/bounds/test_offset_patterns.py::"
 ITEM_THRESHOLDS = "tests/kernel/bounds/test_item_thresholds.py::"
 RULES = "tests/kernel/bounds/test_counted_by_rule.py::"
 LINES = "tests/kernel/families/test_lines.py::"
@@ -222,6 +223,46 @@ MUTANTS = [
         f"{OFFSET}test_the_bound_holds_for_every_item",
     ),
     Mutant(
+        "an offset that grows unseen",
+        "The offsets of a filter may grow faster towards the last row than the proof allows.",
+        "kernel/bounds/offset_patterns.py",
+        "before < after + offset**2 for",
+        "before < after for",
+        f"{OFFSET_PATTERNS}test_offsets_that_the_proof_is_not_for[[9, 9, 9]-[1, 1, 1]]",
+    ),
+    Mutant(
+        "an offset of another sign",
+        "The last offset of a filter may have another sign than its weight, and adds what it should take off.",
+        "kernel/bounds/offset_patterns.py",
+        "both[-1] < 0 or any(",
+        "any(",
+        f"{OFFSET_PATTERNS}test_offsets_that_the_proof_is_not_for[[9, -9]-[1, 1]]",
+    ),
+    Mutant(
+        "rounding for nothing",
+        "What the rounding of a filter with an offset adds to a change is not charged.",
+        "kernel/bounds/offset_patterns.py",
+        "isqrt(total >> 2 * self.shift) + 1 + isqrt(thresholds * squares // 4) + 1",
+        "isqrt(total >> 2 * self.shift) + 1",
+        f"{OFFSET_PATTERNS}test_what_rounding_adds_is_charged",
+    ),
+    Mutant(
+        "an offset of the dearest place",
+        "A place is taken to count as much for the common offset as the one that counts most.",
+        "kernel/bounds/offset_patterns.py",
+        "max(0, min(accumulate(",
+        "max(0, max(accumulate(",
+        f"{OFFSET_PATTERNS}test_no_item_moves_a_filter_with_an_offset_more_than_its_bound",
+    ),
+    Mutant(
+        "a class of runs worth its shortest",
+        "Runs of a class of lengths are taken to be worth by themselves what the shortest of them is.",
+        "kernel/bounds/run_patterns.py",
+        "np.maximum.reduceat(norms - (place_price + price) * np.arange(places + 1), sizes)",
+        "(norms - (place_price + price) * np.arange(places + 1))[sizes]",
+        f"{OFFSET_PATTERNS}test_runs_of_several_lengths_in_a_class",
+    ),
+    Mutant(
         "the least number of 64 bits",
         "The absolute value of the least number of 64 bits is taken in 64 bits, where it is negative.",
         "kernel/bounds/offset_patterns.py",
@@ -249,8 +290,8 @@ MUTANTS = [
         "thresholds without the price of their ones",
         "What a common offset takes off is taken off, and what it allows is not added.",
         "kernel/bounds/item_thresholds.py",
-        "return int(free + most)",
-        "return int(most)",
+        "rounded(free + (int(most) << shift), len(lanes))",
+        "rounded(int(most) << shift, len(lanes))",
         f"{ITEM_THRESHOLDS}test_no_neighbour_moves_more_than_the_bound",
     ),
     Mutant(

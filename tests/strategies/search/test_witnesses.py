@@ -13,7 +13,7 @@ from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.problem import Problem
 from dpwindows.plan.stored_designs import design_from_dict, design_to_dict
-from dpwindows.strategies import candidates, stream_candidates
+from dpwindows.strategies import candidates, offset_filter, stream_candidates, threshold_filters
 from dpwindows.strategies.search.witnesses import searched, with_witness
 
 FEW = CountingRule(max_runs=2)
@@ -22,6 +22,8 @@ CASES: list[tuple[Unit, tuple[int, ...], CountingRule]] = [
     (EventLevel(), (1, 2, 3), EVERY_OCCURRENCE),
     (ItemPerPeriod(9), (1,), EVERY_OCCURRENCE),
     (ItemPerPeriod(9), (1, 2), EVERY_OCCURRENCE),
+    # Charged for all steps too: two answers to questions of one kind.
+    (ItemPerPeriod(36), (1, 2), EVERY_OCCURRENCE),
     (ItemLevel(), (1,), EVERY_OCCURRENCE),
     (ItemLevel(), (1, 2), EVERY_OCCURRENCE),
     (ItemLevel(), (1,), FEW),
@@ -48,6 +50,16 @@ def test_every_candidate_carries_all_that_its_certificate_asks(case: Any) -> Non
         stored = design_from_dict(design_to_dict(design), design.problem, design.strategy, design.parameters)
         assert (stored.witness, stored.certificate) == (witness, known)
     assert found
+
+
+def test_a_filter_with_an_offset_in_many_steps_carries_its_answers() -> None:
+    problem = replace(asked(ItemAddRemove(), (1, 2), EVERY_OCCURRENCE), steps=offset_filter.DENSE + 1)
+    for strategy in (offset_filter.NAME, threshold_filters.NAME):
+        design = candidates(problem, strategy)[0]
+        known = design.certify(lambda question: design.witness[question.key])  # noqa: B023
+        assert known == design.certificate == design.certify(searched)
+        stored = design_from_dict(design_to_dict(design), design.problem, design.strategy, design.parameters)
+        assert (stored, stored.certificate) == (design, known)
 
 
 def test_in_groups_an_item_that_changes_may_come_and_go() -> None:

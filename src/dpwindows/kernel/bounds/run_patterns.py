@@ -35,6 +35,8 @@ Table = NDArray[np.int64]
 # Every value that can be reached lies within +-2^60; this is below any of them, and stays so whatever is added.
 _NEVER = -(1 << 61)
 _BITS = 58
+# In more places than `_EACH` runs are told apart by parts of their length, `_PARTS` to each.
+_EACH, _PARTS = 512, 64
 
 
 @dataclass(frozen=True)
@@ -218,27 +220,33 @@ def neighbour_bound(
     chains of at most k runs in which each two neighbours fit into N places, among them all patterns, its maximum is
     found by dynamic programming over the length of the last run. *What is left out.* Beyond the last positive lag `2 c
     <= 0`, so a wider gap is worth at most `- place_price g`: no more are tried where all links that have room for one
-    are worth that already. Where no chain gains by one more run, none does by two. QED.
+    are worth that already. Where no chain gains by one more run, none does by two. *Classes of lengths* (`classes`)
+    take the place of lengths where no lag but the first is positive. A run is worth what the best of its class is by
+    itself, and has the links of the shortest of its class, which are worth no less than its own: the pairs of two runs
+    across a gap are among those of longer ones across it, none of which adds anything, and every gap that fits between
+    longer ones fits between these. `shortest` begins a class, so all of a class may be followed by a run, or none. QED.
     """
     lags.require_price(place_price)
     lags.require_price(price)
     places, norms = lags.length, np.array(lags.norms(), dtype=np.int64)
     last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
     widest = places if widest is None else min(max(widest, last_positive), places)
+    sizes = np.arange(1, places + 1) if last_positive else classes(places, shortest)
+    links = np.full((len(sizes), len(sizes)), _NEVER)
     # What no place is left for is worth next to nothing.
     padded = np.concatenate([norms, np.full(places, _NEVER)])
-    links = np.full((places, places), _NEVER)
+    both = sizes[:, None] + sizes
     for gap in range(1, min(widest + 1, places - 2) + 1):
-        room, floor = places - gap - 1, -place_price * gap
-        spans = np.lib.stride_tricks.sliding_window_view(padded[gap + 2 : gap + 2 * room + 1], room)
+        room, floor = int(np.searchsorted(sizes, places - gap - 1, side="right")), -place_price * gap
+        spans = padded[both[:room, :room] + gap]
         best, fits = links[:room, :room], spans > _NEVER
         if gap > last_positive and int(best.min(where=fits, initial=0)) >= floor:
             break
-        beside = norms[gap + 1 : gap + 1 + room] if gap <= widest else np.zeros(room, dtype=np.int64)
+        beside = norms[sizes[:room] + gap] if gap <= widest else np.zeros(room, dtype=np.int64)
         pairs = spans - beside[:, None] - beside[None, :] + norms[gap] if gap <= widest else np.where(fits, 0, _NEVER)
         np.maximum(best, pairs + floor, out=best)
-    sizes = np.arange(1, places + 1)
-    alone, inner = norms[1:] - (place_price + price) * sizes, np.where(sizes >= shortest, 0, _NEVER)
+    alone = np.maximum.reduceat(norms - (place_price + price) * np.arange(places + 1), sizes)
+    inner = np.where(sizes >= shortest, 0, _NEVER)
     chain, most = alone, int(alone.max())
     for _ in range(1, min(runs, (places + shortest) // (shortest + 1))):
         before, chain = chain, np.maximum((links + np.maximum(chain + inner, _NEVER)).max(axis=1), _NEVER) + alone
@@ -246,3 +254,14 @@ def neighbour_bound(
             break
         most = max(most, int(chain.max()))
     return max(0, most + place_price * places) + lags.positive_pairs(shortest + 2)
+
+
+def classes(places: int, shortest: int) -> NDArray[np.int64]:
+    """The least length of each class of lengths: of all lengths in few places, of parts of them in more.
+
+    One of them is 1, and one is `shortest`.
+    """
+    found, length = [1], 1
+    while (length := length + 1 + length // _PARTS * (places > _EACH)) <= places:
+        found.append(length)
+    return np.union1d(found, [min(shortest, places)])

@@ -16,7 +16,7 @@ between two starts lies a place that is 0.
 the end of the range may cut. So whatever is a sum over the runs of h, and within each over the runs of the f's, is
 bounded by the best chain (`best_chain_of_runs`) of what a run is worth by its length (`worth_inside`).
 
-Both take exact integers (arrays of Python's) for certificates, and floats where good prices are sought.
+Both take exact integers for certificates, and floats where good prices are sought.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-# Values by number of places: exact integers, of type object, or floats.
+# Values by number of places: exact integers, whose sums fit into their type, or floats.
 Values = NDArray[Any]
 
 

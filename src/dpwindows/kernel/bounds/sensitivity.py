@@ -53,7 +53,7 @@ Thresholds = Sequence[int]
 # Certificates use whole numbers; searches for parameters use the same formulas on floating-point norms.
 Norm = TypeVar("Norm", int, float)
 
-# Horizons up to which all O(T^2) interval norms are formed; beyond, the horizon-free bound is used.
+# Horizons up to which all O(T^2) interval norms are formed; beyond, what is the most of them is one bound for all.
 _EXACT_HORIZON = 4096
 
 
@@ -61,10 +61,27 @@ _EXACT_HORIZON = 4096
 
 
 def autocorrelation(taps: Sequence[int]) -> list[int]:
-    """`r_m = sum_j taps_j taps_{j+m}` for m = 0..len(taps)-1, exact."""
-    taps = [int(tap) for tap in taps]  # NumPy's integers would wrap in the test below
-    array = np.array(taps, dtype=object if sum(map(abs, taps)) ** 2 >= 1 << 62 else np.int64)
-    return [int(value) for value in np.correlate(array, array, mode="full")[len(taps) - 1 :]]
+    """`r_m = sum_j taps_j taps_{j+m}` for m = 0..len(taps)-1, exact.
+
+    As one product of two whole numbers, whose digits the taps are, in either order: a digit of the product is a sum
+    that belongs to one m, and digits are so wide that none goes over into the next. Digits below 0 are raised by half
+    the width, and what that adds is taken off the number again.
+    """
+    taps = [int(tap) for tap in taps]  # NumPy's integers would wrap
+    width = (sum(map(abs, taps)) ** 2).bit_length() // 8 + 1
+    half = 1 << 8 * width - 1
+
+    def raised(count: int) -> int:
+        return int.from_bytes(half.to_bytes(width, "little") * count, "little")
+
+    def number(digits: list[int]) -> int:
+        packed = b"".join((digit + half).to_bytes(width, "little") for digit in digits)
+        return int.from_bytes(packed, "little") - raised(len(digits))
+
+    count = 2 * len(taps) - 1
+    product = (number(taps) * number(taps[::-1]) + raised(count)).to_bytes(width * count, "little")
+    places = range(width * (len(taps) - 1), width * count, width)
+    return [int.from_bytes(product[place : place + width], "little") - half for place in places]
 
 
 def require_contracting_signs(taps: Sequence[int]) -> None:
@@ -130,6 +147,19 @@ def prefix_sums(taps: Sequence[int], steps: int) -> NDArray[Any]:
     return np.array(sums, dtype=np.int64 if max(map(abs, sums)) < 1 << 62 else object)
 
 
+def longest_interval_norm(taps: Sequence[int], steps: int) -> int:
+    """The largest `||L 1_[x,y)||^2` over 1 <= x < y <= steps + 1, on the finite horizon, exact.
+
+    Row t of `L 1_[x,y)` is `C(t-x) - C(t-y)`, with C = 0 before 0, so the norm for (x, y) is a sum over
+    m = t - x = 0..steps-x of `(C(m) - C(m-n))^2`, n = y - x. It has the more terms the smaller x is: x = 1 is worst.
+    For x = 1 it is the sum of the first T squares and of the first T - n, less twice that of `C(m) C(m-n)`.
+    """
+    response = [int(value) for value in prefix_sums(taps, steps)]
+    squares = [0, *accumulate(value**2 for value in response)]
+    pairs = [*autocorrelation(response), 0]
+    return max(squares[-1] + squares[steps - n] - 2 * pairs[n] for n in range(1, steps + 1))
+
+
 def step_norms(
     taps: Sequence[int], longest: int, size: Callable[[NDArray[Any]], NDArray[Any]], *, formal: bool
 ) -> list[int]:
@@ -152,16 +182,14 @@ def step_norms(
 def formal_step_norms(taps: Sequence[int], longest: int) -> list[int]:
     """The largest squared norm that the difference of two steps in the last n positions can have, n = 0..longest.
 
-    Exact up to 4,096 positions. Beyond, the norms q of intervals on the unbounded horizon are used: for contracting
-    signs they grow with the interval, so they are upper bounds.
-
-    Raises:
-        ValueError: there are more positions, and the signs do not contract.
+    Exact up to 4,096 positions. Beyond, none costs more than what is the most in all of them (`longest_interval_norm`),
+    nor, if the signs are contracting, than the norms q of intervals on the unbounded horizon, which grow with them.
     """
-    if longest > _EXACT_HORIZON:
-        require_contracting_signs(taps)
-        return interval_norms(taps, longest)
-    return step_norms(taps, longest, np.square, formal=True)
+    if longest <= _EXACT_HORIZON:
+        return step_norms(taps, longest, np.square, formal=True)
+    most = longest_interval_norm(taps, longest)
+    norms = interval_norms(taps, longest) if has_contracting_signs(taps) else [0, *[most] * longest]
+    return [min(norm, most) for norm in norms]
 
 
 # --- Cumulative -----------------------------------------------------------------------------------------------------

@@ -219,12 +219,7 @@ def crossed_lines(blocks: Sequence[CrossedBlock], power: int, span: int, steps: 
 
 
 def filter_costs(taps: Sequence[int], longest: int, power: int, *, formal: bool) -> list[int]:
-    """Costs of a filter for n = 0..longest: of one step, or of the difference of two (`formal`).
-
-    Raises:
-        ValueError: squares of a formal change in too many places to try them all, through taps whose signs do not
-            contract.
-    """
+    """Costs of a filter for n = 0..longest: of one step, or of the difference of two (`formal`)."""
     if formal and power == 2:
         return formal_step_norms(taps, longest)
     return step_norms(taps, longest, np.square if power == 2 else np.abs, formal=formal)

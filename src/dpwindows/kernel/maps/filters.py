@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from dpwindows.kernel.maps.integer_maps import IntArray, Memory, pushed, weighted_sum, widen
+from dpwindows.kernel.maps.integer_maps import IntArray, Memory, pushed, require_length, weighted_sum, widen
 
 # Numbers that are filtered at a time.
 _AT_ONCE = 1 << 15
@@ -84,3 +85,86 @@ class Filter:
 
     def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
         return {"exact": pushed(exact.astype(np.int64), memory["exact"])}
+
+
+@dataclass(frozen=True)
+class OffsetFilter:
+    """A filter less a part of the sum of all that it has measured before, as if its noise had a common offset.
+
+    With `s_m = taps_0 + ... + taps_(m-1)` the matrix is, each entry rounded to the nearest integer,
+
+        M_tj = (weights_t taps_(t-j) - offsets_t s_(t-j)) / 2^shift  for j <= t.
+
+    So row t is `weights_t` times the newest number of the filter, less `offsets_t` times all earlier ones. A few
+    integers for each position take the place of a row of them.
+
+    Raises:
+        ValueError: there are no taps, there is no weight and offset for each position, or the shift is negative.
+    """
+
+    taps: tuple[int, ...]
+    weights: tuple[int, ...]
+    offsets: tuple[int, ...]
+    shift: int
+
+    def __post_init__(self) -> None:
+        listed = len(self.taps) > 0 and len(self.offsets) == len(self.weights) > 0
+        if not listed or self.shift < 0:
+            raise ValueError("a filter with an offset has taps, a weight and an offset for each position, and a shift")
+
+    @property
+    def length(self) -> int:
+        """For how many positions there are rows."""
+        return len(self.weights)
+
+    def rows(self, length: int) -> int:
+        require_length(self.length, length)
+        return length
+
+    def encode(self, exact: IntArray) -> IntArray:
+        """One row after another, exact: in 64-bit integers that cannot wrap, or in Python's."""
+        require_length(self.length, len(exact))
+        series = widen(exact, self._largest_row)
+        result = np.zeros_like(series)
+        for place in range(len(series)):
+            row = self.row(place + 1).astype(series.dtype)
+            result[place] = np.tensordot(row, series[: place + 1], axes=1)
+        return result
+
+    def row(self, position: int) -> IntArray:
+        """Entries 1..position of a row."""
+        weight, offset = self.weights[position - 1], self.offsets[position - 1]
+        taps, sums = (known[:position] for known in self._filter)
+        return np.asarray((weight * taps - offset * sums + (1 << self.shift >> 1)) >> self.shift)[::-1]
+
+    def rows_at(self, position: int) -> int:
+        return 1
+
+    def fresh(self, lanes: int) -> Memory:
+        """No values yet, shape (0, lanes): every one stays in memory."""
+        return {"exact": np.zeros((0, lanes), dtype=np.int64)}
+
+    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
+        return weighted_sum(self.row(position), np.concatenate([memory["exact"], exact[None]]))[None]
+
+    def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
+        return {"exact": np.concatenate([memory["exact"], exact.astype(np.int64)[None]])}
+
+    @cached_property
+    def _filter(self) -> tuple[IntArray, IntArray]:
+        """The taps and their sums, as many as there are rows, in a type that holds every entry before it is divided."""
+        taps = np.zeros(self.length, dtype=object)
+        taps[: len(self.taps)] = self.taps[: self.length]
+        sums = np.concatenate([np.zeros(1, dtype=object), np.cumsum(taps)[:-1]])
+        narrow = self._most(abs(taps).max(), abs(sums).max()) << self.shift < 1 << 61
+        return (taps.astype(np.int64), sums.astype(np.int64)) if narrow else (taps, sums)
+
+    @cached_property
+    def _largest_row(self) -> int:
+        """No row's entries add up to more, whatever their signs."""
+        taps, sums = (abs(known.astype(object)).sum() for known in self._filter)
+        return self._most(taps, sums) + self.length
+
+    def _most(self, tap: int, known: int) -> int:
+        """The largest `|weights_t| tap + |offsets_t| known` of any rows, in parts of `2^shift`, rounded up."""
+        return 1 + (max(map(abs, self.weights)) * tap + max(map(abs, self.offsets)) * known >> self.shift)

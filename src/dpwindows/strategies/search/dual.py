@@ -53,23 +53,47 @@ class Changes(Protocol):
         ...
 
 
+# Of the integral in `root_trace`: its first point, its last one over the size of the mean, and how many there are.
+_GRID = (1e-4, 1e3, 2000)
+
+
 def dual_bound(changes: Changes, weights: FloatArray, rounds: int = _ROUNDS, *, mirrored: bool = False) -> float:
     """The largest of the lower bounds on `sqrt(tr C / d)` met while weights are improved `rounds` times.
 
     Where changes are `mirrored`, that is, each occurs backwards too, either way is given half the weight. Then X is the
     same from either end. It acts apart on what is even about the middle and on what is odd: two matrices half as large.
     """
-    best = 0.0
+    return improved(changes, weights, rounds, mirrored=mirrored)[0]
+
+
+def improved(changes: Changes, weights: FloatArray, rounds: int, *, mirrored: bool = False) -> tuple[float, FloatArray]:
+    """As `dual_bound`, and the weights that the bound is met at."""
+    best, kept = 0.0, weights
     for _ in range(rounds):
         moment = changes.moment(weights)
         parts = [np.linalg.eigh(part) for part in (_even_and_odd(moment) if mirrored else [moment])]
         slack = _ROUNDING * len(moment) * max(float(values.max(initial=0.0)) for values, _ in parts)
         root = sum(float(np.sqrt(np.maximum(values - slack, 0.0)).sum()) for values, _ in parts)
-        best = max(best, root / float(np.sqrt(len(moment) * weights.sum())))
+        found = root / float(np.sqrt(len(moment) * weights.sum()))
+        best, kept = (found, weights) if found > best else (best, kept)
         inverses = [(vectors / np.sqrt(np.maximum(values, slack))) @ vectors.T for values, vectors in parts]
         costs = changes.costs(_put_together(*inverses) if mirrored else inverses[0])
         weights = weights * np.maximum(costs / root, 0.0) ** _POWER
-    return best * (1 - 1e-9)
+    return best * (1 - 1e-9), kept
+
+
+def root_trace(square: FloatArray, mean: FloatArray, times: int) -> float:
+    """A lower bound on the trace of the root of a matrix: `times` squares on its diagonal, plus the product `m m'`.
+
+    m is `mean` as many times. With B the squares, `tr (B + m m')^(1/2) - tr B^(1/2)` is the integral over s >= 0 of
+    `log(1 + m'(B + s^2)^-1 m) / pi`, which decreases in s: a sum over a grid that takes each value from the right end.
+    """
+    values, vectors = np.linalg.eigh(square)
+    slack = _ROUNDING * len(square) * max(float(values.max()), float(mean @ mean))
+    values, parts = np.maximum(values - slack, 0.0), times * (mean @ vectors) ** 2
+    grid = np.append(0.0, np.geomspace(_GRID[0], _GRID[1] * (1 + np.sqrt(parts.sum())), _GRID[2]))
+    added = np.log1p((parts / (values + slack + grid[1:, None] ** 2)).sum(axis=1))
+    return float(times * np.sqrt(values).sum() + (np.diff(grid) * added).sum() / np.pi) * (1 - 1e-9)
 
 
 def _even_and_odd(square: FloatArray) -> list[FloatArray]:

@@ -9,6 +9,7 @@ changes few numbers.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
@@ -16,11 +17,21 @@ from itertools import product
 import numpy as np
 
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.ask.queries import AnyWindow, Rolling, WindowFamily
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.strategies.search.any_limits import any_limit
-from dpwindows.strategies.search.dual import Averages, Intervals, Listed, Shifts, Suffixes, circulant_bound, dual_bound
+from dpwindows.strategies.search.dual import (
+    Averages,
+    Intervals,
+    Listed,
+    Shifts,
+    Suffixes,
+    circulant_bound,
+    dual_bound,
+    improved,
+    root_trace,
+)
 from dpwindows.strategies.search.item_limits import History, histories
 from dpwindows.strategies.search.limit_patterns import pair_counts, run_weights
 from dpwindows.strategies.search.period_limits import LONGEST_PERIOD, period_limit
@@ -28,6 +39,8 @@ from dpwindows.strategies.search.spectrum import grid_size, interval_weights
 
 # Horizons up to which T x T matrices are used, and how often the weights of random histories are improved.
 _DENSE, _AVERAGED = 400, 12
+# The longest stretch that random histories are told apart in by one matrix, and weights that are left out.
+_WIDE, _NEGLIGIBLE = 1024, 1e-3
 # Rolling windows from so many steps on are few in what is worked out at once.
 _LONG = 100
 # Horizons up to which all changes of any windows are enumerated.
@@ -40,7 +53,22 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
 
     In units of the noise scale that the budget buys for a sensitivity of 1. Valid for a query alone and jointly with
     others: leaving answers out of a joint release leaves a mechanism for the rest.
+
+    Of series the answers of some steps in a row are also a mechanism for a range that begins with them, of logs without
+    an event before: over blocks of so many steps the squared errors add up.
     """
+    found = _over_all(window, k, unit, steps)
+    series = isinstance(window, (Rolling, Cumulative)) and isinstance(unit, (EventLevel, ItemPerPeriod))
+    if not series or steps <= _DENSE:
+        return found
+    blocks, rest = divmod(steps, _DENSE)
+    squared = blocks * _DENSE * (limit(window, k, unit, _DENSE) or 0.0) ** 2
+    squared += rest * (limit(window, k, unit, rest) or 0.0) ** 2 if rest else 0.0
+    return max(found or 0.0, math.sqrt(squared / steps))
+
+
+def _over_all(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
+    """The same from changes of the whole range."""
     if isinstance(unit, ItemPerPeriod):
         return limit(window, k, ItemLevel(), steps) if unit.steps >= steps else _within(window, k, unit.steps, steps)
     if not isinstance(unit, (EventLevel, ItemLevel, ItemAddRemove)):
@@ -133,16 +161,38 @@ def _item_limit(steps: int, length: int, *, changed: bool) -> float:
 
     A long range is cut into stretches of one size with W steps between them that are left out, where runs of one
     stretch end. Let the item do in each what it does in the others, drawn anew, and, if it changes, with a sign drawn
-    anew. Then `E[g g']` is at least the matrix that has E[f f'] of a stretch less the product of the means (0 with such
-    signs) on its diagonal, once for each: their roots add up before they are squared.
+    anew. Then `E[g g']` has E[f f'] of a stretch less the product of the means on its diagonal, once for each, and
+    besides the product of all means, which are 0 with such signs (`root_trace`). The weights of histories are those of
+    a shorter range. A stretch less, as long as may be, is another bound: the rest is claimed to be without an error.
     """
     drawn = histories(length, changed=changed)
-    if length > _LONG:
-        return _long_limit(steps, length, drawn, changed=changed)
-    count = -(-(steps + length) // (_DENSE + length))
-    size = (steps + length) // count - length
-    squares = [one.from_the_start(size, centred=count > 1 and not changed) for one in drawn]
-    return count * _average_bound(squares) * float(np.sqrt(size / steps))
+    found = _long_limit(steps, length, drawn, changed=changed) if length > _LONG else 0.0
+    if steps <= _DENSE:
+        return found or _average_bound([one.from_the_start(steps) for one in drawn])
+    count = -(-(steps + length) // (_WIDE + length))
+    tried = [(count, (steps + length) // count - length), (count - 1, _WIDE)] if 6 * length <= _WIDE else []
+    stretched = [_in_stretches(length, times, size, changed=changed) for times, size in tried if times]
+    return max(found, *(one / math.sqrt(steps) for one in stretched), 0.0)
+
+
+@lru_cache(maxsize=64)
+def _in_stretches(length: int, count: int, size: int, *, changed: bool) -> float:
+    """The trace of the root of `E[g g']` over so many stretches of one size."""
+    square = np.zeros((size, size))
+    for one, weight in zip(histories(length, changed=changed), _weights(length, changed=changed), strict=True):
+        if weight > _NEGLIGIBLE:
+            square += weight * one.from_the_start(size)
+    # An item is counted or not: its mean is its mean square.
+    mean = np.zeros(size) if changed else np.diag(square).copy()
+    return root_trace(square - np.outer(mean, mean), mean, count)
+
+
+@lru_cache(maxsize=16)
+def _weights(length: int, *, changed: bool) -> FloatArray:
+    """Of the histories over a range that they are weighed for; they sum to 1."""
+    squares = np.array([one.from_the_start(_DENSE) for one in histories(length, changed=changed)])
+    _, weights = improved(Averages(squares), np.full(len(squares), 1.0 / len(squares)), _AVERAGED)
+    return np.asarray(weights / weights.sum())
 
 
 def _long_limit(steps: int, length: int, drawn: list[History], *, changed: bool) -> float:

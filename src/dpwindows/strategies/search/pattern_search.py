@@ -41,6 +41,8 @@ _MOST_MEMORY = 16
 _SEARCH_CELLS, _TANGENTS = 2_000_000, 12
 # How many lengths of runs and gaps are tried while a price is sought.
 _TRIED = 96
+# Places that are enough to seek prices in, and runs in them.
+_FEW, _RUNS = 512, 16
 # Halvings of a price for every one, places remembered while it is sought, and the part of a place's own cost that pairs
 # across wide gaps may be.
 _PRICE_ROUNDS, _TRIED_MEMORY, _NEGLIGIBLE = 11, 6, 1e-4
@@ -170,23 +172,30 @@ def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> int:
 def good_prices_for_ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int) -> tuple[int, int, int]:
     """A price for every one, a price for places, and the widest gap worth its pairs, for `offset_patterns`.
 
-    They make `mean.of(price) + neighbour_bound`, a convex function of both prices, nearly least.
+    They make `mean.of(price) + neighbour_bound`, a convex function of both prices, nearly least. In many places they
+    are sought in fewer, for what a place is worth is the same there.
     """
+    places = max(_FEW, _RUNS * shortest)
+    if 2 * places <= lags.length:
+        parts = lags.length // places
+        fewer = PriceOfOnes(mean.offset * parts, mean.places // parts, mean.shift)
+        short = Lags(lags.values[: lags.length // parts], lags.shift)
+        return good_prices_for_ones(short, fewer, -(-runs // parts), shortest)
     some = some_lengths(lags.length)
     sizes = np.unique(np.concatenate([some, np.arange(shortest, shortest + 16)]))
     sizes = sizes[sizes <= lags.length]
     widest = _reach(lags)
-    places: dict[int, int] = {}
+    prices: dict[int, int] = {}
 
     def cost(price: int) -> int:
-        most, places[price] = _over_places(
+        most, prices[price] = _over_places(
             lags, lambda by: best_chain(lags, sizes, some, runs, by, shortest=shortest, price=price, widest=widest)
         )
         return mean.of(price) + (most << lags.shift)
 
     price = least(cost, mean.highest(lags), _PRICE_ROUNDS)
     cost(price)
-    return price, places[price], widest
+    return price, prices[price], widest
 
 
 def _over_places(lags: Lags, chain_at: Callable[[int], tuple[int, list[int]]]) -> tuple[int, int]:

@@ -13,26 +13,31 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwindows.kernel.bounds.run_patterns import Lags
 from dpwindows.kernel.bounds.runs_inside_runs import best_chain_of_runs, worth_inside
 
 # The most histories, how often their weights are gone through for each, and the gap to the limit that is left.
 _HISTORIES, _PASSES, _GAP = 40, 20, 1e-4
+# Places that are enough to seek prices in, and windows in them.
+_FEW, _WINDOWS = 512, 16
 
 
-def good_prices_of_ones(
-    lanes: Sequence[tuple[Sequence[int], int]], length: int, thresholds: Sequence[int]
-) -> tuple[int, ...]:
+def good_prices_of_ones(lanes: Sequence[tuple[Lags, int]], length: int, thresholds: Sequence[int]) -> tuple[int, ...]:
     """A price for each threshold; none where numbers are beyond those in floating point.
 
     Args:
-        lanes: for each threshold what a run of n places costs, n = 0..T, and the offset c of `item_thresholds`.
+        lanes: for each threshold the lags of its matrix and the offset c of `item_thresholds`.
         length: the window's length in steps.
         thresholds: the thresholds.
     """
+    places = lanes[0][0].length
+    # In many places prices are sought in fewer, for what a place is worth is the same there.
+    part = min(places, max(_FEW, _WINDOWS * length))
     try:
-        norms = np.array([values for values, _ in lanes], dtype=np.float64)
-        offsets = np.array([float(offset) for _, offset in lanes])
-        return tuple(int(price) for price in dearest_mixture(norms, offsets, length, thresholds).prices)
+        norms = np.array([lags.norms()[: part + 1] for lags, _ in lanes], dtype=np.float64)
+        offsets = np.array([offset / (1 << lags.shift) * (places / part) for lags, offset in lanes])
+        prices = dearest_mixture(norms, offsets, length, thresholds).prices
+        return tuple(max(0, min(int(price), lags.values[0])) for price, (lags, _) in zip(prices, lanes, strict=True))
     except (ValueError, OverflowError):
         return ()
 

@@ -11,6 +11,7 @@ from typing import TypeVar
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.kernel.advice import Question
 from dpwindows.kernel.bounds.held_patterns import Held
+from dpwindows.kernel.bounds.offset_patterns import LONGEST_TABLE
 from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes
 from dpwindows.kernel.bounds.signed_patterns import SignedLags, TwoCounts
 from dpwindows.kernel.certify import NotCertifiedError
@@ -68,7 +69,8 @@ def _disjoint(lags: Lags, runs: tuple[int, ...]) -> tuple[int, ...]:
 
 def _ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int) -> tuple[int, ...]:
     memory = memory_for(lags.length, runs, _PRICED_CELLS)
-    recent_price = good_recent_price(lags, mean, runs, memory) if shortest == 1 else 0
+    recent = shortest == 1 and lags.length <= LONGEST_TABLE
+    recent_price = good_recent_price(lags, mean, runs, memory) if recent else 0
     return *good_prices_for_ones(lags, mean, runs, shortest), memory, recent_price
 
 
@@ -82,6 +84,7 @@ _SEARCHES: dict[str, Callable[..., tuple[int, ...]]] = {
     "rolling-patterns-presence": _both,
     "rolling-patterns-presence-ones": _ones,
     "rolling-offset-presence": _ones,
+    "rolling-offset-filter-presence": _ones,
     "rolling-patterns-period": _period,
     "rolling-patterns-period-wave": good_waves,
     "rolling-patterns-period-limited": good_charges_for_runs,

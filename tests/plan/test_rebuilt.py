@@ -123,6 +123,33 @@ def test_designs_that_this_version_does_not_know_are_refused() -> None:
             rebuilt(described, changed)
 
 
+@pytest.mark.parametrize(
+    "integers",
+    [
+        {"arrays": None},
+        {"arrays": []},
+        {"arrays": {"map.taps": [1 << 63]}},
+        {"arrays": {"map.taps": {"shape": [2, 2], "xz": "AAAA"}}},
+        {"arrays": {}},
+        {"witness": None},
+        {"witness": []},
+        {"shape": None},
+        {"shape": {"kind": "Series", "map": "Filter"}},
+        {"inner": {}, "size": 0, "kind": "GroupedSteps"},
+        {"shape": {"kind": "Series", "map": {"kind": "TentTree", "unit": 1}}},
+        {"shape": {"kind": "Series", "map": {"kind": "Identity", "unit": {"float": "0x1p-3"}}}},
+    ],
+    ids=str,
+)
+def test_integers_that_were_cut_or_forged_are_refused_in_one_message(integers: dict[str, Any]) -> None:
+    plan = Plan(dw.Rolling(4), timeline=dw.Timeline.of_steps(9), unit=dw.EventLevel(), budget=dw.ZCDP(1.0))
+    described = read(describe(plan))
+    (entry,) = described["measurements"]
+    changed = entry | {"integers": entry["integers"] | integers}
+    with pytest.raises(InputError, match="does not say by which integers rolling:4 was measured"):
+        rebuilt(described, changed)
+
+
 CLOCK: dict[str, Any] = {"start": "2013-02-20", "time_zone": "Europe/Berlin"}
 APPROX = dw.ApproxDP(1.0, 1e-6)
 MONTHS = dw.Timeline("2013-02-20", "2013-05-06", time_zone="Europe/Berlin")

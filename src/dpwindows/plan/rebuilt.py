@@ -43,6 +43,8 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
         design = design_from_dict(entry[INTEGERS], problem, entry["strategy"], entry["parameters"])
         if noise["law"] not in NORMS or not 0 < float(noise["scale"]) < math.inf:
             raise ValueError(f"noise of law {noise['law']!r} and scale {noise['scale']!r}")
+        # A bound refuses what it cannot serve: here, with what is wrong, and not where its number is first read.
+        _ = design.certificate
         return Measurement(design, noise["law"], float(noise["scale"]), groups)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
@@ -88,5 +90,7 @@ def _groups(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Groups | N
         return None
     grouping = Grouping.from_dict(metadata["groups"])
     by = entry["groups"]["by"]
-    level = next(one for one in grouping.levels if [grouping.names[at] for at in one.kept] == by)
-    return Groups(grouping, level)
+    for level in grouping.levels:
+        if [grouping.names[at] for at in level.kept] == by:
+            return Groups(grouping, level)
+    raise ValueError(f"the release has no groups by {by}")

@@ -53,6 +53,18 @@ _PARTS: dict[str, Any] = {kind.__name__: kind for kind in _KINDS}
 # How often squares of numbers are differenced along their diagonals: filters differ little from row to row.
 _DIFFERENCED = 2
 
+# What comes of values that were cut short, or written by somebody else.
+BAD_VALUES = (
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    StopIteration,
+    TypeError,
+    lzma.LZMAError,
+)
+
 
 # --- Designs in metadata ----------------------------------------------------------------------------------------------
 
@@ -85,10 +97,13 @@ def design_from_dict(
         parameters: what was chosen, for metadata.
 
     Raises:
-        ValueError, KeyError, TypeError: the values describe no design that this version knows.
+        ValueError: the values describe no design that this version knows.
     """
-    arrays = {name: _array_from_json(array) for name, array in values["arrays"].items()}
-    return _design(values, arrays, problem, strategy, parameters)
+    try:
+        arrays = {name: _array_from_json(array) for name, array in values["arrays"].items()}
+        return _design(values, arrays, problem, strategy, parameters)
+    except BAD_VALUES as error:
+        raise ValueError(f"{type(error).__name__}: {error}") from error
 
 
 def _design(
@@ -157,8 +172,6 @@ def stored(value: Any, arrays: Arrays, name: str) -> Any:
     Raises:
         TypeError: there is no such value in a design that is kept.
     """
-    if isinstance(value, EndlessCounter):
-        return {"kind": "EndlessCounter", "bits": value.bits}
     if isinstance(value, tuple) and any(map(is_dataclass, value)):
         return {"each": [stored(one, arrays, f"{name}.{place}") for place, one in enumerate(value)]}
     if isinstance(value, (tuple, np.ndarray)):

@@ -33,6 +33,7 @@ from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.count.events import EngineSettings, EventColumns, csv_layout
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import BudgetExceededError
+from dpwindows.plan.stored_designs import BAD_VALUES
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.release import Release
 from dpwindows.stream import creating, records, schema, stream_ledger
@@ -396,7 +397,7 @@ def _require_calendar(plan: StreamPlan, timeline: Timeline) -> None:
 def _restored(state: StateFile, creation: Creation, arrays: dict[str, np.ndarray]) -> Mechanism:
     try:
         return Mechanism.restored(creation.mechanism, arrays)
-    except (ValueError, KeyError, TypeError, BudgetExceededError) as error:
+    except (*BAD_VALUES, ValueError, BudgetExceededError) as error:
         raise InputError(
             f"this version of dpwindows ({__version__}) cannot go on with the stream {state.path}, made with "
             f"{creation.made_with}: {error}"

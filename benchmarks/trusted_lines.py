@@ -23,14 +23,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from accuracy import cells
+from accuracy import Cell, cells
 
 import dpwindows as dw
 import dpwindows.kernel
+from dpwindows.errors import InputError
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.proofs import PROOFS
-from dpwindows.strategies import candidates
-from dpwindows.strategies.scoring import score
+from dpwindows.strategies import BATCH
 
 ROOT = Path(dpwindows.kernel.__file__).parent
 # What every release calls, whatever it measures.
@@ -188,17 +188,26 @@ def show_plan(plan: dw.Plan) -> None:
     print(f"together: {lines(core() | mine):,} of {lines(definitions()):,} lines")
 
 
+def planned(cell: Cell, name: str) -> dw.Plan | None:
+    """The plan of one strategy, under whichever noise it errs less with; None where it does not serve."""
+    try:
+        return cell.plan(strategy=name)
+    except InputError:
+        return None
+
+
 def show_gains() -> None:
     """Print what each strategy gains over the best of the others in the cells that it wins."""
     gains: dict[str, list[float]] = defaultdict(list)
     needs: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for cell in cells():
-        problem = cell.plan().allotments[0].measurement.design.problem
-        best, *others = candidates(problem)
-        needs[best.strategy] |= own(best)
-        rivals = [score(other) for other in others if other.strategy != best.strategy]
-        gains[best.strategy].append(min(rivals, default=float("inf")) / score(best) - 1)
-        print(f"{cell.name}: {best.strategy}", file=sys.stderr)
+        plans = {name: plan for name in BATCH if (plan := planned(cell, name)) is not None}
+        errors = {name: plan.forecast()[0].rms for name, plan in plans.items()}
+        best = min(errors, key=lambda name: errors[name])
+        needs[best] |= own(plans[best].allotments[0].measurement.design)
+        rivals = [error for name, error in errors.items() if name != best]
+        gains[best].append(min(rivals, default=float("inf")) / errors[best] - 1)
+        print(f"{cell.name}: {best} {gains[best][-1]:+.1%}", file=sys.stderr)
     print("strategy                  cells  median gain  largest  lines that it alone needs")
     for name, found in sorted(gains.items(), key=lambda item: -len(item[1])):
         alone = needs[name].difference(*(other for known, other in needs.items() if known != name))

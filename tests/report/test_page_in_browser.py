@@ -298,7 +298,8 @@ def test_raw_and_consistent_numbers_are_a_switch(browser: Browser, everything: P
 
 def test_times_of_day_and_plain_numbers_can_be_typed(browser: Browser, tmp_path: Path) -> None:
     table = a_release("any:9", zone=None)
-    (tmp_path / "numbers.html").write_text(page(table, about(timeline={"step": 10})), encoding="utf-8")
+    timeline = {"start": 1000, "end": 1400, "step": 10, "steps": 40}
+    (tmp_path / "numbers.html").write_text(page(table, about(timeline=timeline)), encoding="utf-8")
     with opened(browser, tmp_path / "numbers.html") as shown:
         type_window(shown, "window", "1020", "1049")
         wanted = table.filter((pc.field("first_step") == 3) & (pc.field("last_step") == 5))
@@ -308,7 +309,8 @@ def test_times_of_day_and_plain_numbers_can_be_typed(browser: Browser, tmp_path:
         steps = (table[column].to_numpy() - 1000) // 10
         at = table.schema.get_field_index(column)
         table = table.set_column(at, column, pa.array(epoch + steps * 3600, pa.int64()))
-    (tmp_path / "hours.html").write_text(page(table, about(timeline={"step": 3600})), encoding="utf-8")
+    timeline = {"start": epoch, "end": epoch + 40 * 3600, "step": 3600, "steps": 40}
+    (tmp_path / "hours.html").write_text(page(table, about(timeline=timeline)), encoding="utf-8")
     with opened(browser, tmp_path / "hours.html") as shown:
         type_window(shown, "window", "2012-07-01T02:00", "2012-07-01T05:00")
         assert answered(shown)["At least once"][0] == number(wanted["estimate"][0].as_py(), 9.5)

@@ -29,12 +29,12 @@ import dpwindows as dw
 import dpwindows.kernel
 from dpwindows.errors import InputError
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.proofs import PROOFS
+from dpwindows.kernel.rules import PROOFS, RULES
 from dpwindows.strategies import BATCH
 
 ROOT = Path(dpwindows.kernel.__file__).parent
 # What every release calls, whatever it measures.
-CORE = ("measure:measure", "measure:measure_step", "designs:Design", "designs:StepDesign", "certify:require_own")
+CORE = ("measure:measure", "measure:measure_step", "designs:Design", "designs:StepDesign", "rules:certify")
 README = dw.Plan(
     [dw.Rolling(28).at_least(1)],
     timeline=dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York"),
@@ -95,7 +95,7 @@ def _names(node: ast.stmt) -> list[str]:
         case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
             return [name]
         case ast.Assign(targets=targets):
-            return [target.id for target in targets if isinstance(target, ast.Name)]
+            return [target.id for target in targets if isinstance(target, ast.Name) and target.id != "__all__"]
         case ast.AnnAssign(target=ast.Name(id=name)):
             return [name]
     return []
@@ -138,8 +138,7 @@ def needed(roots: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
 
 
 def _is_choice(place: tuple[str, str]) -> bool:
-    proved = {(bound.__module__.removeprefix("dpwindows.kernel."), bound.__name__) for bound in PROOFS.values()}
-    return place in proved or place[0].split(".")[0] in ("maps", "shapes")
+    return place[0].split(".")[0] in ("maps", "families")
 
 
 def core() -> set[tuple[str, str]]:
@@ -148,11 +147,14 @@ def core() -> set[tuple[str, str]]:
 
 
 def own(design: Design) -> set[tuple[str, str]]:
-    """What a design rests on beside the core: its shape, its maps, how they are certified, and the proof."""
-    bound = PROOFS[design.proof]
+    """What a design rests on beside the core: its shape, its maps, and the rules that its proof is declared by."""
     kinds = {type(part) for part in _parts(design.shape)}
-    roots = [(kind.__module__, kind.__name__) for kind in kinds] + [(bound.__module__, bound.__name__)]
-    return needed((module.removeprefix("dpwindows.kernel."), name) for module, name in roots) - core()
+    declared = [one.bound for one in RULES if one.proof == design.proof and kinds.intersection(one.measured)]
+    return needed(map(_place_of, [*kinds, PROOFS[design.proof], *declared])) - core()
+
+
+def _place_of(thing: Any) -> tuple[str, str]:
+    return thing.__module__.removeprefix("dpwindows.kernel."), thing.__name__
 
 
 def _parts(held: Any) -> Iterator[Any]:

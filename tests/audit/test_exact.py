@@ -42,13 +42,13 @@ from dpwindows.audit.search import search
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
-from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies import BATCH, REFERENCES, candidates, compressed
 from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scale
 from dpwindows.strategies.strategy import PrescribedScale
@@ -151,7 +151,7 @@ def test_the_worst_pair_is_the_worst_of_an_independent_enumeration(unit: Unit, t
 
 def _largest(design: Design, window: WindowFamily, unit: Unit) -> int:
     """Straight from the definition, with another enumeration of neighbours and another reading of the matrix."""
-    from tests.kernel.bounds.test_sensitivity import largest_norm, matrix_of
+    from tests.kernel.families.test_sensitivity import largest_norm, matrix_of
 
     thresholds = design.problem.thresholds
     pieces = differences(all_logs(4, max(thresholds) + 1), window, thresholds, unit)

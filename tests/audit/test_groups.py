@@ -47,7 +47,7 @@ from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.measure import Measurement
 from tests.grouped_logs import grouped_events
-from tests.kernel.bounds.test_groups import CASES, asked, truth
+from tests.kernel.test_groups import CASES, asked, truth
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 

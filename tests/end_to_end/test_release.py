@@ -13,7 +13,7 @@ import pyarrow.parquet
 import pytest
 
 import dpwindows as dw
-from dpwindows.kernel.proofs import PROOFS
+from dpwindows.kernel.rules import PROOFS
 from tests.end_to_end.command_line import plain_counts, run, run_process
 
 FLIGHTS = ("--item", "tailnum", "--time", "time", "--start", "2013-01-01")

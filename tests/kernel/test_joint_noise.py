@@ -22,18 +22,18 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling, ToD
 from dpwindows.kernel import joint_noise
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, BudgetExceededError, Cost, Law, certify
-from dpwindows.kernel.bounds.counts_of_one_item import item_in_a_cube, item_in_one_direction
-from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.joint import item_in_a_cube, item_in_one_direction
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.joint_noise import RadiusLaw, draw_jointly, radius_law
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.proofs import name_of
-from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.shapes.starts import Starts
+from dpwindows.kernel.rules import name_of
 from dpwindows.reading.noise_moments import joint_variance, log_normaliser
 from tests.single_item import SingleItem, TableAnswers, all_logs
 

@@ -41,21 +41,20 @@ from dpwindows.audit.sampler import small_scale_chances
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law
 from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certify import Certificate, NotCertifiedError
+from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.blocks import Blocks
+from dpwindows.kernel.families.grouped_steps import GroupedSteps
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.starts import Starts
+from dpwindows.kernel.families.together import MatrixFilter, Together
 from dpwindows.kernel.groups import Groups, certify_groups
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
-from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.blocks import Blocks
-from dpwindows.kernel.shapes.grouped import GroupedSteps
-from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.shapes.starts import Starts
-from dpwindows.kernel.shapes.together import Together
 from dpwindows.strategies import BATCH, candidates
 from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import ADMITTED, CumulativeTree, TreeForEveryStart

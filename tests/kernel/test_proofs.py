@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from pathlib import Path
 
 import pytest
 
-import dpwindows.kernel.measure
-import dpwindows.strategies.paper  # noqa: F401  (both together import every bound)
-from dpwindows.kernel.proofs import PROOFS, proves
-
-PAGE = Path(__file__).parents[2] / "docs" / "proofs.md"
+from dpwindows.kernel.rules import PROOFS, RULES, proves
+from tests.kernel.rules_page import PAGE, written
 
 
 def test_every_bound_has_a_proof() -> None:
@@ -20,13 +17,16 @@ def test_every_bound_has_a_proof() -> None:
         assert "Proof" in (bound.__doc__ or "") or "module docstring" in (bound.__doc__ or ""), name
 
 
-def test_the_page_lists_every_proof_where_it_stands() -> None:
-    listed = re.findall(
-        r"^\| `([a-z-]+)` \| .* \| \[`(\w+)`\]\(\.\./src/(dpwindows/[\w/]+)\.py\) \|$", PAGE.read_text(), re.M
-    )
-    expected = {(name, bound.__name__, bound.__module__.replace(".", "/")) for name, bound in PROOFS.items()}
-    assert set(listed) == expected
-    assert len(listed) == len(expected)
+def test_the_page_lists_every_proof_and_every_rule() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    assert page == written(page)
+
+
+def test_every_rule_rests_on_the_proof_that_it_names() -> None:
+    """It is that bound, or calls it."""
+    for one in RULES:
+        proof = PROOFS[one.proof]
+        assert one.bound is proof or proof.__name__ in inspect.getsource(one.bound)
 
 
 def test_no_two_bounds_share_a_name() -> None:

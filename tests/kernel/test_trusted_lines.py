@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dpwindows.kernel.proofs import PROOFS, name_of
-from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.rules import PROOFS, RULES, name_of
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 # What the rest of the package asks the kernel for: horizons, and words for a norm.
@@ -27,7 +27,7 @@ def test_a_release_rests_on_its_proof_and_on_no_other(trusted: Any) -> None:
     design = trusted.README.allotments[0].measurement.design
     assert isinstance(design.shape, Series)
     own, bound = trusted.own(design), PROOFS[design.proof]
-    assert ("shapes.series", "Series") in own
+    assert ("families.series", "Series") in own
     assert ("maps.counters", type(design.shape.map).__name__) in own
     proved = {place[1] for place in own} & {other.__name__ for other in PROOFS.values()}
     assert proved == {bound.__name__}
@@ -38,17 +38,12 @@ def test_every_release_rests_on_what_measures_and_charges(trusted: Any) -> None:
     core = trusted.core()
     for place in (("measure", "measure"), ("accounting", "certify"), ("measure", "draw_noise"), ("groups", "Groups")):
         assert place in core
-    assert not {module for module, _ in core if module.startswith(("bounds", "families", "maps", "shapes"))}
+    assert not {module for module, _ in core if module.startswith(("families", "maps"))}
 
 
 def test_no_definition_of_the_kernel_is_dead(trusted: Any) -> None:
     known = trusted.definitions()
-    bounds = [(bound.__module__.removeprefix("dpwindows.kernel."), bound.__name__) for bound in PROOFS.values()]
-    shapes = [place for place in known if place[0].startswith("shapes.")]
-    used = trusted.needed([*bounds, *shapes]) | trusted.core() | trusted.needed(map_places(known))
+    declared = [(one.bound.__module__.removeprefix("dpwindows.kernel."), one.bound.__name__) for one in RULES]
+    parts = [place for place in known if place[0].startswith(("maps.", "families.")) and place[1][0].isupper()]
+    used = trusted.needed([*declared, *parts]) | trusted.core()
     assert set(known) - used == ASKED_FROM_OUTSIDE
-
-
-def map_places(known: dict[tuple[str, str], Any]) -> list[tuple[str, str]]:
-    """Maps that shapes hold, by name."""
-    return [place for place in known if place[0].startswith("maps.") and place[1][0].isupper()]

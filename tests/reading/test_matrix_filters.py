@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dpwindows.reading.matrix_filters import MatrixFilterReader
-from tests.kernel.maps.test_matrix_filters import STEPS, drawn, run, whole
+from tests.kernel.families.test_matrix_filters import STEPS, drawn, run, whole
 
 
 @pytest.mark.parametrize(("lanes", "memory"), [(1, 3), (2, 0), (2, 4), (3, 20)])

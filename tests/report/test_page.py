@@ -34,7 +34,7 @@ def test_page_says_guarantee_budget_errors_and_making() -> None:
         "discrete Gaussian",
         "scale 123.5",
         "L2 2.5",
-        "dpwindows.kernel.bounds.sensitivity.runs",
+        "dpwindows.kernel.families.runs.runs",
         "25%",
         "0f1e2d3c",
         "dpwindows 0.1.0",

@@ -16,9 +16,8 @@ from dpwindows import reading
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.maps.crossed import CrossedFilters
+from dpwindows.kernel.families.crossed import Crossed, CrossedFilters
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.crossed import Crossed
 from dpwindows.reading import crossed as crossed_filters
 from dpwindows.reading.crossed import CrossedReader
 from dpwindows.strategies import candidates, counters, crossed_counters

@@ -11,14 +11,16 @@ from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.bounds import pattern_sensitivity
+from dpwindows.kernel.families import patterns
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.rules import certify
 from dpwindows.strategies import candidates, notch_filter, series_filter, stream_candidates
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
-from dpwindows.strategies.search.witnesses import searched, with_witness
+from dpwindows.strategies.search.witnesses import with_witness
+from tests.kernel.cases import case
 
 
 def problem(length: int, steps: int = 365, *thresholds: int) -> Problem:
@@ -99,10 +101,10 @@ def test_its_taps_sum_to_what_makes_errors_bounded(length: int) -> None:
 def test_its_bound_is_that_of_a_wave(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without it the filter would have to pay for more than it costs."""
     taps = notch_filter.integer_taps(21, 210, 24)
-    bound = pattern_sensitivity.rolling_patterns_period_l2
-    tight = bound(taps, 21, 210, 210, (1,), searched)
-    monkeypatch.setattr(pattern_sensitivity, "waves_bound", lambda *_: None)
-    assert bound(taps, 21, 210, 210, (1,), searched) > 1.1 * tight
+    asked = case(Rolling(21), Filter(taps), 210, (1,), ItemLevel())
+    tight, _ = certify(asked)
+    monkeypatch.setattr(patterns, "waves_bound", lambda *_: None)
+    assert certify(asked)[0] > 1.1 * tight
 
 
 def test_a_period_that_is_nearly_all_of_the_range_is_charged_for_all_of_it() -> None:

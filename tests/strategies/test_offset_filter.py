@@ -14,19 +14,20 @@ from dpwindows import reading
 from dpwindows.ask.privacy import ApproxDP, EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Cumulative, Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.bounds.offset_patterns import gram, rolling_offset_add_remove_l2
-from dpwindows.kernel.bounds.run_patterns import Lags, neighbour_bound
-from dpwindows.kernel.certify import NotCertifiedError
-from dpwindows.kernel.certify_series import along_time
+from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.offset_patterns import gram, rolling_offset_add_remove_l2
+from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.rules import Case, certify
 from dpwindows.strategies import candidates, offset_filter, stream_candidates
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.noise_scales import unit_scale
 from dpwindows.strategies.search.witnesses import searched, with_witness
+from tests.kernel.cases import PRESENCE, bound_of
 from tests.single_item import all_logs, differences
 
 ADD_REMOVE = ItemAddRemove()
@@ -83,7 +84,9 @@ def test_the_bound_holds_for_every_item(length: int, thresholds: tuple[int, ...]
         matrices.append(made)
     for weights in matrices:
         true = truth(weights, Rolling(length), thresholds)
-        assert true <= rolling_offset_add_remove_l2(weights, length, steps, thresholds, searched)
+        assert true <= bound_of(
+            rolling_offset_add_remove_l2, Rolling(length), MatrixCounter(weights), steps, thresholds, PRESENCE
+        )
 
 
 def legal(length: int, starts: NDArray[np.int64], lengths: NDArray[np.int64], steps: int) -> NDArray[np.float64]:
@@ -187,14 +190,14 @@ def test_other_units_are_not_certified(unit: Unit) -> None:
     weights = matrix_of(designed(Rolling(3), steps=6))
     for measured in (MatrixCounter(weights), MatrixCounter(weights)):
         with pytest.raises(NotCertifiedError):
-            along_time(problem(Rolling(3), steps=6, unit=unit), measured, 6, searched)
+            certify(Case(problem(Rolling(3), steps=6, unit=unit), measured, 6, searched))
 
 
 @pytest.mark.parametrize("steps", [5, 7, None])
 def test_a_horizon_of_another_length_is_not_certified(steps: int | None) -> None:
     weights = matrix_of(designed(Rolling(3), steps=6))
     with pytest.raises(NotCertifiedError):
-        along_time(problem(Rolling(3), steps=6), MatrixCounter(weights), steps, searched)
+        certify(Case(problem(Rolling(3), steps=6), MatrixCounter(weights), steps, searched))
 
 
 # --- In many steps ----------------------------------------------------------------------------------------------------
@@ -279,17 +282,17 @@ def test_the_matrix_of_many_steps_is_applied_exactly_and_undone() -> None:
 def test_another_horizon_or_unit_is_not_certified_in_many_steps(steps: int | None) -> None:
     measured = offset_filter.filtered(0.6, 0.75, 0.2, 6, 2.0**24)
     with pytest.raises(NotCertifiedError):
-        along_time(problem(Rolling(3), steps=6), measured, steps, searched)
+        certify(Case(problem(Rolling(3), steps=6), measured, steps, searched))
     for unit in (EventLevel(), ItemLevel()):
         with pytest.raises(NotCertifiedError):
-            along_time(problem(Rolling(3), steps=6, unit=unit), measured, 6, searched)
-    assert along_time(problem(Rolling(3), steps=6), measured, 6, searched)[1] == "rolling-offset-filter-presence"
+            certify(Case(problem(Rolling(3), steps=6, unit=unit), measured, 6, searched))
+    assert certify(Case(problem(Rolling(3), steps=6), measured, 6, searched))[1] == "rolling-offset-filter-presence"
 
 
 def test_offsets_without_a_proof_are_not_certified() -> None:
     measured = OffsetFilter((4, -1), (9, 9, 9), (1, 1, 1), 0)
     with pytest.raises(NotCertifiedError):
-        along_time(problem(Rolling(3), steps=3), measured, 3, searched)
+        certify(Case(problem(Rolling(3), steps=3), measured, 3, searched))
 
 
 def test_weights_that_are_not_plain_whole_numbers_are_not_certified() -> None:

@@ -31,7 +31,7 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, certify
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.proofs import PROOFS
+from dpwindows.kernel.rules import PROOFS
 from dpwindows.plan.plan import Plan
 from dpwindows.reading.noise_moments import joint_variance
 from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, notch_filter, weighted_filter

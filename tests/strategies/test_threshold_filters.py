@@ -10,8 +10,8 @@ from dpwindows import reading
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import Measure, Query, Rolling
 from dpwindows.kernel.designs import StepDesign
+from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.measure import measure
-from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
 from dpwindows.plan.plan import Plan
 from dpwindows.stream.mechanism import Mechanism
 from tests.single_item import TableAnswers, random_square

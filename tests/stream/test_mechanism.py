@@ -17,8 +17,8 @@ from dpwindows.ask.queries import Query, WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.kernel.accounting import LAPLACE, BudgetExceededError
 from dpwindows.kernel.designs import StepDesign
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
-from dpwindows.kernel.shapes.series import Series
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
 from dpwindows.reading.designs import steps_of
 from dpwindows.stream.mechanism import Mechanism, StepAnswers

@@ -20,7 +20,7 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.ask.windows import window_steps
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
-from dpwindows.kernel.shapes.grouped import GroupedSteps
+from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.strategies.paper import design
 from dpwindows.theory.constructions import (
     as_rolling,

@@ -4,7 +4,7 @@ Five audits that share nothing with the proofs:
 
 - `audit_exactly` reads the integers a plan applies off its own `encode`, compares neighbouring logs (every pair of them
   where these are few, a search for bad ones otherwise), and works out the privacy loss of the worst pair in exact or
-  ball arithmetic. It knows no bound of `dpwindows.kernel.bounds.sensitivity`. It believes that noise is drawn as
+  ball arithmetic. It knows no bound of `dpwindows.kernel.families.runs`. It believes that noise is drawn as
   stated.
 - `audit_noise` measures logs through the kernel again and again, takes the exact integers away, and tests what is left
   against the stated law and scale, and for anything that two draws have in common.

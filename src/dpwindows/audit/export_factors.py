@@ -59,18 +59,17 @@ from numpy.typing import NDArray
 
 from dpwindows.ask.windows import count_windows, longest_window, window_steps
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.blocks import Blocks, blocks_of
+from dpwindows.kernel.families.crossed import Crossed
+from dpwindows.kernel.families.gaps import GapFilter, Gaps
+from dpwindows.kernel.families.grouped_steps import GroupedSteps
+from dpwindows.kernel.families.nested import Nested
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.starts import Starts
+from dpwindows.kernel.families.thresholds import SeriesByThreshold
+from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.filters import Identity
-from dpwindows.kernel.maps.gaps import GapFilter
 from dpwindows.kernel.maps.integer_maps import IntegerMap
-from dpwindows.kernel.shapes.blocks import Blocks, blocks_of
-from dpwindows.kernel.shapes.crossed import Crossed
-from dpwindows.kernel.shapes.gaps import Gaps
-from dpwindows.kernel.shapes.grouped import GroupedSteps
-from dpwindows.kernel.shapes.nested import Nested
-from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.shapes.starts import Starts
-from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
-from dpwindows.kernel.shapes.together import Together
 from dpwindows.reading.designs import CrossedDesignReader, GroupedReader, of
 from dpwindows.reading.maps import series_reader
 from dpwindows.strategies.paper.range_tree import RangeTree

@@ -15,10 +15,10 @@ from dpwindows.ask.privacy import ZCDP, EventLevel, ItemAddRemove, PureDP
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, NORMS
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.measure import Measurement, measure, measure_step
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogethe
 from dpwindows.ask.windows import Answers
 from dpwindows.ask.zones import Int64Array
 from dpwindows.kernel.advice import Advise, Witness, from_witness
-from dpwindows.kernel.certify import Certificate, require_plain
+from dpwindows.kernel.certificate import Certificate, require_own
 from dpwindows.kernel.maps.integer_maps import IntArray, Memory
 from dpwindows.kernel.problem import Problem
 
@@ -124,7 +124,7 @@ class Design:
         Raises:
             NotCertifiedError: no proof covers it.
         """
-        require_plain(self.problem, self.shape, self._until)
+        require_own(self.problem, self.shape, self._until)
         return self.shape.certify(self.problem, self._until, advise)
 
     @property

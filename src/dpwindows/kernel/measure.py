@@ -6,7 +6,7 @@ A privacy proof of a release rests on what happens before `measure` and on what 
    neighbouring logs are neighbours once they are read (`count.engines.typed_columns` for frames, whose columns need not
    have a type; `duckdb_sources`, `csv_files`, `sqlite` and `spark_sources` beside it for files and tables);
 1. `count.recency` and `count.answers` give the exact integer answers of the log; where there are groups,
-   `count.engines.groups` decides the one that each row is counted in (`bounds.groups` says what that must hold to);
+   `count.engines.groups` decides the one that each row is counted in (`groups` says what that must hold to);
 2. a design's `encode` multiplies them by an integer matrix, in arithmetic that cannot wrap (`maps.integer_maps.widen`);
 3. its `sensitivity` is a proved bound computed from the same integers (`certify`, by the proofs in `bounds`);
 4. noise is drawn on the integers, never from floating-point or seedable sources: by OpenDP's exact sampler, or for a
@@ -33,20 +33,20 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.privacy import Budget
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.accounting import GAUSSIAN, JOINT, Cost, Law, certify
-from dpwindows.kernel.certify import Certificate
+from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import Design, Shape, StepDesign
+from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.crossed import Crossed
+from dpwindows.kernel.families.gaps import Gaps
+from dpwindows.kernel.families.grouped_steps import GroupedSteps
+from dpwindows.kernel.families.nested import Nested
+from dpwindows.kernel.families.periods import SeriesInPeriods
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.starts import Starts
+from dpwindows.kernel.families.thresholds import SeriesByThreshold
+from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.groups import GroupedAnswers, Groups, certify_groups
 from dpwindows.kernel.joint_noise import draw_jointly
-from dpwindows.kernel.shapes.blocks import Blocks, StepBlocks
-from dpwindows.kernel.shapes.crossed import Crossed
-from dpwindows.kernel.shapes.gaps import Gaps
-from dpwindows.kernel.shapes.grouped import GroupedSteps
-from dpwindows.kernel.shapes.nested import Nested
-from dpwindows.kernel.shapes.periods import SeriesInPeriods
-from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.shapes.starts import Starts
-from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
-from dpwindows.kernel.shapes.together import Together
 
 # Noise is drawn in pieces of this many numbers, so that progress shows and memory stays flat.
 _PIECE = 1 << 16

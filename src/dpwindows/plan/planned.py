@@ -21,9 +21,9 @@ from dpwindows.count.wanted import Wanted
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.series import Series as SeriesShape
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import BOUNDED_UNITS, Criterion, Problem
-from dpwindows.kernel.shapes.series import Series as SeriesShape
 from dpwindows.plan.allotment import Allotment, measured
 from dpwindows.plan.forecast import Forecast, Forecasts, forecast_of
 from dpwindows.plan.parts import Part, parts_of, require_groups

@@ -17,26 +17,24 @@ import numpy as np
 
 from dpwindows.kernel.advice import Witness
 from dpwindows.kernel.designs import Design, Shape, StepDesign, StepShape
+from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.crossed import Crossed
+from dpwindows.kernel.families.gaps import GapFilter, Gaps
+from dpwindows.kernel.families.grouped_steps import GroupedSteps
+from dpwindows.kernel.families.nested import Nested
+from dpwindows.kernel.families.periods import SeriesInPeriods
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.starts import Starts
+from dpwindows.kernel.families.thresholds import SeriesByThreshold
+from dpwindows.kernel.families.together import MatrixFilter, Together
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
-from dpwindows.kernel.maps.gaps import GapFilter
-from dpwindows.kernel.maps.matrix_filters import MatrixFilter
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.blocks import Blocks, StepBlocks
-from dpwindows.kernel.shapes.crossed import Crossed
-from dpwindows.kernel.shapes.gaps import Gaps
-from dpwindows.kernel.shapes.grouped import GroupedSteps
-from dpwindows.kernel.shapes.nested import Nested
-from dpwindows.kernel.shapes.periods import SeriesInPeriods
-from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.shapes.starts import Starts
-from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
-from dpwindows.kernel.shapes.together import Together
 from dpwindows.strategies.compressed import grouped_problem, inner_strategy
 from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import ADMITTED

@@ -1,6 +1,6 @@
 """The reader of crossed counters: least squares from every row and every column of a block, in floating point.
 
-With the names of `dpwindows.kernel.maps.crossed` the Gram matrix is a sum of two products,
+With the names of `dpwindows.kernel.families.crossed` the Gram matrix is a sum of two products,
 
     M'M = (J L'L J) x diag(c^2) + diag(r^2) x (L'L).
 
@@ -29,7 +29,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from dpwindows.kernel.maps.crossed import CrossedFilters
+from dpwindows.kernel.families.crossed import CrossedFilters
 from dpwindows.reading.moments import FloatArray
 
 # Fourth moments are formed from the explicit decoder for blocks of up to this many windows.

@@ -15,17 +15,16 @@ from dpwindows.ask.queries import AnyWindow, RollingTogether, ToDate, Tumbling
 from dpwindows.ask.windows import count_windows, longest_window, window_steps
 from dpwindows.errors import InputError
 from dpwindows.kernel.designs import Design, Shape, StepDesign
-from dpwindows.kernel.maps.crossed import CrossedFilters
+from dpwindows.kernel.families.blocks import Block, Blocks, StepBlocks
+from dpwindows.kernel.families.crossed import Crossed, CrossedFilters
+from dpwindows.kernel.families.gaps import Gaps
+from dpwindows.kernel.families.grouped_steps import GroupedSteps
+from dpwindows.kernel.families.nested import Nested, lengths_exist, one_step_longer
+from dpwindows.kernel.families.periods import SeriesInPeriods
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.starts import Starts
+from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.integer_maps import Memory
-from dpwindows.kernel.shapes.blocks import Block, Blocks, StepBlocks
-from dpwindows.kernel.shapes.crossed import Crossed
-from dpwindows.kernel.shapes.gaps import Gaps
-from dpwindows.kernel.shapes.grouped import GroupedSteps
-from dpwindows.kernel.shapes.nested import Nested, lengths_exist, one_step_longer
-from dpwindows.kernel.shapes.periods import SeriesInPeriods
-from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.shapes.starts import Starts
-from dpwindows.kernel.shapes.together import Together
 from dpwindows.reading.crossed import CrossedReader
 from dpwindows.reading.filters import invert_filter
 from dpwindows.reading.gaps import GapReader

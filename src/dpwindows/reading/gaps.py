@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import scipy
 
-from dpwindows.kernel.maps.gaps import GapFilter
+from dpwindows.kernel.families.gaps import GapFilter
 from dpwindows.reading.filters import inverse_taps, invert_filter
 from dpwindows.reading.moments import FloatArray
 

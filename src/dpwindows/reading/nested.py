@@ -1,13 +1,13 @@
 """The reader of windows that were measured with those inside them: estimates and their errors.
 
-Values of windows come by length and start (`kernel/maps/lengths.py`).
+Values of windows come by length and start (`kernel/families/nested.py`).
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from dpwindows.kernel.maps.lengths import index_by_end, index_by_start
+from dpwindows.kernel.families.nested import index_by_end, index_by_start
 from dpwindows.reading.filters import inverse_taps, invert_backwards, invert_filter
 from dpwindows.reading.moments import FloatArray
 

@@ -12,12 +12,13 @@ from functools import lru_cache
 
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import LAPLACE
-from dpwindows.kernel.certify_series import differences
+from dpwindows.kernel.advice import from_witness
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
+from dpwindows.kernel.rules import Case, certify
 from dpwindows.reading.differences import AnchoredReader, AnchoredStepReader
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
@@ -63,7 +64,11 @@ def _best(error: Callable[[int, float], float], longest: int) -> tuple[int, floa
 
 
 def _error(problem: Problem, tried: AnchoredDifferences, horizon: int) -> float:
-    return _typical(problem, AnchoredReader(tried, horizon).variance()) * differences(problem, tried, horizon)[0]
+    return _typical(problem, AnchoredReader(tried, horizon).variance()) * _bound(problem, tried, horizon)
+
+
+def _bound(problem: Problem, tried: AnchoredDifferences, horizon: int | None) -> int:
+    return certify(Case(problem, tried, horizon, from_witness({})))[0]
 
 
 def _typical(problem: Problem, variance: FloatArray) -> float:
@@ -99,7 +104,7 @@ def _causal_map(problem: Problem, longest: int, horizon: int | None) -> Anchored
     def error(every: int, ratio: float) -> float:
         tried = AnchoredDifferences(every, *_weights(ratio))
         typical = _typical(problem, AnchoredStepReader(tried).variance(max(8 * every, 64))[-every:])
-        return typical * differences(problem, tried, horizon)[0]
+        return typical * _bound(problem, tried, horizon)
 
     every, ratio = _best(error, longest)
     return AnchoredDifferences(every, *_weights(ratio))

@@ -16,8 +16,8 @@ from dataclasses import replace
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.grouped_steps import GroupedSteps, grouped_unit
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.grouped import GroupedSteps, grouped_unit
 
 NAME = "compressed"
 

@@ -17,10 +17,10 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import CausalMap
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.search.level_weights import best_of_trees, branchings

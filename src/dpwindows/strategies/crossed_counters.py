@@ -24,8 +24,8 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.shapes.crossed import Crossed
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies import gap_filter
 from dpwindows.strategies.search import choice
@@ -39,7 +39,7 @@ _LARGEST = 3200
 # beyond it, and, so that they are soon factored, of no more than the last number of starts unless windows are longer.
 _ONE_BLOCK, _LENGTHS, _WIDEST = 512, 16, 1536
 # For windows this short (half as long for the largest error) narrow blocks win, of 4 windows' lengths between the last
-# two numbers: they contain more cells that are known to be zero (`kernel.maps.crossed`), though they cut more lines.
+# two numbers: they contain more cells that are known to be zero (`families.crossed`), though they cut more lines.
 _PINNED_LENGTHS: dict[Law, int] = {GAUSSIAN: 100, LAPLACE: 180}
 _PINNED_LEAST, _PINNED_MOST = 256, 400
 # The power of weights in narrow blocks, whose lines are nearly of a length.
@@ -186,7 +186,7 @@ def _search_on(
 
 
 def _explained(vectors: FloatArray, spread: FloatArray) -> FloatArray:
-    """How much pinning lowers the variances of a block that reads the same backwards (`kernel.maps.crossed`)."""
+    """How much pinning lowers the variances of a block that reads the same backwards (`kernel.families.crossed`)."""
     starts, pins = vectors[::-1], np.arange(len(vectors) - 1)
     covariance = (starts * starts[1:, None]) @ spread @ (vectors * vectors[:-1, None]).transpose(0, 2, 1)
     root = scipy.linalg.cholesky(covariance[:, pins + 1, pins], lower=True)

@@ -19,9 +19,9 @@ from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Cumulative
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.shapes.series import Series
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search.dual import Suffixes
 from dpwindows.strategies.search.portable import cholesky, to_lattice

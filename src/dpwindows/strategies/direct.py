@@ -6,10 +6,10 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design, StepShape
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.shapes.starts import Starts
 
 NAME = "direct"
 

@@ -26,9 +26,8 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.maps.gaps import GapFilter
+from dpwindows.kernel.families.gaps import GapFilter, Gaps
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.gaps import Gaps
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
@@ -173,7 +172,7 @@ def _longer(values: FloatArray, taps: FloatArray) -> FloatArray:
 
 
 def _item_charge(problem: Problem, candidate: _Filter) -> float:
-    """About what `bounds.gaps` charges for one item that is added, less what it charges for the number of items."""
+    """About what `families.gaps` charges for one item that is added, less what it charges for the number of items."""
     steps, offset = problem.steps, candidate.offset
     weights, sums = candidate.weights(steps), candidate.sums(steps)
     charges = np.convolve(weights, np.convolve(sums, sums)[:steps])[:steps]
@@ -185,7 +184,7 @@ def _item_charge(problem: Problem, candidate: _Filter) -> float:
 
 
 def _worst_cuts(charges: FloatArray) -> float:
-    """About `bounds.gaps._worst_gaps`, in floating point."""
+    """About `families.gaps._worst_gaps`, in floating point."""
     steps = len(charges)
     best = np.zeros(steps + 2)
     for cut in range(1, steps + 2):

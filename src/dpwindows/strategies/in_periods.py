@@ -1,8 +1,8 @@
 """Tumbling counts and counts to date, by the strategies for rolling and cumulative counts.
 
 Tumbling counts are rolling counts of length 1 whose steps are periods, and counts to date are the cumulative counts of
-each period by itself (`dpwindows.kernel.bounds.periods`). So one problem stands for all periods: strategies answer it,
-and their designs are repeated in each period.
+each period by itself (`dpwindows.kernel.families.periods`). So one problem stands for all periods: strategies answer
+it, and their designs are repeated in each period.
 """
 
 from __future__ import annotations
@@ -15,14 +15,13 @@ import numpy as np
 from dpwindows.ask.periods import fewest_and_most, sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
 from dpwindows.ask.queries import Cumulative, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
-from dpwindows.kernel.certify_periods import layout_of, series_of
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.periods import SeriesInPeriods, layout_of, series_of
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.periods import SeriesInPeriods
-from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies.search import limits
 from dpwindows.strategies.search.pure_limits import many_neighbours, pure_scale
 

@@ -12,9 +12,8 @@ import numpy as np
 
 from dpwindows.ask.queries import RollingTogether
 from dpwindows.kernel.designs import StepDesign
-from dpwindows.kernel.maps.matrix_filters import MatrixFilter
+from dpwindows.kernel.families.together import MatrixFilter, Together
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.together import Together
 from dpwindows.strategies.search.portable import to_lattice
 from dpwindows.strategies.search.together import together_taps
 

@@ -18,9 +18,9 @@ from dpwindows.ask.privacy import ApproxDP, ItemAddRemove, ItemLevel, PureDP
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.kernel.accounting import CUBE, LAPLACE, RANGE, Law
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
 
 NAME = "joint-noise"
 # For one number it is Laplace noise.

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 from dpwindows.ask.queries import Cumulative
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import StepDesign
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
 
 NAME = "logarithmic-counter"
 

@@ -2,7 +2,7 @@
 
 It puts one fractional-difference filter on starts, taken last to first, and one on ends, taken first to last. So each
 number is a weighted sum of the windows inside it; windows that do not exist need not be measured, for decoding knows
-that they are 0 (`kernel/shapes/nested.py`). Windows of at most m steps are measured alone, as if the range had 2m - 1
+that they are 0 (`kernel/families/nested.py`). Windows of at most m steps are measured alone, as if the range had 2m - 1
 steps; where m is much of the range, it is better to measure all windows and a few that reach beyond it.
 
 The filter is `(1 - decay B)^alpha`, also cut short: a cut keeps the sum of its taps away from 0 as decay does, which
@@ -23,8 +23,8 @@ from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.nested import Nested
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms, real_inverse

@@ -7,7 +7,7 @@ of that frequency pass has to hide less, and pays by errors there only. Its taps
     (1 - 2 r cos(u) B + r^2 B^2) (1 - s B) / ((1 - p B) (1 - conj(p) B)),   B the shift by one step,
 
 a pair of zeros at the angle u near pi/W, a pair of poles p beside it, and a zero s. From distance 2 on its
-autocorrelation is a decaying wave, which is what its certificate (`dpwindows.kernel.bounds.waves`) needs. The five
+autocorrelation is a decaying wave, which is what its certificate (`dpwindows.kernel.families.waves`) needs. The five
 numbers were sought for some lengths at the very bound they are charged for, over a year of steps; between these
 lengths they are interpolated.
 """
@@ -22,9 +22,9 @@ from dpwindows.ask.privacy import ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
 from dpwindows.strategies.search.fractional import LONGEST
 from dpwindows.strategies.search.wave_search import POLES
 

@@ -21,14 +21,14 @@ from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import ItemAddRemove
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
-from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
+from dpwindows.kernel.families.runs import most_runs
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.maps.integer_maps import IntArray
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.fractional import LONGEST as FILTER

@@ -20,15 +20,14 @@ from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.bounds.counted_by_rule import runs_by_rule
-from dpwindows.kernel.bounds.pattern_sensitivity import LONGEST_CHAIN
-from dpwindows.kernel.bounds.period_sensitivity import affected_ends
-from dpwindows.kernel.bounds.run_patterns import Lags
-from dpwindows.kernel.bounds.sensitivity import most_runs
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.counted_by_rule import runs_by_rule
+from dpwindows.kernel.families.patterns import LONGEST_CHAIN
+from dpwindows.kernel.families.run_patterns import Lags
+from dpwindows.kernel.families.runs import affected_ends, most_runs
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.series import Series
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search.chains import best_chain
 from dpwindows.strategies.search.fractional import LONGEST

@@ -17,13 +17,13 @@ from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.bounds import period_sensitivity, sensitivity
-from dpwindows.kernel.bounds.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
+from dpwindows.kernel.families.runs import affected_ends, most_signed_runs, most_starts
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import IntArray
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.shapes.series import Series
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 
@@ -125,12 +125,12 @@ def _rolling(problem: Problem, length: int, horizon: int) -> _Rolling:
     unit, thresholds, rule = problem.unit, problem.thresholds, problem.rule
     if isinstance(unit, (ItemPerPeriod, ItemLevel)):
         span = min(unit.steps, horizon) if isinstance(unit, ItemPerPeriod) else horizon
-        reach = period_sensitivity.affected_ends(length, span, horizon)
+        reach = affected_ends(length, span, horizon)
         return _Rolling(reach, tuple(_signed_runs(k, length, span, reach, rule) for k in thresholds))
     if isinstance(unit, EventLevel):
         reach = min(length, horizon)
         return _Rolling(reach, (_as_many_as_fit(sum(thresholds), reach, reach, gaps=len(thresholds) == 1),))
-    most = {k: runs_by_rule(rule, k, sensitivity.most_starts(k, length, horizon)) for k in thresholds}
+    most = {k: runs_by_rule(rule, k, most_starts(k, length, horizon)) for k in thresholds}
     places = {k: places_by_rule(rule, k, length, horizon) for k in thresholds}
     return _Rolling(horizon, tuple(_as_many_as_fit(most[k], places[k], horizon, gaps=True) for k in thresholds))
 
@@ -140,7 +140,7 @@ def _as_many_as_fit(runs: int, places: int, reach: int, *, gaps: bool) -> _Runs:
 
 
 def _runs_cost(norms: FloatArray, reach: int, runs: _Runs) -> float:
-    """`sensitivity.runs_bound` for norms in floating point, of all numbers of runs at once; for the search."""
+    """`families.norms.runs_bound` for norms in floating point, of all numbers of runs at once; for the search."""
     shorter, size, longer, size_of_longer = _splits(runs.most, reach, runs.places, gaps=runs.gaps)
     costs = longer * norms[size_of_longer] + shorter * norms[size]
     plain = float(costs.max(initial=float(norms[0])))
@@ -163,7 +163,7 @@ def _signed_runs(k: int, length: int, span: int, reach: int, rule: CountingRule)
     One item can start being counted `k - 1/2` times in W steps and be out as long as it is counted: two such items, in
     turn, make runs of `W / (2k-1)`. Where the span is short there are turns in its first and last places only.
     """
-    runs = min(period_sensitivity.most_signed_runs(k, length, span), 2 * runs_by_rule(rule, k, reach))
+    runs = min(most_signed_runs(k, length, span), 2 * runs_by_rule(rule, k, reach))
     plain = _as_many_as_fit(runs if 2 * span > length else k, reach, reach, gaps=False)
     if span == 1:
         return plain

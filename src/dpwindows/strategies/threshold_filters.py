@@ -22,8 +22,8 @@ from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.thresholds import SeriesByThreshold
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies import offset_filter
 from dpwindows.strategies.search import choice

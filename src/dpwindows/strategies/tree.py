@@ -18,11 +18,11 @@ from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import LAPLACE
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.kernel.shapes.blocks import Blocks, StepBlocks
-from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.reading.tent_tree import TentReader
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice

@@ -22,10 +22,10 @@ from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.bounds.weighted_rectangles import MOST_PLACES
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.nested import Nested
+from dpwindows.kernel.families.rectangles import MOST_PLACES
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.nested import Nested
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.apart_from_noise import apart_from_noise

@@ -16,7 +16,7 @@ planner's own strategies are better still by constant factors; what is shown her
 
 Notation: `g` is the difference of the exact answers of two neighbours; noise of covariance C has the guarantee of noise
 of unit scale at unit sensitivity if `g' C^-1 g <= 1` for every g. What g can be is proved in
-`dpwindows.kernel.bounds.sensitivity`.
+`dpwindows.kernel.families.runs`.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def rolling_event_histogram(length: int, largest: int) -> float:
     runs, and never more than `sqrt(W)`, where K separate releases would cost sqrt(K) times their own.
 
     Proof. An added event changes, in each window that holds it, at most one of the K counts: the old count tells which
-    (`dpwindows.kernel.bounds.sensitivity`). So the changes g_1, ..., g_K have disjoint supports, `1 + ... + K` runs
+    (`dpwindows.kernel.families.runs`). So the changes g_1, ..., g_K have disjoint supports, `1 + ... + K` runs
     over all and total length at most W. Measured apart through one filter their squared norms add, and the bound of
     `rolling_event` is for any R = min(K(K+1)/2, W) runs of total length W, wherever they are. With noise on every
     answer the squared norms add up to at most W. QED.
@@ -124,7 +124,7 @@ def rolling_item(steps: int, length: int, k: int, *, formal: bool = True) -> flo
     `sqrt(v (T/W + R q(ceil(T/R))))` with `R = min(T, k ceil(T/(W+1)))`, twice that for the formal relation.
 
     Proof. As `rolling_event`. One item's counts f are at most R runs of one sign, of total length at most T
-    (`dpwindows.kernel.bounds.sensitivity`), which cost at most `T/W + R q(ceil(T/R))`; `g = f` if the item is added or
+    (`dpwindows.kernel.families.runs`), which cost at most `T/W + R q(ceil(T/R))`; `g = f` if the item is added or
     removed, and `g = f - f'` if it changes, where norms add. On every answer g is at most 1, so noise on every answer
     costs `sqrt(T)` for either relation. QED.
     """

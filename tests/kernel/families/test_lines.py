@@ -17,34 +17,31 @@ from dpwindows.ask.queries import AnyWindow, Cumulative
 from dpwindows.ask.windows import count_windows
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
-from dpwindows.kernel.bounds.periods import periods_met, periods_met_at_most
-from dpwindows.kernel.bounds.sensitivity import step_norms
 from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.families.blocks import Block
+from dpwindows.kernel.families.crossed import Crossed, CrossedFilters, crossed_lines
 from dpwindows.kernel.families.lines import (
-    CrossedBlock,
     Line,
     Lines,
-    crossed_lines,
     filter_costs,
     lines_bound,
-    lines_of_periods,
     lines_of_starts,
     one_line,
 )
+from dpwindows.kernel.families.norms import step_norms
+from dpwindows.kernel.families.periods import lines_of_periods, periods_met, periods_met_at_most
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.maps.counters import MatrixCounter
-from dpwindows.kernel.maps.crossed import CrossedFilters
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import IntegerMap
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.crossed import Crossed
-from dpwindows.kernel.shapes.series import Series
-from dpwindows.kernel.shapes.starts import Starts
 from dpwindows.strategies import crossed_counters
 from dpwindows.strategies.search.fractional import integer_taps
 from tests import brute_force
-from tests.kernel.bounds.test_sensitivity import any_taps, largest_norm, matrix_of, tent_trees, toeplitz, truth
+from tests.kernel.families.test_sensitivity import any_taps, largest_norm, matrix_of, tent_trees, toeplitz, truth
 from tests.search import examples
 from tests.single_item import all_logs, differences
 
@@ -62,17 +59,26 @@ def staircases(steps: int) -> NDArray[np.int64]:
     return (np.array(taus)[:, None, :] >= np.arange(1, steps + 1)[None, :, None]).astype(np.int64)
 
 
+Crossing = tuple[Block, CrossedFilters]
+
+
+def crossing(first: int, start_weights: tuple[int, ...], end_weights: tuple[int, ...]) -> Crossing:
+    """A block of windows with a line for each start and each end."""
+    return Block(first, len(start_weights), len(end_weights)), CrossedFilters((1,), start_weights, end_weights)
+
+
 def crossed_bound(
-    taps: Sequence[int], blocks: Sequence[CrossedBlock], power: int, *, formal: bool, span: int | None = None
+    taps: Sequence[int], blocks: Sequence[Crossing], power: int, *, formal: bool, span: int | None = None
 ) -> int:
     """The bound of crossed counters for one threshold, where the last block ends at the horizon."""
-    steps = blocks[-1].first + len(blocks[-1].end_weights) - 1
-    costs = filter_costs(taps, max(len(block.end_weights) for block in blocks), power, formal=formal)
+    last, _ = blocks[-1]
+    steps = last.first + last.ends - 1
+    costs = filter_costs(taps, max(block.ends for block, _ in blocks), power, formal=formal)
     return lines_bound(crossed_lines(blocks, power, span or steps, steps), costs, 1)
 
 
-def block_of(found: CrossedFilters) -> CrossedBlock:
-    return CrossedBlock(1, found.start_weights, found.end_weights)
+def block_of(found: CrossedFilters) -> Crossing:
+    return crossing(1, found.start_weights, found.end_weights)
 
 
 def first_block(found: Design) -> CrossedFilters:
@@ -263,7 +269,7 @@ def test_the_worst_pair_that_a_search_finds_is_close_below_the_formal_bound(
     # Taps of fewer bits keep the search in 64 bits; the bound is taken for the same.
     taps = integer_taps(found.parameters["alpha"], found.parameters["decay"], steps, 12)
     listed = tuple(weights.tolist())
-    bound = crossed_bound(taps, [CrossedBlock(1, listed[::-1], listed)], 2, formal=True)
+    bound = crossed_bound(taps, [crossing(1, listed[::-1], listed)], 2, formal=True)
     worst = search_for_worst_pair(taps, weights, rounds=4)
     assert worst <= bound
     assert (worst / bound) ** 0.5 >= tight
@@ -271,7 +277,7 @@ def test_the_worst_pair_that_a_search_finds_is_close_below_the_formal_bound(
 
 def test_a_formal_change_costs_less_than_twice_in_noise() -> None:
     taps = integer_taps(0.75, 0.997, 365, 16)
-    block = CrossedBlock(1, (1,) * 365, (1,) * 365)
+    block = crossing(1, (1,) * 365, (1,) * 365)
     formal, single = (crossed_bound(taps, [block], 2, formal=formal) for formal in (True, False))
     assert single < formal < 2 * single
     # The older ceiling: two changes of one item, twice the noise.
@@ -282,7 +288,7 @@ def test_a_formal_change_costs_less_than_twice_in_noise() -> None:
 @pytest.mark.parametrize("span", [1, 7, 50])
 def test_the_rows_alone_are_a_counter_for_every_start(span: int, formal: bool) -> None:
     taps = integer_taps(0.6, 0.99, 50, 16)
-    rows = CrossedBlock(1, (1,) * 50, (0,) * 50)
+    rows = crossing(1, (1,) * 50, (0,) * 50)
     counters = lines_bound(lines_of_starts(50, span, 50), filter_costs(taps, 50, 2, formal=formal), 1)
     assert crossed_bound(taps, [rows], 2, formal=formal, span=span) == counters
 
@@ -378,13 +384,11 @@ def test_lines_of_crossed_blocks_change_in_the_places_that_a_span_meets() -> Non
         for first in range(1, steps + 1, width):
             starts = range(first, min(first + width, steps + 1))
             ends = range(first, min(starts[-1] + longest - 1, steps) + 1)
-            block = CrossedBlock(
-                first, *(tuple(rng.integers(-3, 5, size=len(part)).tolist()) for part in (starts, ends))
-            )
+            block = crossing(first, *(tuple(rng.integers(-3, 5, size=len(part)).tolist()) for part in (starts, ends)))
             blocks.append(block)
-            for a, weight in zip(starts, block.start_weights, strict=True):
+            for a, weight in zip(starts, block[1].start_weights, strict=True):
                 lines.append((abs(weight) ** power, [(a, b) for b in ends if b >= a]))
-            for b, weight in zip(ends, block.end_weights, strict=True):
+            for b, weight in zip(ends, block[1].end_weights, strict=True):
                 lines.append((abs(weight) ** power, [(a, b) for a in reversed(starts) if a <= b]))
         costs = any_costs(rng, steps)
         for span in range(1, steps + 1):
@@ -430,8 +434,8 @@ def test_the_last_cost_is_for_more_places_too() -> None:
 
 @pytest.mark.parametrize("factor", [1, 1 << 20, 3 << 40, 5 << 70])
 def test_sums_beyond_64_bits_are_exact(factor: int) -> None:
-    blocks = [CrossedBlock(1, (3, 2, 1), (1, 2, 3))]
-    heavy = [CrossedBlock(1, *(tuple(factor * w for w in part) for part in ((3, 2, 1), (1, 2, 3))))]
+    blocks = [crossing(1, (3, 2, 1), (1, 2, 3))]
+    heavy = [crossing(1, *(tuple(factor * w for w in part) for part in ((3, 2, 1), (1, 2, 3))))]
     for power in (1, 2):
         small = crossed_bound((5, -2, 1), blocks, power, formal=True, span=2)
         assert crossed_bound((5, -2, 1), heavy, power, formal=True, span=2) == small * factor**power
@@ -465,7 +469,7 @@ def test_a_period_as_long_as_the_horizon_is_item_level() -> None:
             assert cells == count_windows(AnyWindow(length), steps)
     costs = filter_costs((5, -2, 1), 3, 2, formal=True)
     whole = sum(2 * n**2 * costs[n] for n in (1, 2, 3))
-    assert crossed_bound((5, -2, 1), [CrossedBlock(1, (3, 2, 1), (1, 2, 3))], 2, formal=True, span=3) == whole
+    assert crossed_bound((5, -2, 1), [crossing(1, (3, 2, 1), (1, 2, 3))], 2, formal=True, span=3) == whole
 
 
 # --- Every neighbour on small horizons --------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dpwindows.kernel.maps.endless_counter import EndlessCounter
+from dpwindows.kernel.maps.endless_counter import EndlessCounter, _taps
 
 
 def test_rows_are_the_same_on_the_same_lattice() -> None:
@@ -18,4 +18,8 @@ def test_rows_are_the_same_on_the_same_lattice() -> None:
 def test_a_lattice_finer_than_the_arithmetic_is_refused() -> None:
     """A tap that rounding might have moved would make the bound one for another map."""
     with pytest.raises(ValueError, match="could not be told from an integer"):
-        EndlessCounter(1000).taps(2)
+        _taps(1000, 2)
+    for bits in (-1, 63):
+        with pytest.raises(ValueError, match="resolution must be positive"):
+            EndlessCounter(bits)
+    assert EndlessCounter(62).taps(1)[0] == 1 << 62

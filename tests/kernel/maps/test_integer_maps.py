@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from dpwindows.kernel.families.gaps import GapFilter
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
@@ -240,3 +242,24 @@ def test_rows_that_look_ahead_or_cannot_be_solved_are_no_triangular_counter(weig
     MatrixCounter(np.array([[1, 0], [3, 1]]))
     with pytest.raises(ValueError, match="lower-triangular with a positive diagonal"):
         MatrixCounter(np.array(weights))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Identity(0),
+        lambda: Identity(-1),
+        lambda: AnchoredDifferences(0, 5, 4),
+        lambda: AnchoredDifferences(1, 0, 4),
+        lambda: AnchoredDifferences(1, 5, -4),
+        lambda: CausalTree(1, (5, 4)),
+        lambda: CausalTree(2, (5, -4)),
+        lambda: CausalTree(2, (0, 4)),
+        lambda: GapFilter((8, -4), (3, 0), 0, 9),
+        lambda: GapFilter((8, -4), (3, 3), 0, 0),
+    ],
+)
+def test_weights_that_bounds_add_up_are_positive(make: Callable[[], object]) -> None:
+    """One below 0 would be taken off what the others are charged."""
+    with pytest.raises(ValueError, match="must be positive"):
+        make()

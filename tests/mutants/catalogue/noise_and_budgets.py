@@ -55,9 +55,9 @@ MUTANTS = [
     Mutant(
         "noise in one direction for items that change",
         "An item that changes moves one count up and another down, and pays for one of them.",
-        "kernel/certify_joint.py",
-        "isinstance(problem.unit, ItemAddRemove)",
-        "isinstance(problem.unit, (ItemAddRemove, ItemLevel))",
+        "kernel/families/joint.py",
+        "    units=(ItemAddRemove,),\n",
+        "    units=(ItemAddRemove, ItemLevel),\n",
         f"{JOINT}test_an_item_that_changes_moves_the_range_twice_as_far",
     ),
     Mutant(
@@ -74,7 +74,7 @@ MUTANTS = [
         "kernel/measure.py",
         "type(design.shape) not in (*_SHAPES, *admitted):",
         "type(design.shape) in ():",
-        "tests/kernel/test_certify.py::test_the_kernel_measures_no_shape_that_answers_for_itself",
+        "tests/kernel/test_certificate.py::test_the_kernel_measures_no_shape_that_answers_for_itself",
     ),
     Mutant(
         "noise reused",

@@ -1,6 +1,6 @@
 r"""How far one item moves a measurement made along lines of windows, for every map that is applied along a line.
 
-Notation as in `dpwindows.kernel.bounds.sensitivity`. A window (a, b) has the first step a and the last step b; f and
+Notation as in `dpwindows.kernel.families.runs`. A window (a, b) has the first step a and the last step b; f and
 f' are the answers of two logs of one item, `g = f - f'`.
 
 **A line** is an ordered list of windows that one map measures as one series, and on which f is a **step**: 0 up to some
@@ -33,7 +33,7 @@ or the squared L2 norm (p = 2, Gaussian noise). A larger n allows more, so costs
 
 - *Filter*. A step that begins n places before the end is answered by the running sums C(0), ..., C(n-1) of the taps;
   the difference of two by `C(i) - C(i - d)`, i < n, with C = 0 before 0, where the second begins d places after the
-  first. Each is a sum over i < n, so those that begin later cost no more (`sensitivity.step_norms`). The cost does not
+  first. Each is a sum over i < n, so those that begin later cost no more (`norms.step_norms`). The cost does not
   depend on how many places are before the last n: they are answered by 0.
 - *Every answer by itself*, u lattice units to a count: at most n places change, by u each, so `u^p n`.
 - *Sums of increments* `x_t - x_{t-1}`, `x_0 = 0`: a step moves one increment by 1, the difference of two moves two at
@@ -55,7 +55,7 @@ It needs no signs and no law but independent noise. It is attained wherever one 
 once: if an item is added or removed by the item that occurs k times in every step, whatever the taps.
 
 **Where it is loose or silent.** *Rolling counts* lie on no common line: each is alone. *Event level*: each window
-changes for one threshold only (`bounds.sensitivity`), so lines of one place are charged for one threshold in all.
+changes for one threshold only (`families.runs`), so lines of one place are charged for one threshold in all.
 *A rule that remembers*, such as a bound on occurrences, makes a change in the span move what counts after it: with
 one, the span must be all steps (`Problem` refuses others). The log that is left by the rule is a log of the item.
 """
@@ -67,8 +67,24 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpwindows.kernel.bounds.sensitivity import formal_step_norms, step_norms
-from dpwindows.kernel.proofs import proves
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import Cumulative, LostItems, Rolling
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.families.counted_by_rule import places_by_rule
+from dpwindows.kernel.families.norms import (
+    formal_step_norms,
+    has_contracting_signs,
+    interval_norms,
+    runs_bound,
+    step_norms,
+)
+from dpwindows.kernel.families.runs import affected_ends
+from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.endless_counter import MOST_STEPS, EndlessCounter
+from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import CausalTree
+from dpwindows.kernel.rules import ALL_UNITS, Case, proves, rule
 
 
 @dataclass(frozen=True)
@@ -170,51 +186,6 @@ def lines_of_starts(longest: int, span: int, steps: int | None) -> Lines:
     return Lines(lines, range(1, steps - span + 2), span)
 
 
-def lines_of_periods(longest: int, met: int, span: int, fewest: int) -> Lines:
-    """Counts to date of the periods that one span meets, a forward line for each, from the period's first step.
-
-    A span that meets r >= 2 periods holds one step or more of the last, and all r-2 in between. So of the first it
-    holds at most L - 1 - (r-2) times the steps that one in between has, and these are all of its places that change.
-    Each of the others may change as a whole. A span that meets fewer periods costs no more: each as a whole at most.
-
-    Args:
-        longest: the most steps of a period.
-        met: the most periods that a span meets.
-        span: the steps within which an item may change.
-        fewest: a lower bound on the steps of any period but the first and the last of the range.
-    """
-    left = longest if met == 1 else min(longest, span - 1 - (met - 2) * fewest)
-    return Lines([Line(1, longest, longest, met - 1), Line(1, left, left)], range(1, 2), 1)
-
-
-@dataclass(frozen=True)
-class CrossedBlock:
-    """A block of windows as crossed counters measure it: a line for each start and each end.
-
-    Attributes:
-        first: its first start, which is its first end too.
-        start_weights: the weight of every start's line.
-        end_weights: the weight of every end's line; there are at least as many ends as starts.
-    """
-
-    first: int
-    start_weights: tuple[int, ...]
-    end_weights: tuple[int, ...]
-
-
-def crossed_lines(blocks: Sequence[CrossedBlock], power: int, span: int, steps: int) -> Lines:
-    """Forward lines of all starts and backward lines of all ends of every block, within the horizon."""
-    lines = []
-    for block in blocks:
-        first, starts, ends = block.first, len(block.start_weights), len(block.end_weights)
-        for place, weight in enumerate(block.start_weights):
-            lines.append(Line(first + place, first + ends - 1, ends - place, abs(weight) ** power))
-        for place, weight in enumerate(block.end_weights):
-            lines.append(Line(first, first + place, min(place + 1, starts), abs(weight) ** power, backward=True))
-    span = min(span, steps)
-    return Lines(lines, range(1, steps - span + 2), span)
-
-
 # --- What a change in the last places of a line costs -----------------------------------------------------------------
 
 
@@ -223,3 +194,119 @@ def filter_costs(taps: Sequence[int], longest: int, power: int, *, formal: bool)
     if formal and power == 2:
         return formal_step_norms(taps, longest)
     return step_norms(taps, longest, np.square if power == 2 else np.abs, formal=formal)
+
+
+def line_costs(case: Case, places: int | None) -> Sequence[int] | None:
+    """For n = 0, 1, ... what a change in the last n of the places of a line costs; None where nothing is proved.
+
+    Args:
+        case: the map and the unit.
+        places: how many places the line has, None if there is no end of them.
+    """
+    ends, gaussian = 2 if case.formal else 1, case.problem.law == GAUSSIAN
+    match case.measured:
+        case Filter(taps=taps) if gaussian and places is not None:
+            return filter_costs(taps, places, 2, formal=case.formal)
+        case Identity(unit=unit) if places is not None:
+            cell = case.cell(unit)
+            return range(0, cell * (places + 1), cell)
+        case TentTree(column_total=column) if not gaussian:
+            return 0, ends * column
+        case CausalTree(weights=weights) if not gaussian:
+            return 0, ends * sum(weights)
+        # Where it runs out of rows there is no bound.
+        case MatrixCounter(weights=matrix) if (
+            gaussian and not case.formal and places is not None and places <= len(matrix)
+        ):
+            return 0, int((matrix.astype(object) ** 2).sum(axis=0).max())
+        case EndlessCounter() if gaussian:
+            return 0, ends * case.measured.column
+    return None
+
+
+# --- Rules of series ------------------------------------------------------------------------------------------------
+
+
+@rule(
+    "windows-on-lines",
+    windows=(Cumulative,),
+    units=ALL_UNITS,
+    laws=(GAUSSIAN, LAPLACE),
+    measured=(Filter, Identity, TentTree, CausalTree, MatrixCounter, EndlessCounter),
+    when="filters and matrices under Gaussian noise, trees under Laplace noise",
+)
+def cumulative_on_a_line(case: Case) -> int | None:
+    """Cumulative counts: the one forward line of start 1."""
+    costs = line_costs(case, case.steps)
+    return None if costs is None else lines_bound(one_line(len(costs) - 1), costs, len(case.thresholds))
+
+
+@rule(
+    "cumulative-filter-event",
+    windows=(Cumulative,),
+    units=(EventLevel,),
+    laws=(GAUSSIAN,),
+    measured=(Filter,),
+    when="a horizon, taps whose signs contract",
+)
+def cumulative_filter_event_l2(case: Case) -> int | None:
+    """Cumulative counts, one occurrence added or removed, measured through a filter with contracting signs.
+
+    Proof. Each threshold changes on one interval of ends, and the intervals of m thresholds are disjoint
+    (`families.runs`). They cost at most `runs_bound(q, m, T)` together. QED.
+    """
+    if case.steps is None or not has_contracting_signs(case.measured.taps):
+        return None
+    return runs_bound(interval_norms(case.measured.taps, case.steps), len(case.thresholds), case.steps, gaps=False)
+
+
+@rule(
+    "windows-on-lines",
+    windows=(Cumulative, Rolling),
+    units=ALL_UNITS,
+    laws=(GAUSSIAN, LAPLACE),
+    measured=(Identity,),
+    when="a horizon, but for rolling counts of events and of items within L steps",
+)
+def answers_alone(case: Case) -> int | None:
+    """Every answer measured as it is: `lines_bound` of lines of one place, as many as one neighbour can change."""
+    span = case.span
+    if isinstance(case.problem.window, Cumulative):
+        changed = case.steps
+    else:
+        changed = None if span is None else affected_ends(case.length, span, case.steps)
+    if changed is None:
+        return None
+    cell = case.cell(case.measured.unit)
+    if isinstance(case.problem.unit, EventLevel):
+        # Each window changes for one threshold.
+        return changed * cell
+    total = changed * len(case.thresholds)
+    if isinstance(case.problem.window, Rolling) and isinstance(case.problem.unit, (ItemLevel, ItemAddRemove)):
+        # A rule of counting leaves fewer windows: those of the item, or of both if it changes.
+        places = sum(places_by_rule(case.rule, k, case.length, changed) for k in case.thresholds)
+        total = min(total, places * (2 if case.formal else 1))
+    return total * cell
+
+
+def count_moved(case: Case) -> int:
+    """How many numbers one neighbour can change where each looks back over as many ends as the map remembers."""
+    problem, steps = case.problem, case.steps
+    if isinstance(problem.window, LostItems):
+        return 1
+    match case.measured:
+        case Filter(taps=taps):
+            memory = len(taps) - 1
+        case Identity():
+            memory = 0
+        case _:
+            memory = MOST_STEPS
+    most = MOST_STEPS if steps is None else steps
+    match problem.window, problem.unit:
+        case Rolling(length=length), EventLevel():
+            changed = length
+        case Rolling(length=length), ItemPerPeriod(steps=period):
+            changed = length + period - 1
+        case _:
+            changed = most
+    return min(most, changed + memory)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpwindows.kernel.maps.integer_maps import IntArray, Memory, widen
+from dpwindows.kernel.maps.integer_maps import IntArray, Memory, require_positive, widen
 
 
 @dataclass(frozen=True)
@@ -15,12 +15,20 @@ class AnchoredDifferences:
 
     At position t: `step_weight (x_t - x_{t-1})` (`x_0 = 0`), and at an anchor, where `every` divides `t - offset`,
     `anchor_weight x_t` too. A whole series has its differences first and its anchors after them.
+
+    Raises:
+        ValueError: the spacing or a weight is not positive.
     """
 
     every: int
     step_weight: int
     anchor_weight: int
     offset: int = 0
+
+    def __post_init__(self) -> None:
+        require_positive(
+            "spacing and weights of anchored differences", self.every, self.step_weight, self.anchor_weight
+        )
 
     def is_anchor(self, position: int) -> bool:
         """Whether the value itself is measured at a position."""

@@ -21,7 +21,7 @@ import numpy as np
 
 from dpwindows.kernel.maps.counters import IncrementSteps
 from dpwindows.kernel.maps.filters import convolve_exactly
-from dpwindows.kernel.maps.integer_maps import IntArray, fixed, widen
+from dpwindows.kernel.maps.integer_maps import IntArray, fixed, require_positive, widen
 
 # A stream of one-second steps gets there after 68 years.
 MOST_STEPS = 2**31
@@ -37,9 +37,15 @@ class EndlessCounter(IncrementSteps):
 
     Attributes:
         bits: the resolution, from 0 to 62.
+
+    Raises:
+        ValueError: the resolution is another one.
     """
 
     bits: int
+
+    def __post_init__(self) -> None:
+        require_positive("bits + 1 and 63 - bits of a resolution", self.bits + 1, 63 - self.bits)
 
     def rows(self, length: int) -> int:
         return length

@@ -7,7 +7,15 @@ from functools import cached_property
 
 import numpy as np
 
-from dpwindows.kernel.maps.integer_maps import IntArray, Memory, pushed, require_length, weighted_sum, widen
+from dpwindows.kernel.maps.integer_maps import (
+    IntArray,
+    Memory,
+    pushed,
+    require_length,
+    require_positive,
+    weighted_sum,
+    widen,
+)
 
 # Numbers that are filtered at a time.
 _AT_ONCE = 1 << 15
@@ -37,9 +45,16 @@ def convolve_exactly(taps: IntArray, exact: IntArray) -> IntArray:
 
 @dataclass(frozen=True)
 class Identity:
-    """`M` is `unit` times the unit matrix: every number is measured directly, on a lattice of `unit` to a count."""
+    """`M` is `unit` times the unit matrix: every number is measured directly, on a lattice of `unit` to a count.
+
+    Raises:
+        ValueError: the unit is not positive.
+    """
 
     unit: int = 1
+
+    def __post_init__(self) -> None:
+        require_positive("the unit of a lattice", self.unit)
 
     def rows(self, length: int) -> int:
         return length

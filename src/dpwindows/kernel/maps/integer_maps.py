@@ -94,6 +94,16 @@ def pushed(newest: np.ndarray, past: np.ndarray) -> np.ndarray:
     return np.concatenate([newest[None], past[:-1]]) if len(past) else past
 
 
+def require_positive(what: str, *numbers: int) -> None:
+    """Refuse a number below 1.
+
+    Raises:
+        ValueError: there is one.
+    """
+    if min(numbers) < 1:
+        raise ValueError(f"{what} must be positive, got {numbers}")
+
+
 def require_length(map_length: int, length: int) -> None:
     """Refuse a series that a map is not for.
 

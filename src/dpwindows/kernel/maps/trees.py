@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dpwindows.kernel.maps.integer_maps import IntArray, Memory, widen
+from dpwindows.kernel.maps.integer_maps import IntArray, Memory, require_positive, widen
 
 
 @dataclass(frozen=True)
@@ -14,10 +14,16 @@ class CausalTree:
     """Sums of increments over the nodes of a `branching`-ary tree, each measured when its last position is reached.
 
     Level l has the sums over `branching^l` consecutive increments, times the integer `weights_l`.
+
+    Raises:
+        ValueError: nodes do not branch, or a weight is not positive: levels might cancel.
     """
 
     branching: int
     weights: tuple[int, ...]
+
+    def __post_init__(self) -> None:
+        require_positive("branches beside the first, and weights of levels,", self.branching - 1, *self.weights)
 
     @property
     def levels(self) -> int:

@@ -29,8 +29,8 @@ from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.grouped import GroupedSteps
 from dpwindows.strategies import compressed
 from dpwindows.strategies.paper import bounds, reading
 from dpwindows.strategies.paper.composition import lattice_weight, part_noise

@@ -54,9 +54,9 @@ from dataclasses import dataclass
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.certify import Certificate, NotCertifiedError
+from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.proofs import name_of, proves
+from dpwindows.kernel.rules import name_of, proves
 from dpwindows.strategies.paper.range_tree import RangeTree
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from dpwindows.ask.queries import Rolling, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.advice import Advise
-from dpwindows.kernel.certify import Certificate, NotCertifiedError
+from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Shape
+from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.maps.integer_maps import IntArray, widen
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.shapes.grouped import GroupedSteps
 from dpwindows.strategies.paper import bounds
 from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.strategy import PrescribedScale

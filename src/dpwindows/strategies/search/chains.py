@@ -1,6 +1,6 @@
 """The best chain of runs and gaps of some lengths, for one price after the other: searched, and not proved.
 
-What `kernel.bounds.run_patterns.neighbour_bound` counts, with the chain itself.
+What `kernel.families.run_patterns.neighbour_bound` counts, with the chain itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.bounds.run_patterns import Lags, Table
+from dpwindows.kernel.families.run_patterns import Lags, Table
 
 # Less than any value that can be reached.
 _NEVER = -(1 << 61)

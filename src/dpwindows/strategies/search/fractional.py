@@ -3,7 +3,7 @@
 The filter `(1 - lambda B)^alpha`, B the shift by one step, has taps `1, -alpha lambda, ...` and inverse taps
 `1, alpha lambda, ...`, all of one sign after the first; between no filter (alpha = 0) and plain differences
 (alpha = 1) lies the best trade of sensitivity against error. Rounded towards zero its taps keep the signs that the
-proofs in `dpwindows.kernel.bounds.sensitivity` ask for.
+proofs in `dpwindows.kernel.families.runs` ask for.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from dpwindows.kernel.bounds.run_patterns import Lags
+from dpwindows.kernel.families.run_patterns import Lags
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.strategies.search.pattern_search import memory_for, recent_pattern
 from dpwindows.strategies.search.portable import even_transform, power, product

@@ -1,4 +1,4 @@
-"""Good memory, near distances and prices for `kernel.bounds.pattern_sensitivity`: searches that no proof rests on.
+"""Good memory, near distances and prices for `kernel.families.patterns`: searches that no proof rests on.
 
 A bound holds for every choice of what is remembered, of near distances and of prices; a good one makes it small.
 """
@@ -12,11 +12,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.bounds.changes_of_two_counts import held_changes, price_of_all, priced_changes
-from dpwindows.kernel.bounds.dearest_path import Table
-from dpwindows.kernel.bounds.held_patterns import Held
-from dpwindows.kernel.bounds.pattern_sensitivity import held_bound, priced_bound
-from dpwindows.kernel.bounds.run_patterns import (
+from dpwindows.kernel.dearest_path import Table
+from dpwindows.kernel.families.changes_of_two_counts import held_changes, price_of_all, priced_changes
+from dpwindows.kernel.families.held_patterns import Held
+from dpwindows.kernel.families.patterns import held_bound, priced_bound
+from dpwindows.kernel.families.run_patterns import (
     Lags,
     PriceOfOnes,
     gains,
@@ -25,7 +25,7 @@ from dpwindows.kernel.bounds.run_patterns import (
     recent_bounds,
     recent_tables,
 )
-from dpwindows.kernel.bounds.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
+from dpwindows.kernel.families.signed_patterns import Charges, Prices, SignedLags, TwoCounts, charges
 from dpwindows.strategies.search.chains import best_chain
 
 # Places remembered of signed patterns: while near distances are sought, and in the bound; for k = 1, and for larger k.

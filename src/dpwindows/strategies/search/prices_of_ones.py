@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.bounds.run_patterns import Lags
-from dpwindows.kernel.bounds.runs_inside_runs import best_chain_of_runs, worth_inside
+from dpwindows.kernel.families.run_patterns import Lags
+from dpwindows.kernel.families.thresholds import best_chain_of_runs, worth_inside
 
 # The most histories, how often their weights are gone through for each, and the gap to the limit that is left.
 _HISTORIES, _PASSES, _GAP = 40, 20, 1e-4

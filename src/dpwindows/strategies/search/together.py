@@ -1,7 +1,7 @@
 r"""Matrix-valued spectra of least error for rolling counts of several lengths, and the causal filters that have them.
 
 One occurrence changes all series by intervals that two numbers fix: how far back the occurrence before it is, and how
-far ahead the one after (`dpwindows.kernel.bounds.together`). Stationary Gaussian noise of inverse spectrum X, a
+far ahead the one after (`dpwindows.kernel.families.together`). Stationary Gaussian noise of inverse spectrum X, a
 Hermitian matrix at each frequency, costs `mean g* X g` for a change g; the variances of the series are the mean of the
 diagonal of `1/X`. With weights V on variances and mu on changes, `S = sum mu g g*`, Cauchy and Schwarz give
 `mean tr(V/X) * mean tr(S X) >= (mean tr (V^1/2 S V^1/2)^1/2)^2`, with equality at

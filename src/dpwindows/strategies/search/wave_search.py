@@ -1,4 +1,4 @@
-"""The search for a wave near a filter's autocorrelation, for `kernel.bounds.waves`: no proof rests on it."""
+"""The search for a wave near a filter's autocorrelation, for `kernel.families.waves`: no proof rests on it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.kernel.bounds.waves import POINT, Paths, Waves
+from dpwindows.kernel.families.waves import POINT, Paths, Waves
 
 # Poles are multiples of it, so that every machine finds the same; filters that decay in a wave are made of such poles.
 POLES = 2.0**-12

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from dpwindows.ask.privacy import ItemAddRemove, ItemLevel
 from dpwindows.kernel.advice import Question
-from dpwindows.kernel.bounds.held_patterns import Held
-from dpwindows.kernel.bounds.offset_patterns import LONGEST_TABLE
-from dpwindows.kernel.bounds.run_patterns import Lags, PriceOfOnes
-from dpwindows.kernel.bounds.signed_patterns import SignedLags, TwoCounts
-from dpwindows.kernel.certify import NotCertifiedError
+from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families.held_patterns import Held
+from dpwindows.kernel.families.offset_patterns import LONGEST_TABLE
+from dpwindows.kernel.families.run_patterns import Lags, PriceOfOnes
+from dpwindows.kernel.families.signed_patterns import SignedLags, TwoCounts
 from dpwindows.strategies.search.pattern_search import (
     good_charges,
     good_charges_for_runs,

@@ -1,1 +1,0 @@
-"""Certified sensitivities: what one neighbour can change and what that costs, each bound beside its proof."""

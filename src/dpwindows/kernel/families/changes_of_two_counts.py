@@ -1,0 +1,285 @@
+r"""An automaton of the differences that two items' rolling counts can have, with a charge for each place.
+
+Charges are those of `families.signed_patterns`: g = f - f' lies in the places 1..N, f and f' being 0/1,
+and a path through the automaton below, one for every change that a neighbour can make, is charged at least `g'Gg /
+2^shift`.
+
+**States.** Of f (and of f' alike): whether it is 1, and for how many ticks of a clock it must stay so. Of g: its last m
+values, and the sign of the last one that was not 0. Before g is not 0 for the first time nothing of g need be kept in
+mind (states *before*). The clock ticks at every `every`-th place.
+
+**Moves.** f goes on or changes. It may start at the places 1..`starts`, and is then held for `ticks` ticks; it may stop
+once it is held for none. So may f', independently. What g is follows, and so does what is charged: for a place where g
+is not 0, `r_0` and the charge of a place, its pairs with the last m values, and an alternation where the sign is not
+that of the last such place; for every place the change of g since the place before.
+
+**Masked** changes are cut to an interval: g = f - f' there, and 0 outside it. So a path may stay *before* whatever f
+and f' are, and may end after any place.
+
+**Prices** (Lagrange multipliers >= 0) lessen the charge of starts and stops of f and f', and of changes of g, by what
+`priced` adds for all of them; they raise that of the places where f or f' is 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.kernel.dearest_path import NEVER, ListedMoves, Moves, Table, dearest_path
+from dpwindows.kernel.families.held_patterns import Held
+from dpwindows.kernel.families.signed_patterns import Charges, Prices, Recent, SignedLags, TwoCounts
+
+Indices = NDArray[np.intp]
+Kind = tuple[int, int, int, bool]
+
+# The most ticks that a run is held for.
+_TICKS = 32
+_FREE = Prices(0, 0)
+# Periods after which what places add is taken for settled, and over which it is taken to be the same again.
+_SETTLING, _CYCLE, _SHORT = 4, 16, 8
+
+
+@dataclass(frozen=True)
+class CountsAutomaton(ListedMoves):
+    """The automaton (module docstring).
+
+    Attributes:
+        lags: the autocorrelation of the filter.
+        charged: what is charged for pairs of places that are not remembered.
+        places: N.
+        starts: the last place at which f and f' may start.
+        ticks: for how many ticks they are held from there on.
+        every: how many places apart ticks are.
+        masked: g is cut to an interval.
+        apart: nothing is counted before the first place; otherwise f = f' = 1 there is possible too.
+        single: the places, first and last, between which g is not -1; (1, 0) if there are none.
+        length: W; a start at place s costs its price for `min(W, N-s+1)` windows, a stop for `min(W, s-1)`.
+        prices: of starts and stops, and of changes.
+    """
+
+    lags: SignedLags
+    charged: Charges
+    places: int
+    starts: int
+    ticks: int = 0
+    every: int = 1
+    masked: bool = False
+    apart: bool = True
+    single: tuple[int, int] = (1, 0)
+    length: int = 1
+    prices: Prices = _FREE
+
+    @property
+    def _counts(self) -> int:
+        return self.ticks + 2
+
+    @property
+    def _pairs(self) -> int:
+        return self._counts**2
+
+    @cached_property
+    def _recent(self) -> Recent:
+        return Recent(self.lags, self.charged.memory)
+
+    # A count is numbered 0, or 1 and the ticks it is held for; two of them together, f first. The states before come
+    # first, one for each two counts. Then come, for each sign, + first, and each two counts, the numbers of m - 1
+    # digits to base 3 that `Recent` gives to the places before the last. Where both signs are charged alike there are
+    # those of + only: any other state stands for its mirror image, -g with f and f' exchanged.
+
+    @property
+    def _signs(self) -> NDArray[np.int64]:
+        return np.array([1] if self.single[0] > self.single[1] else [1, -1])
+
+    @property
+    def size(self) -> int:
+        """How many states there are."""
+        return self._pairs * (1 + len(self._signs) * self._recent.count)
+
+    @property
+    def entries(self) -> Indices:
+        """The states before, with nothing counted, or both (held for none)."""
+        return np.array([0] if self.apart else [0, self._counts + 1])
+
+    @cached_property
+    def _last(self) -> Indices:
+        """What g is at the last place, by the two counts."""
+        counted = (np.arange(self._counts) > 0).astype(np.int64)
+        return (counted[:, None] - counted[None, :]).ravel()
+
+    def ends(self, place: int) -> Table:
+        """The last change of g, to 0; after the last place only, or after any one if changes are masked."""
+        return self._ends[self.masked or place == self.places]
+
+    @cached_property
+    def _ends(self) -> tuple[Table, Table]:
+        change = np.abs(self._last) * (self.charged.change - self.prices.change)
+        # A change of nothing is charged nothing, whatever its starts are worth: it needs no path of its own.
+        before = np.full(self._pairs, 0 if self.masked else NEVER, dtype=np.int64)
+        ends = np.concatenate([before, np.tile(np.repeat(change, self._recent.count), len(self._signs))])
+        return np.full_like(ends, NEVER), ends
+
+    def kind(self, place: int) -> Kind:
+        """The prices of a start, of a stop and of g = -1, and whether the clock ticks; what is forbidden costs most."""
+        start = self.prices.start * min(self.length, self.places - place + 1) if place <= self.starts else -NEVER
+        stop = self.prices.start * min(self.length, place - 1)
+        minus = -NEVER if self.single[0] <= place <= self.single[1] else 0
+        return start, stop, minus, place % self.every == 0
+
+    def moves(self, place: int) -> tuple[Moves, Moves]:
+        """The moves of the states before, and of the others, into a place."""
+        kind = self.kind(place)
+        if kind not in self._known:
+            before, others = self._unpaid(kind[3])
+            paid = self._paid(kind)
+            repeated = np.repeat(paid, 2, axis=0) if self.masked else paid
+            grid = (len(paid), len(self._signs), self._pairs, self._recent.count)
+            charges = (others.charges.reshape(grid) + paid[:, None, :, None]).reshape(len(paid), -1)
+            self._known[kind] = replace(before, charges=before.charges + repeated), replace(others, charges=charges)
+        return self._known[kind]
+
+    def dearest(self, period: int) -> int:
+        """The most that a path is charged, by assuming that the worst comes again every `period` places."""
+        # Short periods are taken several at a time, to fill at least `_SHORT` places.
+        whole = period * -(-_SHORT // period)
+        settling, cycle = (count * whole // self.every * self.every for count in (_SETTLING, _CYCLE))
+        return dearest_path(self, settling=settling, cycle=cycle, tick=self.every)
+
+    @cached_property
+    def _known(self) -> dict[Kind, tuple[Moves, Moves]]:
+        return {}
+
+    def _choices(self, tick: bool) -> Iterator[tuple[Indices, Indices]]:
+        """The next f and f', for every two counts, where neither changes, f' does, f does, and both do."""
+        counts = np.arange(self._counts)
+        each = np.where(counts > 1, counts - tick, counts), np.where(counts == 0, self.ticks + 1, 0)
+        for f, other in product(each, each):
+            yield np.repeat(f, self._counts), np.tile(other, self._counts)
+
+    def _paid(self, kind: Kind) -> Table:
+        """Prices, shape (choices, two counts): of starts and stops, of a place where g = -1, of a count held longer."""
+        start, stop, minus, _ = kind
+        starts, stops, minuses, held = self._events
+        paid: Table = np.maximum(2 * NEVER * held - start * starts - stop * stops - minus * minuses, 3 * NEVER)
+        return paid
+
+    @cached_property
+    def _events(self) -> tuple[Table, Table, Table, Table]:
+        """How many of f and f' start, stop, and change though they are held, and whether g = -1 then; as `_paid`."""
+        counts = np.arange(self._counts)
+        changes = (counts == 0, counts == 1, counts > 1)
+        each = [(np.zeros_like(counts), changed.astype(np.int64)) for changed in changes]
+        starts, stops, held = (np.stack([np.add.outer(f, g).ravel() for f, g in product(one, one)]) for one in each)
+        minuses = np.stack([(f == 0) & (other > 0) for f, other in self._choices(tick=False)]).astype(np.int64)
+        return starts, stops, minuses, held
+
+    def _unpaid(self, tick: bool) -> tuple[Moves, Moves]:
+        """The moves without what `_paid` adds, where the clock ticks or does not."""
+        if tick not in self._unpaid_known:
+            before: list[tuple[Indices, Table]] = []
+            others: list[tuple[Indices, Table]] = []
+            for f, other in self._choices(tick):
+                pair = f * self._counts + other
+                before += self._from_before(pair)
+                others.append(self._from_others(pair))
+            both = _together(slice(0, self._pairs), before), _together(slice(self._pairs, None), others)
+            self._unpaid_known[tick] = both
+        return self._unpaid_known[tick]
+
+    @cached_property
+    def _unpaid_known(self) -> dict[bool, tuple[Moves, Moves]]:
+        return {}
+
+    def _counted(self, pair: Indices) -> Table:
+        """Twice the price of starts for each of f and f' that is 1 (`priced_changes`)."""
+        f, other = np.divmod(pair, self._counts)
+        return 2 * self.prices.start * ((f > 0).astype(np.int64) + (other > 0))
+
+    def _from_before(self, pair: Indices) -> Iterator[tuple[Indices, Table]]:
+        """G is not 0 for the first time, where f and f' differ; it stays 0 where they do not, or where it is masked."""
+        first = self.lags.values[0] + self.charged.place + self.charged.change - self.prices.change
+        g = self._last[pair]
+        begun = self._state(g < 0, pair, np.full_like(pair, self._recent.silent))
+        yield np.where(g == 0, pair, begun), self._counted(pair) + np.where(g == 0, 0, first)
+        if self.masked:
+            yield pair, self._counted(pair)
+
+    def _from_others(self, pair: Indices) -> tuple[Indices, Table]:
+        """Flat indices and charges, from arrays of shape (sign, two counts, number)."""
+        values, recent, alternation = self.lags.values, self._recent, np.array(self.charged.alternation, dtype=np.int64)
+        counted, g = self._counted(pair)[None, :, None], self._last[pair][None, :, None]
+        sign, last, number = self._signs[:, None, None], self._last[None, :, None], np.arange(recent.count)
+        pairs = g * (2 * values[1] * last + recent.pairs)
+        turned = alternation[np.where(last == 0, np.minimum(1 + recent.zeros, self.charged.memory), 0)]
+        charge = counted + (self.charged.change - self.prices.change) * np.abs(g - last)
+        charge = charge + np.where(g == 0, 0, values[0] + self.charged.place + pairs + np.where(g == -sign, turned, 0))
+        minus = np.where(g == 0, sign < 0, g < 0)
+        after = number % (recent.count // 3) * 3 + 1 + last
+        return self._state(minus, pair[None, :, None], after).ravel(), charge.ravel()
+
+    def _state(self, minus: NDArray[np.bool_], pair: Indices, number: Indices) -> Indices:
+        """By the sign of the last place that is not 0, whether it is a -, the two counts, and the number."""
+        if len(self._signs) == 1:
+            f, other = np.divmod(pair, self._counts)
+            pair = np.where(minus, other * self._counts + f, pair)
+            number = np.where(minus, self._recent.count - 1 - number, number)
+            return self._pairs + pair * self._recent.count + number
+        return self._pairs + (minus * self._pairs + pair) * self._recent.count + number
+
+
+def _together(states: slice, moves: Sequence[tuple[Indices, Table]]) -> Moves:
+    targets, charges = zip(*moves, strict=True)
+    return Moves(states, np.stack(targets), np.stack(charges))
+
+
+# --- What one item can change (`dpwindows.kernel.families.runs`)
+# --------------------------------------------------------
+
+
+def held_changes(lags: SignedLags, charged: Charges, known: Held) -> CountsAutomaton:
+    """The changes for k = 1, as `dpwindows.kernel.families.held_patterns` tells them.
+
+    Proof. h and h' start in the places 1..L only, and each of their runs has at least W places, but for one that the
+    horizon cuts. With one tick for every u places there are `(W-1) // u` ticks at least between the first and the last
+    place of a run, so that holding for these ticks forbids none. g = h - h' in an interval of places. QED.
+    """
+    every = -(-known.length // _TICKS)
+    ticks = (known.length - 1) // every
+    return CountsAutomaton(lags, charged, known.places, known.starts, ticks, every, masked=True)
+
+
+def priced_changes(lags: SignedLags, charged: Charges, known: TwoCounts, prices: Prices) -> CountsAutomaton:
+    """The changes for any k, with prices >= 0: what all is charged more than `g'Gg / 2^shift` is `price_of_all`.
+
+    Proof. *Starts.* Where f starts being counted, something occurs. The window of W steps that ends at place t holds an
+    occurrence for each of the starts in `t-W+1..t`: these are at most k-1 if f(t) = 0, and at most k if f(t) = 1, since
+    W+1 steps hold at most k starts (`dpwindows.kernel.families.runs`). Summed over t = 1..N, where a start at s
+    counts `min(W, N-s+1)` times: `sum over starts <= (k-1) N + sum f`. *Stops.* Read backwards in time, a stop at s (1
+    at s-1, 0 at s) is a start, counted `min(W, s-1)` times: the same bound. Both hold for f'. *Runs.* g begins and ends
+    at 0, so `sum |g_t - g_{t-1}|` is twice the number of runs, at most `2 runs`. These inequalities, multiplied by the
+    prices and added to what is charged, only raise it.
+
+    f and f' may be anything in the automaton, so that all changes are among its paths. Where g has one sign, that may
+    be taken to be +: the form is the same for -g, with f and f' exchanged. A change g = 0 costs nothing. QED.
+    """
+    if min(prices.start, prices.change) < 0:
+        raise ValueError(f"prices must not be negative, got {prices}")
+    return CountsAutomaton(
+        lags,
+        charged,
+        known.places,
+        known.places,
+        apart=known.apart,
+        single=known.single,
+        length=known.length,
+        prices=prices,
+    )
+
+
+def price_of_all(known: TwoCounts, prices: Prices) -> int:
+    """What the inequalities of `priced_changes` allow, at these prices: two times two of starts and stops, and runs."""
+    return 2 * prices.change * known.runs + 4 * prices.start * (known.k - 1) * known.places

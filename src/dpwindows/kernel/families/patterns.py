@@ -1,0 +1,259 @@
+r"""Certified sensitivities of rolling counts through any causal filter.
+
+What one neighbour can change is shown in `dpwindows.kernel.families.runs`. The bounds of
+`dpwindows.kernel.families.run_patterns`, used here, keep the cross terms between runs and ask for no sign pattern.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import lru_cache
+
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import Rolling
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.advice import Advise, Question, apart, ask
+from dpwindows.kernel.dearest_path import dearest_path
+from dpwindows.kernel.families.changes_of_two_counts import held_changes, price_of_all, priced_changes
+from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
+from dpwindows.kernel.families.held_patterns import Held, two_runs_bound
+from dpwindows.kernel.families.norms import autocorrelation, has_contracting_signs, interval_norms
+from dpwindows.kernel.families.offset_patterns import MOST_MEMORY, priced_ones_bound
+from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
+from dpwindows.kernel.families.runs import affected_ends, most_runs, most_signed_runs
+from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts, charges
+from dpwindows.kernel.families.waves import POLE, Paths, Waves
+from dpwindows.kernel.maps.filters import Filter
+from dpwindows.kernel.rules import Case, rule
+
+# The most places for which chains of neighbouring runs are searched.
+LONGEST_CHAIN = 512
+# The fewest and the most places that a bound may be told to remember of signed patterns: states need two of them.
+_LEAST_SIGNED_MEMORY, _MOST_SIGNED_MEMORY = 2, 7
+# Prices that starts, over all places, and changes may have: sums of charges stay far within 64 bits.
+_HIGHEST_PRICE = 1 << 58
+# Bits of what all places would be charged alone, and one, in `waves_bound`.
+_WAVE_BITS = 37, 28
+# The longest span for which all pairs of runs are tried for k = 1.
+_PAIRED = 128
+# Cross terms between runs are worked out up to this many cells (thresholds times squared length): a few seconds.
+_CHAINED = 10_000_000
+# Ranges of so many parts of a period more than it are nearly all of it.
+_NEARLY_ALL = 4
+
+
+@rule(
+    "rolling-patterns-event",
+    windows=(Rolling,),
+    units=(EventLevel,),
+    laws=(GAUSSIAN,),
+    measured=(Filter,),
+    when="taps whose signs do not contract, or several runs and few places",
+)
+def rolling_patterns_event_l2(case: Case) -> int | None:
+    """Rolling counts, one occurrence added or removed.
+
+    Proof. On a finite horizon rows of the unbounded filter are dropped, which lowers norms. The changes lie in
+    N = min(W, T) consecutive ends. *One threshold k*: a 0/1 pattern, up to its sign, of at most k runs; for k = 1 one
+    interval, whose cost q(n) is exact for each n = 1..N; for larger k both bounds of `run_patterns` hold. *Several*:
+    each threshold i changes on a pattern g_i of at most k_i runs, the g_i have disjoint supports, so
+    `sum ones_i <= N`, and thresholds are measured apart. For any price p >= 0
+    `sum g_i'G g_i <= p N + sum_i max(g'Gg - p ones)`, each maximum over patterns of at most k_i runs. QED.
+    """
+    taps, reach, thresholds = case.measured.taps, case.reach, case.thresholds
+    if has_contracting_signs(taps) and not (sum(thresholds) > 1 and sum(thresholds) * reach**2 <= _CHAINED):
+        return None
+    if len(thresholds) == 1:
+        return _pattern_of_one_sign(taps, reach, *thresholds, case.advise)
+    lags = Lags.of(taps, reach, max(thresholds))
+    price_limits, memory_limits = (0, lags.values[0]), (1, MOST_MEMORY)
+    question = Question("rolling-patterns-event-disjoint", max(thresholds), (lags, thresholds))
+    price, *memories = ask(case.advise, question, [price_limits, *[memory_limits] * len(thresholds)])
+    total = price * reach
+    for memory in set(memories):
+        alike = tuple(k for k, own in zip(thresholds, memories, strict=True) if own == memory)
+        total += sum(recent_bounds(lags, alike, memory, price))
+    return total << lags.shift
+
+
+def _pattern_of_one_sign(taps: tuple[int, ...], reach: int, k: int, advise: Advise) -> int:
+    """The most that the change of one threshold costs if it has one sign and at most k runs."""
+    if k == 1:
+        return max(interval_norms(taps, reach))
+    lags = Lags.of(taps, reach, k)
+    return _least_of_both(lags, k, 1, Question("rolling-patterns-event", k, ()), advise) << lags.shift
+
+
+@rule(
+    "rolling-patterns-presence",
+    windows=(Rolling,),
+    units=(ItemAddRemove,),
+    laws=(GAUSSIAN,),
+    measured=(Filter,),
+    when="a horizon; taps whose signs do not contract, or few places",
+)
+def rolling_patterns_add_remove_l2(case: Case) -> int | None:
+    """Rolling counts, one item added or removed.
+
+    Proof. For each threshold k the change is f, a 0/1 pattern in T places with at most k starts in any W+1
+    consecutive steps, so with at most `R = k ceil(T/(W+1))` runs. For k = 1, an item that starts being counted at
+    step t has an occurrence at t, so it is counted at least until t+W-1: every run has at least W places, but one
+    that the horizon cuts, which is the last. Rows beyond the horizon are dropped, which lowers norms. So both bounds
+    of `run_patterns` hold for R runs in T places, for k = 1 with runs of at least W but for the last. By a rule of
+    counting there are fewer runs, each as long as it was, and fewer ones (`counted_by_rule`): a price for every one
+    bounds these (`offset_patterns.priced_ones_bound`). Thresholds are measured apart; their squared norms add. QED.
+    """
+    taps, steps, total = case.measured.taps, case.steps, 0
+    if steps is None or (has_contracting_signs(taps) and steps > LONGEST_CHAIN):
+        return None
+    for k in case.thresholds:
+        runs = runs_by_rule(case.rule, k, most_runs(k, case.length, steps))
+        places = places_by_rule(case.rule, k, case.length, steps)
+        shortest, lags = case.reach if k == 1 else 1, Lags.of(taps, steps, runs)
+        question = Question("rolling-patterns-presence", k, ())
+        least = _least_of_both(lags, runs, shortest, question, case.advise) << lags.shift
+        if places < steps:
+            exact = autocorrelation(taps)[:steps]
+            exact += [0] * (steps - len(exact))
+            question = Question("rolling-patterns-presence-ones", k, ())
+            least = min(least, priced_ones_bound(exact, 0, runs, places, shortest, question, case.advise))
+        total += least
+    return total
+
+
+@rule(
+    "rolling-patterns-period",
+    windows=(Rolling,),
+    units=(ItemPerPeriod, ItemLevel),
+    laws=(GAUSSIAN,),
+    measured=(Filter,),
+    when="a horizon, if the item may change in all steps",
+)
+def rolling_patterns_period_l2(case: Case) -> int | None:
+    """Rolling counts, one item changed within L steps: the span.
+
+    An item changed arbitrarily, the formal item level, is one changed within a span of all steps. Where all steps are
+    little more than the span, the bound for all of them holds too, and may be sharper.
+
+    Proof. The span begins at step p; places 1..N are the windows that end at p, p+1, ..., `N = min(W+L-1, T)` of them.
+    g is 0 at other ends (`period_sensitivity`). Where the horizon cuts the places off earlier, the same change on a
+    longer horizon costs no less: M is causal, so rows up to a step do not see what comes later. On the unbounded
+    horizon there are more rows still. One threshold: for L = 1 g has one sign and at most k runs in W consecutive
+    places, the change of `rolling_patterns_event_l2` for one threshold. For k = 1 `two_runs_bound` or `held_bound`,
+    or `waves_bound` if the span is all of the horizon. Otherwise `priced_bound`, with the most runs and the places of
+    one sign from `period_sensitivity`; if the span is all of the horizon, nothing is counted before. Each bound holds
+    whatever the memory, the near distances and the prices are. Where a rule of counting leaves fewer runs
+    (`counted_by_rule`; an item changed within all steps), the automaton for k = 1 takes a price for changes as
+    `priced_changes` does: what `2 runs` of them are worth is added. Thresholds are measured apart and change
+    independently; squared norms add. QED.
+    """
+    span, steps = case.span, case.steps
+    if span is None:
+        return None
+    bounds = [_changed_within(case, span, case.advise)]
+    if steps is not None and span < steps <= span + span // _NEARLY_ALL:
+        bounds.append(_changed_within(case, steps, apart(case.advise, "all steps")))
+    return min(bounds)
+
+
+def _changed_within(case: Case, span: int, advise: Advise) -> int:
+    """The bound of `rolling_patterns_period_l2` for a span."""
+    taps, length, steps = case.measured.taps, case.length, case.steps
+    places = affected_ends(length, span, steps)
+    if span == 1:
+        return sum(_pattern_of_one_sign(taps, places, k, advise) for k in case.thresholds)
+    lags = SignedLags.of(taps, places)
+    total = 0
+    for k in case.thresholds:
+        without = most_runs(k, length, places)
+        allowed = runs_by_rule(case.rule, k, without)
+        if allowed == 0:
+            continue  # no item is ever counted
+        question = Question("rolling-patterns-period", k, ())
+        if k == 1:
+            held = Held(span, length, places)
+            # Where there are few places, all pairs of runs are tried.
+            if span <= min(length + 1, _PAIRED):
+                least = two_runs_bound(lags, held)
+            elif span == steps and (waves := waves_bound(taps, length, places, advise)) is not None:
+                least = -(-waves >> lags.shift)
+            else:
+                least = held_bound(lags, held, *ask(advise, replace(question, about=(lags, held)), _reach_limits(lags)))
+            total += least if allowed == without else min(least, limited_bound(lags, held, 2 * allowed, advise))
+        else:
+            single = (span, min(length, places)) if span <= length else (1, 0)
+            runs = min(most_signed_runs(k, length, span), places)
+            runs = runs if allowed == without else min(runs, 2 * allowed)
+            counts = TwoCounts(k, length, places, runs, single, span == steps)
+            limits = [*_reach_limits(lags), (0, _HIGHEST_PRICE // places), (0, _HIGHEST_PRICE)]
+            memory, near, start, change = ask(advise, replace(question, about=(lags, counts)), limits)
+            total += priced_bound(lags, counts, memory, near, Prices(start, change))
+    return total << lags.shift
+
+
+def _least_of_both(lags: Lags, runs: int, shortest: int, question: Question, advise: Advise) -> int:
+    """The smaller bound of `run_patterns`, of pairs of recent places and of neighbouring runs."""
+    chained = lags.length <= LONGEST_CHAIN
+    question = replace(question, about=(lags, runs, shortest, chained))
+    memory, place_price = ask(advise, question, [(1, MOST_MEMORY), (0, lags.values[0])])
+    recent = recent_bound(lags, runs, memory)
+    return min(recent, neighbour_bound(lags, runs, place_price, shortest=shortest)) if chained else recent
+
+
+def _reach_limits(lags: SignedLags) -> list[tuple[int, int]]:
+    """The limits of how many places are remembered, and of the largest near distance."""
+    return [(_LEAST_SIGNED_MEMORY, _MOST_SIGNED_MEMORY), (0, lags.longest)]
+
+
+@lru_cache(maxsize=64)
+def held_bound(lags: SignedLags, known: Held, memory: int, near: int) -> int:
+    """Bound on `g'Gg / 2^shift` over all changes for k = 1 (`held_changes`)."""
+    return held_changes(lags, charges(lags, memory, near), known).dearest(known.length)
+
+
+def waves_bound(taps: tuple[int, ...], length: int, places: int, advise: Advise) -> int | None:
+    """Bound on `g'Gg` over all changes for k = 1 of one item within all steps (`dpwindows.kernel.families.waves`).
+
+    None where no wave makes up the filter's autocorrelation, or numbers would be too large.
+
+    Proof. An item that starts being counted at a step occurs there, so it is counted at the W-1 ends after it too, or
+    up to the horizon; it may start at any step, and nothing is counted before the first. So g = f - f' for two paths of
+    `Paths`. It is charged at least `g'Gg / 2^shift`, whatever the wave, the grid, the jumps and the clock are. QED.
+    """
+    exact = (*autocorrelation(taps)[:places], *[0] * (places - len(taps)))
+    shift = max(0, (places * exact[0]).bit_length() - _WAVE_BITS[0], exact[0].bit_length() - _WAVE_BITS[1])
+    pole, size, nodes, jump = (-(1 << POLE), 1 << POLE), (-(1 << 40), 1 << 40), (0, 64), (0, 8)
+    question = Question("rolling-patterns-period-wave", 1, (exact, shift, length))
+    answer = ask(advise, question, [pole, pole, size, size, nodes, (0, 1 << 40), jump, (0, length)])
+    return _charged_by_waves(exact, shift, length, answer)
+
+
+@lru_cache(maxsize=64)
+def _charged_by_waves(exact: tuple[int, ...], shift: int, length: int, answer: tuple[int, ...]) -> int | None:
+    real, imaginary, cosine, sine, nodes, half, jump, clock = answer
+    try:
+        # Places and windows after which what jumps add is taken for settled, and windows in a cycle.
+        settling, cycle = max(400, 12 * length) // jump, -(-2 * length // jump)
+        waves = Waves.of(exact, shift, (real, imaginary), (cosine, sine), nodes, half, Paths(length, jump, clock))
+        return dearest_path(waves, settling=settling, cycle=cycle) << shift
+    except (ValueError, ZeroDivisionError):
+        return None
+
+
+def limited_bound(lags: SignedLags, known: Held, runs: int, advise: Advise) -> int:
+    """As `held_bound`, for changes of at most `runs` runs of either sign: a price for changes pays for these.
+
+    Proof. g begins and ends at 0, so `sum |g_t - g_{t-1}|` is at most `2 runs`. Times a price >= 0, and added to what
+    is charged, that only raises it. QED.
+    """
+    question = Question("rolling-patterns-period-limited", 1, (lags, known, runs))
+    memory, near, price = ask(advise, question, [*_reach_limits(lags), (0, _HIGHEST_PRICE)])
+    automaton = replace(held_changes(lags, charges(lags, memory, near), known), prices=Prices(0, price))
+    return automaton.dearest(known.length) + 2 * price * runs
+
+
+@lru_cache(maxsize=64)
+def priced_bound(lags: SignedLags, known: TwoCounts, memory: int, near: int, prices: Prices) -> int:
+    """Bound on `g'Gg / 2^shift` over all changes, for any prices (`priced_changes`)."""
+    automaton = priced_changes(lags, charges(lags, memory, near), known, prices)
+    return automaton.dearest(known.length) + price_of_all(known, prices)

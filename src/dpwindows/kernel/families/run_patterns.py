@@ -1,0 +1,267 @@
+r"""How far a 0/1 vector made of a few runs can move a filtered series: bounds that keep the cross terms between runs.
+
+For a causal filter with integer taps, `r_d` its autocorrelation and `G` the Gram matrix of the filter on an unbounded
+horizon, `G_st = r_|s-t|`, a pattern g of zeros and ones costs
+
+    g'Gg = r_0 (ones) + 2 sum_{d>=1} r_d (pairs of ones at distance d).
+
+`sensitivity.runs_bound` charges each run by itself, `q(n) = n r_0 + 2 sum_{0<d<n} (n-d) r_d`, and drops every pair of
+ones in different runs. For good filters these pairs count against the cost (`r_d < 0`), and with many runs they are
+much of it. The bounds here keep some of them, and drop the others only after replacing `r_d` by `max(r_d, 0)`, so
+they need no sign pattern: they hold for any integer taps whatever.
+
+**Patterns** lie in `N` consecutive places and have at most k maximal runs of ones. A bound may charge a `price` for
+every one: an upper bound on `max(g'Gg - price * ones)` is what a Lagrange multiplier needs to bound several patterns
+that share a total number of ones.
+
+All arithmetic is in 64-bit integers that cannot wrap: `Lags` divides the autocorrelation by a power of two, rounding
+every entry up, which raises `g'Gg` for every g (counts of pairs are >= 0).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import accumulate
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.kernel.families.norms import autocorrelation
+
+Table = NDArray[np.int64]
+
+# Every value that can be reached lies within +-2^60; this is below any of them, and stays so whatever is added.
+_NEVER = -(1 << 61)
+_BITS = 58
+# In more places than `_EACH` runs are told apart by parts of their length, `_PARTS` to each.
+_EACH, _PARTS = 512, 64
+
+
+@dataclass(frozen=True)
+class Lags:
+    """An autocorrelation divided by `2^shift` and rounded up: `values[d]` for d = 0..N-1.
+
+    For every 0/1 vector g of N places, `g'Gg <= 2^shift * (the form of values)`. No sum over a chain of at most
+    `runs` runs, each within N places, reaches 2^60 in these units: with S the sum of absolute lags a place adds at most
+    3 S and a run with its link at most 6 N S, price included, and `4 N (runs + 1) S < 2^58` before rounding up.
+    """
+
+    values: tuple[int, ...]
+    shift: int
+
+    @classmethod
+    def of(cls, taps: Sequence[int], length: int, runs: int) -> Lags:
+        """The lags of integer taps that matter within `length` places."""
+        exact = autocorrelation(taps)[:length]
+        return cls.fitting(exact + [0] * (length - len(exact)), runs)
+
+    @classmethod
+    def fitting(cls, exact: Sequence[int], runs: int) -> Lags:
+        """Any lags, for d = 0..N-1, divided so that no sum over at most `runs` runs can wrap."""
+        length = len(exact)
+        reached = 4 * length * (min(runs, length) + 1) * sum(map(abs, exact))
+        shift = max(0, reached.bit_length() - _BITS)
+        return cls(tuple(-(-value >> shift) for value in exact), shift)
+
+    @property
+    def length(self) -> int:
+        """N, the number of places that patterns lie in."""
+        return len(self.values)
+
+    def rises(self, price: int = 0) -> list[int]:
+        """What the n-th place of a run adds to it, n = 1..N: `r_0 - price + 2 sum_{0<d<n} r_d`."""
+        return list(accumulate([self.values[0] - price, *(2 * value for value in self.values[1:])]))
+
+    def norms(self) -> list[int]:
+        """`q(n)` for n = 0..N."""
+        return [0, *accumulate(self.rises())]
+
+    def positive_pairs(self, beyond: int) -> int:
+        """The most that pairs further apart than `beyond` can add: at most `N - d` pairs lie at distance d."""
+        return sum(2 * value * (self.length - d) for d, value in enumerate(self.values) if d > beyond and value > 0)
+
+    def require_price(self, price: int) -> None:
+        """Prices between 0 and `r_0` are enough, and keep sums within their range.
+
+        Raises:
+            ValueError: it is not between them.
+        """
+        if not 0 <= price <= self.values[0]:
+            raise ValueError(f"a price must lie in 0..{self.values[0]}, got {price}")
+
+
+@dataclass(frozen=True)
+class PriceOfOnes:
+    """What a price for every one allows patterns of at most `places` ones: `max (P x - offset x^2)` over 0..places.
+
+    `offset` >= 0 is in units of the exact lags; prices are in units of `2^shift` of them.
+    """
+
+    offset: int
+    places: int
+    shift: int
+
+    def highest(self, lags: Lags) -> int:
+        """The highest price worth trying: 0 where none can lower a bound."""
+        return lags.values[0] if self.offset or self.places < lags.length else 0
+
+    def of(self, price: int) -> int:
+        """The maximum over real x, rounded up."""
+        exact = price << self.shift
+        if exact < 2 * self.offset * self.places:
+            return -(-(exact**2) // (4 * self.offset))
+        return exact * self.places - self.offset * self.places**2
+
+
+# --- All pairs of recent places -------------------------------------------------------------------------------------
+
+
+def recent_bound(lags: Lags, runs: int, memory: int, price: int = 0) -> int:
+    """Bound on `g'Gg - price * ones` that keeps all pairs within a run, and pairs of runs at most `memory` apart.
+
+    Proof. Places are filled from first to last. A one at a place adds `r_0 - price`, and `2 r_d` for each earlier one
+    at distance d. Of these, ones of the same run are counted at every distance; ones of other runs are counted at
+    distances up to m = `memory`, and for distances d > m their `r_d` is replaced by `max(r_d, 0)`, which is then
+    charged for every pair of places (`positive_pairs`). So what is counted is at least `g'Gg - price * ones`. The gain
+    of a place depends on the last m places, or on the length of the current run where that exceeds m (the last m
+    places are all ones then, and no other run is within m); a one after a zero begins a new run. So the maximum over
+    all patterns with at most k runs of what is counted is the largest entry, after the last place, of the table over
+    (runs so far, last m places) and (runs so far, run length > m) that `recent_tables` computes place by place. QED.
+    """
+    return recent_bounds(lags, (runs,), memory, price)[0]
+
+
+@lru_cache(maxsize=64)
+def recent_bounds(lags: Lags, runs: tuple[int, ...], memory: int, price: int = 0) -> list[int]:
+    """`recent_bound` for several numbers of runs, from one table: its rows for fewer runs do not see those for more."""
+    lags.require_price(price)
+    memory = min(memory, lags.length - 1)
+    if memory < 1:
+        return [max(0, lags.values[0] - price) for _ in runs]
+    for last in recent_tables(lags, limited(lags, runs), memory, price):
+        tables = last
+    most = (max(int(table[: count + 1].max()) for table in tables) for count in runs)
+    return [max(0, value) + lags.positive_pairs(memory) for value in most]
+
+
+def limited(lags: Lags, runs: Sequence[int]) -> int | None:
+    """The largest of some numbers of runs; None where N places have no more than the least of them."""
+    return max(runs) if 2 * min(runs) < lags.length else None
+
+
+def recent_tables(lags: Lags, runs: int | None, memory: int, price: int) -> Iterator[tuple[Table, Table]]:
+    """The tables after 0, 1, ..., N places, for patterns of at most so many runs, or of any number of them (None).
+
+    `recent[c, b]`: the best with c runs so far, where bit j of b is the place j+1 back (0 before the first place).
+    `long[c, i]`: the best with c runs so far, the current one of m+1+i places. Neither has more rows and columns than
+    so many places can reach, but for one column of `long`. Runs of any number are not counted: c is 0.
+    """
+    counted = 0 if runs is None else 1
+    size, gain = 1 << memory, gains(lags, memory, price)
+    rises = np.array(lags.rises(price), dtype=np.int64)
+    recent, long = np.zeros((1, 1), dtype=np.int64), _unreached(1, 1)
+    yield recent, long
+    for places in range(1, lags.length + 1):
+        # So many places hold no more runs than this, and none that are longer.
+        counts, reached = len(recent), 1 + (0 if runs is None else min(runs, (places + 1) // 2))
+        lengths = max(1, places - memory)
+        zero, one = recent, recent + gain[: recent.shape[1]]
+        longer = _unreached(reached, lengths)
+        if places > memory:
+            longer[:counts, 0] = one[:, -1]
+            longer[:counts, 1:] = long[:, : lengths - 1] + rises[memory + 1 : memory + lengths]
+            one[:, -1] = _NEVER
+            # The earliest of the last m places is not kept in mind.
+            zero, one = (np.maximum(table[:, : size // 2], table[:, size // 2 :]) for table in (recent, one))
+            # After a run longer than m a zero leaves m-1 ones behind it.
+            zero[:, -1] = np.maximum(zero[:, -1], long.max(axis=1))
+        recent, long = np.empty((reached, 2 * zero.shape[1]), dtype=np.int64), longer
+        recent[:counts, 0::2], recent[counts:] = zero, _NEVER
+        # A one after a zero begins a run.
+        recent[:counts, 3::4], recent[:counted, 1::4] = one[:, 1::2], _NEVER
+        recent[counted:, 1::4] = one[: reached - counted, 0::2]
+        yield recent, long
+
+
+def gains(lags: Lags, memory: int, price: int = 0) -> Table:
+    """What a one adds after every m recent places: bit j of a number is the place j+1 back, shape (2^m,)."""
+    gain = np.array([lags.values[0] - price], dtype=np.int64)
+    for distance in range(1, memory + 1):
+        gain = np.concatenate([gain, gain + 2 * lags.values[distance]])
+    return gain
+
+
+def _unreached(counts: int, states: int) -> Table:
+    return np.full((counts, states), _NEVER, dtype=np.int64)
+
+
+# --- Runs and their nearest neighbours ------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=64)
+def neighbour_bound(
+    lags: Lags, runs: int, place_price: int, *, shortest: int = 1, price: int = 0, widest: int | None = None
+) -> int:
+    """Bound on `g'Gg - price * ones` that keeps all pairs within a run, and all pairs between a run and the next.
+
+    Every run but the last has at least `shortest` places. `place_price` is a Lagrange multiplier for the number of
+    places: the bound holds for every value, and is best where the worst chain just fills the N places. Where `widest`
+    is given, pairs across wider gaps are dropped, which takes less time.
+
+    Proof. Write a pattern as run lengths and gaps `n_1, g_1, n_2, ..., n_j`, of total at most N. Pairs within runs
+    make `q(n_i)`; pairs between a run and the next make `2 c(n, g, n') = q(n+g+n') - q(n+g) - q(g+n') + q(g)`, the
+    pairs of the span less those of its parts; between ones of other runs lie a gap, a run of at least `shortest` places
+    and a gap, so they are more than `shortest + 2` apart, where `r_d` is replaced by `max(r_d, 0)`
+    (`positive_pairs`). Adding `place_price (N - sum n_i - sum g_i) >= 0` only raises this, and so does dropping `2 c <=
+    0` for a gap wider than `widest`, as no lag beyond it is positive, and charging only `widest + 1` places for the
+    gap. Each run is charged `price n_i`, which is exact. The result is a sum of terms of neighbouring lengths; over all
+    chains of at most k runs in which each two neighbours fit into N places, among them all patterns, its maximum is
+    found by dynamic programming over the length of the last run. *What is left out.* Beyond the last positive lag `2 c
+    <= 0`, so a wider gap is worth at most `- place_price g`: no more are tried where all links that have room for one
+    are worth that already. Where no chain gains by one more run, none does by two. *Classes of lengths* (`classes`)
+    take the place of lengths where no lag but the first is positive. A run is worth what the best of its class is by
+    itself, and has the links of the shortest of its class, which are worth no less than its own: the pairs of two runs
+    across a gap are among those of longer ones across it, none of which adds anything, and every gap that fits between
+    longer ones fits between these. `shortest` begins a class, so all of a class may be followed by a run, or none. QED.
+    """
+    lags.require_price(place_price)
+    lags.require_price(price)
+    places, norms = lags.length, np.array(lags.norms(), dtype=np.int64)
+    last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
+    widest = places if widest is None else min(max(widest, last_positive), places)
+    sizes = np.arange(1, places + 1) if last_positive else classes(places, shortest)
+    links = np.full((len(sizes), len(sizes)), _NEVER)
+    # What no place is left for is worth next to nothing.
+    padded = np.concatenate([norms, np.full(places, _NEVER)])
+    both = sizes[:, None] + sizes
+    for gap in range(1, min(widest + 1, places - 2) + 1):
+        room, floor = int(np.searchsorted(sizes, places - gap - 1, side="right")), -place_price * gap
+        spans = padded[both[:room, :room] + gap]
+        best, fits = links[:room, :room], spans > _NEVER
+        if gap > last_positive and int(best.min(where=fits, initial=0)) >= floor:
+            break
+        beside = norms[sizes[:room] + gap] if gap <= widest else np.zeros(room, dtype=np.int64)
+        pairs = spans - beside[:, None] - beside[None, :] + norms[gap] if gap <= widest else np.where(fits, 0, _NEVER)
+        np.maximum(best, pairs + floor, out=best)
+    alone = np.maximum.reduceat(norms - (place_price + price) * np.arange(places + 1), sizes)
+    inner = np.where(sizes >= shortest, 0, _NEVER)
+    chain, most = alone, int(alone.max())
+    for _ in range(1, min(runs, (places + shortest) // (shortest + 1))):
+        before, chain = chain, np.maximum((links + np.maximum(chain + inner, _NEVER)).max(axis=1), _NEVER) + alone
+        if (chain <= before).all():
+            break
+        most = max(most, int(chain.max()))
+    return max(0, most + place_price * places) + lags.positive_pairs(shortest + 2)
+
+
+def classes(places: int, shortest: int) -> NDArray[np.int64]:
+    """The least length of each class of lengths: of all lengths in few places, of parts of them in more.
+
+    One of them is 1, and one is `shortest`.
+    """
+    found, length = [1], 1
+    while (length := length + 1 + length // _PARTS * (places > _EACH)) <= places:
+        found.append(length)
+    return np.union1d(found, [min(shortest, places)])

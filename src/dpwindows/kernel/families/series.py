@@ -1,0 +1,97 @@
+"""Counts of windows with one after the other in time: one series through one integer map."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwindows.ask.counting_rule import LOST
+from dpwindows.ask.periods import first_steps, sizes
+from dpwindows.ask.queries import Cumulative, LostItems, PeriodFamily, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.windows import Answers, count_windows
+from dpwindows.kernel.accounting import JOINT
+from dpwindows.kernel.advice import Advise
+from dpwindows.kernel.certificate import Certificate
+from dpwindows.kernel.designs import StepAnswers, StepShape
+from dpwindows.kernel.families.lines import count_moved
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, Memory
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.rules import Case, certify
+
+
+@dataclass(frozen=True)
+class Series(StepShape):
+    """Counts of any family but `any` as one series over time; in a stream cumulative and rolling counts.
+
+    The map of a stream is a causal one; only such a map has steps to encode.
+    """
+
+    map: IntegerMap
+
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
+        """The certificate of the map along time, for the periods of the windows, or under noise of all numbers."""
+        case = Case(problem, self.map, horizon, advise)
+        # What is not followed step by step may change as a whole.
+        whole = problem.law in JOINT or isinstance(problem.window, PeriodFamily)
+        return Certificate(*certify(case), self.rows(problem.window, problem.steps) if whole else count_moved(case))
+
+    def rows(self, window: WindowFamily, steps: int) -> int:
+        return self.map.rows(count_windows(window, steps))
+
+    def encode(self, window: WindowFamily, answers: Answers, k: int) -> IntArray:
+        return self.map.encode(series(window, answers, k))
+
+    @property
+    def causal(self) -> CausalMap:
+        """The map of a stream."""
+        return self.map  # type: ignore[return-value]
+
+    def reach(self, window: WindowFamily) -> int:
+        """The length of the window; none for totals."""
+        return window.length if isinstance(window, Rolling) else 0
+
+    def rows_at(self, window: WindowFamily, step: int) -> int:
+        return self.causal.rows_at(step)
+
+    def fresh(self) -> Memory:
+        """The map's memory before step 1, of one lane."""
+        return self.causal.fresh(1)
+
+    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+        return self.causal.encode_step(answers.step, _newest(window, answers, k), memory).ravel()
+
+    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
+        return self.causal.remember(answers.step, _newest(window, answers, k), memory)
+
+
+def _newest(window: WindowFamily, answers: StepAnswers, k: int) -> IntArray:
+    """The count of the one window that ends at the step, shape (1,)."""
+    if isinstance(window, Cumulative):
+        return np.array([answers.total[k]], dtype=np.int64)
+    if not isinstance(window, Rolling):
+        raise ValueError(f"{window} is not counted at every step")
+    return np.asarray(answers.recent[k][min(window.length, answers.step) - 1])[None].astype(np.int64)
+
+
+def series(window: WindowFamily, answers: Answers, k: int) -> NDArray[Any]:
+    """The exact series of a family, shape (windows,).
+
+    Raises:
+        ValueError: the family is no series over time.
+    """
+    match window:
+        case Cumulative():
+            return answers.cumulative(k)
+        case Rolling(length=length):
+            return answers.rolling(k, length)
+        case LostItems():
+            return answers.cumulative(LOST)[-1:]
+        case Tumbling() | ToDate():
+            begun = zip(first_steps(window, answers.steps), sizes(window, answers.steps), strict=True)
+            to_date = (answers.windows(k, int(first), 1, int(first), int(size))[0] for first, size in begun)
+            # The count of a period is its last count to date.
+            return np.concatenate([counts[-1:] if isinstance(window, Tumbling) else counts for counts in to_date])
+    raise ValueError(f"{window} is not a series over time")

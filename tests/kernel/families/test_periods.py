@@ -1,0 +1,271 @@
+"""What tumbling counts and counts to date cost, against all neighbours on small horizons.
+
+Designs that the strategies find and maps drawn at random, in releases and in streams. `pytest -s` prints what was met.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from dpwindows.ask.calendar import Calendar
+from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.periods import sizes
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import PeriodFamily, ToDate, Tumbling
+from dpwindows.errors import InputError
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.certificate import NotCertifiedError
+from dpwindows.kernel.designs import Design, StepDesign, step_answers
+from dpwindows.kernel.families.periods import SeriesInPeriods, layout_of, periods_met, periods_met_at_most, series_of
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
+from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.repeated import Repeated
+from dpwindows.kernel.problem import Problem
+from dpwindows.strategies import BATCH, candidates, stream_candidates
+from tests.kernel.families.test_sensitivity import truth
+from tests.kernel.test_certificate import THRESHOLDS, Draw, worst
+from tests.single_item import SingleItem
+
+STEPS = 5
+# From February on: quarters of two, three and as many months as are left.
+MONTHS = Calendar("2013-02-01", "1mo", "UTC")
+FAMILIES: tuple[Tumbling | ToDate, ...] = (
+    *(family(period) for family in (Tumbling, ToDate) for period in (1, 2, 3, 9)),
+    *(family("quarter", calendar=MONTHS) for family in (Tumbling, ToDate)),
+)
+UNITS: tuple[Unit, ...] = (
+    EventLevel(),
+    ItemLevel(),
+    ItemAddRemove(),
+    *(ItemPerPeriod(span) for span in (1, 2, 3)),
+)
+LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
+
+
+def problem_of(window: PeriodFamily, unit: Unit, law: Law, thresholds: tuple[int, ...] = (1,)) -> Problem:
+    # Few bits: what is measured stays within what the enumeration adds up exactly.
+    return Problem(window, STEPS, thresholds, unit, law, noise_per_unit=1.0, bits=8)
+
+
+def found(problem: Problem) -> list[Design]:
+    """What every strategy has for a problem."""
+    designs: list[Design] = []
+    for name in BATCH:
+        try:
+            designs += candidates(problem, name)
+        except InputError:
+            continue
+    return designs
+
+
+@pytest.mark.quick(5)
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+@pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
+def test_no_neighbour_moves_a_design_further_than_it_is_charged_for(window: Tumbling | ToDate, unit: Unit) -> None:
+    for law, thresholds in itertools.product(LAWS, ((1,), (2,), (1, 2))):
+        designs = found(problem_of(window, unit, law, thresholds))
+        assert designs
+        for design in designs:
+            exact = truth(design)
+            assert 0 < exact <= design.sensitivity, (design.strategy, law, thresholds)
+            if design.strategy == "direct" and isinstance(window, Tumbling):
+                assert exact == design.sensitivity, "disjoint windows leave nothing to be bounded"
+
+
+@pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
+def test_what_disjoint_windows_cost(window: Tumbling | ToDate) -> None:
+    """Measured directly: one window at event level, whatever is asked of it; at item level every window and k."""
+    if isinstance(window, ToDate):
+        return
+    windows = len(sizes(window, STEPS))
+    for thresholds in THRESHOLDS:
+        costs = {
+            unit.name: candidates(problem_of(window, unit, LAPLACE, thresholds), "direct")[0].sensitivity
+            for unit in UNITS
+        }
+        assert costs["event"] == 1
+        assert costs["item"] == costs["item-add-remove"] == windows * len(thresholds)
+        spans = {span: costs[f"item-per:{span}"] // len(thresholds) for span in (1, 2, 3)}
+        assert all(met == max_met(window, span) for span, met in spans.items())
+
+
+def max_met(window: PeriodFamily, span: int) -> int:
+    """The most periods that a span meets, by trying every span."""
+    period = np.repeat(np.arange(len(sizes(window, STEPS))), sizes(window, STEPS))
+    return max(len(set(period[first : first + span].tolist())) for first in range(STEPS - span + 1))
+
+
+def test_periods_met_is_the_most_that_any_span_meets() -> None:
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        lengths = rng.integers(1, 6, rng.integers(1, 6))
+        steps = int(lengths.sum())
+        firsts = np.concatenate([[1], np.cumsum(lengths)[:-1] + 1])
+        period = np.repeat(np.arange(len(lengths)), lengths)
+        fewest = int(lengths[1:-1].min(initial=steps))
+        for span in range(1, steps + 1):
+            most = max(len(set(period[first : first + span].tolist())) for first in range(steps - span + 1))
+            assert periods_met(firsts, steps, span) == most
+            assert most <= periods_met_at_most(fewest, span)
+        assert periods_met(firsts, steps, 10**100) == len(lengths)
+
+
+def test_the_bound_for_periods_without_end_is_met() -> None:
+    lengths = np.full(40, 7)
+    firsts = np.cumsum(lengths) - 6
+    for span in range(1, 60):
+        assert periods_met_at_most(7, span) == periods_met(firsts, 280, span)
+
+
+@pytest.mark.quick(5)
+@pytest.mark.parametrize("horizon", [STEPS, None])
+@pytest.mark.parametrize("window", FAMILIES, ids=lambda window: window.text)
+def test_no_neighbour_moves_a_stream_further_than_it_is_charged_for(
+    window: Tumbling | ToDate, horizon: int | None
+) -> None:
+    whole = (ItemLevel(), ItemAddRemove())
+    if horizon is None and window.period == 9:
+        return  # no window ends within the steps that are looked at
+    for unit, law in itertools.product(UNITS, LAWS):
+        if horizon is None and unit in whole:
+            with pytest.raises(InputError, match="needs a horizon"):
+                stream_candidates(problem_of(window, unit, law), horizon)
+            continue
+        for design in stream_candidates(problem_of(window, unit, law, (1, 2)), horizon):
+            if design.rows:
+                assert truth(design) <= design.sensitivity, (design.strategy, unit.name, law)
+
+
+@pytest.mark.slow
+def test_maps_drawn_at_random_are_certified_or_refused() -> None:
+    draw, met = Draw(np.random.default_rng(7)), Counter[str]()
+    for _ in range(400):
+        window = draw.one(*FAMILIES)
+        problem = Problem(window, STEPS, draw.one(*THRESHOLDS[:4]), draw.one(*UNITS), draw.one(*LAWS), 1.0)
+        design = drawn(draw, problem) if draw.whole(0, 1) else drawn_for_stream(draw, problem)
+        kind = type(design.shape).__name__ + " " + window.text.partition(":")[0]
+        try:
+            bound = design.sensitivity
+        except (NotCertifiedError, ValueError):
+            met[kind + " refused"] += 1
+            continue
+        if design.rows:
+            norm, moved = worst(design)
+            assert norm <= bound, design
+            assert problem.law == LAPLACE or moved <= design.moved, design
+            met[kind] += 1
+    print(met)  # noqa: T201
+    kinds = [f"{shape} {family}" for shape in ("Series", "SeriesInPeriods") for family in ("tumbling", "to-date")]
+    assert min(met[kind] for kind in kinds) >= 20, met
+
+
+def drawn(draw: Draw, problem: Problem) -> Design:
+    lengths = tuple(sizes(problem.window, STEPS).tolist()) if isinstance(problem.window, PeriodFamily) else ()
+    if isinstance(problem.window, Tumbling):
+        return Design(problem, Series(draw.map(len(lengths))), "drawn")
+    made = draw.map(max(lengths))
+    causal = isinstance(made, (Filter, Identity, MatrixCounter, EndlessCounter)) and draw.whole(0, 1) == 1
+    return Design(problem, Series(Repeated(made, lengths, causal)), "drawn")
+
+
+def drawn_for_stream(draw: Draw, problem: Problem) -> Design:
+    window = problem.window
+    assert isinstance(window, (Tumbling, ToDate))
+    lengths = sizes(window, STEPS)
+    horizon = draw.one(None, STEPS)
+    most = int(lengths.max()) + draw.whole(0, 1)
+    fewest = 3 if isinstance(window.period, str) else window.period - draw.whole(0, window.period - 1)
+    made = draw.causal_map(len(lengths) if isinstance(window, Tumbling) else most)
+    return StepDesign(problem, SeriesInPeriods(made, fewest, most, horizon), "drawn", horizon=horizon)
+
+
+@pytest.mark.parametrize("unit", [ItemLevel(), ItemAddRemove()], ids=lambda unit: unit.name)
+@pytest.mark.parametrize("window", [Tumbling(1), Tumbling(2), ToDate(2)], ids=lambda window: window.text)
+def test_items_with_few_occurrences_cost_less_and_enough(window: Tumbling | ToDate, unit: Unit) -> None:
+    """With `max_occurrences` all logs have at most so many: every pair of them, through what is encoded."""
+    logs = [counts for counts in itertools.product(range(3), repeat=STEPS) if sum(counts) <= 2]
+    for law, thresholds in itertools.product(LAWS, ((1,), (2,), (1, 2))):
+        bounded = replace(problem_of(window, unit, law, thresholds), rule=CountingRule(max_occurrences=2))
+        for design in found(bounded):
+            encoded = np.array([[design.encode(SingleItem(log), k) for k in thresholds] for log in logs], dtype=float)
+            others = encoded if isinstance(unit, ItemLevel) else np.zeros((1, *encoded.shape[1:]))
+            moved = abs(encoded[:, None] - others[None]) ** (2 if law == GAUSSIAN else 1)
+            assert moved.sum(axis=(2, 3)).max() <= design.sensitivity, (design.strategy, law, thresholds)
+    free = candidates(problem_of(Tumbling(1), unit, LAPLACE), "direct")[0].sensitivity
+    bounded = replace(problem_of(Tumbling(1), unit, LAPLACE), rule=CountingRule(max_occurrences=2))
+    assert candidates(bounded, "direct")[0].sensitivity < free
+    runs = replace(problem_of(Tumbling(1), unit, LAPLACE), rule=CountingRule(max_runs=1))
+    assert candidates(runs, "direct")[0].sensitivity == free
+
+
+@pytest.mark.parametrize("lengths", [(2, 3), (5,), (2, 2, 2), (3, 2, 1)])
+def test_a_map_for_other_periods_is_not_certified(lengths: tuple[int, ...]) -> None:
+    problem = problem_of(ToDate(2), EventLevel(), GAUSSIAN)
+    design = Design(problem, Series(Repeated(Identity(1), lengths, True)), "wrong")
+    with pytest.raises(NotCertifiedError):
+        _ = design.sensitivity
+    with pytest.raises(NotCertifiedError):
+        _ = replace(design, shape=Series(Identity(1))).sensitivity
+
+
+def test_a_matrix_for_another_number_of_periods_is_not_certified() -> None:
+    problem = problem_of(Tumbling(2), ItemAddRemove(), GAUSSIAN)
+
+    def counted(periods: int) -> Design:
+        return Design(problem, Series(MatrixCounter(np.eye(periods, dtype=np.int64))), "")
+
+    assert counted(3).sensitivity > 0
+    for periods in (1, 2, 4, 5):
+        with pytest.raises(NotCertifiedError):
+            _ = counted(periods).sensitivity
+
+
+def test_a_class_of_somebody_else_repeats_no_map() -> None:
+    class Louder(Repeated):
+        """Encodes what its map is not charged for."""
+
+    problem = problem_of(ToDate(2), EventLevel(), GAUSSIAN)
+    own = Design(problem, Series(Repeated(Identity(2), (2, 2, 1), True)), "own")
+    assert own.sensitivity > 0
+    with pytest.raises(NotCertifiedError):
+        _ = replace(own, shape=Series(Louder(Identity(2), (2, 2, 1), True))).sensitivity
+
+
+@pytest.mark.parametrize("window", [Tumbling(2), ToDate(2)], ids=lambda window: window.text)
+def test_of_one_event_a_step_a_period_holds_many(window: Tumbling | ToDate) -> None:
+    problem = replace(problem_of(window, ItemLevel(), GAUSSIAN), singleton=True)
+    assert series_of(problem, layout_of(problem, STEPS, 2, 2)).singleton is False
+
+
+def test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on() -> None:
+    window, unit = Tumbling("quarter", calendar=MONTHS), ItemPerPeriod(4)
+    problem = problem_of(window, unit, LAPLACE)
+    honest = SeriesInPeriods(Identity(1), 3, 3, None)
+    assert StepDesign(problem, honest, "direct", horizon=None).sensitivity == periods_met_at_most(3, 4) == 2
+    answers = SingleItem((1,) * 9)
+    StepDesign(replace(problem, steps=9), honest, "direct", horizon=None).encode(answers, 1)
+    for shape, last in ((replace(honest, fewest=4, most=4), 6), (replace(honest, fewest=2, most=2), 5)):
+        wrong = StepDesign(replace(problem, steps=last - 1), shape, "direct", horizon=None)
+        wrong.encode(SingleItem((1,) * (last - 1)), 1)
+        with pytest.raises(ValueError, match=r"the rules of the time zone are not those it was planned with"):
+            wrong.forecast_over(last).encode(SingleItem((1,) * last), 1)
+    # By newer rules the fourth step is the third of its period, and what was measured as the second goes by again.
+    memory = honest.fresh() | {"place": np.array([1])}
+    with pytest.raises(ValueError, match="step 5 is number 3 of a period of tumbling:quarter, after number 1"):
+        honest.encode_step(window, step_answers(answers, 5, 1, 3), 1, memory)
+    to_date = SeriesInPeriods(Filter((1,)), 3, 3, None)
+    other = problem_of(ToDate(2), unit, GAUSSIAN)
+    with pytest.raises(NotCertifiedError):
+        _ = StepDesign(other, to_date, "", horizon=4).sensitivity
+    # Periods of two steps, where those of three or more were charged for, are not measured beyond the second.
+    short = StepDesign(replace(other, steps=4), to_date, "", horizon=None)
+    short.encode(SingleItem((1,) * 4), 1)
+    with pytest.raises(ValueError, match=r"the rules of the time zone are not those it was planned with"):
+        short.forecast_over(5).encode(SingleItem((1,) * 5), 1)

@@ -1,0 +1,143 @@
+"""The bound of rolling counts measured together against every neighbour, with filters that no search would choose."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.queries import Rolling, RollingTogether
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
+from dpwindows.kernel.certificate import NotCertifiedError
+from dpwindows.kernel.designs import StepDesign
+from dpwindows.kernel.families.together import MatrixFilter, Together, rolling_together_event_l2
+from dpwindows.kernel.problem import Problem
+from tests.brute_force import rolling
+from tests.kernel.cases import bound_of
+from tests.single_item import SingleItem
+
+LENGTHS = [(1, 2), (2, 1), (1, 3), (2, 3), (3, 3), (1, 2, 3), (2,)]
+UNITS = [EventLevel(), ItemPerPeriod(1)]
+
+
+def together(taps: tuple[int, ...], lengths: tuple[int, ...]) -> int:
+    """The bound of a filter on rolling counts of several lengths."""
+    shape = Together(lengths, MatrixFilter(len(lengths), taps))
+    return bound_of(rolling_together_event_l2, RollingTogether(lengths), shape, None)
+
+
+def drawn(lengths: tuple[int, ...], memory: int, seed: int) -> MatrixFilter:
+    lanes = len(lengths)
+    taps = np.random.default_rng([*lengths, memory, seed]).integers(-9, 10, (memory + 1, lanes, lanes))
+    return MatrixFilter(lanes, tuple(taps.ravel().tolist()))
+
+
+def problem_of(lengths: tuple[int, ...], steps: int, unit: Unit) -> Problem:
+    return Problem(RollingTogether(lengths), steps, (1,), unit, GAUSSIAN, 1.0)
+
+
+def largest(lengths: tuple[int, ...], mixed: MatrixFilter, steps: int, most: int, unit: Unit) -> tuple[int, int]:
+    """The furthest that a neighbour moves what is measured, and the most numbers that it changes: by definition.
+
+    Counts come from the oracle, and are multiplied by the filter's matrices one by one.
+    """
+    logs = list(itertools.product(range(most + 1), repeat=steps))
+    measured = {}
+    for log in logs:
+        events = [("u", step, count) for step, count in enumerate(log, start=1) if count]
+        counts = np.array([rolling(events, 1, steps, length) for length in lengths]).T
+        rows = [
+            sum(mixed.matrices[back] @ counts[t - back] for back in range(min(t, mixed.memory) + 1))
+            for t in range(steps)
+        ]
+        measured[log] = np.array(rows)
+    furthest = changed = 0
+    for log, at in itertools.product(logs, range(steps)):
+        last = log[at] + 1 if unit == EventLevel() else most
+        for count in range(log[at] + 1, min(last, most) + 1):
+            change = measured[(*log[:at], count, *log[at + 1 :])] - measured[log]
+            furthest, changed = max(furthest, int((change**2).sum())), max(changed, int((change != 0).sum()))
+    return furthest, changed
+
+
+@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
+@pytest.mark.parametrize(("steps", "most"), [(2, 2), (3, 3), (5, 2)])
+def test_no_neighbour_moves_a_filter_by_more_than_its_certificate(unit: Unit, steps: int, most: int) -> None:
+    # Both edges, ties and steps without the item are all among the logs.
+    for lengths, memory in itertools.product(LENGTHS, (0, 1, 4)):
+        mixed = drawn(lengths, memory, steps)
+        design = StepDesign(problem_of(lengths, steps, unit), Together(lengths, mixed), "", horizon=steps)
+        furthest, changed = largest(lengths, mixed, steps, most, unit)
+        assert furthest <= design.certificate.bound
+        assert changed <= design.certificate.moved
+        assert design.certificate.proof == "rolling-together-event"
+
+
+@pytest.mark.parametrize("lengths", LENGTHS)
+def test_the_bound_is_reached_where_there_is_room(lengths: tuple[int, ...]) -> None:
+    longest, memory = max(lengths), 2
+    mixed = drawn(lengths, memory, 7)
+    # Room for the occurrence before, the ends that it changes, and all that the filter makes of them.
+    steps = longest + longest + memory
+    furthest, _ = largest(lengths, mixed, steps, 1, EventLevel())
+    assert furthest == together(mixed.taps, lengths)
+    # Numbers that change: as far as the longest window and the filter reach, or all where the horizon comes sooner.
+    moved = {
+        horizon: StepDesign(
+            problem_of(lengths, steps, EventLevel()), Together(lengths, mixed), "", horizon=horizon
+        ).certificate.moved
+        for horizon in (None, longest)
+    }
+    assert moved == {None: (longest + memory) * len(lengths), longest: longest * len(lengths)}
+
+
+def test_numbers_beyond_64_bits_do_not_wrap() -> None:
+    small, large = (1, -2, 3, 4, 5, -6, 7, 8), 1 << 45
+    scaled = tuple(large * tap for tap in small)
+    found = together(scaled, (2, 5))
+    assert found == large**2 * together(small, (2, 5)) > 1 << 63
+
+
+def test_of_one_length_alone_it_is_the_norm_of_the_longest_interval() -> None:
+    taps = (16, -4, -3, -2, -1)
+    padded = np.convolve(taps, np.ones(6, dtype=np.int64))
+    intervals = [np.convolve(taps, np.ones(n, dtype=np.int64)) for n in range(1, 7)]
+    assert int((padded**2).sum()) == max(int((one**2).sum()) for one in intervals)
+    assert together(taps, (6,)) == int((padded**2).sum())
+
+
+@pytest.mark.parametrize(
+    ("change", "lengths", "lanes"),
+    [
+        ({"unit": ItemLevel()}, (1, 2), 2),
+        ({"unit": ItemAddRemove()}, (1, 2), 2),
+        ({"unit": ItemPerPeriod(2)}, (1, 2), 2),
+        ({"law": LAPLACE}, (1, 2), 2),
+        ({"thresholds": (2,)}, (1, 2), 2),
+        ({"thresholds": (1, 2)}, (1, 2), 2),
+        ({"window": Rolling(2)}, (1, 2), 2),
+        # Other windows than are certified, in another order, and more series than windows.
+        ({}, (1, 3), 2),
+        ({}, (2, 1), 2),
+        ({}, (1, 2), 3),
+    ],
+)
+def test_what_no_proof_covers_is_refused(change: dict[str, object], lengths: tuple[int, ...], lanes: int) -> None:
+    known = {"window": RollingTogether((1, 2)), "thresholds": (1,), "unit": EventLevel(), "law": GAUSSIAN}
+    problem = Problem(steps=4, noise_per_unit=1.0, **(known | change))  # type: ignore[arg-type]
+    shape = Together(lengths, MatrixFilter(lanes, tuple(range(1, lanes**2 + 1))))
+    with pytest.raises(NotCertifiedError):
+        _ = StepDesign(problem, shape, "", horizon=4).certificate
+
+
+def test_a_shape_encodes_what_its_certificate_is_of() -> None:
+    mixed = drawn((2, 3), 2, 0)
+    design = StepDesign(problem_of((2, 3), 5, EventLevel()), Together((2, 3), mixed), "", horizon=5)
+    assert design.problem.rule == EVERY_OCCURRENCE == CountingRule()
+    log = SingleItem((0, 2, 0, 0, 1))
+    counts = np.stack([log.rolling(1, 2), log.rolling(1, 3)], axis=1)
+    rows = [sum(mixed.matrices[back] @ counts[t - back] for back in range(min(t, mixed.memory) + 1)) for t in range(5)]
+    np.testing.assert_array_equal(design.encode(log, 1), np.concatenate(rows))

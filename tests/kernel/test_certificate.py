@@ -1,0 +1,580 @@
+"""The kernel's table of proofs against all neighbours, with maps and parameters that no strategy would choose.
+
+A certificate must hold for whatever it is given or be refused: maps are drawn at random, without a search that might
+happen to stay where the bounds are right. `pytest -s` prints what was met.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import FrozenInstanceError, dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
+from dpwindows.kernel.advice import Advise
+from dpwindows.kernel.certificate import Certificate, NotCertifiedError
+from dpwindows.kernel.designs import Design, StepDesign, StepShape, horizon_of
+from dpwindows.kernel.families.blocks import Blocks, StepBlocks
+from dpwindows.kernel.families.crossed import Crossed
+from dpwindows.kernel.families.gaps import GapFilter, Gaps
+from dpwindows.kernel.families.grouped_steps import GroupedSteps
+from dpwindows.kernel.families.lines import Line, Lines, lines_bound
+from dpwindows.kernel.families.nested import Nested
+from dpwindows.kernel.families.periods import SeriesInPeriods, periods_met_at_most
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.starts import Starts
+from dpwindows.kernel.families.thresholds import SeriesByThreshold
+from dpwindows.kernel.families.together import MatrixFilter, Together
+from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.differences import AnchoredDifferences
+from dpwindows.kernel.maps.endless_counter import EndlessCounter
+from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap
+from dpwindows.kernel.maps.repeated import Repeated
+from dpwindows.kernel.maps.tent_tree import TentTree
+from dpwindows.kernel.maps.trees import CausalTree
+from dpwindows.kernel.measure import Measurement, measure
+from dpwindows.kernel.problem import Problem
+from dpwindows.strategies.search.witnesses import with_witness
+from tests.kernel.families.test_sensitivity import largest_norm, matrix_of, neighbours
+from tests.single_item import SingleItem
+
+LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
+# Designs drawn for each shape and horizon; about half of them are refused.
+_TRIALS = 120
+THRESHOLDS = ((1,), (2,), (3,), (1, 2), (1, 3), (2, 3), (1, 2, 3))
+
+
+@dataclass
+class Draw:
+    """Parameters at random."""
+
+    rng: np.random.Generator
+
+    def whole(self, low: int, high: int) -> int:
+        return int(self.rng.integers(low, high + 1))
+
+    def one(self, *things: Any) -> Any:
+        return things[self.whole(0, len(things) - 1)]
+
+    def contracting(self, longest: int) -> tuple[int, ...]:
+        tail = sorted((self.whole(0, 9) for _ in range(self.whole(0, longest - 1))), reverse=True)
+        return (sum(tail) + self.whole(1, 12), *(-tap for tap in tail))
+
+    def taps(self, longest: int) -> tuple[int, ...]:
+        if self.rng.random() < 0.5:
+            return self.contracting(longest)
+        return (self.whole(1, 9), *(self.whole(-9, 9) for _ in range(self.whole(0, longest - 1))))
+
+    def weights(self, count: int) -> tuple[int, ...]:
+        return tuple(self.whole(1, 9) for _ in range(count))
+
+    def unit(self, steps: int) -> Unit:
+        return cast(
+            "Unit",
+            self.one(EventLevel(), EventLevel(), ItemLevel(), ItemAddRemove(), ItemPerPeriod(self.whole(1, steps))),
+        )
+
+    def along_time(self, steps: int) -> WindowFamily:
+        return cast("WindowFamily", self.one(Cumulative(), Rolling(self.whole(1, steps + 1))))
+
+    def any_windows(self, steps: int) -> AnyWindow:
+        return cast("AnyWindow", self.one(AnyWindow(), AnyWindow(self.whole(1, steps + 1))))
+
+    def problem(self, window: WindowFamily, steps: int) -> Problem:
+        return Problem(window, steps, self.one(*THRESHOLDS), self.unit(steps), self.one(*LAWS), 1.0)
+
+    def tree(self, length: int) -> TentTree:
+        return TentTree(length, (self.whole(0, max(0, length - 1)),), self.whole(2, 5))
+
+    def triangle(self, steps: int) -> np.ndarray:
+        matrix = np.tril(self.rng.integers(-9, 10, (steps, steps)))
+        np.fill_diagonal(matrix, self.rng.integers(1, 10, steps))
+        return np.asarray(matrix)
+
+    def map(self, steps: int) -> IntegerMap:
+        made: tuple[IntegerMap, ...] = (
+            Filter(self.taps(steps + 2)),
+            Filter(self.contracting(steps + 2)),
+            AnchoredDifferences(
+                self.whole(1, steps), self.whole(1, 5), self.whole(1, 5), offset=steps % self.whole(1, steps)
+            ),
+            Identity(self.whole(1, 3)),
+            self.tree(steps),
+            CausalTree(self.whole(2, 3), self.weights(self.whole(1, 4))),
+            MatrixCounter(self.triangle(steps)),
+            EndlessCounter(self.whole(2, 8)),
+        )
+        return cast("IntegerMap", self.one(*made))
+
+    def causal_map(self, steps: int) -> CausalMap:
+        made: tuple[CausalMap, ...] = (
+            Filter(self.taps(steps + 2)),
+            Filter(self.contracting(steps + 2)),
+            AnchoredDifferences(self.whole(1, steps), self.whole(1, 5), self.whole(1, 5), offset=self.whole(0, steps)),
+            Identity(self.whole(1, 3)),
+            CausalTree(self.whole(2, 3), self.weights(self.whole(1, 4))),
+            MatrixCounter(self.triangle(steps)),
+            MatrixCounter(self.triangle(steps + 2)),
+            EndlessCounter(self.whole(2, 8)),
+        )
+        return cast("CausalMap", self.one(*made))
+
+
+def series(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.along_time(steps), steps)
+    return Design(problem, Series(draw.map(steps)), "drawn")
+
+
+def blocks(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.any_windows(steps), steps)
+    units = draw.whole(2, 5), draw.whole(2, 5)
+    makers = (
+        draw.tree,
+        lambda size: TentTree(size, (1,) if size > 1 else (0,), 3),
+        # Trees of several weights: whichever costs most is what the bound must be for.
+        lambda size: TentTree(size, (size // 3,) * (1 if size > 2 else 0), units[size % 2]),
+    )
+    return Design(problem, Blocks.made_of(problem.window, steps, draw.whole(1, steps + 1), draw.one(*makers)), "drawn")
+
+
+def nested(draw: Draw, steps: int) -> Design:
+    problem, taps = draw.problem(draw.any_windows(steps), steps), draw.taps(steps + 1)
+    longest = longest_window(problem.window, steps)
+    weights = draw.one((), draw.weights(longest))
+    thresholds = draw.one((1,), problem.thresholds)
+    return Design(replace(problem, thresholds=thresholds), Nested(longest, taps, weights), "drawn")
+
+
+def steps_of_nested(draw: Draw, steps: int) -> Design:
+    problem, taps = draw.problem(draw.any_windows(steps), steps), draw.taps(steps + 1)
+    horizon = draw.one(None, steps, horizon_of(problem.window, problem.unit, steps))
+    longest = longest_window(problem.window, horizon or max(steps, cast("AnyWindow", problem.window).max_length or 0))
+    return StepDesign(problem, Nested(longest, taps), "drawn", horizon=horizon)
+
+
+def counters(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.any_windows(steps), steps)
+    along = (
+        Identity(draw.whole(1, 3)),
+        Filter(draw.taps(steps + 1)),
+        CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3))),
+    )
+    return Design(problem, Starts(longest_window(problem.window, steps), draw.one(*along)), "drawn")
+
+
+def crossed(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.any_windows(steps), steps)
+    return Design(problem, Crossed(draw.whole(1, steps + 1), draw.taps(steps + 1), draw.weights(steps)), "drawn")
+
+
+def gaps(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.any_windows(steps), steps)
+    thresholds = draw.one((1,), problem.thresholds)
+    # For fewer steps than there are it has no bound.
+    weights = draw.weights(draw.one(steps, steps, max(1, steps - 1)))
+    offset = draw.one(0, draw.whole(-3, 9))
+    made = GapFilter(draw.taps(steps + 1), weights, cast("int", offset), draw.whole(1, 20))
+    return Design(replace(problem, thresholds=cast("tuple[int, ...]", thresholds)), Gaps(made), "drawn")
+
+
+def steps_of_series(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.along_time(steps), steps)
+    horizon = draw.one(None, steps, horizon_of(problem.window, problem.unit, steps))
+    return StepDesign(problem, Series(draw.causal_map(steps)), "drawn", horizon=horizon)
+
+
+def steps_of_blocks(draw: Draw, steps: int) -> Design:
+    problem = draw.problem(draw.any_windows(steps), steps)
+    horizon = draw.one(None, steps, horizon_of(problem.window, problem.unit, steps))
+    window = cast("AnyWindow", problem.window)
+    # Without a horizon a window may be longer than the steps that are looked at.
+    longest = longest_window(window, horizon or max(steps, window.max_length or 0))
+    width = draw.whole(1, steps)
+    extent = width + longest - 1 if horizon is None else min(width + longest - 1, steps)
+    alone: tuple[CausalMap, ...] = (
+        Filter(draw.taps(steps + 1)),
+        CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3))),
+        Identity(draw.whole(1, 3)),
+    )
+    if draw.rng.random() < 0.5:
+        ends = CausalTree(draw.whole(2, 3), draw.weights(draw.whole(1, 3)))
+        shape: StepShape = StepBlocks(longest, width, extent, draw.tree(width), ends)
+    else:
+        shape = Starts(longest, draw.one(*alone))
+    return StepDesign(problem, shape, "drawn", horizon=horizon)
+
+
+SHAPES = {
+    made.__name__: made
+    for made in (
+        *(series, blocks, counters, crossed, gaps, steps_of_series, steps_of_blocks, nested),
+        steps_of_nested,
+    )
+}
+
+
+def worst(design: Design) -> tuple[int, int]:
+    """The largest norm over all neighbours, and the most numbers of one threshold that one changes."""
+    problem, matrix = design.problem, matrix_of(design)
+    changes = neighbours(problem.window, problem.steps, problem.thresholds, problem.unit)
+    moved = int(((changes.every @ matrix.T.astype(np.int64)) != 0).sum(axis=1).max())
+    return largest_norm(changes, matrix, problem.law), moved
+
+
+@pytest.mark.quick(7)
+@pytest.mark.parametrize("steps", [2, 3, 4])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_neighbour_moves_any_map_by_more_than_its_certificate(shape: str, steps: int) -> None:
+    draw = Draw(np.random.default_rng([list(SHAPES).index(shape), steps]))
+    met: Counter[str] = Counter()
+    for _ in range(_TRIALS):
+        design = SHAPES[shape](draw, steps)
+        try:
+            found = with_witness(design).certificate
+        except (NotCertifiedError, ValueError):  # a bound refuses what it cannot serve
+            met["refused"] += 1
+            continue
+        norm, moved = worst(design)
+        assert norm <= found.bound, f"certified {found.bound}, but a neighbour moves it by {norm}: {design}"
+        if design.problem.law == GAUSSIAN:
+            assert moved <= found.moved, f"certified {found.moved} numbers, but a neighbour changes {moved}: {design}"
+        met[found.proof] += 1
+    print(f"\n{shape}, T={steps}: {dict(met)}")  # noqa: T201
+    assert len(met) > 1
+
+
+# --- What must be refused, and was certified once ---------------------------------------------------------------------
+
+LONG = (12, -3, -3, -3)
+
+
+def asked(window: WindowFamily, law: Law, unit: Unit = EventLevel(), steps: int = 4) -> Problem:  # noqa: B008
+    return Problem(window, steps, (1,), unit, law, 1.0)
+
+
+class Heavier(EndlessCounter):
+    """Rows of somebody else, which weigh more than those whose bound they have."""
+
+    def encode(self, exact: IntArray) -> IntArray:
+        return 10 * super().encode(exact)
+
+    def row(self, position: int) -> IntArray:
+        return 10 * super().row(position)
+
+
+def understated() -> dict[str, Design]:
+    """Designs whose bound was smaller than what a neighbour moves: by name."""
+    four = asked(AnyWindow(), GAUSSIAN)
+    presence = asked(Cumulative(), GAUSSIAN, ItemAddRemove())
+    return {
+        "a filter for every start of an event": Design(four, Starts(4, Filter(LONG)), ""),
+        "a filter on the ends of blocks": StepDesign(
+            replace(four, law=LAPLACE), StepBlocks(4, 4, 4, TentTree(4, ()), Filter(LONG)), "", horizon=4
+        ),
+        "another map on the starts of blocks": StepDesign(
+            replace(four, law=LAPLACE),
+            StepBlocks(4, 4, 4, cast("TentTree", MatrixCounter(9 * np.eye(4, dtype=np.int64))), CausalTree(2, (1,))),
+            "",
+            horizon=4,
+        ),
+        "lines whose weights are below 0": Design(
+            replace(four, law=LAPLACE, unit=ItemLevel()), Crossed(4, (1, -1), (9, -8, -8, -8)), ""
+        ),
+        "rows of somebody else": StepDesign(presence, Series(Heavier(4)), "", horizon=4),
+    }
+
+
+def not_whole() -> dict[str, Design]:
+    """Designs of weights that are no whole numbers of exact or 64-bit arithmetic: by name."""
+    presence, month = asked(Cumulative(), GAUSSIAN, ItemAddRemove()), asked(Rolling(2), GAUSSIAN, ItemAddRemove())
+    halves, small = np.tril(np.full((4, 4), 0.9)), np.tril(np.full((4, 4), 100)).astype(np.int8)
+    wrapping = np.array([1 << 62, *[-(1 << 62)] * 4])
+    pair, gaps = replace(month, thresholds=(1, 2)), replace(month, window=AnyWindow())
+    return {
+        "taps": Design(asked(Cumulative(), GAUSSIAN), Series(Filter((1.9, -0.9))), ""),  # type: ignore[arg-type]
+        "taps of NumPy": Design(month, Series(Filter((np.float64(1.9),))), ""),  # type: ignore[arg-type]
+        "taps that wrap": Design(month, Series(Filter((np.int8(100), np.int8(-99)))), ""),  # type: ignore[arg-type]
+        "weights of windows": Design(
+            asked(AnyWindow(), GAUSSIAN),
+            Nested(4, (9, -5), (0.9, 0.9, 0.9, 0.9)),  # type: ignore[arg-type]
+            "",
+        ),
+        "weights of lines that wrap": Design(
+            gaps,
+            Crossed(4, (1, -1), (np.int8(100),) * 4),  # type: ignore[arg-type]
+            "",
+        ),
+        "weights of lines": Design(
+            gaps,
+            Crossed(4, (9, -5), (0.9, 0.9, 0.9, 0.9)),  # type: ignore[arg-type]
+            "",
+        ),
+        "levels of a tree": StepDesign(
+            asked(Cumulative(), LAPLACE),
+            Series(CausalTree(2, (1.5, 1.5, 1.5))),  # type: ignore[arg-type]
+            "",
+            horizon=4,
+        ),
+        "a matrix": Design(month, Series(MatrixCounter(halves)), ""),
+        "a matrix of a sum": Design(presence, Series(MatrixCounter(halves)), ""),
+        "a matrix that wraps": Design(presence, Series(MatrixCounter(small)), ""),
+        "a matrix of objects": Design(month, Series(MatrixCounter(halves.astype(object))), ""),
+        "rows": StepDesign(month, Series(MatrixCounter(halves)), "", horizon=4),
+        # One number in an array wraps in the bound; arrays can be changed once they are certified.
+        "a unit in an array": Design(month, Series(Identity(np.array(1 << 32))), ""),  # type: ignore[arg-type]
+        "an offset in an array": Design(gaps, Gaps(GapFilter((8, -4), (3,) * 4, np.array(1 << 32), 9)), ""),  # type: ignore[arg-type]
+        "nested taps in an array": Design(
+            asked(AnyWindow(), GAUSSIAN),
+            Nested(4, wrapping),  # type: ignore[arg-type]
+            "",
+        ),
+        "crossed taps in an array": Design(
+            gaps,
+            Crossed(4, (np.int64(8), np.int64(-4)), (4, 4, 4, 4)),  # type: ignore[arg-type]
+            "",
+        ),
+        "taps in an array": Design(gaps, Gaps(GapFilter(np.array([8, -4]), (3,) * 4, 0, 9)), ""),  # type: ignore[arg-type]
+        "matrices for each threshold": Design(
+            pair, SeriesByThreshold(pair.thresholds, (MatrixCounter(halves),) * 2), ""
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", not_whole())
+def test_weights_that_are_not_whole_are_refused(name: str) -> None:
+    with pytest.raises(NotCertifiedError):
+        _ = not_whole()[name].certificate
+
+
+def other_numbers(four: Any) -> dict[str, Design]:
+    """Designs with a number of another type than Python's whole ones in one place, where 4 would be right: by name."""
+    windows, item = asked(AnyWindow(4), LAPLACE), asked(AnyWindow(4), GAUSSIAN, ItemLevel())
+    rolling, periods, tree = asked(Rolling(4), GAUSSIAN), asked(Tumbling(4), GAUSSIAN), CausalTree(2, (3, 2))
+    both = asked(RollingTogether((2, 4)), GAUSSIAN)
+    presence = replace(rolling, unit=ItemAddRemove(), thresholds=(1, 4))
+    tent, matrix = TentTree(4, (1,), 3), MatrixCounter(3 * np.eye(4, dtype=np.int64))
+    return {
+        "the longest window of every start": Design(item, Starts(four, Filter((5, -1))), ""),
+        "the longest window of a tent": Design(
+            replace(item, law=LAPLACE), Starts(4, TentTree(four, (1,), 3), continued=True), ""
+        ),
+        "the longest window of those inside": Design(asked(AnyWindow(4), GAUSSIAN), Nested(four, (9, -5)), ""),
+        "the longest window of blocks": StepDesign(windows, StepBlocks(four, 4, 4, tent, tree), "", horizon=4),
+        "the width of blocks in a stream": StepDesign(windows, StepBlocks(4, four, 4, tent, tree), "", horizon=4),
+        "the ends of blocks": StepDesign(windows, StepBlocks(4, 4, four, tent, tree), "", horizon=4),
+        "the width of blocks": Design(windows, Blocks(four, (tent,)), ""),
+        "the width of crossed blocks": Design(item, Crossed(four, (9, -5), (4, 4, 4, 4)), ""),
+        "a weight of lines": Design(item, Crossed(4, (9, -5), (4, 4, 4, four)), ""),
+        "a tap of crossed blocks": Design(item, Crossed(4, (four, -1), (4, 4, 4, 4)), ""),
+        "a tap": Design(rolling, Series(Filter((four, -1))), ""),
+        "a tap for every start": Design(item, Starts(4, Filter((four, -1))), ""),
+        "a tap of what is nested": Design(asked(AnyWindow(4), GAUSSIAN), Nested(4, (four, -1)), ""),
+        "a tap of several lengths": StepDesign(both, Together((2, 4), MatrixFilter(2, (four, 0, 0, 4))), "", horizon=4),
+        "one of several lengths": StepDesign(both, Together((2, four), MatrixFilter(2, (4, 0, 0, 4))), "", horizon=4),
+        "a tap over gaps": Design(item, Gaps(GapFilter((four, -1), (3,) * 4, 0, 9)), ""),
+        "a unit": Design(rolling, Series(Identity(four)), ""),
+        "a weight of a tree": Design(asked(Cumulative(), LAPLACE), Series(CausalTree(2, (four,))), ""),
+        "the horizon": StepDesign(asked(Cumulative(), GAUSSIAN), Series(Filter((5, -1))), "", horizon=four),
+        "the steps": Design(replace(rolling, steps=four), Series(Filter((5, -1))), ""),
+        "the steps of a group": Design(
+            replace(rolling, steps=8, window=Rolling(8)),
+            GroupedSteps(four, Design(replace(rolling, steps=2, window=Rolling(2)), Series(Identity(3)), "")),
+            "",
+        ),
+        "the most steps of a period": StepDesign(
+            periods, SeriesInPeriods(Filter((5, -1)), 4, four, None), "", horizon=None
+        ),
+        "the fewest steps of a period": StepDesign(
+            periods, SeriesInPeriods(Filter((5, -1)), four, 4, None), "", horizon=None
+        ),
+        "the lengths of periods": Design(
+            asked(ToDate(4), GAUSSIAN), Series(Repeated(Filter((5, -1)), (four,), causal=True)), ""
+        ),
+        "a threshold": Design(presence, SeriesByThreshold((1, four), (matrix, matrix)), ""),
+    }
+
+
+@pytest.mark.parametrize("name", other_numbers(4))
+def test_numbers_of_other_types_than_python_has_are_refused(name: str) -> None:
+    """Small ones of NumPy wrap in what a bound adds up, and fractions are cut off; each of them is equal to 4."""
+    assert other_numbers(4)[name].certificate.bound > 0
+    for four in (np.int8(4), np.int64(4), np.float64(4), 4.0):
+        with pytest.raises(NotCertifiedError):
+            _ = other_numbers(four)[name].certificate
+
+
+def test_a_map_stays_what_was_certified() -> None:
+    handed = np.tril(np.full((3, 3), 2))
+    made = MatrixCounter(handed)
+    before = made.weights.copy()
+    handed[...] = 7
+    assert (made.weights == before).all()
+    with pytest.raises(ValueError, match="read-only"):
+        made.weights[...] = 7
+
+
+@pytest.mark.parametrize("name", understated())
+def test_what_moves_further_than_its_bound_is_refused(name: str) -> None:
+    design = understated()[name]
+    norm, _ = worst(design)
+    assert norm > 0
+    with pytest.raises(NotCertifiedError):
+        _ = design.certificate
+
+
+def test_listed_counters_have_no_bound_beyond_their_rows() -> None:
+    rows = MatrixCounter(np.eye(3, dtype=np.int64))
+    problem = asked(Cumulative(), GAUSSIAN, ItemAddRemove())
+    for horizon in (None, 4):
+        with pytest.raises(NotCertifiedError):
+            _ = StepDesign(problem, Series(rows), "", horizon=horizon).certificate
+    with pytest.raises(NotCertifiedError):
+        _ = Design(problem, Series(rows), "").certificate
+
+
+class Boastful(Series):
+    """A shape of somebody else, which states a bound of its own."""
+
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
+        return Certificate(1, "trust me", 1)
+
+
+@dataclass(frozen=True)
+class BoastfulDesign(Design):
+    """A design of somebody else, which states a bound of its own."""
+
+    @property
+    def certificate(self) -> Certificate:
+        return Certificate(1, "trust me", 1)
+
+
+def test_the_kernel_measures_no_shape_that_answers_for_itself() -> None:
+    problem = asked(Cumulative(), LAPLACE)
+    inner = replace(problem, steps=2)
+    boastful: tuple[Design, ...] = (
+        BoastfulDesign(problem, Series(Identity()), ""),
+        Design(problem, Boastful(Identity()), ""),
+        StepDesign(problem, Boastful(Identity()), "", horizon=4),
+        Design(problem, GroupedSteps(2, BoastfulDesign(inner, Series(Identity()), "")), "compressed"),
+        Design(problem, GroupedSteps(2, Design(inner, Boastful(Identity()), "")), "compressed"),
+        Design(
+            problem,
+            GroupedSteps(
+                1, Design(problem, GroupedSteps(2, BoastfulDesign(inner, Series(Identity()), "")), "compressed")
+            ),
+            "compressed",
+        ),
+    )
+    answers = SingleItem((1, 0, 0, 1))
+    for design in boastful:
+        with pytest.raises(ValueError, match="its own shapes only, not Boastful"):
+            measure([Measurement(design, LAPLACE, 1.0)], PureDP(1.0), answers)
+
+
+def test_grouped_steps_are_certified_for_the_occurrences_that_count_only() -> None:
+    """One item moves every group of steps; a bound for items that occur once, of which all occurrences count, is none.
+
+    An inner design that was bounded for fewer occurrences than the log is counted by would be charged for less.
+    """
+    problem = replace(asked(Rolling(2), LAPLACE), steps=8, unit=ItemAddRemove())
+    groups = replace(problem, window=Rolling(1), steps=4)
+    once = replace(groups, rule=CountingRule(max_occurrences=1))
+    honest, boastful = (
+        Design(problem, GroupedSteps(2, Design(inner, Series(Identity()), "")), "compressed")
+        for inner in (groups, once)
+    )
+    moved = int(abs(boastful.encode(SingleItem((1,) * 8), 1)).sum())
+    assert Design(once, Series(Identity()), "").certificate.bound < moved <= honest.certificate.bound
+    with pytest.raises(NotCertifiedError):
+        boastful.certificate  # noqa: B018
+    with pytest.raises(NotCertifiedError):
+        measure([Measurement(boastful, LAPLACE, 1.0)], PureDP(1.0), SingleItem((1,) * 8))
+
+
+@pytest.mark.parametrize("window", [Cumulative(), Rolling(4)], ids=str)
+def test_shapes_of_any_windows_have_no_bound_for_other_families(window: WindowFamily) -> None:
+    """They measure every window of the range: T windows were charged for, and T (T + 1) / 2 measured."""
+    problem = Problem(window, 4, (1,), ItemLevel(), GAUSSIAN, 1.0)
+    shape = Starts(4, Identity())
+    for design in (
+        Design(problem, Starts(longest_window(window, 4), Identity()), "d"),
+        StepDesign(problem, shape, "d", horizon=4),
+    ):
+        with pytest.raises(NotCertifiedError):
+            _ = design.certificate
+
+
+@pytest.mark.parametrize("fewest", [-1000, -1, 0])
+@pytest.mark.parametrize("window", [Tumbling(1), Tumbling(3), ToDate(1), ToDate(3)], ids=str)
+def test_periods_of_no_steps_are_no_reason_to_meet_fewer(window: WindowFamily, fewest: int) -> None:
+    """A regression: with fewer steps to a period than none, a span of many was taken to meet one of them."""
+    problem = Problem(window, 8, (1,), ItemPerPeriod(5), LAPLACE, 1.0)
+    with pytest.raises(NotCertifiedError):
+        _ = StepDesign(problem, SeriesInPeriods(Identity(1), fewest, 3, None), "", horizon=None).certificate
+    with pytest.raises(ValueError, match="has a step at least"):
+        periods_met_at_most(min(fewest, 0), 5)
+
+
+def test_a_line_cannot_cost_less_than_nothing() -> None:
+    with pytest.raises(ValueError, match="less than nothing"):
+        lines_bound(Lines([Line(1, 2, 2), Line(1, 2, 2, -1)], range(1, 2), 1), [0, 1, 2], 1)
+
+
+def test_a_counter_without_end_stays_what_was_certified() -> None:
+    """A regression: its taps were kept beside a number that could be set anew."""
+    counter = EndlessCounter(20)
+    counter.taps(8)
+    with pytest.raises(FrozenInstanceError):
+        counter.bits = 2  # type: ignore[misc]
+    with pytest.raises(ValueError, match="read-only"):
+        counter.taps(8)[0] = 0
+
+
+class Longer(Rolling):
+    """A window that might read its length otherwise when it is measured."""
+
+
+class Other(EventLevel):
+    """A unit of somebody else."""
+
+
+class Ruled(CountingRule):
+    """A rule of somebody else."""
+
+
+class Asked(Problem):
+    """A problem of somebody else."""
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        asked(Longer(2), GAUSSIAN),
+        asked(Rolling(2), GAUSSIAN, Other()),
+        replace(asked(Rolling(2), GAUSSIAN), rule=Ruled()),
+        Asked(Rolling(2), 4, (1,), EventLevel(), GAUSSIAN, 1.0),
+        asked(Rolling(2), GAUSSIAN, steps=0),
+        asked(Rolling(2), GAUSSIAN, steps=True),
+    ],
+    ids=["window", "unit", "rule", "problem", "no steps", "steps"],
+)
+def test_what_is_asked_in_classes_of_others_is_refused(problem: Problem) -> None:
+    """A regression: the kernel looked at the classes of maps, and at no others."""
+    with pytest.raises(NotCertifiedError):
+        _ = Design(problem, Series(Identity(1)), "").certificate
+
+
+@pytest.mark.parametrize("horizon", [0, -1, True])
+def test_a_horizon_has_steps(horizon: int) -> None:
+    """A regression: streams of no steps were certified for nothing."""
+    problem = asked(Cumulative(), LAPLACE, ItemLevel())
+    with pytest.raises(NotCertifiedError):
+        _ = StepDesign(problem, Series(Identity(1)), "", horizon=horizon).certificate

@@ -192,7 +192,7 @@ any
     crossed smooth; Laplace; release: - | windows-on-lines | = 1.05 | =
     nested smooth; Gaussian; endless: any-nested-event 3.27 | - | - | -
     nested smooth; Gaussian; release stream: any-nested-event 2.27 | - | - | -
-    starts alone; Gaussian Laplace; endless: windows-on-lines 1.67 | = 1.67 | - | -
+    starts alone; Gaussian Laplace; endless: windows-on-lines 1.67 | = 1.75 | - | -
     starts alone; Gaussian Laplace; release stream: windows-on-lines | = | = | =
     starts rough; Gaussian; endless: - | windows-on-lines 1.69 | - | -
     starts rough; Gaussian; release stream: - | windows-on-lines | = | =

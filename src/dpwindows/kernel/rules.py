@@ -157,11 +157,10 @@ ALL_UNITS = (EventLevel, *ITEM_UNITS)
 
 def rule(
     proof: str,
-    *,
-    windows: tuple[type[WindowFamily], ...],
-    units: tuple[type[Unit], ...],
-    laws: tuple[Law, ...],
-    measured: tuple[type, ...],
+    windows: type[WindowFamily] | tuple[type[WindowFamily], ...],
+    units: type[Unit] | tuple[type[Unit], ...],
+    laws: Law | tuple[Law, ...],
+    measured: type | tuple[type, ...],
     when: str = "",
 ) -> Callable[[Callable[[Case], int | None]], Callable[[Case], int | None]]:
     """Declare what the bound below is for. It is the proof of its name, unless another bound is that already.
@@ -174,6 +173,8 @@ def rule(
         measured: the classes of maps or shapes.
         when: what else must hold, in words; the bound is None where it does not.
     """
+    windows, units, measured = (one if isinstance(one, tuple) else (one,) for one in (windows, units, measured))
+    laws = laws if isinstance(laws, tuple) else (laws,)
 
     def declare(bound: Callable[[Case], int | None]) -> Callable[[Case], int | None]:
         RULES.append(Rule(proof, windows, units, laws, measured, when, bound))

@@ -204,7 +204,7 @@ MUTANTS = [
         "kernel/families/patterns.py",
         "    if span == 1:\n        return sum(_pattern_of_one_sign(",
         "    if span >= 1:\n        return sum(_pattern_of_one_sign(",
-        f"{CELLS}[3-(1,)]",
+        "tests/kernel/families/test_signed_patterns.py::test_no_change_of_an_item_exceeds_the_bound",
     ),
     Mutant(
         "a changed item under the bound of an added one",
@@ -312,11 +312,11 @@ MUTANTS = [
     ),
     Mutant(
         "every window at the price of the cumulative ones",
-        "A counter for every start is certified for families with fewer windows.",
-        "kernel/families/starts.py",
-        '    "windows-on-lines",\n    windows=(AnyWindow,),\n    units=ITEM_UNITS,',
-        '    "windows-on-lines",\n    windows=(AnyWindow, Cumulative),\n    units=ITEM_UNITS,',
-        "tests/kernel/test_certificate.py::test_shapes_of_any_windows_have_no_bound_for_other_families",
+        "Rules are looked up without regard to windows: all of them at the price of the cumulative ones.",
+        "kernel/rules.py",
+        "zip(made_of, named, strict=True)",
+        "zip(made_of[1:], named[1:], strict=True)",
+        "tests/kernel/test_rules.py::test_a_map_for_every_start_is_for_any_windows_only",
     ),
     Mutant(
         "bounded runs for one event",
@@ -426,8 +426,8 @@ MUTANTS = [
         "a changed item as an added one",
         "An item that changes is charged like an item that is added.",
         "kernel/families/runs.py",
-        "    units=(ItemAddRemove,),\n",
-        "    units=(ItemAddRemove, ItemLevel),\n",
+        '"rolling-filter-presence", Rolling, ItemAddRemove,',
+        '"rolling-filter-presence", Rolling, (ItemAddRemove, ItemLevel),',
         f"{CELLS}[4-(1,)]",
     ),
     Mutant(

@@ -56,8 +56,8 @@ MUTANTS = [
         "noise in one direction for items that change",
         "An item that changes moves one count up and another down, and pays for one of them.",
         "kernel/families/joint.py",
-        "    units=(ItemAddRemove,),\n",
-        "    units=(ItemAddRemove, ItemLevel),\n",
+        '"item-in-one-direction", _SERIES, ItemAddRemove,',
+        '"item-in-one-direction", _SERIES, ITEM_UNITS,',
         f"{JOINT}test_an_item_that_changes_moves_the_range_twice_as_far",
     ),
     Mutant(

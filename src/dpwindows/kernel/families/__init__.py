@@ -1,44 +1,10 @@
-"""Families of measurements, each with its shape, maps, bounds, proofs and rules.
+"""Families of measurements: the shape, maps, bounds, proofs and rules of each in a file of its own.
 
 All are imported with any of them: a certificate is the smallest bound of all rules that apply.
 """
 
-from dpwindows.kernel.families import (
-    blocks,
-    counted_by_rule,
-    crossed,
-    gaps,
-    grouped_steps,
-    joint,
-    lines,
-    nested,
-    offset_patterns,
-    patterns,
-    periods,
-    rectangles,
-    runs,
-    starts,
-    thresholds,
-    together,
-)
-from dpwindows.kernel.families.series import series
+from importlib import import_module
+from pkgutil import iter_modules
 
-__all__ = [
-    "blocks",
-    "counted_by_rule",
-    "crossed",
-    "gaps",
-    "grouped_steps",
-    "joint",
-    "lines",
-    "nested",
-    "offset_patterns",
-    "patterns",
-    "periods",
-    "rectangles",
-    "runs",
-    "series",
-    "starts",
-    "thresholds",
-    "together",
-]
+for _module in iter_modules(__path__):
+    import_module(f"{__name__}.{_module.name}")

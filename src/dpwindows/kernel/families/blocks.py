@@ -180,14 +180,7 @@ class StepBlocks(StepShape):
         return {name: np.stack([own[name] for own in kept]) for name in memory}
 
 
-@rule(
-    "any-trees-event",
-    windows=(AnyWindow,),
-    units=(EventLevel,),
-    laws=(LAPLACE,),
-    measured=(Blocks, StepBlocks),
-    when="trees on both axes",
-)
+@rule("any-trees-event", AnyWindow, EventLevel, LAPLACE, (Blocks, StepBlocks), when="trees on both axes")
 def any_tree_event_l1(case: Case) -> int | None:
     """Any windows, one occurrence added or removed, through a tree of increments on starts and one on ends.
 

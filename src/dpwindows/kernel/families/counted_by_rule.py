@@ -44,10 +44,10 @@ def places_by_rule(rule: CountingRule, k: int, length: int, steps: int) -> int:
 
 @rule(
     "items-that-lost",
-    windows=(LostItems,),
-    units=(ItemLevel, ItemAddRemove),
-    laws=(GAUSSIAN, LAPLACE),
-    measured=(Identity,),
+    LostItems,
+    (ItemLevel, ItemAddRemove),
+    (GAUSSIAN, LAPLACE),
+    Identity,
     when="a rule that bounds what an item adds",
 )
 def items_that_lost(case: Case) -> int | None:

@@ -125,14 +125,7 @@ def _blocks(shape: Crossed, longest: int, steps: int) -> list[tuple[Block, Cross
     return [(block, maps[block.starts, block.ends]) for block in blocks]
 
 
-@rule(
-    "windows-on-lines",
-    windows=(AnyWindow,),
-    units=ITEM_UNITS,
-    laws=(GAUSSIAN, LAPLACE),
-    measured=(Crossed,),
-    when="positive weights",
-)
+@rule("windows-on-lines", AnyWindow, ITEM_UNITS, (GAUSSIAN, LAPLACE), Crossed, when="positive weights")
 def crossed_lines_bound(case: Case) -> int | None:
     """Any windows at item level: in each block a forward line for every start and a backward line for every end."""
     shape: Crossed = case.measured

@@ -116,10 +116,10 @@ def _covers_range(case: Case) -> bool:
 
 @rule(
     "any-gaps-squares",
-    windows=(AnyWindow,),
-    units=(ItemLevel, ItemAddRemove),
-    laws=(GAUSSIAN,),
-    measured=(GapFilter,),
+    AnyWindow,
+    (ItemLevel, ItemAddRemove),
+    GAUSSIAN,
+    GapFilter,
     when="at least 1 alone, two steps or more",
 )
 def gap_filter_l2(case: Case) -> int | None:
@@ -148,10 +148,10 @@ def gap_filter_l2(case: Case) -> int | None:
 
 @rule(
     "any-gaps",
-    windows=(AnyWindow,),
-    units=(ItemLevel, ItemAddRemove),
-    laws=(LAPLACE,),
-    measured=(GapFilter,),
+    AnyWindow,
+    (ItemLevel, ItemAddRemove),
+    LAPLACE,
+    GapFilter,
     when="at least 1 alone, two steps or more, no offset",
 )
 def gap_filter_l1(case: Case) -> int | None:

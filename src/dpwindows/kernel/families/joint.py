@@ -24,14 +24,7 @@ def _as_it_is(case: Case) -> bool:
     return (measured.map if isinstance(measured, Repeated) and measured.causal else measured) == Identity()
 
 
-@rule(
-    "item-in-a-cube",
-    windows=_SERIES,
-    units=ITEM_UNITS,
-    laws=(CUBE,),
-    measured=(Identity, Repeated),
-    when="one lattice unit to a count",
-)
+@rule("item-in-a-cube", _SERIES, ITEM_UNITS, CUBE, (Identity, Repeated), when="one lattice unit to a count")
 def item_in_a_cube(case: Case) -> int | None:
     """One item changed, added or removed: the sum over thresholds of the largest absolute change of a number.
 
@@ -42,14 +35,7 @@ def item_in_a_cube(case: Case) -> int | None:
     return len(case.thresholds) if _as_it_is(case) else None
 
 
-@rule(
-    "item-in-one-direction",
-    windows=_SERIES,
-    units=(ItemAddRemove,),
-    laws=(RANGE,),
-    measured=(Identity, Repeated),
-    when="one lattice unit to a count",
-)
+@rule("item-in-one-direction", _SERIES, ItemAddRemove, RANGE, (Identity, Repeated), when="one lattice unit to a count")
 def item_in_one_direction(case: Case) -> int | None:
     """One item added or removed: the sum over thresholds of `max(0, change) - min(0, change)`, largest and smallest.
 

@@ -229,10 +229,10 @@ def line_costs(case: Case, places: int | None) -> Sequence[int] | None:
 
 @rule(
     "windows-on-lines",
-    windows=(Cumulative,),
-    units=ALL_UNITS,
-    laws=(GAUSSIAN, LAPLACE),
-    measured=(Filter, Identity, TentTree, CausalTree, MatrixCounter, EndlessCounter),
+    Cumulative,
+    ALL_UNITS,
+    (GAUSSIAN, LAPLACE),
+    (Filter, Identity, TentTree, CausalTree, MatrixCounter, EndlessCounter),
     when="filters and matrices under Gaussian noise, trees under Laplace noise",
 )
 def cumulative_on_a_line(case: Case) -> int | None:
@@ -241,14 +241,7 @@ def cumulative_on_a_line(case: Case) -> int | None:
     return None if costs is None else lines_bound(one_line(len(costs) - 1), costs, len(case.thresholds))
 
 
-@rule(
-    "cumulative-filter-event",
-    windows=(Cumulative,),
-    units=(EventLevel,),
-    laws=(GAUSSIAN,),
-    measured=(Filter,),
-    when="a horizon, taps whose signs contract",
-)
+@rule("cumulative-filter-event", Cumulative, EventLevel, GAUSSIAN, Filter, when="a horizon, taps whose signs contract")
 def cumulative_filter_event_l2(case: Case) -> int | None:
     """Cumulative counts, one occurrence added or removed, measured through a filter with contracting signs.
 
@@ -262,10 +255,10 @@ def cumulative_filter_event_l2(case: Case) -> int | None:
 
 @rule(
     "windows-on-lines",
-    windows=(Cumulative, Rolling),
-    units=ALL_UNITS,
-    laws=(GAUSSIAN, LAPLACE),
-    measured=(Identity,),
+    (Cumulative, Rolling),
+    ALL_UNITS,
+    (GAUSSIAN, LAPLACE),
+    Identity,
     when="a horizon, but for rolling counts of events and of items within L steps",
 )
 def answers_alone(case: Case) -> int | None:

@@ -34,14 +34,7 @@ MOST_MEMORY = 16
 LONGEST_TABLE = 512
 
 
-@rule(
-    "rolling-offset-presence",
-    windows=(Rolling,),
-    units=(ItemAddRemove,),
-    laws=(GAUSSIAN,),
-    measured=(MatrixCounter,),
-    when="a row for every step",
-)
+@rule("rolling-offset-presence", Rolling, ItemAddRemove, GAUSSIAN, MatrixCounter, when="a row for every step")
 def rolling_offset_add_remove_l2(case: Case) -> int | None:
     """Rolling counts, one item added or removed, through a matrix of integers on the increments.
 
@@ -71,10 +64,10 @@ def rolling_offset_add_remove_l2(case: Case) -> int | None:
 
 @rule(
     "rolling-offset-filter-presence",
-    windows=(Rolling,),
-    units=(ItemAddRemove,),
-    laws=(GAUSSIAN,),
-    measured=(OffsetFilter,),
+    Rolling,
+    ItemAddRemove,
+    GAUSSIAN,
+    OffsetFilter,
     when="a row for every step, offsets that fall fast enough",
 )
 def rolling_offset_filter_add_remove_l2(case: Case) -> int | None:

@@ -44,10 +44,10 @@ _NEARLY_ALL = 4
 
 @rule(
     "rolling-patterns-event",
-    windows=(Rolling,),
-    units=(EventLevel,),
-    laws=(GAUSSIAN,),
-    measured=(Filter,),
+    Rolling,
+    EventLevel,
+    GAUSSIAN,
+    Filter,
     when="taps whose signs do not contract, or several runs and few places",
 )
 def rolling_patterns_event_l2(case: Case) -> int | None:
@@ -86,10 +86,10 @@ def _pattern_of_one_sign(taps: tuple[int, ...], reach: int, k: int, advise: Advi
 
 @rule(
     "rolling-patterns-presence",
-    windows=(Rolling,),
-    units=(ItemAddRemove,),
-    laws=(GAUSSIAN,),
-    measured=(Filter,),
+    Rolling,
+    ItemAddRemove,
+    GAUSSIAN,
+    Filter,
     when="a horizon; taps whose signs do not contract, or few places",
 )
 def rolling_patterns_add_remove_l2(case: Case) -> int | None:
@@ -123,10 +123,10 @@ def rolling_patterns_add_remove_l2(case: Case) -> int | None:
 
 @rule(
     "rolling-patterns-period",
-    windows=(Rolling,),
-    units=(ItemPerPeriod, ItemLevel),
-    laws=(GAUSSIAN,),
-    measured=(Filter,),
+    Rolling,
+    (ItemPerPeriod, ItemLevel),
+    GAUSSIAN,
+    Filter,
     when="a horizon, if the item may change in all steps",
 )
 def rolling_patterns_period_l2(case: Case) -> int | None:

@@ -257,10 +257,10 @@ def _series_case(case: Case, layout: Layout) -> Case:
 
 @rule(
     "tumbling-periods",
-    windows=(Tumbling,),
-    units=ALL_UNITS,
-    laws=(GAUSSIAN, LAPLACE),
-    measured=(
+    Tumbling,
+    ALL_UNITS,
+    (GAUSSIAN, LAPLACE),
+    (
         *(Filter, Identity, AnchoredDifferences, MatrixCounter, OffsetFilter),
         *(TentTree, CausalTree, EndlessCounter, SeriesInPeriods),
     ),
@@ -281,10 +281,10 @@ def tumbling_bound(case: Case) -> int | None:
 
 @rule(
     "to-date-event",
-    windows=(ToDate,),
-    units=(EventLevel,),
-    laws=(GAUSSIAN, LAPLACE),
-    measured=(Repeated, SeriesInPeriods),
+    ToDate,
+    EventLevel,
+    (GAUSSIAN, LAPLACE),
+    (Repeated, SeriesInPeriods),
     when="a rule for cumulative counts",
 )
 def to_date_event(case: Case) -> int | None:
@@ -300,10 +300,10 @@ def to_date_event(case: Case) -> int | None:
 
 @rule(
     "windows-on-lines",
-    windows=(ToDate,),
-    units=ITEM_UNITS,
-    laws=(GAUSSIAN, LAPLACE),
-    measured=(Repeated, SeriesInPeriods),
+    ToDate,
+    ITEM_UNITS,
+    (GAUSSIAN, LAPLACE),
+    (Repeated, SeriesInPeriods),
     when="costs of a line for the map",
 )
 def to_date_on_lines(case: Case) -> int | None:

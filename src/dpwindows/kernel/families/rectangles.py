@@ -78,14 +78,7 @@ _BITS = 61
 _CELLS, _LEAST_CELLS, _MOST_CELLS, _FEWEST = 250_000, 5_000, 2_000_000_000, 16
 
 
-@rule(
-    "any-nested-event",
-    windows=(AnyWindow,),
-    units=(EventLevel,),
-    laws=(GAUSSIAN,),
-    measured=(Nested,),
-    when="taps whose signs contract, no weights",
-)
+@rule("any-nested-event", AnyWindow, EventLevel, GAUSSIAN, Nested, when="taps whose signs contract, no weights")
 def any_nested_event_l2(case: Case) -> int | None:
     """Any windows, one occurrence added or removed, each window measured with those inside it.
 
@@ -261,10 +254,10 @@ _PARTS = 32
 
 @rule(
     "any-weighted-event",
-    windows=(AnyWindow,),
-    units=(EventLevel,),
-    laws=(GAUSSIAN,),
-    measured=(Nested,),
+    AnyWindow,
+    EventLevel,
+    GAUSSIAN,
+    Nested,
     when="at least 1 alone, positive weights, few and small enough numbers",
 )
 def any_weighted_event_l2(case: Case) -> int | None:

@@ -95,14 +95,7 @@ def most_signed_runs(k: int, length: int, span: int) -> int:
 # --- Filters with contracting signs ---------------------------------------------------------------------------------
 
 
-@rule(
-    "rolling-filter-event",
-    windows=(Rolling,),
-    units=(EventLevel,),
-    laws=(GAUSSIAN,),
-    measured=(Filter,),
-    when="taps whose signs contract",
-)
+@rule("rolling-filter-event", Rolling, EventLevel, GAUSSIAN, Filter, when="taps whose signs contract")
 def rolling_filter_event_l2(case: Case) -> int | None:
     """Rolling counts, one occurrence added or removed, through a filter with contracting signs.
 
@@ -116,14 +109,7 @@ def rolling_filter_event_l2(case: Case) -> int | None:
     return runs_bound(norms, sum(case.thresholds), case.reach, gaps=len(case.thresholds) == 1)
 
 
-@rule(
-    "rolling-filter-presence",
-    windows=(Rolling,),
-    units=(ItemAddRemove,),
-    laws=(GAUSSIAN,),
-    measured=(Filter,),
-    when="taps whose signs contract, a horizon",
-)
+@rule("rolling-filter-presence", Rolling, ItemAddRemove, GAUSSIAN, Filter, when="taps whose signs contract, a horizon")
 def rolling_filter_add_remove_l2(case: Case) -> int | None:
     """Rolling counts, one item added or removed, through a filter with contracting signs.
 
@@ -143,10 +129,10 @@ def rolling_filter_add_remove_l2(case: Case) -> int | None:
 
 @rule(
     "rolling-filter-item",
-    windows=(Rolling,),
-    units=(ItemLevel,),
-    laws=(GAUSSIAN,),
-    measured=(Filter,),
+    Rolling,
+    ItemLevel,
+    GAUSSIAN,
+    Filter,
     when="taps whose signs contract, a horizon, a rule that bounds what an item adds",
 )
 def rolling_filter_item_l2(case: Case) -> int | None:
@@ -178,13 +164,7 @@ def rolling_filter_item_l2(case: Case) -> int | None:
 # --- Anchored differences -------------------------------------------------------------------------------------------
 
 
-@rule(
-    "rolling-differences-event",
-    windows=(Rolling,),
-    units=(EventLevel,),
-    laws=(LAPLACE,),
-    measured=(AnchoredDifferences,),
-)
+@rule("rolling-differences-event", Rolling, EventLevel, LAPLACE, AnchoredDifferences)
 def rolling_differences_event_l1(case: Case) -> int:
     """Rolling counts, one occurrence added or removed, through anchored differences.
 
@@ -197,14 +177,7 @@ def rolling_differences_event_l1(case: Case) -> int:
     return 2 * runs * measured.step_weight + -(-case.reach // measured.every) * measured.anchor_weight
 
 
-@rule(
-    "rolling-differences-item",
-    windows=(Rolling,),
-    units=(ItemLevel, ItemAddRemove),
-    laws=(LAPLACE,),
-    measured=(AnchoredDifferences,),
-    when="a horizon",
-)
+@rule("rolling-differences-item", Rolling, (ItemLevel, ItemAddRemove), LAPLACE, AnchoredDifferences, when="a horizon")
 def rolling_differences_item_l1(case: Case) -> int | None:
     """Rolling counts, one item changed arbitrarily or added or removed, through anchored differences.
 
@@ -225,13 +198,7 @@ def rolling_differences_item_l1(case: Case) -> int | None:
     return total
 
 
-@rule(
-    "rolling-differences-period",
-    windows=(Rolling,),
-    units=(ItemPerPeriod,),
-    laws=(LAPLACE,),
-    measured=(AnchoredDifferences,),
-)
+@rule("rolling-differences-period", Rolling, ItemPerPeriod, LAPLACE, AnchoredDifferences)
 def rolling_differences_period_l1(case: Case) -> int | None:
     """Rolling counts, one item changed within L steps, through anchored differences.
 

@@ -126,10 +126,10 @@ def _lines(case: Case) -> Lines:
 
 @rule(
     "windows-on-lines",
-    windows=(AnyWindow,),
-    units=ITEM_UNITS,
-    laws=(GAUSSIAN, LAPLACE),
-    measured=(Starts,),
+    AnyWindow,
+    ITEM_UNITS,
+    (GAUSSIAN, LAPLACE),
+    Starts,
     when="answers by themselves, filters under Gaussian noise, trees under Laplace noise",
 )
 def lines_of_starts_bound(case: Case) -> int | None:
@@ -142,14 +142,7 @@ def lines_of_starts_bound(case: Case) -> int | None:
     return None if costs is None else lines_bound(_lines(case), costs, len(case.thresholds))
 
 
-@rule(
-    "windows-on-lines",
-    windows=(AnyWindow,),
-    units=(EventLevel,),
-    laws=(GAUSSIAN, LAPLACE),
-    measured=(Starts,),
-    when="answers by themselves",
-)
+@rule("windows-on-lines", AnyWindow, EventLevel, (GAUSSIAN, LAPLACE), Starts, when="answers by themselves")
 def windows_of_an_event(case: Case) -> int | None:
     """Any windows, one occurrence added or removed: each window by itself, for it changes for one threshold only."""
     shape: Starts = case.measured

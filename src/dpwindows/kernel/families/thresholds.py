@@ -105,10 +105,10 @@ class SeriesByThreshold(StepShape):
 
 @rule(
     "rolling-thresholds-item",
-    windows=(Rolling,),
-    units=(ItemAddRemove, ItemLevel),
-    laws=(GAUSSIAN,),
-    measured=(SeriesByThreshold,),
+    Rolling,
+    (ItemAddRemove, ItemLevel),
+    GAUSSIAN,
+    SeriesByThreshold,
     when="maps of one kind with a row for every step, no products of unlike rows above 0, no rule of counting",
 )
 def rolling_thresholds_l2(case: Case) -> int | None:

@@ -109,10 +109,10 @@ class Together(StepShape):
 
 @rule(
     "rolling-together-event",
-    windows=(RollingTogether,),
-    units=(EventLevel, ItemPerPeriod),
-    laws=(GAUSSIAN,),
-    measured=(Together,),
+    RollingTogether,
+    (EventLevel, ItemPerPeriod),
+    GAUSSIAN,
+    Together,
     when="at least 1 alone, an item changed within one step at most",
 )
 def rolling_together_event_l2(case: Case) -> int | None:

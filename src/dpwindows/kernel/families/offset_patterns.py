@@ -22,16 +22,11 @@ from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.advice import Advise, Question, ask
 from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.families.norms import autocorrelation
-from dpwindows.kernel.families.run_patterns import Lags, PriceOfOnes, neighbour_bound, recent_bound
+from dpwindows.kernel.families.run_patterns import Lags, PriceOfOnes, neighbour_bound
 from dpwindows.kernel.families.runs import most_runs
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import OffsetFilter
 from dpwindows.kernel.rules import Case, rule
-
-# The most places that a bound may be told to remember of patterns.
-MOST_MEMORY = 16
-# The most places for which tables of recent places are filled.
-LONGEST_TABLE = 512
 
 
 @rule("rolling-offset-presence", Rolling, ItemAddRemove, GAUSSIAN, MatrixCounter, when="a row for every step")
@@ -52,7 +47,7 @@ def rolling_offset_add_remove_l2(case: Case) -> int | None:
 
     as n is one of these x. The first maximum is `P^2 / (4 c)` at `x = P / (2 c)`, or `P m - c m^2` where that is beyond
     m (`PriceOfOnes`). The second maximum over all such patterns is bounded in `run_patterns`, with P a price for
-    every one, in two ways; `Lags` rounds r up and P is a whole number of its units. The rest is rounded up. c is the
+    every one; `Lags` rounds r up and P is a whole number of its units. The rest is rounded up. c is the
     least number that makes no `r_d`, d >= 1, positive, and 0 if none is needed; the prices are searched for, and any
     of them gives a bound. Thresholds are measured apart; their squared norms add. QED.
     """
@@ -84,7 +79,7 @@ def rolling_offset_filter_add_remove_l2(case: Case) -> int | None:
 
 
 def _sum_over_thresholds(case: Case, norm: OffsetNorm, kind: str) -> int:
-    """The bounds of all thresholds; for each, prices, the widest gap and what is remembered are asked for."""
+    """The bounds of all thresholds; for each, prices and the widest gap are asked for."""
     total = 0
     for k in case.thresholds:
         runs = runs_by_rule(case.rule, k, most_runs(k, case.length, case.horizon))
@@ -152,7 +147,7 @@ def offset_norm(measured: OffsetFilter) -> OffsetNorm | None:
 def priced_ones_bound(
     exact: list[int], offset: int, runs: int, places: int, shortest: int, question: Question, advise: Advise
 ) -> int:
-    """The least of the bounds on `f'Gf - c n^2`, c the `offset`, for f of at most so many runs and ones.
+    """A bound on `f'Gf - c n^2`, c the `offset`, for f of at most `runs` runs and `places` ones.
 
     Every run but the last has at least `shortest` places; `exact` are the entries of G by distance. The proof is that
     of `rolling_offset_add_remove_l2`.
@@ -160,16 +155,10 @@ def priced_ones_bound(
     lags = Lags.fitting(exact, runs)
     mean = PriceOfOnes(offset, places, lags.shift)
     prices = (0, lags.values[0])
-    price, place_price, widest, memory, recent_price = ask(
-        advise,
-        replace(question, about=(lags, mean, runs, shortest)),
-        [prices, prices, (1, lags.length), (1, MOST_MEMORY), prices],
-    )
+    question = replace(question, about=(lags, mean, runs, shortest))
+    price, place_price, widest = ask(advise, question, [prices, prices, (1, lags.length)])
     most = neighbour_bound(lags, runs, place_price, shortest=shortest, price=price, widest=widest)
-    bound = mean.of(price) + (most << lags.shift)
-    if shortest > 1 or lags.length > LONGEST_TABLE:
-        return bound
-    return min(bound, mean.of(recent_price) + (recent_bound(lags, runs, memory, recent_price) << lags.shift))
+    return mean.of(price) + (most << lags.shift)
 
 
 def furthest(values: NDArray[Any]) -> int:

@@ -18,7 +18,7 @@ from dpwindows.kernel.families.changes_of_two_counts import held_changes, price_
 from dpwindows.kernel.families.counted_by_rule import places_by_rule, runs_by_rule
 from dpwindows.kernel.families.held_patterns import Held, two_runs_bound
 from dpwindows.kernel.families.norms import autocorrelation, has_contracting_signs, interval_norms
-from dpwindows.kernel.families.offset_patterns import MOST_MEMORY, priced_ones_bound
+from dpwindows.kernel.families.offset_patterns import priced_ones_bound
 from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
 from dpwindows.kernel.families.runs import affected_ends, most_runs, most_signed_runs
 from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts, charges
@@ -26,6 +26,8 @@ from dpwindows.kernel.families.waves import POLE, Paths, Waves
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.rules import Case, rule
 
+# The most places that a bound may be told to remember of patterns.
+MOST_MEMORY = 16
 # The most places for which chains of neighbouring runs are searched.
 LONGEST_CHAIN = 512
 # The fewest and the most places that a bound may be told to remember of signed patterns: states need two of them.

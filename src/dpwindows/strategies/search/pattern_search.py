@@ -21,7 +21,6 @@ from dpwindows.kernel.families.run_patterns import (
     PriceOfOnes,
     gains,
     limited,
-    recent_bound,
     recent_bounds,
     recent_tables,
 )
@@ -43,9 +42,8 @@ _SEARCH_CELLS, _TANGENTS = 2_000_000, 12
 _TRIED = 96
 # Places that are enough to seek prices in, and runs in them.
 _FEW, _RUNS = 512, 16
-# Halvings of a price for every one, places remembered while it is sought, and the part of a place's own cost that pairs
-# across wide gaps may be.
-_PRICE_ROUNDS, _TRIED_MEMORY, _NEGLIGIBLE = 11, 6, 1e-4
+# Halvings of a price for every one, and the part of a place's own cost that pairs across wide gaps may be.
+_PRICE_ROUNDS, _NEGLIGIBLE = 11, 1e-4
 
 
 # --- Charges and prices -----------------------------------------------------------------------------------------------
@@ -218,18 +216,6 @@ def _reach(lags: Lags) -> int:
     """The distance beyond which lags add up to next to nothing."""
     beyond = np.cumsum(np.abs(np.array(lags.values, dtype=np.float64))[::-1])[::-1]
     return max(1, int((beyond > lags.values[0] * _NEGLIGIBLE).sum()))
-
-
-def good_recent_price(lags: Lags, mean: PriceOfOnes, runs: int, memory: int) -> int:
-    """A price for every one at which `mean.of(price) + recent_bound` is nearly least."""
-    if not mean.highest(lags):
-        return 0
-
-    def cost(price: int) -> int:
-        most = recent_bound(lags, runs, min(memory, _TRIED_MEMORY), price)
-        return mean.of(price) + (most << lags.shift)
-
-    return least(cost, mean.highest(lags), 10)
 
 
 def price_of_disjoint(lags: Lags, runs: tuple[int, ...]) -> int:

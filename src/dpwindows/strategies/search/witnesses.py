@@ -13,15 +13,13 @@ from dpwindows.kernel.advice import Question
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.held_patterns import Held
-from dpwindows.kernel.families.offset_patterns import LONGEST_TABLE
-from dpwindows.kernel.families.run_patterns import Lags, PriceOfOnes
+from dpwindows.kernel.families.run_patterns import Lags
 from dpwindows.kernel.families.signed_patterns import SignedLags, TwoCounts
 from dpwindows.strategies.search.pattern_search import (
     good_charges,
     good_charges_for_runs,
     good_prices,
     good_prices_for_ones,
-    good_recent_price,
     memory_for,
     place_price,
     price_of_disjoint,
@@ -30,8 +28,8 @@ from dpwindows.strategies.search.prices_of_ones import good_prices_of_ones
 from dpwindows.strategies.search.wave_search import good_waves
 
 AnyDesign = TypeVar("AnyDesign", bound=Design)
-# Cells filled in tables of recent places with a price for every one; halvings of the price for places.
-_PRICED_CELLS, _ROUNDS = 4_000_000, 16
+# Halvings of the price for places.
+_ROUNDS = 16
 
 
 def with_witness(design: AnyDesign) -> AnyDesign:
@@ -67,13 +65,6 @@ def _disjoint(lags: Lags, runs: tuple[int, ...]) -> tuple[int, ...]:
     return price_of_disjoint(lags, runs), *(memory_for(lags.length, count) for count in runs)
 
 
-def _ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int) -> tuple[int, ...]:
-    memory = memory_for(lags.length, runs, _PRICED_CELLS)
-    recent = shortest == 1 and lags.length <= LONGEST_TABLE
-    recent_price = good_recent_price(lags, mean, runs, memory) if recent else 0
-    return *good_prices_for_ones(lags, mean, runs, shortest), memory, recent_price
-
-
 def _period(lags: SignedLags, known: Held | TwoCounts) -> tuple[int, ...]:
     return good_charges(lags, known) if isinstance(known, Held) else good_prices(lags, known)
 
@@ -82,9 +73,9 @@ _SEARCHES: dict[str, Callable[..., tuple[int, ...]]] = {
     "rolling-patterns-event": _both,
     "rolling-patterns-event-disjoint": _disjoint,
     "rolling-patterns-presence": _both,
-    "rolling-patterns-presence-ones": _ones,
-    "rolling-offset-presence": _ones,
-    "rolling-offset-filter-presence": _ones,
+    "rolling-patterns-presence-ones": good_prices_for_ones,
+    "rolling-offset-presence": good_prices_for_ones,
+    "rolling-offset-filter-presence": good_prices_for_ones,
     "rolling-patterns-period": _period,
     "rolling-patterns-period-wave": good_waves,
     "rolling-patterns-period-limited": good_charges_for_runs,

@@ -218,8 +218,8 @@ MUTANTS = [
         "an offset for nothing",
         "A common offset lowers what an item costs, and its own part of the bound is left out.",
         "kernel/families/offset_patterns.py",
-        "    bound = mean.of(price) + (most << lags.shift)\n",
-        "    bound = most << lags.shift\n",
+        "    return mean.of(price) + (most << lags.shift)\n",
+        "    return most << lags.shift\n",
         f"{OFFSET}test_the_bound_holds_for_every_item",
     ),
     Mutant(

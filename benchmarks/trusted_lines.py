@@ -219,7 +219,7 @@ def show_gains() -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--gains", action="store_true", help="what each strategy gains, in the cells of accuracy.py")
-    for path in ROOT.rglob("*.py"):
+    for path in (path for path in ROOT.rglob("*.py") if path.stem != "__init__"):
         import_module("dpwindows.kernel." + ".".join(path.relative_to(ROOT).with_suffix("").parts))
     show_gains() if parser.parse_args().gains else show_plan(README)
 

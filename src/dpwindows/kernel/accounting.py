@@ -160,9 +160,9 @@ def _concentrated_within(budget: ApproxDP, squared: Fraction) -> bool:
 
     # Any order alpha proves something; the best one found on a grid, then nearby, is tried.
     coarse = min(_LOG_ORDERS, key=log_delta)
-    found = scipy.optimize.minimize_scalar(log_delta, bounds=(coarse - 1, coarse + 1), method="bounded")
+    best = scipy.optimize.minimize_scalar(log_delta, bounds=(coarse - 1, coarse + 1), method="bounded")
     with flint.ctx.workprec(_PRECISION):
-        alpha = _ball(1 + Fraction(math.exp(float(found.x))))
+        alpha = _ball(1 + Fraction(math.exp(float(best.x))))
         exponent = (alpha - 1) * (alpha * _ball(squared) / 2 - _ball(exact(budget.epsilon)))
         exponent += alpha * (1 - 1 / alpha).log() - (alpha - 1).log()
         return bool(exponent <= _ball(exact(budget.delta)).log())

@@ -253,9 +253,9 @@ def draw_noise(
     All noise is saturated at the ends of the 64-bit range: it must not be added to exact integers but by `add_noise`.
     """
     if law in JOINT:
-        found = np.concatenate([draw_jointly(law, scale, count // vectors) for _ in range(vectors)])
+        vector = np.concatenate([draw_jointly(law, scale, count // vectors) for _ in range(vectors)])
         progress(count)
-        return found
+        return vector
     sampler = _sampler(law, scale)
     noise = np.zeros(count, dtype=np.int64)
     # One array for all pieces: OpenDP keeps what it is given until Python looks for cycles, and copies lists for long.

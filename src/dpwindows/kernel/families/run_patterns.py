@@ -261,7 +261,7 @@ def classes(places: int, shortest: int) -> NDArray[np.int64]:
 
     One of them is 1, and one is `shortest`.
     """
-    found, length = [1], 1
+    lengths, length = [1], 1
     while (length := length + 1 + length // _PARTS * (places > _EACH)) <= places:
-        found.append(length)
-    return np.union1d(found, [min(shortest, places)])
+        lengths.append(length)
+    return np.union1d(lengths, [min(shortest, places)])

@@ -78,12 +78,12 @@ class EndlessCounter(IncrementSteps):
 @lru_cache(maxsize=8)
 def _taps(bits: int, count: int) -> IntArray:
     with flint.ctx.workprec(_PRECISION):
-        root, found = flint.arb(2) ** bits, [1 << bits]
+        root, taps = flint.arb(2) ** bits, [1 << bits]
         top = flint.arb(_OFFSET).log()
         for lag in range(1, count):
             root = root * (2 * lag - 1) / (2 * lag)
-            found.append(_floor(root * ((top / flint.arb(lag + _OFFSET).log()).log() * 3 / 4).exp()))
-    return fixed(np.array(found, dtype=np.int64))
+            taps.append(_floor(root * ((top / flint.arb(lag + _OFFSET).log()).log() * 3 / 4).exp()))
+    return fixed(np.array(taps, dtype=np.int64))
 
 
 @lru_cache(maxsize=64)

@@ -16,7 +16,7 @@ from dpwindows.errors import InputError
 from dpwindows.kernel.designs import Design
 from dpwindows.plan.plan import Plan
 from dpwindows.plan.planned import Planned
-from dpwindows.reading.designs import Weights
+from dpwindows.reading.reader import Weights
 from dpwindows.strategies import BATCH, STREAM
 
 STEPS = 7

@@ -20,7 +20,7 @@ from dpwindows.kernel.designs import StepDesign
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.plan.stream_plan import FORECAST_STEPS, StreamPlan
-from dpwindows.reading.designs import steps_of
+from dpwindows.reading.reader import steps_of
 from dpwindows.stream.mechanism import Mechanism, StepAnswers
 
 APPROX = dw.ApproxDP(1.0, 1e-6)

@@ -70,8 +70,9 @@ from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.families.together import Together
 from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.maps.integer_maps import IntegerMap
-from dpwindows.reading.designs import CrossedDesignReader, GroupedReader, of
+from dpwindows.reading.designs import CrossedDesignReader, GroupedReader
 from dpwindows.reading.maps import series_reader
+from dpwindows.reading.reader import of
 from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import CumulativeTree, FixedWindowTrees, TimeWindowTrees, TreeForEveryStart
 

@@ -5,9 +5,11 @@ Values of windows come by length and start (`kernel/families/nested.py`).
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
-from dpwindows.kernel.families.nested import index_by_end, index_by_start
+from dpwindows.kernel.families.nested import Nested, index_by_end, index_by_start
 from dpwindows.reading.filters import inverse_taps, invert_backwards, invert_filter
 from dpwindows.reading.moments import FloatArray
 
@@ -23,14 +25,16 @@ def nested_weights(taps: tuple[int, ...], by_start: FloatArray) -> FloatArray:
     return index_by_start(invert_backwards(taps, by_end))
 
 
-def nested_moments(taps: tuple[int, ...], longest: int, power: int, weights: tuple[int, ...] = ()) -> FloatArray:
-    """Second or fourth moments of the weights of a window's estimate, for lengths 1..longest.
+@lru_cache(maxsize=16)
+def nested_moments(shape: Nested, power: int) -> FloatArray:
+    """Second or fourth moments of the weights of a window's estimate, by length: shape (longest,).
 
     With c the inverse taps the weight of the number of a + i..b - j is `c_i c_j`, for i + j less than the length, over
     what that number itself is weighed with.
     """
-    powers = inverse_taps(taps, longest) ** power
-    return np.convolve(np.convolve(powers, powers)[:longest], real_weights(weights, longest) ** -power)[:longest]
+    longest = shape.longest
+    powers = inverse_taps(shape.taps, longest) ** power
+    return np.convolve(np.convolve(powers, powers)[:longest], real_weights(shape.weights, longest) ** -power)[:longest]
 
 
 def real_weights(weights: tuple[int, ...], longest: int) -> FloatArray:

@@ -31,9 +31,9 @@ from dpwindows.kernel.measure import Measurement
 from dpwindows.plan.description import TOGETHER
 from dpwindows.plan.intervals import half_width_factors, lattice_half_width, noise_of
 from dpwindows.plan.rebuilt import rebuilt
-from dpwindows.reading.designs import Coefficients, Weights
 from dpwindows.reading.lattice_noise import Noise, Sums
 from dpwindows.reading.noise_moments import common_share
+from dpwindows.reading.reader import Coefficients, Weights
 from dpwindows.release.groups import group_names
 from dpwindows.release.selection import Term
 

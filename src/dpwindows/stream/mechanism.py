@@ -41,7 +41,7 @@ from dpwindows.plan.intervals import estimate_variance, half_widths
 from dpwindows.plan.parts import cells_of
 from dpwindows.plan.stored_designs import Arrays, restored, stored, witness_from_dict, witness_to_dict
 from dpwindows.plan.stream_plan import StreamPlan
-from dpwindows.reading.designs import steps_of
+from dpwindows.reading.reader import steps_of
 from dpwindows.stream.step_counts import CellAnswers
 
 __all__ = ["Mechanism", "StepAnswers"]

@@ -36,7 +36,7 @@ from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import Case, certify
-from dpwindows.reading.designs import steps_of
+from dpwindows.reading.reader import steps_of
 from dpwindows.strategies import stream_candidates
 from dpwindows.strategies.search.fractional import integer_taps
 from tests.kernel.families.test_sensitivity import Looseness, kind, matrix_of, truth

@@ -23,7 +23,7 @@ from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.reading.designs import steps_of
+from dpwindows.reading.reader import steps_of
 from dpwindows.strategies import candidates, stream_candidates
 from tests.histories import HistoryAnswers, random_histories
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.designs import Design
-from dpwindows.reading.designs import GroupedReader, Reader, reads
+from dpwindows.reading.designs import GroupedReader
 from dpwindows.reading.moments import FloatArray
+from dpwindows.reading.reader import Reader, reads
 from dpwindows.strategies.paper.shapes import (
     CompressedTrees,
     CumulativeTree,

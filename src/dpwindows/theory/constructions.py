@@ -24,6 +24,7 @@ items with exactly k as with at least k, and the bounds hold for "exactly k" too
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,18 +70,13 @@ def as_rolling(instance: HardInstance, length: int) -> HardInstance:
         raise InputError(f"as_rolling needs an instance of cumulative windows, got {instance.window}")
     at_least(f"length, for an instance of {instance.horizon} steps,", length, instance.horizon)
     empty = length - 1
-    return HardInstance(
-        items=instance.items,
+    return replace(
+        instance,
         steps=instance.steps + empty,
-        counts=instance.counts,
         horizon=instance.horizon + empty,
-        k=instance.k,
         window=Rolling(length),
-        unit=instance.unit,
-        distance=instance.distance,
         first=instance.last,
         last=instance.last + empty,
-        read=instance.read,
     )
 
 

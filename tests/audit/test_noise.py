@@ -94,7 +94,7 @@ def test_false_alarms_are_as_rare_as_the_tests_say(law: Law, scale: float) -> No
             **noise_tests.law_chances(law, one),
             "recurrence": noise_tests.recurrence_chance(law, scale, pair[0]),
             **({"radius": noise_tests.radius_chance(law, scale, pair[0])} if law in (CUBE, RANGE) else {}),
-            **{f"pair {what}": value for what, value in noise_tests.pair_chances(one, other).items()},
+            "pair": noise_tests.pair_chance(one, other),
         }.items():
             seen.setdefault(name, []).append(chance)
     for name, chances in seen.items():
@@ -208,8 +208,8 @@ WRONG: dict[str, tuple[Callable[[Draw], Draw], str, int]] = {
     "one half of the rows with the other sign": (mirrored_rows, "apart", 600),
     "the same noise for two calls of the sampler": (every_second_call_again, "shared", 2000),
     "a generator that is seeded anew": (seeded, "again", 10_000),
-    "no negative noise": (positive, "signs", 600),
-    "noise without tails": (cut_at_two_scales, "tails", 3000),
+    "no negative noise": (positive, "shape", 600),
+    "noise without tails": (cut_at_two_scales, "shape", 3000),
     "sizes that are shared": (shared_width, "numbers", 600),
 }
 
@@ -405,7 +405,7 @@ def test_the_documentation_states_the_power_that_there_is() -> None:
 
 def test_the_bounds_are_above_the_true_probabilities() -> None:
     """Of small samples, over all outcomes, weighed: nothing is drawn."""
-    cuts, widths = (0.1, 0.5, 0.8), np.array([0.1, 0.4, 0.3, 0.2])
+    cuts, widths = np.array([0.1, 0.5, 0.8]), np.array([0.1, 0.4, 0.3, 0.2])
     values = np.arange(-6, 7)
     masses = np.diff(noise_tests.distribution(LAPLACE, 0.8, np.arange(-7, 7)))
 

@@ -37,7 +37,7 @@ def law_chances(law: Law, scale: float, noise: NDArray[np.int64], rng: np.random
     if law in JOINT:
         return chances | {"radius": noise_tests.radius_chance(law, scale, noise)}
     cells = noise_tests.distribution(law, scale, np.arange(-_EACH - 1, _EACH + 1))
-    return chances | {"cells": noise_tests.shape_chance(shares, cells.tolist())}
+    return chances | {"cells": noise_tests.shape_chance(shares, cells)}
 
 
 def small_scale_chances(law: Law, rng: np.random.Generator) -> dict[str, float]:

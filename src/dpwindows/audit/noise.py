@@ -299,8 +299,7 @@ def _halves(noise: Floats, distance: int, axis: int) -> tuple[Floats, Floats]:
 
 def _of_pairs(about: str, one: Floats, other: Floats) -> Iterator[Chance]:
     if one.size >= noise_tests.FEWEST_PAIRS:
-        for what, chance in noise_tests.pair_chances(one, other).items():
-            yield Chance(f"{what} shared by {about}", chance)
+        yield Chance(f"noise shared by {about}", noise_tests.pair_chance(one, other))
 
 
 def _between_measurements(measurements: list[Measurement], sample: list[Floats], log: str) -> Iterator[Chance]:

@@ -14,9 +14,7 @@ one at hand or worse. The bounds hold for every number of draws and every scale,
 - `shape_chance`: the relative entropy of the frequencies of k ranges to their probabilities. Its moment generating
   function is at most that of a gamma law of shape k - 1 and rate n (Agrawal 2020, arXiv 1904.02291), so
   `P(n KL >= t) <= e^{-t} (e t / (k-1))^{k-1}` for t > k - 1;
-- `tail_chance`, `sign_chance`: exact binomial probabilities;
-- `pair_chances`: of pairs of draws that should be independent, how often both have one sign, nearly one size, and lie
-  on the same side of the median size: exact binomial probabilities;
+- `pair_chance`: the same of the sixteen ranges that pairs of draws lie in, which should be independent;
 - `recurrence_chance`: how many stretches of draws come again. Whatever came before, the t-th does with probability at
   most (t - 1) p, p that of the commonest stretch, so with `m = p n (n-1) / 2` at least x of them do with probability at
   most `e^{-m} (e m / x)^x`;
@@ -27,7 +25,6 @@ one at hand or worse. The bounds hold for every number of draws and every scale,
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import numpy as np
 import scipy
@@ -42,12 +39,12 @@ Floats = NDArray[np.float64]
 _SUMMED = 4096.0
 # Beyond this many scales a Gaussian has less than e^-800.
 _FURTHEST = 40
-# Where the uniform numbers are cut for the shape: finer towards the ends.
-_CUTS = (0.001, 0.01, *(share / 16 for share in range(1, 16)), 0.99, 0.999)
-# Draws expected in the tails that are counted.
-_IN_TAILS = 50
-# Two sizes, as shares of all sizes, are nearly one if they differ by less.
-_NEAR = 2.0**-10
+# Where the uniform numbers are cut for the shape, beside the tails.
+_CUTS = (0.01, *(share / 16 for share in range(1, 16)), 0.99)
+# Draws expected in each tail.
+_IN_TAIL = 50
+# Ranges of either number of a pair.
+_QUARTERS = 4
 # The least number of pairs worth a test.
 FEWEST_PAIRS = 40
 # The chance that an honest stretch of draws comes again, where calls are long enough for several of them.
@@ -121,20 +118,15 @@ def _norms(law: Law, vectors: Ints) -> Floats:
 
 
 def law_chances(law: Law, shares: Floats) -> dict[str, float]:
-    """Tests of draws of a law as uniform numbers, whatever their order: by their scale, shape, tails and signs."""
-    return {
-        "scale": scale_chance(law, shares),
-        "shape": shape_chance(shares),
-        "tails": tail_chance(shares),
-        "signs": sign_chance(shares),
-    }
+    """Tests of draws of a law as uniform numbers, whatever their order: by their scale and their shape."""
+    return {"scale": scale_chance(law, shares), "shape": shape_chance(shares)}
 
 
 def scale_chance(law: Law, shares: Floats) -> float:
     """The probability of a mean size as far from what the stated scale gives, to either side."""
-    statistic = scipy.special.ndtri(shares) ** 2 / 2 if law == GAUSSIAN else -np.log(2 * np.minimum(shares, 1 - shares))
+    sizes = scipy.special.ndtri(shares) ** 2 / 2 if law == GAUSSIAN else -np.log(2 * np.minimum(shares, 1 - shares))
     total = scipy.stats.gamma(shares.size * _freedom(law))
-    return float(min(1.0, 2 * min(total.cdf(statistic.sum()), total.sf(statistic.sum()))))
+    return float(min(1.0, 2 * min(total.cdf(sizes.sum()), total.sf(sizes.sum()))))
 
 
 def _freedom(law: Law) -> float:
@@ -142,44 +134,27 @@ def _freedom(law: Law) -> float:
     return 0.5 if law == GAUSSIAN else 1.0
 
 
-def shape_chance(shares: Floats, cuts: Sequence[float] = _CUTS) -> float:
-    """The probability of frequencies as far from uniform ones in the ranges between cuts."""
-    edges = np.unique([0.0, *cuts, 1.0])
+def shape_chance(shares: Floats, cuts: Floats | None = None) -> float:
+    """The probability of frequencies as far from uniform ones in the ranges between cuts.
+
+    Without cuts these are sixteenths, the hundredth at either end, and the tails in which fifty draws are expected.
+    """
+    tail = min(0.01, _IN_TAIL / shares.size)
+    edges = np.unique([0.0, *((tail, *_CUTS, 1 - tail) if cuts is None else cuts), 1.0])
     seen, expected = np.histogram(shares, edges)[0], np.diff(edges)
     total = float(scipy.special.xlogy(seen, seen / shares.size / expected).sum())
     free = len(expected) - 1
     return 1.0 if total <= free else min(1.0, math.exp(free - total + free * math.log(total / free)))
 
 
-def tail_chance(shares: Floats) -> float:
-    """The probability that as many draws, or as few, lie far out."""
-    outside = min(0.05, _IN_TAILS / shares.size)
-    return _two_sided(int((_sizes(shares) > 1 - outside).sum()), shares.size, outside)
-
-
-def sign_chance(shares: Floats) -> float:
-    """The probability that as many, or as few, of the draws are above the middle."""
-    return _two_sided(int((shares > 0.5).sum()), shares.size, 0.5)
-
-
-def _sizes(shares: Floats) -> Floats:
-    """How far out each draw lies, as a share of all draws: uniform on [0, 1]."""
-    return abs(2 * shares - 1)
-
-
 # --- Of their order ---------------------------------------------------------------------------------------------------
 
 
-def pair_chances(one: Floats, other: Floats) -> dict[str, float]:
-    """Tests of what two equally long vectors of uniform numbers have in common."""
-    sizes = _sizes(one), _sizes(other)
-    alike = int((abs(sizes[0] - sizes[1]) < _NEAR).sum())
-    sides = int(((sizes[0] > 0.5) == (sizes[1] > 0.5)).sum())
-    return {
-        "sign": _two_sided(int(((one > 0.5) == (other > 0.5)).sum()), one.size, 0.5),
-        "size": float(scipy.stats.binom.sf(alike - 1, one.size, _NEAR * (2 - _NEAR))),
-        "spread": _two_sided(sides, one.size, 0.5),
-    }
+def pair_chance(one: Floats, other: Floats) -> float:
+    """The probability that pairs of two equally long vectors of uniform numbers have as much in common."""
+    cells = _QUARTERS * np.floor(_QUARTERS * one) + np.floor(_QUARTERS * other)
+    of = _QUARTERS**2
+    return shape_chance((cells + 0.5) / of, np.arange(1, of) / of)
 
 
 def recurrence_chance(law: Law, scale: float, calls: Ints) -> float:
@@ -251,8 +226,3 @@ def found_surely(law: Law, draws: int, least_chance: float) -> tuple[float, floa
     power = 0.5 if law == GAUSSIAN else 1.0
     low, high = total.ppf(least_chance / 2) / total.ppf(_SURE), total.isf(least_chance / 2) / total.isf(_SURE)
     return float(low**power), float(high**power)
-
-
-def _two_sided(seen: int, of: int, probability: float) -> float:
-    law = scipy.stats.binom(of, probability)
-    return float(min(1.0, 2 * min(law.cdf(seen), law.sf(seen - 1))))

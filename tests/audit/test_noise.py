@@ -16,13 +16,13 @@ from scipy import stats
 
 import dpwindows as dw
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, Query, Rolling, WindowFamily
+from dpwindows.ask.queries import Cumulative, Query, Rolling, WindowFamily
 from dpwindows.audit import NoiseAudit, audit_noise, noise_tests
 from dpwindows.audit.noise import draws_needed
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
-from dpwindows.kernel.designs import Design, StepDesign
+from dpwindows.kernel.designs import Design
 from dpwindows.kernel.joint_noise import draw_jointly
 from dpwindows.kernel.measure import draw_noise
 
@@ -53,10 +53,6 @@ def audited(name: str, draws: int = 1200, **more: Any) -> NoiseAudit:
     return audit_noise(plan_of(name), draws=draws, **more)
 
 
-def stream() -> dw.StreamPlan:
-    return dw.StreamPlan([Rolling(3).at_least(1, 2)], horizon=6, unit=EventLevel(), budget=ZCDP(0.5))
-
-
 # --- Honest noise ---------------------------------------------------------------------------------------------------
 
 
@@ -70,7 +66,8 @@ def test_honest_noise_is_as_stated(name: str) -> None:
 
 
 def test_honest_noise_of_a_stream_and_of_next_to_no_noise_is_as_stated() -> None:
-    assert audit_noise(stream(), draws=600).verdict == "as stated"
+    stream = dw.StreamPlan([Rolling(3).at_least(1, 2)], horizon=6, unit=EventLevel(), budget=ZCDP(0.5))
+    assert audit_noise(stream, draws=600).verdict == "as stated"
     for budget in (PureDP(3.0), PureDP(1e6)):
         loud = dw.Plan(Rolling(2), timeline=dw.Timeline.of_steps(4), unit=EventLevel(), budget=budget)
         assert audit_noise(loud, draws=600).verdict == "as stated"
@@ -321,25 +318,6 @@ def test_noise_that_heeds_what_it_is_added_to_is_found(monkeypatch: pytest.Monke
     assert all("large log" in fault.test for fault in found.faults)
 
 
-def test_noise_of_a_streams_steps_that_is_reused_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache in the way of streams alone."""
-    step, known = kernel.measure_step, list[Ints]()
-
-    def cached(measurements: Any, budget: Any, exact: Any) -> Any:
-        found = step(measurements, budget, exact)
-        for noisy, before in zip(found, exact, strict=True):
-            for k, values in noisy.items():
-                known[:] = known or [values - before[k]]
-                noisy[k] = before[k] + np.resize(known[0], len(values))
-        return found
-
-    monkeypatch.setattr(kernel, "measure_step", cached)
-    assert audited("laplace", 600).verdict == "as stated"
-    found = audit_noise(stream(), draws=600)
-    assert any("stretches that come again" in fault.test for fault in found.faults)
-    assert any("calls 1 apart" in fault.test for fault in found.faults)
-
-
 def test_an_encoding_that_depends_on_the_data_shows_as_noise_that_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     encode = Design.encode
     monkeypatch.setattr(
@@ -348,27 +326,6 @@ def test_an_encoding_that_depends_on_the_data_shows_as_noise_that_is_not(monkeyp
         lambda self, answers, k: encode(self, answers, k) * (2 if answers.cumulative(k).max() > 2000 else 1),
     )
     assert audited("laplace", 300).faults
-
-
-def test_a_streams_steps_are_measured_as_a_stream_measures_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each step in a call of its own, with as many numbers as the design has in it, in every group."""
-    step, lengths = kernel.measure_step, list[list[int]]()
-
-    def watched(measurements: Any, budget: Any, exact: Any) -> Any:
-        lengths.append([len(values) for one in exact for values in one.values()])
-        return step(measurements, budget, exact)
-
-    monkeypatch.setattr(kernel, "measure_step", watched)
-    by = {"country": ["DE", "FR"]}
-    plan = dw.StreamPlan(
-        [AnyWindow(2).at_least(1, 2), Cumulative()], horizon=4, unit=EventLevel(), budget=ZCDP(0.5), by=by
-    )
-    assert audit_noise(plan, draws=300).verdict == "as stated"
-    designs = [one.design for one in plan.measurements if isinstance(one.design, StepDesign)]
-    assert lengths[:4] == [
-        [2 * design.rows_at(t) for design in designs for _ in design.problem.thresholds] for t in range(1, 5)
-    ]
-    assert lengths[0] != lengths[2]
 
 
 # --- Power ----------------------------------------------------------------------------------------------------------

@@ -14,19 +14,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.audit import large_logs
-from dpwindows.audit.neighbours import Ints, changes
+from dpwindows.audit.neighbours import Ints
 from dpwindows.audit.norms import norms
 from dpwindows.audit.probe import Counted, Mechanism, encoded, probe
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
-    from dpwindows.ask.privacy import Unit
     from dpwindows.plan.planned import Planned
 
 # Neighbours that are put on top of each large log.
@@ -84,6 +84,8 @@ def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
     measurements = plan.measurements
     mechanism = probe(measurements)
     rng = np.random.default_rng(seed)
+    most = min(3, mechanism.most)
+    neighbours = large_logs.random_neighbours(plan.unit, mechanism.steps, mechanism.groups, most, rng)
     faults: list[str] = []
     logs = pairs = 0
     before: Counted | None = None
@@ -92,7 +94,7 @@ def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
         faults += _is_matrix(mechanism, measurements, log)
         if before is not None:
             faults += _is_additive(mechanism, measurements, before, log)
-        for one, other in _neighbours(mechanism, plan.unit, rng):
+        for one, other in islice(neighbours, _NEIGHBOURS):
             pairs += 1
             faults += _is_near(mechanism, measurements, log, one, other)
         before = log.table
@@ -136,13 +138,6 @@ def _is_additive(
         parts = _encode(measurement, before) + _encode(measurement, log.table)
         if not np.array_equal(_encode(measurement, together), parts):
             yield f"{_named(measurement)} encodes {log.name}, with another log added, not as the sum of both"
-
-
-def _neighbours(mechanism: Mechanism, unit: Unit, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
-    ways = changes(unit, mechanism.steps, mechanism.groups)
-    for _ in range(_NEIGHBOURS):
-        histories = large_logs.random_histories(2, mechanism.slots, min(3, mechanism.most), rng)
-        yield ways[int(rng.integers(len(ways)))].realise(*histories)
 
 
 def _is_near(

@@ -15,11 +15,12 @@ import numpy as np
 import pyarrow as pa
 
 from dpwindows.ask.groups import Grouping
-from dpwindows.audit.neighbours import Ints
+from dpwindows.audit.neighbours import Ints, changes
 from dpwindows.audit.probe import Counted, Mechanism, Table, tables_of
 from dpwindows.release.groups import group_columns
 
 if TYPE_CHECKING:
+    from dpwindows.ask.privacy import Unit
     from dpwindows.count.answers import ExactAnswers
     from dpwindows.count.events import EventColumns
     from dpwindows.count.groups import GroupedAnswers
@@ -111,6 +112,16 @@ def random_histories(items: int, steps: int, most: int, rng: np.random.Generator
     """Histories from rare to frequent occurrences, up to `most` in one step; shape (items, steps)."""
     share = rng.random((items, 1)) ** 2
     return np.where(rng.random((items, steps)) < share, rng.integers(1, most + 1, size=(items, steps)), 0)
+
+
+def random_neighbours(
+    unit: Unit, steps: int, groups: int, most: int, rng: np.random.Generator
+) -> Iterator[tuple[Ints, Ints]]:
+    """Pairs of neighbouring histories without end, each of up to `most` occurrences in a step and group."""
+    ways = changes(unit, steps, groups)
+    while True:
+        histories = random_histories(2, steps * groups, most, rng)
+        yield ways[int(rng.integers(len(ways)))].realise(*histories)
 
 
 def event_columns(grouping: Grouping | None) -> EventColumns:

@@ -1,9 +1,10 @@
 """The audit of the noise: noisy numbers less exact ones, tested against the law and scale that the plan states.
 
-The plan is measured again and again through `kernel.measure`, or a stream's through `kernel.measure_step`, on an empty
-log and on a large one. Exact values, from the integers read off the mechanism (`probe`), are subtracted. What is left
-must be independent draws of the stated law: of its scale, shape, tails and symmetry, whatever the log is, and with
-nothing in common between rows, thresholds, measurements, calls and logs.
+The plan is measured again and again through `kernel.measure`, on an empty log and on a large one. Exact values, from
+the integers read off the mechanism (`probe`), are subtracted. What is left must be independent draws of the stated law:
+of its scale, shape, tails and symmetry, whatever the log is, and with nothing in common between rows, thresholds,
+measurements, calls and logs. That a stream draws and adds its noise in the same way, step by step, is what `replay`
+finds out.
 
 The tests have bounds on their false alarms that hold for every number of draws (`noise_tests`). With m of them, each
 finds something only where its bound is below error / m: an honest mechanism is found fault with with probability at
@@ -21,15 +22,13 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.ask.privacy import Budget
 from dpwindows.audit import large_logs, noise_tests
 from dpwindows.audit.neighbours import Ints
 from dpwindows.audit.noise_tests import Floats
-from dpwindows.audit.probe import Counted, Mechanism, encoded, probe
+from dpwindows.audit.probe import Counted, Mechanism, probe
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import JOINT
-from dpwindows.kernel.designs import StepDesign
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
@@ -98,8 +97,8 @@ class NoiseAudit:
             "measurements": [dict(one.__dict__) for one in self.measurements],
             "tests": self.tests,
             "false_alarm_probability": self.error,
-            "least_chance": {"test": self.least.test, "chance": self.least.chance},
-            "faults": [{"test": fault.test, "chance": fault.chance} for fault in self.faults],
+            "least_chance": dict(self.least.__dict__),
+            "faults": [dict(fault.__dict__) for fault in self.faults],
             "verdict": self.verdict,
         }
 
@@ -206,44 +205,15 @@ def _sample(
     plan: Planned, mechanism: Mechanism, table: Counted, calls: int, progress: Callable[[int], None]
 ) -> list[Ints]:
     """The noise of each measurement, shape (calls, thresholds, rows): what was measured less `M x`."""
-    measurements, answers = plan.measurements, mechanism.read(table)
-    in_steps = any(isinstance(one.design, StepDesign) for one in measurements)
-    measure = _measure_in_steps if in_steps else kernel.measure
-    exact = [part.apply(answers)[0] for part in mechanism.parts]
+    exact = [part.apply(mechanism.read(table))[0] for part in mechanism.parts]
     drawn: list[list[Ints]] = [[] for _ in exact]
     for _ in range(calls):
-        for found, noisy, known in zip(drawn, measure(measurements, plan.budget, table), exact, strict=True):
+        measured = kernel.measure(plan.measurements, plan.budget, table)
+        for found, noisy, known in zip(drawn, measured, exact, strict=True):
             values = np.stack([np.asarray(noisy[k]) for k in sorted(noisy)])
             found.append(np.asarray(values - known.reshape(values.shape), dtype=np.int64))
             progress(values.size)
     return [np.stack(found) for found in drawn]
-
-
-def _measure_in_steps(measurements: list[Measurement], budget: Budget, table: Counted) -> list[dict[int, Any]]:
-    """Every number of a stream's measurements, those of each step in a call of the kernel as a stream makes it."""
-    exact = [{k: _by_step(one, encoded(one, table, k)) for k in one.design.problem.thresholds} for one in measurements]
-    steps = range(measurements[0].design.problem.steps)
-    by_step = [
-        kernel.measure_step(measurements, budget, [{k: parts[step] for k, parts in one.items()} for one in exact])
-        for step in steps
-    ]
-    return [
-        {k: _in_order(one, [noisy[place][k] for noisy in by_step]) for k in one.design.problem.thresholds}
-        for place, one in enumerate(measurements)
-    ]
-
-
-def _by_step(measurement: Measurement, values: NDArray[Any]) -> list[NDArray[Any]]:
-    """What is measured in each step, group by group, of what is measured of one group after another."""
-    design = measurement.design
-    assert isinstance(design, StepDesign)
-    ends = np.cumsum([design.rows_at(step) for step in range(1, design.problem.steps + 1)])
-    return [part.ravel() for part in np.split(values.reshape(len(measurement.cells), -1), ends[:-1], axis=1)]
-
-
-def _in_order(measurement: Measurement, parts: list[NDArray[Any]]) -> NDArray[Any]:
-    """What `_by_step` took apart."""
-    return np.concatenate([part.reshape(len(measurement.cells), -1) for part in parts], axis=1).ravel()
 
 
 def _vectors(measurement: Measurement, noise: NDArray[Any]) -> NDArray[Any]:

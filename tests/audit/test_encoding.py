@@ -111,7 +111,7 @@ def test_neighbours_that_are_too_far_apart_on_top_of_a_large_log_are_named(monke
     monkeypatch.setattr(designs.Design, "encode", planted(designs.Design.encode))
     faults = " ".join(audit_encoding(plan).faults)
     assert "beyond the certified" in faults
-    assert "not as the sum of both" in faults
+    assert "with another log added" in faults
 
 
 def test_a_log_of_many_items_that_is_counted_wrongly_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

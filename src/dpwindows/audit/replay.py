@@ -27,8 +27,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpwindows.audit import large_logs
+from dpwindows.audit.losses import norms
 from dpwindows.audit.neighbours import Ints, Pair
-from dpwindows.audit.norms import norms
 from dpwindows.audit.tape import DivergedError, Tape, taped
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.measure import Measurement

@@ -22,8 +22,7 @@ from numpy.typing import NDArray
 
 from dpwindows.audit import large_logs
 from dpwindows.audit.losses import norms
-from dpwindows.audit.neighbours import Ints
-from dpwindows.audit.probe import Counted, Mechanism, encoded, probe
+from dpwindows.audit.probe import Mechanism, Table, encoded, probe
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
@@ -88,18 +87,16 @@ def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
     neighbours = large_logs.random_neighbours(plan.unit, mechanism.steps, mechanism.groups, most, rng)
     faults: list[str] = []
     logs = pairs = 0
-    before: Counted | None = None
-    for log in large_logs.large_answers(mechanism, rng):
+    before: Table | None = None
+    for name, log in large_logs.large_answers(mechanism, rng):
         logs += 1
-        faults += _is_matrix(mechanism, measurements, log)
+        faults += _is_matrix(mechanism, measurements, name, log)
         if before is not None:
-            both = large_logs.added(mechanism, before, log.table)
-            name = f"{log.name}, with another log added"
-            faults += _is_matrix(mechanism, measurements, large_logs.LargeAnswers(name, both))
+            faults += _is_matrix(mechanism, measurements, f"{name}, with another log added", before + log)
         for one, other in islice(neighbours, _NEIGHBOURS):
             pairs += 1
-            faults += _is_near(mechanism, measurements, log, one, other)
-        before = log.table
+            faults += _is_near(measurements, name, log + mechanism.table(one[None]), log + mechanism.table(other[None]))
+        before = log
         if len(faults) >= _MOST_REPORTED:
             break
     faults += _is_counted(plan, mechanism, rng)
@@ -116,33 +113,28 @@ def _named(measurement: Measurement) -> str:
     return f"strategy {measurement.design.strategy!r} for {measurement.design.problem.window}"
 
 
-def _is_matrix(
-    mechanism: Mechanism, measurements: Sequence[Measurement], log: large_logs.LargeAnswers
-) -> Iterator[str]:
-    read = mechanism.read(log.table)
+def _is_matrix(mechanism: Mechanism, measurements: Sequence[Measurement], name: str, log: Table) -> Iterator[str]:
+    read = mechanism.read(log)
     for measurement, part in zip(measurements, mechanism.parts, strict=True):
-        once, again = _encode(measurement, log.table), _encode(measurement, log.table)
+        once, again = _encode(measurement, log), _encode(measurement, log)
         if not np.array_equal(once, again):
-            yield f"{_named(measurement)} encodes {log.name} differently the second time"
+            yield f"{_named(measurement)} encodes {name} differently the second time"
         off = np.asarray(once != part.apply(read)[0].astype(object))
         if off.any():
             yield (
-                f"{_named(measurement)}: of {log.name}, {int(off.sum()):,} of {off.size:,} numbers are not the matrix "
+                f"{_named(measurement)}: of {name}, {int(off.sum()):,} of {off.size:,} numbers are not the matrix "
                 "that it applies to small counts, times the answers"
             )
 
 
-def _is_near(
-    mechanism: Mechanism, measurements: Sequence[Measurement], log: large_logs.LargeAnswers, one: Ints, other: Ints
-) -> Iterator[str]:
-    low, high = (large_logs.added(mechanism, log.table, mechanism.table(history[None])) for history in (one, other))
+def _is_near(measurements: Sequence[Measurement], name: str, low: Table, high: Table) -> Iterator[str]:
     for measurement in measurements:
         moved = _encode(measurement, high) - _encode(measurement, low)
         vectors = len(measurement.cells) * len(measurement.design.problem.thresholds)
         norm = int(norms(measurement.law, moved, vectors))
         if norm > measurement.certificate.bound:
             yield (
-                f"{_named(measurement)}: neighbours on top of {log.name} are {norm:,} apart, beyond the certified "
+                f"{_named(measurement)}: neighbours on top of {name} are {norm:,} apart, beyond the certified "
                 f"{measurement.certificate.bound:,}"
             )
 

@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwindows.audit import large_logs, noise_tests
+from dpwindows.audit import noise_tests
 from dpwindows.audit.neighbours import Ints
 from dpwindows.audit.noise_tests import Floats
-from dpwindows.audit.probe import Counted, Mechanism, probe
+from dpwindows.audit.probe import Mechanism, Table, probe
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import JOINT
@@ -190,19 +190,17 @@ def _calls(rows: list[int], draws: int) -> int:
     return max(_FEWEST_CALLS, -(-draws // max(1, min(rows))))
 
 
-def _logs(mechanism: Mechanism, seed: int) -> tuple[Counted, Counted]:
+def _logs(mechanism: Mechanism, seed: int) -> tuple[Table, Table]:
     """An empty log and one with as many items as the kernel measures without clipping, a million at most."""
-    thresholds = sorted({k for k, _, _ in mechanism.sources})
     heaviest = max(int(abs(part.matrix).sum(axis=1).max(initial=1)) for part in mechanism.parts)
-    size = max(1, min(_MOST_ITEMS, _LARGEST // max(1, heaviest)))
-    rng, cells = np.random.default_rng(seed), range(mechanism.cells)
-    empty = [large_logs.flat(mechanism.steps, thresholds, 0) for _ in cells]
-    large = [large_logs.random(mechanism.steps, thresholds, size, rng) for _ in cells]
+    size, rng = max(1, min(_MOST_ITEMS, _LARGEST // max(1, heaviest))), np.random.default_rng(seed)
+    empty = {k: np.zeros(mechanism.shape, dtype=np.int64) for k in mechanism.thresholds}
+    large = {k: np.triu(rng.integers(0, size + 1, size=mechanism.shape)) for k in mechanism.thresholds}
     return mechanism.of(empty), mechanism.of(large)
 
 
 def _sample(
-    plan: Planned, mechanism: Mechanism, table: Counted, calls: int, progress: Callable[[int], None]
+    plan: Planned, mechanism: Mechanism, table: Table, calls: int, progress: Callable[[int], None]
 ) -> list[Ints]:
     """The noise of each measurement, shape (calls, thresholds, rows): what was measured less `M x`."""
     exact = [part.apply(mechanism.read(table))[0] for part in mechanism.parts]

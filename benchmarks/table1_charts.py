@@ -14,7 +14,6 @@ from dpwindows.ask.queries import Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.noise_scales import unit_scale
-from dpwindows.theory import sharper
 
 _BUDGET = ApproxDP(1.0, 1e-6)
 _AXES = {"T": "steps T", "W": "window length W", "k": "k"}
@@ -107,6 +106,12 @@ def _layers(title: str, parameter: str, measured: list[dict[str, Any]], lines: l
     return alt.layer(curves, points).properties(title=title, **_SIZE)
 
 
+def _saturated(length: int) -> float:
+    """The closed form that `docs/growth.md` proves for every k."""
+    blocks = [(length + shift - 1, shift) for shift in range(1, length + 1)]
+    return min((sqrt(block) + sqrt(-(-block // shift))) / 2 for block, shift in blocks)
+
+
 def _saturation(rows: list[dict[str, Any]]) -> alt.LayerChart:
     """Rolling counts at event level as k grows up to the window's length, between what is proved about them."""
     (row,) = (row for row in rows if row["law"] == "sqrt(W)")
@@ -118,7 +123,7 @@ def _saturation(rows: list[dict[str, Any]]) -> alt.LayerChart:
         found = limit(Rolling(length), k, EventLevel(), steps)
         levels = {
             "noise on every answer: sqrt(W)": sqrt(length),
-            "proved for every k: sqrt(W)/2 + ...": sharper.rolling_event_saturated(length),
+            "proved for every k: sqrt(W)/2 + ...": _saturated(length),
             "limit of Gaussian noise": found or 0.0,
         }
         lines += [{"x": k, "series": name, "error": unit * value} for name, value in levels.items()]

@@ -254,7 +254,7 @@ def test_a_limit_that_the_engine_does_not_keep_is_found(monkeypatch: pytest.Monk
 @pytest.mark.usefixtures("seeded_noise")
 def test_noise_that_groups_share_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     plan = plan_of(Rolling(2), unit=EventLevel(), budget=PureDP(1.0), steps=4)
-    honest = audit_noise(plan, draws=600, sampler=False)
+    honest = audit_noise(plan, draws=600)
     assert (honest.verdict, honest.faults) == ("as stated", ())
     draw = kernel.draw_noise
 
@@ -262,9 +262,7 @@ def test_noise_that_groups_share_is_found(monkeypatch: pytest.MonkeyPatch) -> No
         return np.tile(draw(law, scale, -(-count // 2), *more), 2)[:count]
 
     monkeypatch.setattr(kernel, "draw_noise", shared)
-    assert any(
-        "shared by numbers 4 apart" in fault.test for fault in audit_noise(plan, draws=600, sampler=False).faults
-    )
+    assert any("shared by numbers 4 apart" in fault.test for fault in audit_noise(plan, draws=600).faults)
 
 
 @pytest.mark.slow

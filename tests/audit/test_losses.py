@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from dpwindows.audit.losses import Moved, least_joint_delta, pure_epsilon
-from dpwindows.audit.norms import norms
+from dpwindows.audit.losses import Moved, least_joint_delta, norms, pure_epsilon
 from dpwindows.kernel.accounting import CUBE, RANGE, Law
 
 # Outcomes of two numbers, so far out that hardly any chance is beyond.

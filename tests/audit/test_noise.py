@@ -17,11 +17,8 @@ from scipy import stats
 import dpwindows as dw
 from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, Query, Rolling, WindowFamily
-from dpwindows.audit import NoiseAudit, audit_noise, joint_noise, noise_tests
-from dpwindows.audit.discrete_laws import NoiseLaw
+from dpwindows.audit import NoiseAudit, audit_noise, noise_tests
 from dpwindows.audit.noise import draws_needed
-from dpwindows.audit.processes import draws_of_processes
-from dpwindows.audit.sampler import small_scale_chances
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, LAPLACE, RANGE, Law
@@ -53,7 +50,7 @@ def plan_of(name: str, steps: int = 8) -> dw.Plan:
 
 
 def audited(name: str, draws: int = 1200, **more: Any) -> NoiseAudit:
-    return audit_noise(plan_of(name), draws=draws, sampler=False, **more)
+    return audit_noise(plan_of(name), draws=draws, **more)
 
 
 # --- Honest noise ---------------------------------------------------------------------------------------------------
@@ -70,30 +67,31 @@ def test_honest_noise_is_as_stated(name: str) -> None:
 
 def test_honest_noise_of_a_stream_and_of_next_to_no_noise_is_as_stated() -> None:
     stream = dw.StreamPlan([Rolling(3).at_least(1, 2)], horizon=6, unit=EventLevel(), budget=ZCDP(0.5))
-    assert audit_noise(stream, draws=600, sampler=False).verdict == "as stated"
+    assert audit_noise(stream, draws=600).verdict == "as stated"
     for budget in (PureDP(3.0), PureDP(1e6)):
         loud = dw.Plan(Rolling(2), timeline=dw.Timeline.of_steps(4), unit=EventLevel(), budget=budget)
-        assert audit_noise(loud, draws=600, sampler=False).verdict == "as stated"
+        assert audit_noise(loud, draws=600).verdict == "as stated"
 
 
 @pytest.mark.quick(3)
 @pytest.mark.parametrize(
     ("law", "scale"),
-    [(law, scale) for law in (LAPLACE, GAUSSIAN) for scale in (0.001, 0.4, 1.0, 7.0, 300.0, 2.0**24, 2.0**50)],
+    [
+        *((law, scale) for law in (LAPLACE, GAUSSIAN) for scale in (0.001, 0.4, 1.0, 7.0, 300.0, 2.0**24, 2.0**50)),
+        *((law, scale) for law in (CUBE, RANGE) for scale in (0.4, 7.0, 2.0**24)),
+    ],
 )
 def test_false_alarms_are_as_rare_as_the_tests_say(law: Law, scale: float) -> None:
     """Over many small samples: no test has a chance below x in clearly more than a share x of them."""
-    known, seen = NoiseLaw(law, scale), dict[str, list[float]]()
-    noise = draw_noise(law, scale, 200 * 80).reshape(200, 2, 40)
-    for one, other in noise:
+    rng, seen = np.random.default_rng(1), dict[str, list[float]]()
+    noise = draw_noise(law, scale, 200 * 80, lambda drawn: None, 200 * 8).reshape(200, 2, 4, 10)
+    for pair in noise:
+        one, other = (noise_tests.uniforms(law, scale, half, rng) for half in pair)
         for name, chance in {
-            "scale": noise_tests.scale_chance(known, one),
-            "shape": noise_tests.shape_chance(known, one),
-            "tail": noise_tests.tail_chance(known, one),
-            "sign": noise_tests.sign_chance(one),
-            "repeat": noise_tests.repeat_chance(known, one),
-            "recurrence": noise_tests.recurrence_chance(known, one.reshape(4, 10)),
-            **{f"pair {what}": value for what, value in noise_tests.pair_chances(known, one, other).items()},
+            **noise_tests.law_chances(law, one),
+            "recurrence": noise_tests.recurrence_chance(law, scale, pair[0]),
+            **({"radius": noise_tests.radius_chance(law, scale, pair[0])} if law in (CUBE, RANGE) else {}),
+            "pair": noise_tests.pair_chance(one, other),
         }.items():
             seen.setdefault(name, []).append(chance)
     for name, chances in seen.items():
@@ -207,8 +205,8 @@ WRONG: dict[str, tuple[Callable[[Draw], Draw], str, int]] = {
     "one half of the rows with the other sign": (mirrored_rows, "apart", 600),
     "the same noise for two calls of the sampler": (every_second_call_again, "shared", 2000),
     "a generator that is seeded anew": (seeded, "again", 10_000),
-    "no negative noise": (positive, "signs", 600),
-    "noise without tails": (cut_at_two_scales, "tails", 3000),
+    "no negative noise": (positive, "shape", 600),
+    "noise without tails": (cut_at_two_scales, "shape", 3000),
     "sizes that are shared": (shared_width, "numbers", 600),
 }
 
@@ -276,15 +274,14 @@ def test_noise_of_vectors_that_is_not_as_stated_is_found(
 @pytest.mark.quick(1)
 @pytest.mark.parametrize(("law", "other"), [(CUBE, RANGE), (RANGE, CUBE)])
 @pytest.mark.parametrize(("size", "scale"), [(1, 0.4), (3, 2.0), (40, 1e7)])
-def test_vectors_make_independent_numbers_of_the_right_law_only(law: Law, other: Law, size: int, scale: float) -> None:
-    rng, stated = np.random.default_rng(0), NoiseLaw(law, scale)
+def test_vectors_make_uniform_numbers_of_the_right_law_only(law: Law, other: Law, size: int, scale: float) -> None:
+    rng = np.random.default_rng(0)
 
     def chances(drawn: Law, factor: float) -> tuple[float, float]:
         vectors = np.array([draw_jointly(drawn, scale * factor, size) for _ in range(6_000 // size)])
-        numbers = joint_noise.independent(stated, vectors, rng)
-        assert numbers.shape == vectors.shape
-        radius = joint_noise.radius_chance(stated, vectors)
-        return radius, noise_tests.shape_chance(joint_noise.INDEPENDENT, numbers)
+        shares = noise_tests.uniforms(law, scale, vectors, rng)
+        assert shares.shape == vectors.shape
+        return noise_tests.radius_chance(law, scale, vectors), noise_tests.shape_chance(shares)
 
     assert min(chances(law, 1.0)) > 1e-9
     assert max(chances(law, 0.8)[0], chances(law, 1.25)[0]) < 1e-9
@@ -321,24 +318,6 @@ def test_noise_that_heeds_what_it_is_added_to_is_found(monkeypatch: pytest.Monke
     assert all("large log" in fault.test for fault in found.faults)
 
 
-def test_noise_of_steps_that_is_reused_is_found_though_releases_have_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A cache in the way of streams alone."""
-    step, known = kernel.measure_step, list[Ints]()
-
-    def cached(measurements: Any, budget: Any, exact: Any) -> Any:
-        found = step(measurements, budget, exact)
-        for noisy, before in zip(found, exact, strict=True):
-            for k, values in noisy.items():
-                known[:] = known or [values - before[k]]
-                noisy[k] = before[k] + np.resize(known[0], len(values))
-        return found
-
-    monkeypatch.setattr(kernel, "measure_step", cached)
-    found = audited("laplace", 2400)
-    assert found.faults
-    assert all("step by step" in fault.test for fault in found.faults)
-
-
 def test_an_encoding_that_depends_on_the_data_shows_as_noise_that_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
     encode = Design.encode
     monkeypatch.setattr(
@@ -347,59 +326,6 @@ def test_an_encoding_that_depends_on_the_data_shows_as_noise_that_is_not(monkeyp
         lambda self, answers, k: encode(self, answers, k) * (2 if answers.cumulative(k).max() > 2000 else 1),
     )
     assert audited("laplace", 300).faults
-
-
-def test_what_two_new_processes_draw_differs() -> None:
-    one, other = draws_of_processes(GAUSSIAN, 2.0**24, 64, processes=2)
-    assert len(set(one.tolist()) | set(other.tolist())) > 120
-    assert noise_tests.scale_chance(NoiseLaw(GAUSSIAN, 2.0**24), np.concatenate([one, other])) > 1e-9
-
-
-@pytest.mark.parametrize("name", ["cube", "range"])
-def test_new_processes_draw_whole_vectors_too(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwindows.audit import noise
-
-    plan = plan_of(name)
-    assert audit_noise(plan, draws=300).verdict == "as stated"
-    same = draw_noise(plan.measurements[0].law, plan.measurements[0].scale, 64)
-    monkeypatch.setattr(noise, "draws_of_processes", lambda *asked, **more: [same, same])
-    assert any("two processes" in fault.test for fault in audit_noise(plan, draws=300).faults)
-
-
-@pytest.mark.parametrize("law", [CUBE, RANGE])
-def test_the_sampler_at_a_small_scale_is_of_its_law_and_of_no_scale_near_it(
-    law: Law, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Fails by chance with probability below 10^-8."""
-    rng, draw = np.random.default_rng(0), kernel.draw_noise
-    assert min(small_scale_chances(law, rng).values()) > 1e-9
-    for factor in (0.9, 1.1):
-        monkeypatch.setattr(kernel, "draw_noise", scaled(factor)(draw))
-        assert min(small_scale_chances(law, rng).values()) < 1e-9
-
-
-def test_a_sampler_that_is_wrong_at_small_scales_only_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As OpenDP's before 0.14.2, which plans of large scales do not show."""
-    draw = kernel.draw_noise
-
-    def drawn(law: Law, scale: float, *more: Any) -> Ints:
-        noise = draw(law, scale, *more)
-        return np.where(abs(noise) % 3 == 1, noise + np.sign(noise), noise) if scale < 100 else noise
-
-    assert audited("gaussian").verdict == "as stated"
-    monkeypatch.setattr(kernel, "draw_noise", drawn)
-    assert audited("gaussian").verdict == "as stated"
-    found = audit_noise(plan_of("gaussian"), draws=600)
-    assert "shape (discrete Gaussian of scale 2.5)" in {fault.test for fault in found.faults}
-
-
-def test_processes_that_draw_the_same_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dpwindows.audit import noise
-
-    same = draw_noise(GAUSSIAN, 2.0**24, 64)
-    monkeypatch.setattr(noise, "draws_of_processes", lambda *asked, **more: [same, same])
-    found = audit_noise(plan_of("gaussian"), draws=600)
-    assert any("two processes" in fault.test for fault in found.faults)
 
 
 # --- Power ----------------------------------------------------------------------------------------------------------
@@ -417,13 +343,11 @@ def test_scales_at_the_stated_power_are_found(law: Law, draws: int) -> None:
         assert above < 1.1
     else:
         assert below > 0.5
-    known, rng = NoiseLaw(law, 2.0**20), np.random.default_rng(0)
-    spread = rng.laplace if law == LAPLACE else rng.normal
+    scale, rng = 2.0**20, np.random.default_rng(0)
+    width = rng.laplace if law == LAPLACE else rng.normal
     for factor in (below, above):
-        found = sum(
-            noise_tests.scale_chance(known, np.rint(spread(0, factor * known.scale, draws)).astype(np.int64)) < limit
-            for _ in range(300)
-        )
+        drawn = np.rint(width(0, factor * scale, (300, draws))).astype(np.int64)
+        found = sum(noise_tests.scale_chance(law, noise_tests.uniforms(law, scale, one, rng)) < limit for one in drawn)
         assert found >= stats.binom.isf(1 - 1e-6, 300, 0.985)
 
 
@@ -436,19 +360,25 @@ def test_the_documentation_states_the_power_that_there_is() -> None:
         assert (int(low), int(high)) == pytest.approx((100 * below, 100 * above), abs=1)
 
 
-@pytest.mark.slow
 def test_the_bounds_are_above_the_true_probabilities() -> None:
     """Of small samples, over all outcomes, weighed: nothing is drawn."""
-    known = NoiseLaw(LAPLACE, 0.8)
+    cuts, widths = np.array([0.1, 0.5, 0.8]), np.array([0.1, 0.4, 0.3, 0.2])
     values = np.arange(-6, 7)
-    masses = np.diff(known.at_most(np.arange(-7, 7)))
-    outcomes = np.array(list(itertools.product(range(13), repeat=4)))
-    weights = masses[outcomes].prod(axis=1)
-    sample = outcomes[weights > 1e-9]
-    for chance in (noise_tests.scale_chance, noise_tests.shape_chance, noise_tests.repeat_chance):
-        chances = np.array([chance(known, values[one]) for one in sample])
+    masses = np.diff(noise_tests.distribution(LAPLACE, 0.8, np.arange(-7, 7)))
+
+    def shape(outcome: Ints) -> float:
+        return noise_tests.shape_chance(np.array([0.05, 0.3, 0.6, 0.9])[outcome], cuts)
+
+    def recurrence(outcome: Ints) -> float:
+        return noise_tests.recurrence_chance(LAPLACE, 0.8, values[outcome][:, None])
+
+    for chance, weights, draws in ((shape, widths, 7), (recurrence, masses, 4)):
+        outcomes = np.array(list(itertools.product(range(len(weights)), repeat=draws)))
+        likely = weights[outcomes].prod(axis=1)
+        kept = likely > 1e-6
+        chances = np.array([chance(one) for one in outcomes[kept]])
         for limit in (0.5, 0.1, 0.01, 1e-4):
-            assert weights[weights > 1e-9][chances <= limit].sum() <= limit + 1e-4
+            assert likely[kept][chances <= limit].sum() <= limit + 1e-4
 
 
 @pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
@@ -457,23 +387,20 @@ def test_probabilities_are_those_of_the_formula(law: Law, scale: float) -> None:
     most = max(6, math.ceil(45 * scale))
     z = np.arange(-most, most + 1)
     weights = np.exp(-abs(z) / scale) if law == LAPLACE else np.exp(-((z / scale) ** 2) / 2)
-    masses, known = weights / weights.sum(), NoiseLaw(law, scale)
+    masses = weights / weights.sum()
     points = np.array([-2 * math.ceil(scale), -1, 0, 1, 2, math.ceil(scale)])
-    assert known.at_most(points) == pytest.approx(np.cumsum(masses)[points + most], abs=1e-12)
-    assert known.none == pytest.approx(masses[most], rel=1e-12)
-    assert known.alike == pytest.approx(2 * (masses**2).sum() - masses[most] ** 2, rel=1e-9)
-    assert known.commonest == pytest.approx(max(masses[most], 2 * masses[most + 1]), rel=1e-9)
-    assert known.beyond(2) == pytest.approx(masses[abs(z) > 2].sum(), abs=1e-12)
-    statistic = (abs(z) / scale) ** (1 if law == LAPLACE else 2)
-    mean = float((masses * statistic).sum())
-    if mean > 1e-6:
-        assert known.divergence(mean) == pytest.approx(0, abs=1e-7)
-        other = NoiseLaw(law, 1.5 * scale)
-        shares = np.exp(-abs(z) / other.scale) if law == LAPLACE else np.exp(-((z / other.scale) ** 2) / 2)
-        shares /= shares.sum()
-        held = masses > 0
-        entropy = float((shares[held] * (np.log(shares[held]) - np.log(masses[held]))).sum())
-        assert known.divergence(float((shares * statistic).sum())) == pytest.approx(entropy, rel=1e-5)
+    found = noise_tests.distribution(law, scale, points)
+    assert found == pytest.approx(np.cumsum(masses)[points + most], abs=1e-12)
+
+
+@pytest.mark.parametrize("law", [LAPLACE, GAUSSIAN])
+def test_uniform_numbers_lie_between_the_probabilities_of_their_integers(law: Law) -> None:
+    noise, rng = np.repeat(np.arange(-40, 41), 50), np.random.default_rng(0)
+    shares = noise_tests.uniforms(law, 7.0, noise, rng)
+    below, up_to = (noise_tests.distribution(law, 7.0, noise - by) for by in (1, 0))
+    assert ((shares >= below - 1e-15) & (shares <= up_to + 1e-15)).all()
+    within = (shares - below)[abs(noise) < 10] / (up_to - below)[abs(noise) < 10]
+    assert stats.kstest(within, "uniform").pvalue > 1e-6
 
 
 # --- Requests -------------------------------------------------------------------------------------------------------
@@ -482,7 +409,7 @@ def test_probabilities_are_those_of_the_formula(law: Law, scale: float) -> None:
 @pytest.mark.parametrize("wrong", [{"draws": 299}, {"draws": 0}, {"error": 0.0}, {"error": 1.0}], ids=str)
 def test_what_tells_nothing_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(InputError):
-        audit_noise(plan_of("laplace"), sampler=False, **wrong)
+        audit_noise(plan_of("laplace"), **wrong)
 
 
 def test_the_noise_that_is_drawn_is_what_was_said(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -495,7 +422,7 @@ def test_the_noise_that_is_drawn_is_what_was_said(monkeypatch: pytest.MonkeyPatc
 
 def test_findings_are_plain_values() -> None:
     plan = dw.Plan(Cumulative(), timeline=dw.Timeline.of_steps(3), unit=ItemLevel(), budget=ApproxDP(1.0, 1e-6))
-    told = audit_noise(plan, draws=300, sampler=False).to_dict()
+    told = audit_noise(plan, draws=300).to_dict()
     assert told["verdict"] == "as stated"
     assert told["faults"] == []
     assert told["false_alarm_probability"] == 1e-6

@@ -400,6 +400,55 @@ def test_a_stream_that_reuses_its_noise_is_found(monkeypatch: pytest.MonkeyPatch
     assert any("the neighbour draws 0 times" in fault or "had noise added" in fault for fault in found.faults)
 
 
+def half_the_scale(step: Any, measurements: Any, budget: Any, exact: Any) -> Any:
+    draw = kernel.draw_noise
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 2, *more))
+        return step(measurements, budget, exact)
+
+
+def half_the_noise(step: Any, measurements: Any, budget: Any, exact: Any) -> Any:
+    add = kernel.add_noise
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(kernel, "add_noise", lambda values, noise: add(values, noise // 2))
+        return step(measurements, budget, exact)
+
+
+def halfway_to_the_exact(step: Any, measurements: Any, budget: Any, exact: Any) -> Any:
+    noisy = step(measurements, budget, exact)
+    return [{k: (values + exact[i][k]) // 2 for k, values in one.items()} for i, one in enumerate(noisy)]
+
+
+def noise_of_an_earlier_step(step: Any, measurements: Any, budget: Any, exact: Any) -> Any:
+    """Drawn as stated each time, and replaced by that of the first step that was ever made."""
+    found = step(measurements, budget, exact)
+    noise = vars(noise_of_an_earlier_step).setdefault("noise", found[0][1] - exact[0][1])
+    return [{k: values + noise for k, values in one.items()} for one in exact]
+
+
+@by_one_engine
+@pytest.mark.parametrize(
+    ("wrong", "word"),
+    [
+        (half_the_scale, "where the plan states"),
+        (half_the_noise, "is not the noise that was drawn for it"),
+        (halfway_to_the_exact, "column 'estimate' of the release differs"),
+        (noise_of_an_earlier_step, "column 'estimate' of the release differs"),
+    ],
+)
+def test_steps_of_a_stream_with_less_noise_than_stated_are_found(
+    wrong: Callable[..., Any], word: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpwindows.stream import mechanism
+
+    step = vars(mechanism)["measure_step"]
+    vars(noise_of_an_earlier_step).pop("noise", None)
+    monkeypatch.setattr(mechanism, "measure_step", lambda *asked: wrong(step, *asked))
+    plan = dw.StreamPlan([Rolling(2)], horizon=6, unit=EventLevel(), budget=ZCDP(0.5))
+    found = audit_replay(plan, [Pair((0, 1, 0, 0, 0, 0), (0, 1, 1, 0, 0, 0))], made_up=0)
+    assert any(word in fault for fault in found.faults), found.faults
+
+
 # --- The tape -------------------------------------------------------------------------------------------------------
 
 

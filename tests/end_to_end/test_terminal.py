@@ -57,6 +57,7 @@ LINES: list[tuple[str, ...]] = [
     ("stream", "show", "s.state"),
     ("audit", *ASKED, "--steps", "3", "--check", "exact"),
     ("theory", "table", "--steps", "4", "--window", "2"),
+    ("theory", "lower-bounds"),
 ]
 
 

@@ -35,11 +35,8 @@ from dpwindows.ask.privacy import (
     Unit,
 )
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
-from dpwindows.audit import noise_tests
-from dpwindows.audit.discrete_laws import NoiseLaw
-from dpwindows.audit.sampler import small_scale_chances
 from dpwindows.kernel import measure as kernel
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, BudgetExceededError, Cost, Law
+from dpwindows.kernel.accounting import GAUSSIAN, JOINT, LAPLACE, BudgetExceededError, Cost, Law
 from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign
@@ -59,6 +56,7 @@ from dpwindows.strategies import BATCH, candidates
 from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import ADMITTED, CumulativeTree, TreeForEveryStart
 from dpwindows.strategies.search.noise_scales import scales
+from tests.kernel.sampler_laws import draws_of_processes, law_chances, small_scale_chances
 from tests.single_item import TableAnswers, random_square
 
 LAWS: tuple[Law, ...] = (GAUSSIAN, LAPLACE)
@@ -615,12 +613,12 @@ LAW_DRAWS, RARE = 20_000, 1e-10
 @pytest.mark.parametrize("scale", LAW_SCALES)
 def test_the_noise_has_the_discrete_law(law: Law, scale: float) -> None:
     """By exact probabilities of ranges, of the tails and of the scale; noise of a scale 30 % off does not pass."""
-    stated = NoiseLaw(law, scale)
-    chances = noise_tests.law_chances(stated, draw_noise(law, scale, LAW_DRAWS))
+    rng = np.random.default_rng(1)
+    chances = law_chances(law, scale, draw_noise(law, scale, LAW_DRAWS), rng)
     assert min(chances.values()) > RARE, chances
     for factor in (0.7, 1.3):
         wrong = made_up(law, scale * factor, LAW_DRAWS)
-        assert min(noise_tests.law_chances(stated, wrong).values()) < RARE
+        assert min(law_chances(law, scale, wrong, rng).values()) < RARE
 
 
 def made_up(law: Law, scale: float, count: int, share: Callable[[NDArray[Any]], Any] = np.ones_like) -> NDArray[Any]:
@@ -640,12 +638,33 @@ def wrongly_divided(z: NDArray[Any]) -> Any:
 
 @pytest.mark.parametrize("law", LAWS)
 def test_rationals_are_divided_rightly_where_it_shows(law: Law, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As `audit` looks for it. Fails by chance in one of 2.5 * 10^9 runs."""
-    rng = np.random.default_rng(0)
+    """Fails by chance in one of 2.5 * 10^9 runs."""
+    rng = np.random.default_rng(1)
     chances = small_scale_chances(law, rng)
     assert min(chances.values()) > RARE, chances
     monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, count, *_: made_up(law, scale, count, wrongly_divided))
-    assert small_scale_chances(law, rng)["shape"] < RARE
+    assert small_scale_chances(law, rng)["cells"] < RARE
+
+
+@pytest.mark.parametrize("law", sorted(JOINT))
+def test_vectors_at_a_small_scale_are_of_their_law_and_of_no_scale_near_it(
+    law: Law, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Fails by chance in one of 2.5 * 10^9 runs."""
+    rng, draw = np.random.default_rng(1), kernel.draw_noise
+    assert min(small_scale_chances(law, rng).values()) > RARE
+    for factor in (0.9, 1.1):
+        monkeypatch.setattr(kernel, "draw_noise", lambda law, scale, *more, by=factor: draw(law, scale * by, *more))
+        assert min(small_scale_chances(law, rng).values()) < RARE
+
+
+@pytest.mark.parametrize("law", [GAUSSIAN, *sorted(JOINT)])
+def test_what_two_new_processes_draw_differs(law: Law) -> None:
+    """A generator seeded at its start draws the same in each of them, and in one process looks as it should."""
+    one, other = draws_of_processes(law, 2.0**24, 64, processes=2)
+    assert len(one) == len(other) == 64
+    assert len(set(one.tolist()) | set(other.tolist())) > 120
+    assert min(law_chances(law, 2.0**24, np.stack([one, other]), np.random.default_rng(1)).values()) > RARE
 
 
 @pytest.mark.parametrize("law", LAWS)

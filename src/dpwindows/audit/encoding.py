@@ -5,7 +5,7 @@ inputs, would show `probe` the matrix of its proof and apply another. So here th
 sizes and forms, up to 2^40 items, and in exact arithmetic
 
 - what it encodes is the matrix times the answers, twice over (it is linear there, and the same each time);
-- two logs encoded together are the sum of both encoded by themselves;
+- that holds of two logs together as well, so that they are encoded as the sum of both;
 - neighbours on top of a large log are no further apart than the certified sensitivity allows;
 - the engine counts a log of thousands of items, with large multiplicities, as the definition does.
 """
@@ -14,19 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.audit import large_logs
-from dpwindows.audit.neighbours import Ints, changes
-from dpwindows.audit.norms import norms
-from dpwindows.audit.probe import Counted, Mechanism, encoded, probe
+from dpwindows.audit.losses import norms
+from dpwindows.audit.probe import Mechanism, Table, encoded, probe
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
-    from dpwindows.ask.privacy import Unit
     from dpwindows.plan.planned import Planned
 
 # Neighbours that are put on top of each large log.
@@ -84,18 +83,20 @@ def audit_encoding(plan: Planned, *, seed: int = 0) -> EncodingAudit:
     measurements = plan.measurements
     mechanism = probe(measurements)
     rng = np.random.default_rng(seed)
+    most = min(3, mechanism.most)
+    neighbours = large_logs.random_neighbours(plan.unit, mechanism.steps, mechanism.groups, most, rng)
     faults: list[str] = []
     logs = pairs = 0
-    before: Counted | None = None
-    for log in large_logs.large_answers(mechanism, rng):
+    before: Table | None = None
+    for name, log in large_logs.large_answers(mechanism, rng):
         logs += 1
-        faults += _is_matrix(mechanism, measurements, log)
+        faults += _is_matrix(mechanism, measurements, name, log)
         if before is not None:
-            faults += _is_additive(mechanism, measurements, before, log)
-        for one, other in _neighbours(mechanism, plan.unit, rng):
+            faults += _is_matrix(mechanism, measurements, f"{name}, with another log added", before + log)
+        for one, other in islice(neighbours, _NEIGHBOURS):
             pairs += 1
-            faults += _is_near(mechanism, measurements, log, one, other)
-        before = log.table
+            faults += _is_near(measurements, name, log + mechanism.table(one[None]), log + mechanism.table(other[None]))
+        before = log
         if len(faults) >= _MOST_REPORTED:
             break
     faults += _is_counted(plan, mechanism, rng)
@@ -112,50 +113,28 @@ def _named(measurement: Measurement) -> str:
     return f"strategy {measurement.design.strategy!r} for {measurement.design.problem.window}"
 
 
-def _is_matrix(
-    mechanism: Mechanism, measurements: Sequence[Measurement], log: large_logs.LargeAnswers
-) -> Iterator[str]:
-    read = mechanism.read(log.table)
+def _is_matrix(mechanism: Mechanism, measurements: Sequence[Measurement], name: str, log: Table) -> Iterator[str]:
+    read = mechanism.read(log)
     for measurement, part in zip(measurements, mechanism.parts, strict=True):
-        once, again = _encode(measurement, log.table), _encode(measurement, log.table)
+        once, again = _encode(measurement, log), _encode(measurement, log)
         if not np.array_equal(once, again):
-            yield f"{_named(measurement)} encodes {log.name} differently the second time"
+            yield f"{_named(measurement)} encodes {name} differently the second time"
         off = np.asarray(once != part.apply(read)[0].astype(object))
         if off.any():
             yield (
-                f"{_named(measurement)}: of {log.name}, {int(off.sum()):,} of {off.size:,} numbers are not the matrix "
+                f"{_named(measurement)}: of {name}, {int(off.sum()):,} of {off.size:,} numbers are not the matrix "
                 "that it applies to small counts, times the answers"
             )
 
 
-def _is_additive(
-    mechanism: Mechanism, measurements: Sequence[Measurement], before: Counted, log: large_logs.LargeAnswers
-) -> Iterator[str]:
-    together = large_logs.added(mechanism, before, log.table)
-    for measurement in measurements:
-        parts = _encode(measurement, before) + _encode(measurement, log.table)
-        if not np.array_equal(_encode(measurement, together), parts):
-            yield f"{_named(measurement)} encodes {log.name}, with another log added, not as the sum of both"
-
-
-def _neighbours(mechanism: Mechanism, unit: Unit, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
-    ways = changes(unit, mechanism.steps, mechanism.groups)
-    for _ in range(_NEIGHBOURS):
-        histories = large_logs.random_histories(2, mechanism.slots, min(3, mechanism.most), rng)
-        yield ways[int(rng.integers(len(ways)))].realise(*histories)
-
-
-def _is_near(
-    mechanism: Mechanism, measurements: Sequence[Measurement], log: large_logs.LargeAnswers, one: Ints, other: Ints
-) -> Iterator[str]:
-    low, high = (large_logs.added(mechanism, log.table, mechanism.table(history[None])) for history in (one, other))
+def _is_near(measurements: Sequence[Measurement], name: str, low: Table, high: Table) -> Iterator[str]:
     for measurement in measurements:
         moved = _encode(measurement, high) - _encode(measurement, low)
         vectors = len(measurement.cells) * len(measurement.design.problem.thresholds)
         norm = int(norms(measurement.law, moved, vectors))
         if norm > measurement.certificate.bound:
             yield (
-                f"{_named(measurement)}: neighbours on top of {log.name} are {norm:,} apart, beyond the certified "
+                f"{_named(measurement)}: neighbours on top of {name} are {norm:,} apart, beyond the certified "
                 f"{measurement.certificate.bound:,}"
             )
 

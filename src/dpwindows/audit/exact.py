@@ -27,10 +27,10 @@ from dpwindows.audit.losses import (
     laplace_delta,
     least_joint_delta,
     mu_squared,
+    norms,
     pure_epsilon,
 )
 from dpwindows.audit.neighbours import Histories, Ints, Pair
-from dpwindows.audit.norms import norms
 from dpwindows.audit.probe import Mechanism, Part, probe
 from dpwindows.audit.search import search
 from dpwindows.errors import InputError

@@ -1,14 +1,15 @@
 """The audit of the noise: noisy numbers less exact ones, tested against the law and scale that the plan states.
 
-The plan is measured again and again through `kernel.measure` and `kernel.measure_step`, the functions that releases
-and streams use, on an empty log and on a large one. Exact values, from the integers read off the mechanism (`probe`),
-are subtracted. What is left must be independent draws of the stated law: of its scale, shape,
-tails and symmetry, whatever the log is, and with nothing in common between rows, thresholds, measurements, calls, logs
-and processes. Noise that is drawn for a whole vector at once is made into such draws (`joint_noise`).
+The plan is measured again and again through `kernel.measure`, on an empty log and on a large one. Exact values, from
+the integers read off the mechanism (`probe`), are subtracted. What is left must be independent draws of the stated law:
+of its scale, shape, tails and symmetry, whatever the log is, and with nothing in common between rows, thresholds,
+measurements, calls and logs. That a stream draws and adds its noise in the same way, step by step, is what `replay`
+finds out.
 
 The tests have bounds on their false alarms that hold for every number of draws (`noise_tests`). With m of them, each
 finds something only where its bound is below error / m: an honest mechanism is found fault with with probability at
-most `error`, over all tests together.
+most `error`, over all tests together. What a plan's own noise does not show of the sampler (a wrong division, which
+large scales hide; a generator that starts alike in every process) is tested with the package (`tests/kernel`).
 """
 
 from __future__ import annotations
@@ -19,17 +20,15 @@ from itertools import combinations
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpwindows.ask.privacy import Budget
-from dpwindows.audit import joint_noise, large_logs, noise_tests
-from dpwindows.audit.discrete_laws import NoiseLaw
+from dpwindows.audit import noise_tests
 from dpwindows.audit.neighbours import Ints
-from dpwindows.audit.probe import Counted, Mechanism, encoded, probe
-from dpwindows.audit.processes import draws_of_processes
-from dpwindows.audit.sampler import SMALL, small_scale_chances
+from dpwindows.audit.noise_tests import Floats
+from dpwindows.audit.probe import Mechanism, Table, probe
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
-from dpwindows.kernel.accounting import JOINT, LAPLACE
+from dpwindows.kernel.accounting import JOINT
 from dpwindows.kernel.measure import Measurement
 
 if TYPE_CHECKING:
@@ -41,14 +40,8 @@ _FEWEST_CALLS = 4
 # Exact integers of the large log stay below this, where the kernel does not clip them.
 _LARGEST = 1 << 58
 _MOST_ITEMS = 10**6
-_IN_OTHER_PROCESS = 64
-# The way for streams is one function with the same sampler: fewer calls, in few steps, since each proves the budget.
-_STEPS, _SHARE_IN_STEPS = 3, 4
 # Numbers of a call that are paired at a distance of one, of two and of half a call.
 _NEAR = (1, 2)
-
-# One call of the kernel on a log: `M x + z` by measurement and threshold.
-Call = Callable[[Counted], list[dict[int, Any]]]
 
 
 @dataclass(frozen=True)
@@ -104,8 +97,8 @@ class NoiseAudit:
             "measurements": [dict(one.__dict__) for one in self.measurements],
             "tests": self.tests,
             "false_alarm_probability": self.error,
-            "least_chance": {"test": self.least.test, "chance": self.least.chance},
-            "faults": [{"test": fault.test, "chance": fault.chance} for fault in self.faults],
+            "least_chance": dict(self.least.__dict__),
+            "faults": [dict(fault.__dict__) for fault in self.faults],
             "verdict": self.verdict,
         }
 
@@ -116,7 +109,6 @@ def audit_noise(
     draws: int = 10_000,
     error: float = 1e-6,
     seed: int = 0,
-    sampler: bool = True,
     progress: Callable[[int], None] = lambda drawn: None,
 ) -> NoiseAudit:
     """Test the noise of a plan: of a batch release, or of a stream (`StreamPlan`).
@@ -129,53 +121,41 @@ def audit_noise(
         draws: of each measurement on each kind of log, at least.
         error: the probability of a false alarm.
         seed: of the made-up log, not of the noise.
-        sampler: test the sampler of the plan's laws as well: at a small scale, and in two new processes.
         progress: called with the count of noise values drawn since the last call.
 
     Raises:
         InputError: `draws` or `error` is not usable, or the plan is too large to be read off.
-        EngineError: a process could not be started.
     """
     require_usable_draws(draws, error)
     measurements = plan.measurements
-    mechanism, names = probe(measurements), [one.design.problem.window.text for one in measurements]
-    stated = [NoiseLaw(one.law, one.scale) for one in measurements]
-    drawn = {
-        name: _sample(mechanism, call, table, calls, progress)
-        for name, call, table, calls in _ways(plan, measurements, mechanism, draws, seed)
+    mechanism, rng = probe(measurements), np.random.default_rng([seed, 1])
+    calls = _calls([part.rows for part in mechanism.parts], draws)
+    logs = dict(zip(("an empty log", "a large log"), _logs(mechanism, seed), strict=True))
+    measured = {log: _sample(plan, mechanism, table, calls, progress) for log, table in logs.items()}
+    samples = {
+        log: [_uniform(one, noise, rng) for one, noise in zip(measurements, sample, strict=True)]
+        for log, sample in measured.items()
     }
     chances = [
-        Chance(f"radius ({name}, {log})", joint_noise.radius_chance(law, _apart(noise, one)))
-        for log, sample in drawn.items()
-        for name, law, noise, one in zip(names, stated, sample, measurements, strict=True)
-        if law.law in JOINT
-    ]
-    rng = np.random.default_rng(seed)
-    samples = {
-        log: [_independent(law, noise, one, rng) for law, noise, one in zip(stated, sample, measurements, strict=True)]
-        for log, sample in drawn.items()
-    }
-    laws = [joint_noise.INDEPENDENT if law.law in JOINT else law for law in stated]
-    chances += [
         chance
-        for name, sample in samples.items()
-        for chance in (*_each(names, laws, sample, name), *_between_measurements(names, sample, name))
+        for log in logs
+        for one, noise, shares in zip(measurements, measured[log], samples[log], strict=True)
+        for chance in _of_one(one, noise, shares, log)
     ]
-    chances += list(_between_logs(names, laws, samples))
-    if sampler:
-        chances += list(_between_processes(names, stated, rng))
-        chances += list(_at_small_scales(stated, rng))
+    for log, sample in samples.items():
+        chances += _between_measurements(measurements, sample, log)
+    for one, *both in zip(measurements, *samples.values(), strict=True):
+        chances += _of_pairs(f"{' and '.join(logs)} ({_name(one)})", *both)
     limit = error / len(chances)
-    least = min(chances, key=lambda one: one.chance)
     return NoiseAudit(
         measurements=tuple(
-            _under_test(name, law, [sample[i] for sample in samples.values()][:2], limit)
-            for i, (name, law) in enumerate(zip(names, stated, strict=True))
+            _under_test(one, [sample[place].size for sample in samples.values()], limit)
+            for place, one in enumerate(measurements)
         ),
         tests=len(chances),
         error=error,
         faults=tuple(one for one in chances if one.chance < limit),
-        least=least,
+        least=min(chances, key=lambda one: one.chance),
     )
 
 
@@ -192,11 +172,9 @@ def require_usable_draws(draws: int, error: float) -> None:
 
 
 def draws_needed(plan: Planned, draws: int) -> int:
-    """The noise values that `audit_noise` draws to have `draws` of each measurement, but for the sampler alone."""
+    """The noise values that `audit_noise` draws to have `draws` of each measurement on each of two logs."""
     rows = rows_measured(plan)
-    calls = _calls(rows, draws)
-    whole = any(one.law in JOINT for one in plan.measurements)
-    return (2 * calls + (0 if whole else max(_FEWEST_CALLS, calls // _SHARE_IN_STEPS))) * sum(rows)
+    return 2 * _calls(rows, draws) * sum(rows)
 
 
 def rows_measured(plan: Planned) -> list[int]:
@@ -207,119 +185,79 @@ def rows_measured(plan: Planned) -> list[int]:
 # --- Drawing through the kernel --------------------------------------------------------------------------------------
 
 
-def _ways(
-    plan: Planned, measurements: list[Measurement], mechanism: Mechanism, draws: int, seed: int
-) -> Iterator[tuple[str, Call, Counted, int]]:
-    """What is measured how, and how often."""
-    from dpwindows.plan.stream_plan import StreamPlan
-
-    def in_one(table: Counted) -> list[dict[int, Any]]:
-        return kernel.measure(measurements, plan.budget, table)
-
-    def in_steps(table: Counted) -> list[dict[int, Any]]:
-        return _measure_in_steps(measurements, plan.budget, table, min(_STEPS, plan.timeline.steps))
-
-    calls = _calls([part.rows for part in mechanism.parts], draws)
-    empty, large = _logs(mechanism, seed)
-    if isinstance(plan, StreamPlan):
-        yield "an empty log", in_steps, empty, calls
-        yield "a large log", in_steps, large, calls
-        return
-    yield "an empty log", in_one, empty, calls
-    yield "a large log", in_one, large, calls
-    if not any(one.law in JOINT for one in measurements):
-        yield "a large log, step by step", in_steps, large, max(_FEWEST_CALLS, calls // _SHARE_IN_STEPS)
-
-
 def _calls(rows: list[int], draws: int) -> int:
     """Calls that draw at least `draws` numbers of every measurement, those with the fewest rows included."""
     return max(_FEWEST_CALLS, -(-draws // max(1, min(rows))))
 
 
-def _logs(mechanism: Mechanism, seed: int) -> tuple[Counted, Counted]:
+def _logs(mechanism: Mechanism, seed: int) -> tuple[Table, Table]:
     """An empty log and one with as many items as the kernel measures without clipping, a million at most."""
-    thresholds = sorted({k for k, _, _ in mechanism.sources})
     heaviest = max(int(abs(part.matrix).sum(axis=1).max(initial=1)) for part in mechanism.parts)
-    size = max(1, min(_MOST_ITEMS, _LARGEST // max(1, heaviest)))
-    rng, cells = np.random.default_rng(seed), range(mechanism.cells)
-    empty = [large_logs.flat(mechanism.steps, thresholds, 0) for _ in cells]
-    large = [large_logs.random(mechanism.steps, thresholds, size, rng) for _ in cells]
+    size, rng = max(1, min(_MOST_ITEMS, _LARGEST // max(1, heaviest))), np.random.default_rng(seed)
+    empty = {k: np.zeros(mechanism.shape, dtype=np.int64) for k in mechanism.thresholds}
+    large = {k: np.triu(rng.integers(0, size + 1, size=mechanism.shape)) for k in mechanism.thresholds}
     return mechanism.of(empty), mechanism.of(large)
 
 
-def _measure_in_steps(
-    measurements: list[Measurement], budget: Budget, table: Counted, steps: int
-) -> list[dict[int, Any]]:
-    """Every number of the measurements through the kernel's way for streams, some in each step."""
-    exact = [
-        {k: np.array_split(encoded(one, table, k), steps) for k in one.design.problem.thresholds}
-        for one in measurements
-    ]
-    by_step = [
-        kernel.measure_step(measurements, budget, [{k: parts[step] for k, parts in one.items()} for one in exact])
-        for step in range(steps)
-    ]
-    return [{k: np.concatenate([noisy[index][k] for noisy in by_step]) for k in one} for index, one in enumerate(exact)]
-
-
 def _sample(
-    mechanism: Mechanism, call: Call, table: Counted, calls: int, progress: Callable[[int], None]
+    plan: Planned, mechanism: Mechanism, table: Table, calls: int, progress: Callable[[int], None]
 ) -> list[Ints]:
     """The noise of each measurement, shape (calls, thresholds, rows): what was measured less `M x`."""
-    answers = mechanism.read(table)
-    exact = [part.apply(answers)[0] for part in mechanism.parts]
+    exact = [part.apply(mechanism.read(table))[0] for part in mechanism.parts]
     drawn: list[list[Ints]] = [[] for _ in exact]
     for _ in range(calls):
-        for found, noisy, known in zip(drawn, call(table), exact, strict=True):
+        measured = kernel.measure(plan.measurements, plan.budget, table)
+        for found, noisy, known in zip(drawn, measured, exact, strict=True):
             values = np.stack([np.asarray(noisy[k]) for k in sorted(noisy)])
             found.append(np.asarray(values - known.reshape(values.shape), dtype=np.int64))
             progress(values.size)
     return [np.stack(found) for found in drawn]
 
 
-def _apart(noise: Ints, measurement: Measurement) -> Ints:
-    """The vectors that noise of a joint law was drawn in, from noise of shape (calls, thresholds, rows)."""
-    return noise.reshape(-1, measurement.design.rows)
+def _vectors(measurement: Measurement, noise: NDArray[Any]) -> NDArray[Any]:
+    """Noise of shape (calls, thresholds, rows) as the vectors that a joint law is drawn in, or as calls."""
+    return noise.reshape(-1, measurement.design.rows) if measurement.law in JOINT else noise.reshape(len(noise), -1)
 
 
-def _independent(law: NoiseLaw, noise: Ints, measurement: Measurement, rng: np.random.Generator) -> Ints:
-    """Noise as independent draws: as it is, or made into them."""
-    if law.law not in JOINT:
-        return noise
-    return joint_noise.independent(law, _apart(noise, measurement), rng).reshape(noise.shape)
+def _uniform(measurement: Measurement, noise: Ints, rng: np.random.Generator) -> Floats:
+    apart = _vectors(measurement, noise)
+    return noise_tests.uniforms(measurement.law, measurement.scale, apart, rng).reshape(noise.shape)
 
 
 # --- Tests -----------------------------------------------------------------------------------------------------------
 
 
-def _each(names: list[str], laws: list[NoiseLaw], sample: list[Ints], log: str) -> Iterator[Chance]:
-    """Each measurement by itself."""
-    for name, law, noise in zip(names, laws, sample, strict=True):
-        about = f"{name}, {log}"
-        for what, chance in noise_tests.law_chances(law, noise).items():
-            yield Chance(f"{what} ({about})", chance)
-        yield Chance(f"values that repeat ({about})", noise_tests.repeat_chance(law, noise))
-        stretches = noise_tests.recurrence_chance(law, noise.reshape(len(noise), -1))
-        yield Chance(f"stretches that come again ({about})", stretches)
-        for what, one, other in _pairs(noise):
-            yield from _of_pairs(f"{what} ({about})", law, one, other)
+def _name(measurement: Measurement) -> str:
+    return measurement.design.problem.window.text
 
 
-def _pairs(noise: Ints) -> Iterator[tuple[str, Ints, Ints]]:
+def _of_one(measurement: Measurement, noise: Ints, shares: Floats, log: str) -> Iterator[Chance]:
+    """One measurement by itself: its noise, and the uniform numbers made of it."""
+    about, stated = f"{_name(measurement)}, {log}", (measurement.law, measurement.scale)
+    for what, chance in noise_tests.law_chances(measurement.law, shares).items():
+        yield Chance(f"{what} ({about})", chance)
+    apart = _vectors(measurement, noise)
+    yield Chance(f"stretches that come again ({about})", noise_tests.recurrence_chance(*stated, apart))
+    if measurement.law in JOINT:
+        yield Chance(f"radius ({about})", noise_tests.radius_chance(*stated, apart))
+    for what, one, other in _pairs(shares):
+        yield from _of_pairs(f"{what} ({about})", one, other)
+
+
+def _pairs(noise: Floats) -> Iterator[tuple[str, Floats, Floats]]:
     """Disjoint pairs of draws that must have nothing in common; `noise` of shape (calls, thresholds, rows)."""
     calls, thresholds, rows = noise.shape
-    for distance in sorted({*_NEAR, rows // 2} - {0}):
-        one, other = _halves(noise, distance, axis=2)
-        yield f"numbers {distance} apart", one, other
-    for distance in range(1, thresholds):
-        one, other = _halves(noise, distance, axis=1)
-        yield f"thresholds {distance} apart", one, other
-    for distance in sorted({*_NEAR, calls // 2} - {0}):
-        one, other = _halves(noise, distance, axis=0)
-        yield f"calls {distance} apart", one, other
+    distances = {
+        "numbers": (2, {*_NEAR, rows // 2} - {0}),
+        "thresholds": (1, set(range(1, thresholds))),
+        "calls": (0, {*_NEAR, calls // 2} - {0}),
+    }
+    for what, (axis, apart) in distances.items():
+        for distance in sorted(apart):
+            yield f"{what} {distance} apart", *_halves(noise, distance, axis)
 
 
-def _halves(noise: Ints, distance: int, axis: int) -> tuple[Ints, Ints]:
+def _halves(noise: Floats, distance: int, axis: int) -> tuple[Floats, Floats]:
     """Disjoint pairs along an axis: in each run of twice the distance, the first half with the second."""
     moved = np.moveaxis(noise, axis, 0)
     places = np.arange(max(0, len(moved) - distance))
@@ -327,49 +265,22 @@ def _halves(noise: Ints, distance: int, axis: int) -> tuple[Ints, Ints]:
     return moved[firsts], moved[firsts + distance]
 
 
-def _of_pairs(about: str, law: NoiseLaw, one: Ints, other: Ints) -> Iterator[Chance]:
+def _of_pairs(about: str, one: Floats, other: Floats) -> Iterator[Chance]:
     if one.size >= noise_tests.FEWEST_PAIRS:
-        for what, chance in noise_tests.pair_chances(law, one, other).items():
-            yield Chance(f"{what} shared by {about}", chance)
+        yield Chance(f"noise shared by {about}", noise_tests.pair_chance(one, other))
 
 
-def _between_measurements(names: list[str], sample: list[Ints], log: str) -> Iterator[Chance]:
+def _between_measurements(measurements: list[Measurement], sample: list[Floats], log: str) -> Iterator[Chance]:
     """Numbers at the same place of one call."""
-    for (i, first), (j, second) in combinations(enumerate(sample), 2):
-        one, other = first.reshape(len(first), -1), second.reshape(len(second), -1)
-        width = min(one.shape[1], other.shape[1])
-        chance = noise_tests.joint_sign_chance(one[:, :width], other[:, :width])
-        yield Chance(f"sign shared by {names[i]} and {names[j]} ({log})", chance)
+    flat = [shares.reshape(len(shares), -1) for shares in sample]
+    for (one, first), (other, second) in combinations(zip(measurements, flat, strict=True), 2):
+        width = min(first.shape[1], second.shape[1])
+        yield from _of_pairs(f"{_name(one)} and {_name(other)} ({log})", first[:, :width], second[:, :width])
 
 
-def _between_logs(names: list[str], laws: list[NoiseLaw], samples: dict[str, list[Ints]]) -> Iterator[Chance]:
-    """Numbers at one place of one call, compared between logs."""
-    for (log, one), (other_log, other) in combinations(samples.items(), 2):
-        for name, law, first, second in zip(names, laws, one, other, strict=True):
-            calls = min(len(first), len(second))
-            yield from _of_pairs(f"{log} and {other_log} ({name})", law, first[:calls], second[:calls])
-
-
-def _between_processes(names: list[str], laws: list[NoiseLaw], rng: np.random.Generator) -> Iterator[Chance]:
-    """What two new processes draw first; for one measurement, as one sampler serves all and a process takes seconds."""
-    one, other = draws_of_processes(laws[0].law, laws[0].scale, _IN_OTHER_PROCESS, processes=2)
-    law = laws[0]
-    if law.law in JOINT:
-        one, other = joint_noise.independent(law, np.stack([one, other]), rng)
-        law = joint_noise.INDEPENDENT
-    yield from _of_pairs(f"two processes ({names[0]})", law, one, other)
-
-
-def _at_small_scales(laws: list[NoiseLaw], rng: np.random.Generator) -> Iterator[Chance]:
-    """Each law once, where a wrong arithmetic of its sampler shows."""
-    for law in sorted({one.law for one in laws}):
-        for what, chance in small_scale_chances(law, rng).items():
-            yield Chance(f"{what} ({law} of scale {SMALL[law]:g})", chance)
-
-
-def _under_test(name: str, law: NoiseLaw, parts: list[Ints], limit: float) -> NoiseUnderTest:
-    fewest = min(part.size for part in parts)
+def _under_test(measurement: Measurement, sizes: list[int], limit: float) -> NoiseUnderTest:
     # The norm of a vector says as much of the scale as Laplace noise of as many numbers.
-    like = LAPLACE if law.law in JOINT else law.law
-    surely = noise_tests.found_surely(like, fewest, limit) if law.scale >= 1 else (None, None)
-    return NoiseUnderTest(name, law.law, law.scale, sum(part.size for part in parts), *surely)
+    surely: tuple[float | None, float | None] = (None, None)
+    if measurement.scale >= 1:
+        surely = noise_tests.found_surely(measurement.law, min(sizes), limit)
+    return NoiseUnderTest(_name(measurement), measurement.law, measurement.scale, sum(sizes), *surely)

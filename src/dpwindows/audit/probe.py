@@ -31,11 +31,27 @@ _HIGHEST = 1 << 31
 
 @dataclass(frozen=True)
 class Table:
-    """Exact answers held as a table for each threshold: `squares[k][a - 1, b - 1]` for the window (a, b)."""
+    """Exact answers of one log: `squares[k][group, a - 1, b - 1]` for the window (a, b).
 
-    steps: int
+    Without groups there is one group. Windows are asked of the first: with groups, take one of them by `group`.
+    """
+
     squares: Mapping[int, NDArray[Any]]
     rule: CountingRule = EVERY_OCCURRENCE
+    grouping: Grouping | None = None
+
+    @property
+    def steps(self) -> int:
+        """The horizon T."""
+        return int(next(iter(self.squares.values())).shape[-1])
+
+    def __add__(self, other: Table) -> Table:
+        """The answers of two logs together that have no item in common."""
+        return replace(self, squares={k: square + other.squares[k] for k, square in self.squares.items()})
+
+    def group(self, cell: int) -> Table:
+        """The answers of one group, by its code."""
+        return Table({k: square[cell : cell + 1] for k, square in self.squares.items()}, self.rule)
 
     def cumulative(self, k: int) -> NDArray[Any]:
         """The row of windows from step 1 on."""
@@ -52,38 +68,7 @@ class Table:
         return np.array(self._of(k)[rows, first_end - 1 : first_end - 1 + ends])
 
     def _of(self, k: int) -> NDArray[Any]:
-        return self.squares.get(k, np.zeros((self.steps, self.steps), dtype=np.int64))
-
-
-@dataclass(frozen=True)
-class GroupedTable:
-    """Exact answers of every group of a log, by the group's code."""
-
-    grouping: Grouping
-    tables: tuple[Table, ...]
-
-    @property
-    def steps(self) -> int:
-        """The horizon T."""
-        return self.tables[0].steps
-
-    @property
-    def rule(self) -> CountingRule:
-        """Which occurrences count."""
-        return self.tables[0].rule
-
-    def group(self, cell: int) -> Table:
-        """The answers of one group."""
-        return self.tables[cell]
-
-
-# The exact answers of one log; with groups, of all of them.
-Counted = Table | GroupedTable
-
-
-def tables_of(answers: Counted) -> tuple[Table, ...]:
-    """The table of every group, or the only one."""
-    return answers.tables if isinstance(answers, GroupedTable) else (answers,)
+        return self.squares[k][0] if k in self.squares else np.zeros((self.steps, self.steps), dtype=np.int64)
 
 
 class _Recorder:
@@ -197,38 +182,37 @@ class Mechanism:
         found = answers_of(self.rule, held.reshape(held.shape[0] * held.shape[1], self.steps), self.sources)
         return found.reshape(len(histories), held.shape[1] * len(self.sources))
 
-    def table(self, histories: Ints) -> Counted:
+    def table(self, histories: Ints) -> Table:
         """What is read of one log with these items; 0 for all that is not read."""
-        return self.of([self._table(counts) for counts in self._by_cell(self.answers(histories).sum(axis=0))])
+        counts = self.answers(histories).sum(axis=0).reshape(self.cells, len(self.sources))
+        squares = {k: np.zeros(self.shape, dtype=np.int64) for k in self.thresholds}
+        for (k, first, last), count in zip(self.sources, counts.T, strict=True):
+            squares[k][:, first - 1, last - 1] = count
+        return self.of(squares)
 
-    def of(self, tables: Sequence[Table]) -> Counted:
-        """One log with the answers of every group, in the order of their codes, or with those of the only one."""
-        tables = tuple(replace(table, rule=self.rule) for table in tables)
-        return tables[0] if self.grouping is None else GroupedTable(self.grouping, tables)
+    def of(self, squares: Mapping[int, NDArray[Any]]) -> Table:
+        """One log with these answers."""
+        return Table(squares, self.rule, self.grouping)
 
-    def read(self, answers: Counted) -> Ints:
+    def read(self, answers: Table) -> Ints:
         """What is read of one log, as of `answers`: shape (1, sources of all groups)."""
-        return np.array(
-            [
-                table.windows(k, first, 1, last, 1)[0, 0]
-                for table in tables_of(answers)
-                for k, first, last in self.sources
-            ]
-        )[None]
+        found = [answers.squares[k][:, first - 1, last - 1] for k, first, last in self.sources]
+        return np.stack(found, axis=1).reshape(1, -1)
 
     @property
     def cells(self) -> int:
         """How many groups there are with all totals; 1 without groups."""
         return cells_of(self.grouping)
 
-    def _by_cell(self, counts: Ints) -> Ints:
-        return counts.reshape(self.cells, len(self.sources))
+    @property
+    def thresholds(self) -> list[int]:
+        """Every threshold of which something is read."""
+        return sorted({k for k, _, _ in self.sources})
 
-    def _table(self, counts: Ints) -> Table:
-        squares = {k: np.zeros((self.steps, self.steps), dtype=np.int64) for k, _, _ in self.sources}
-        for (k, first, last), count in zip(self.sources, counts, strict=True):
-            squares[k][first - 1, last - 1] = count
-        return Table(self.steps, squares)
+    @property
+    def shape(self) -> tuple[int, int, int]:
+        """The shape of the answers of one threshold: groups, first steps and last steps."""
+        return self.cells, self.steps, self.steps
 
     def moved(self, pair: Pair) -> list[Moved]:
         """How far the neighbour moves each measurement."""
@@ -314,9 +298,9 @@ def _part(measurement: Measurement, sources: Sequence[Source], steps: int) -> Pa
 def _matrix(measurement: Measurement, sources: Sequence[Source], steps: int) -> NDArray[Any]:
     columns = []
     for k, first, last in sources:
-        square = np.zeros((steps, steps), dtype=np.int64)
-        square[first - 1, last - 1] = 1
-        columns.append(_vector(measurement, Table(steps, {k: square})))
+        square = np.zeros((1, steps, steps), dtype=np.int64)
+        square[0, first - 1, last - 1] = 1
+        columns.append(_vector(measurement, Table({k: square})))
     return np.stack(columns, axis=1)
 
 
@@ -328,13 +312,11 @@ def _vector(measurement: Measurement, answers: Table) -> NDArray[Any]:
 def _require_linear(measurements: Sequence[Measurement], found: Mechanism) -> None:
     rng = np.random.default_rng(0)
     for _ in range(3):
-        squares = {
-            k: np.triu(rng.integers(-1000, 1001, size=(found.steps, found.steps)))
-            for k in sorted({k for k, _, _ in found.sources})
-        }
-        read = np.array([squares[k][first - 1, last - 1] for k, first, last in found.sources])
+        shape = (1, found.steps, found.steps)
+        table = Table({k: np.triu(rng.integers(-1000, 1001, size=shape)) for k in found.thresholds})
+        read = np.array([table.squares[k][0, first - 1, last - 1] for k, first, last in found.sources])
         for measurement, part in zip(measurements, found.parts, strict=True):
-            if not np.array_equal(_vector(measurement, Table(found.steps, squares)), part.times(read[None])[0]):
+            if not np.array_equal(_vector(measurement, table), part.times(read[None])[0]):
                 raise EngineError(
                     f"what strategy {measurement.design.strategy!r} measures is no linear map of the exact answers: "
                     "this is a bug, and no release of this plan should be published"

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Literal
@@ -26,8 +27,8 @@ import numpy as np
 import pyarrow as pa
 
 from dpwindows.audit import large_logs
-from dpwindows.audit.neighbours import Ints, Pair, changes
-from dpwindows.audit.norms import norms
+from dpwindows.audit.losses import norms
+from dpwindows.audit.neighbours import Ints, Pair
 from dpwindows.audit.tape import DivergedError, Tape, taped
 from dpwindows.errors import EngineError, InputError
 from dpwindows.kernel.measure import Measurement
@@ -92,13 +93,15 @@ def audit_replay(plan: Planned, pairs: Sequence[Pair] = (), *, made_up: int = 4,
     rng = np.random.default_rng(seed)
     steps = _steps(plan)
     most = min(3, max(plan.thresholds))
-    slots = steps * _groups(plan)
+    groups = 1 if plan.grouping is None else plan.grouping.levels[0].count
+    slots = steps * groups
     histories = large_logs.random_histories(_CROWD, slots, most, rng)
+    neighbours = large_logs.random_neighbours(plan.unit, steps, groups, most, rng)
     crowd = {f"item {number}": history for number, history in enumerate(histories)}
     asked = [(np.array(pair.log), np.array(pair.neighbour)) for pair in pairs if len(pair.log) == slots]
     measurements = plan.measurements
     found = []
-    for low, high in (*asked, *_made_up(plan, steps, most, made_up, rng)):
+    for low, high in (*asked, *islice(neighbours, made_up)):
         for others in ({}, crowd):
             low_log, high_log = (_table(plan, steps, {"changed": history} | others) for history in (low, high))
             found.append(replay(measurements, _releases(plan, low_log), _releases(plan, high_log)))
@@ -230,20 +233,8 @@ def _steps(plan: Planned) -> int:
     return plan.horizon or _STEPS if isinstance(plan, StreamPlan) else plan.timeline.steps
 
 
-def _made_up(plan: Planned, steps: int, most: int, pairs: int, rng: np.random.Generator) -> Iterator[tuple[Ints, Ints]]:
-    groups = _groups(plan)
-    ways = changes(plan.unit, steps, groups)
-    for _ in range(pairs):
-        low, high = large_logs.random_histories(2, steps * groups, most, rng)
-        yield ways[int(rng.integers(len(ways)))].realise(low, high)
-
-
 def _table(plan: Planned, steps: int, histories: dict[str, Ints]) -> pa.Table:
     return large_logs.events_table(plan.timeline.boundaries().slice(0, steps + 1), histories, plan.grouping)
-
-
-def _groups(plan: Planned) -> int:
-    return 1 if plan.grouping is None else plan.grouping.levels[0].count
 
 
 def _releases(plan: Planned, log: pa.Table) -> Callable[[], list[Release]]:

@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.ask.privacy import Unit
+from dpwindows.audit.losses import norms
 from dpwindows.audit.neighbours import Change, Ints, Pair, changes
-from dpwindows.audit.norms import norms
 from dpwindows.audit.probe import Mechanism
 from dpwindows.kernel.accounting import GAUSSIAN
 

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows import reading
+from dpwindows.audit.losses import norms
 from dpwindows.audit.neighbours import Pair
 from dpwindows.audit.noise import rows_measured
-from dpwindows.audit.norms import norms
 from dpwindows.audit.probe import probe
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from dpwindows.audit.noise import draws_needed, rows_measured
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, time_text
 
 if TYPE_CHECKING:
     from dpwindows.plan.planned import Planned
@@ -57,18 +57,12 @@ def require_affordable(workload: Workload, minutes: float) -> None:
     """
     if workload.seconds > 60 * minutes:
         raise InputError(
-            f"the audit would draw {workload.drawn:.3g} noise values, which takes about {_said(workload.seconds)}, and "
-            f"is allowed {minutes:g} minutes: ask for less (--runs, --draws, --steps), or allow more (--max-minutes)"
+            f"the audit would draw {workload.drawn:.3g} noise values, which takes about {time_text(workload.seconds)}, "
+            f"and is allowed {minutes:g} minutes: ask for less (--runs, --draws, --steps), or allow more "
+            "(--max-minutes)"
         )
     if workload.held > _MOST_BYTES:
         raise InputError(
             f"the audit would hold {workload.held / 2**30:,.1f} GiB of numbers at once, more than the "
             f"{_MOST_BYTES >> 30} GiB it may: ask for less (--runs, --draws, --steps)"
         )
-
-
-def _said(seconds: float) -> str:
-    for name, length in (("years", 365 * 86_400), ("days", 86_400), ("hours", 3600), ("minutes", 60)):
-        if seconds >= 2 * length:
-            return f"{seconds / length:,.3g} {name}"
-    return f"{seconds:,.3g} seconds"

@@ -98,7 +98,8 @@ def _show_noise(noise: NoiseAudit, console: Console) -> None:
             )
     _faults([f"{fault.test}: chance {fault.chance:.1g}" for fault in noise.faults], console)
     console.print(f"  {noise.verdict} (false alarm: probability {noise.error:g} over all tests)")
-    _finds(console, "another law; noise shared by numbers, thresholds, calls or processes; noise that heeds the log")
+    _finds(console, "another law; noise shared by numbers, thresholds, queries or calls; noise that heeds the log")
+    _finds(console, "no fault of the sampler that these scales hide: the package's own tests look for those")
 
 
 def _show_encoding(encoding: EncodingAudit, console: Console) -> None:

@@ -129,9 +129,10 @@ def plan(
     # What may still be refused comes first, so that exit 2 leaves no file behind.
     content = None if page is None else _planner_page(planned)
     if exported is not None:
-        from dpwindows.audit.export import export_plan
+        from dpwindows.plan.export import export_plan
+        from dpwindows.release.files import write_bytes
 
-        export_plan(planned, exported, force=force)
+        write_bytes(export_plan(planned), exported, force=force)
         tell(f"Measurements written to {exported}")
     if page is not None and content is not None:
         from dpwindows.release.files import write_text

@@ -12,12 +12,13 @@ from rich.table import Table
 
 from dpwindows.ask.whole_numbers import read_whole
 from dpwindows.cli.screen import screen, tell
-from dpwindows.errors import InputError
+from dpwindows.errors import InputError, counted
 from dpwindows.progress import painted, working
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from dpwindows.theory.reductions import Reduction
     from dpwindows.theory.table import Row
 
 _NOTES = """\
@@ -27,8 +28,16 @@ bound, approximate: on the standard error of any Gaussian noise, rms or largest
 (*). Laplace noise may be below it.
 x bound: our standard error over it, rms over rms or largest over (*)."""
 
+_REDUCTION_NOTES = """\
+Every problem was solved from its own definition too, with these answers.
+Bounds are in counts, for all windows of the family over the log's steps, at
+{budget}: largest errors with probability 1/2 on some
+log; of Gaussian noise, its standard error."""
+
 # Beyond these the formulas of the table leave the range of floating-point numbers.
 _LEAST_EPSILON, _MOST_EPSILON = 1e-9, 1e9
+# Beyond this k the logs no longer fit on a screen.
+_MOST_K = 9
 
 
 @click.group()
@@ -65,8 +74,7 @@ def table(
 
     lengths = [_parse_length(text) for text in windows]
     _require_steps(steps)
-    if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
-        raise InputError(f"--epsilon must lie between {_LEAST_EPSILON:g} and {_MOST_EPSILON:g} here, got {epsilon:g}")
+    _require_epsilon(epsilon)
     if len(families(steps, lengths)) < len(lengths) + 2:
         tell(f"Note: window families of too many windows for one release of {steps:,} steps are left out")
     with painted(working("working out the table")):
@@ -78,6 +86,67 @@ def table(
     _show(rows, screen())
 
 
+@theory.command("lower-bounds")
+@click.option(
+    "--k",
+    type=click.IntRange(1, _MOST_K),
+    default=2,
+    show_default=True,
+    metavar="K",
+    help=f"Items seen at least K times, 1 to {_MOST_K}; linear queries need 2.",
+)
+@click.option("--singleton", is_flag=True, help="Logs with at most one event a step.")
+@click.option("--epsilon", type=float, default=0.1, show_default=True, metavar="E", help="Budget epsilon.")
+@click.option(
+    "--delta", type=float, default=0.0, show_default=True, metavar="D", help="Budget delta: bounds for Gaussian noise."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the reductions as JSON.")
+def lower_bounds(k: int, singleton: bool, epsilon: float, delta: float, as_json: bool) -> None:
+    """The reductions behind the lower bounds, each run on a small instance.
+
+    Each turns a hard problem into a log whose window counts answer it, so that what no mechanism can do for the
+    problem none can do for the windows. Shown are the problem, the log, the windows and how their counts answer it, and
+    the lower bound for such windows.
+    """
+    from dpwindows.theory.reductions import reductions
+
+    _require_epsilon(epsilon)
+    shown = reductions(k, epsilon, delta, singleton=singleton)
+    if as_json:
+        parameters = {"k": k, "singleton": singleton, "epsilon": epsilon, "delta": delta}
+        click.echo(json.dumps({**parameters, "reductions": [one.to_dict() for one in shown]}, indent=2))
+        return
+    console = screen()
+    for one in shown:
+        _show_reduction(one, console)
+    console.print(_REDUCTION_NOTES.format(budget=f"epsilon = {epsilon:g}, delta = {delta:g}"), style="dim")
+
+
+def _show_reduction(one: Reduction, console: Console) -> None:
+    """Problem, log, windows, bound; the log and the windows in full where they are few."""
+    log = one.log
+    console.print(one.name, style="bold")
+    shown = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    shown.add_column(style="dim")
+    shown.add_column(overflow="fold")
+    shown.add_row("problem", one.problem)
+    element = "an item" if log.unit.name == "item" else counted(log.distance, "event")
+    shown.add_row("log", f"{counted(log.horizon, 'step')}, unit {log.unit.name}; adding one element adds {element}")
+    for number, history in enumerate(log.histories, 1):
+        shown.add_row("", f"item {number}  {''.join(str(count or '.') for count in history)}")
+    windows = [f"{first}-{last}" for first, last in zip(log.first, log.last, strict=True)]
+    shown.add_row("windows", f"{log.window.text}, at least {log.k}, in steps {', '.join(windows)}")
+    shown.add_row("counts", " ".join(map(str, one.counts)))
+    if one.points is not None:
+        shown.add_row("", f"which are range counts of {counted(one.points, 'point')} of the log")
+    shown.add_row("answers", " ".join(map(str, one.answers.ravel())))
+    if one.bound is not None:
+        kind = "largest error" if one.bound.of == "largest" else "rms error"
+        shown.add_row("bound", f"{kind} of at least {_number(one.bound.value)}, for {one.bound.holds}")
+    shown.add_row("grows like", one.law.formula)
+    console.print(shown, "")
+
+
 def _parse_length(text: str) -> int:
     """A number of steps, or the window as other commands take it: `rolling:28`."""
     size = text.removeprefix("rolling:").removeprefix("fixed:")
@@ -85,6 +154,11 @@ def _parse_length(text: str) -> int:
     if not length:
         raise InputError(f"--window must be the length of a rolling window in steps, for example 28, got {text!r}")
     return length
+
+
+def _require_epsilon(epsilon: float) -> None:
+    if not _LEAST_EPSILON <= epsilon <= _MOST_EPSILON:
+        raise InputError(f"--epsilon must lie between {_LEAST_EPSILON:g} and {_MOST_EPSILON:g} here, got {epsilon:g}")
 
 
 def _require_steps(steps: int) -> None:

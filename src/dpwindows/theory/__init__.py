@@ -5,7 +5,7 @@
 - `points`: the other direction, from a log to the point sets whose range counts are its window counts;
 - `bounds`: upper and lower bounds as functions, with their conditions and sources;
 - `packing`: lower bounds for pure budgets with all constants;
-- `prefix_sums`: the best constants known for cumulative counts under Gaussian noise;
+- `reductions`: every construction run on a small instance, with the bound that follows;
 - `table`: Table 1 for given parameters, in counts.
 
 *The paper* is Ghazi, Kumar, Manurangsi, Nelson, Private Counting of Distinct and k-Occurring Items in Time Windows

@@ -4,7 +4,7 @@ A cell is a window family, an event-level or item-level guarantee, a bundle or a
 step over all items), and a pure or an approximate budget. Every function returns a `Growth`: a formula in T, W, k,
 epsilon and delta, and its value **with leading constant 1**. Errors are root mean squares of one answer unless said
 otherwise. What they are with all constants: upper bounds are forecasts of `dpwindows.plan.plan`; lower bounds with
-constants are in `packing` (pure), `sharper` and `dpwindows.strategies.search.limits` (Gaussian noise).
+constants are in `packing` (pure) and `dpwindows.strategies.search.limits` (Gaussian noise).
 
 `L(n)` is the number of levels of a range tree on n leaves, log2 n rounded up. A range tree whose nodes must each be
 epsilon'-private adds up at most L nodes with noise of scale L/epsilon': `L^1.5/epsilon'` under Laplace noise,
@@ -104,7 +104,7 @@ def rolling_event_upper(at: Setting) -> Growth:
     """Rolling counts, event level: two trees in each of two overlapping blocks of 2W, group privacy 2k.
 
     **Independent of T, polylogarithmic in W**, linear in k. (The paper's fixed-window lemma and its reduction of the
-    horizon; errata 1, 2 and 11.) Under Gaussian noise sqrt(k) is enough: `sharper.rolling_event`.
+    horizon; errata 1, 2 and 11.) Under Gaussian noise sqrt(k) is enough (`docs/growth.md`).
     """
     depth = levels(2 * at.length)
     laplace = Growth(at.k * depth**1.5 / at.epsilon, "k log(W)^1.5 / eps")
@@ -130,7 +130,7 @@ def any_event_upper(at: Setting) -> Growth:
 def rolling_item_upper(at: Setting) -> Growth:
     """Rolling counts, item level: the same trees, composed over all T/W blocks, basic or advanced.
 
-    (The paper's corollaries for item level; error 10.) `sharper.rolling_item` has sqrt(k) in place of k.
+    (The paper's corollaries for item level; error 10.) sqrt(k) is enough in place of k (`docs/growth.md`).
     """
     depth, blocks = levels(2 * at.length), -(-at.steps // at.length)
     basic = Growth(at.k * blocks * depth**1.5 / at.epsilon, "k (T/W) log(W)^1.5 / eps")
@@ -209,8 +209,8 @@ def rolling_item_lower(at: Setting) -> Growth:
 
     `constructions.marginals_rolling`. A window of a singleton stream holds at most W/k items k times, which bounds the
     error from above in this construction. For k >= 2 in bundle streams `constructions.dense_marginals_rolling` (ours):
-    the error grows with k, like sqrt(k) under Gaussian noise, and so does what `sharper.rolling_item` reaches, up to
-    logarithms of W. What holds at event level holds too.
+    the error grows with k, like sqrt(k) under Gaussian noise, and so does what is reached, up to logarithms of W
+    (`docs/growth.md`). What holds at event level holds too.
     """
     if at.singleton:
         return _least(_marginals(at.steps // at.length, at, "(T/W)"), Growth(at.length / at.k, "W / k"))

@@ -24,6 +24,7 @@ items with exactly k as with at least k, and the bounds hold for "exactly k" too
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -69,18 +70,13 @@ def as_rolling(instance: HardInstance, length: int) -> HardInstance:
         raise InputError(f"as_rolling needs an instance of cumulative windows, got {instance.window}")
     at_least(f"length, for an instance of {instance.horizon} steps,", length, instance.horizon)
     empty = length - 1
-    return HardInstance(
-        items=instance.items,
+    return replace(
+        instance,
         steps=instance.steps + empty,
-        counts=instance.counts,
         horizon=instance.horizon + empty,
-        k=instance.k,
         window=Rolling(length),
-        unit=instance.unit,
-        distance=instance.distance,
         first=instance.last,
         last=instance.last + empty,
-        read=instance.read,
     )
 
 
@@ -137,8 +133,10 @@ def dominance_queries(points: Any, size: int, k: int = 1, *, singleton: bool = F
     Construction. Item i occurs k-1 times in the middle, at `middle + 1 - x_i1` before it and at `middle + x_i2` after
     it. The window that reaches y_1 steps to the left of the middle and y_2 to its right, with count C(y_1, y_2), counts
     a present item iff `x_i1 <= y_1` or `x_i2 <= y_2`; so `C(y) = n - #{x_i1 > y_1 and x_i2 > y_2}` for n present
-    points, and `#{x_i <= y} = C(y_1, 0) + C(0, y_2) - C(y_1, y_2)`; for general rectangles see `rectangle`. C(0, 0) is
-    0 and is not asked. (The paper equates C(y) with `n - #{x_i <= y}`, which is another number.)
+    points, and `#{x_i <= y} = C(y_1, 0) + C(0, y_2) - C(y_1, y_2)`; C(0, 0) is 0 and is not asked. The points of a
+    rectangle, `z < x_i <= y`, are `C(y_1, z_2) + C(z_1, y_2) - C(z_1, z_2) - C(y_1, y_2)`: with N(y) the present points
+    above y in both coordinates, `N(z_1, z_2) - N(y_1, z_2) - N(z_1, y_2) + N(y_1, y_2)`, and C = n - N. (The paper
+    equates C(y) with `n - #{x_i <= y}`, which is another number.)
 
     Singleton, n points: one occurrence in each of the k-1 middle groups; with Q = n size + 1 and R = Q + n (k - 2) the
     two events of item j = 1..n are at `Q - n x_j1 + j - 1` and `R + n x_j2 + j - 1`; T = n (2 size + k - 1).
@@ -161,23 +159,13 @@ def dominance_queries(points: Any, size: int, k: int = 1, *, singleton: bool = F
     first, last = size + 1 - left, size + width + right
 
     def read(counts: Any) -> Any:
-        square = _square(counts, size)
+        # C(0, 0) = 0 in its place.
+        square = np.insert(counts, 0, 0).reshape(size + 1, size + 1)
         return square[1:, :1] + square[:1, 1:] - square[1:, 1:]
 
     return _built(
         rows, len(values), 2 * size + width, first, last, k, AnyWindow(), singleton=singleton, distance=2, read=read
     )
-
-
-def rectangle(counts: Any, size: int, low: tuple[int, int], high: tuple[int, int]) -> Any:
-    """From the counts of a `dominance_queries` instance: its points x with `low <= x <= high` in both coordinates.
-
-    `C(y_1, z_2) + C(z_1, y_2) - C(z_1, z_2) - C(y_1, y_2)` for y = high and z = low - 1: with N(y) the present points
-    above y in both coordinates, `N(z_1, z_2) - N(y_1, z_2) - N(z_1, y_2) + N(y_1, y_2)`, and C = n - N.
-    """
-    square = _square(counts, size)
-    (z1, z2), (y1, y2) = (low[0] - 1, low[1] - 1), high
-    return square[y1, z2] + square[z1, y2] - square[z1, z2] - square[y1, y2]
 
 
 def marginals_rolling(table: Any, length: int, k: int = 1, *, singleton: bool = False) -> HardInstance:
@@ -273,16 +261,6 @@ def _changes(queries: Ints, k: int) -> tuple[Ints, Ints]:
     return changes, further
 
 
-def _square(counts: Any, size: int) -> Any:
-    """The counts C(y_1, y_2) as a square, with C(0, 0) = 0 in its place."""
-    values = np.asarray(counts)
-    return np.concatenate([np.zeros(1, dtype=values.dtype), values]).reshape(size + 1, size + 1)
-
-
-def _itself(counts: Any) -> Any:
-    return counts
-
-
 def _built(
     rows: Rows,
     items: int,
@@ -295,7 +273,7 @@ def _built(
     singleton: bool = False,
     unit: Unit | None = None,
     distance: int = 1,
-    read: Reader = _itself,
+    read: Reader = np.asarray,
 ) -> HardInstance:
     """The instance, with every step spread over one slot for each item if it is to be a singleton log."""
     slots = items if singleton else 1

@@ -58,6 +58,19 @@ class HardInstance:
         return pa.table({"item": self.items, "time": self.steps - 1, "count": self.counts})
 
     @property
+    def histories(self) -> Ints:
+        """Occurrences by item and step, shape (items, T)."""
+        held = np.zeros((int(self.items.max(initial=0)) + 1, self.horizon), dtype=np.int64)
+        np.add.at(held, (self.items, self.steps - 1), self.counts)
+        return held
+
+    @property
+    def window_counts(self) -> Ints:
+        """The exact counts of the windows asked, in their order, from the definition."""
+        sums = np.pad(np.cumsum(self.histories, axis=1), ((0, 0), (1, 0)))
+        return np.asarray((sums[:, self.last] - sums[:, self.first - 1] >= self.k).sum(axis=0))
+
+    @property
     def positions(self) -> Ints:
         """Where the windows asked stand among all windows of the family, in the canonical order of a release."""
         if not isinstance(self.window, AnyWindow):

@@ -14,7 +14,8 @@ At event level L_0 holds, for every change, n items which one event each would m
 stream there is room for as many items as one likes. In a singleton stream there is not, N depends on n, and the largest
 n that satisfies the inequality is taken. At item level L_0 may be empty.
 
-Every function returns that n/2, in counts; `failure` is 1 - p. It is 0 where the lemma gives nothing.
+Every function returns that n/2, in counts; `failure` is 1 - p. It is 0 where the lemma gives nothing. `cube_limit`
+alone speaks of Gaussian noise, per unit of its scale, by the same changes.
 """
 
 from __future__ import annotations
@@ -162,3 +163,20 @@ def any_item(steps: int, k: int, epsilon: float, *, singleton: bool = False, fai
     """
     at_least("k", k, 1)
     return packed_error(lambda n: 2 ** (steps // (n * k) if singleton else steps), epsilon, failure)
+
+
+def cube_limit(answers: int) -> float:
+    """Every change of zeros and ones can occur in d answers: the least rms multiplier of any Gaussian noise.
+
+    At least `(d - 1 + sqrt(d + 1)) / (2 sqrt(d))`, about `sqrt(d)/2`.
+
+    So it bounds the largest error of every family that holds such answers: those of the hard instances in
+    `constructions`, d = min(2k - 3, W - 1) windows for rolling counts at event level (`linear_queries`),
+    `marginals_in_rolling` at item level, and T for any windows at item level.
+
+    Proof. The duality of `dpwindows.strategies.search.dual` with equal weights on all 2^d changes: their second
+    moment is `X = (I + 1 1')/4`, with eigenvalues (1 + d)/4 once and 1/4 otherwise, and `sqrt(tr C / d) >= tr X^(1/2) /
+    sqrt(d)`. QED.
+    """
+    at_least("answers", answers, 1)
+    return (answers - 1 + math.sqrt(answers + 1)) / (2 * math.sqrt(answers))

@@ -24,7 +24,7 @@ from dpwindows.plan.plan import Plan
 from dpwindows.plan.workload import MAX_ROWS
 from dpwindows.strategies.search.limits import limit
 from dpwindows.strategies.search.noise_scales import unit_scale
-from dpwindows.theory import bounds, packing, sharper
+from dpwindows.theory import bounds, packing
 from dpwindows.theory.bounds import Family, Growth, Level, Setting
 
 _UNITS: dict[Level, Unit] = {"event": EventLevel(), "item": ItemLevel()}
@@ -227,7 +227,7 @@ def _gaussian(family: Family, level: Level, at: Setting) -> Lower:
     answers = at.steps if level == "item" else max(1, min(2 * at.k - 3, at.steps // 2 - 1))
     prefixes = limit(Cumulative(), at.k, _UNITS[level], at.steps)
     assert prefixes is not None
-    held = max(prefixes, sharper.cube_limit(answers))
+    held = max(prefixes, packing.cube_limit(answers))
     return (
         Lower(known, "rms", "every Gaussian noise") if known >= held else Lower(held, "largest", "every Gaussian noise")
     )

@@ -26,7 +26,7 @@ MUTANTS = [
         "    sampler = _sampler(law, scale)\n",
         '    seeded = globals().setdefault("_SEEDED", np.random.default_rng(7))\n'
         "    sampler = lambda zeros: np.rint(seeded.normal(0, scale, len(zeros)))\n",
-        f"{AUDIT_NOISE}test_what_two_new_processes_draw_differs",
+        f"{KERNEL}test_what_two_new_processes_draw_differs[discrete Gaussian]",
     ),
     Mutant(
         "a power too low for the radius",

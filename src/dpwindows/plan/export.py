@@ -18,7 +18,7 @@ groups, each with noise of its own, of the group's own log. `bound` is the sensi
 group an event counts is said in `docs/groups.md`; where a rule asks which group was first and moments are equal, the
 order of the lists decides, the last column varying fastest.
 
-**Factor form**: see `dpwindows.audit.export_factors`, whose description is written into the file too.
+**Factor form**: see `dpwindows.plan.export_factors`, whose description is written into the file too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ import io
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,12 +34,11 @@ from numpy.typing import NDArray
 
 from dpwindows import reading
 from dpwindows.ask.windows import window_steps
-from dpwindows.audit import export_factors
-from dpwindows.audit.export_factors import Arrays, describe_inner, factors, integers, shape_of
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, NORMS
 from dpwindows.kernel.designs import Design
-from dpwindows.release import files as release_files
+from dpwindows.plan import export_factors
+from dpwindows.plan.export_factors import Arrays, describe_inner, factors, integers, shape_of
 from dpwindows.strategies.strategy import PrescribedScale
 
 if TYPE_CHECKING:
@@ -52,15 +50,12 @@ FORMAT = 1
 _EXPLICIT = 24
 
 
-def export_plan(plan: Planned, path: Path, *, force: bool = False) -> None:
-    """Write the measurements of a plan to a `.npz` file (see the module's description).
+def export_plan(plan: Planned) -> bytes:
+    """The measurements of a plan, as the bytes of a `.npz` file (see the module's description).
 
     Raises:
-        InputError: the file exists and `force` is not set, it does not end in .npz, or a measurement is too large to
-            be written out.
-        EngineError: the file cannot be written.
+        InputError: a measurement is too large to be written out.
     """
-    release_files.require_writable(path, force=force, endings=(".npz",))
     arrays: Arrays = {}
     described = []
     for number, measurement in enumerate(plan.measurements):
@@ -78,7 +73,7 @@ def export_plan(plan: Planned, path: Path, *, force: bool = False) -> None:
     }
     content = io.BytesIO()
     np.savez_compressed(content, description=np.array(json.dumps(description)), **arrays)
-    release_files.write_bytes(content.getvalue(), path, force=force)
+    return content.getvalue()
 
 
 def _describe(measurement: Measurement) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def check(events: str, as_json: bool, **options: Any) -> None:
     """Say what is in the log EVENTS, for the operator's eyes only: the figures are exact and protected by nothing.
 
     Nothing is written and nothing is spent. EVENTS is a Parquet, CSV or JSON Lines file, a glob, a directory of such
-    files, or a DuckDB database; not SQLite, PostgreSQL or Spark. What is not said is guessed, and shown. At the end
+    files, or a DuckDB or SQLite database; not PostgreSQL or Spark. What is not said is guessed, and shown. At the end
     stands the shape of a release to run next, whose public range is for you to fill in: from what you know of the log,
     and not from its first and last time.
 

@@ -80,7 +80,7 @@ class Check:
 
 
 def check_events(source: str, told: Told, settings: EngineSettings | None = None) -> Check:
-    """Look at a log: Parquet, CSV or JSON Lines files, or a DuckDB database.
+    """Look at a log: Parquet, CSV or JSON Lines files, or a DuckDB or SQLite database.
 
     Raises:
         InputError: it cannot be read at all, or a column is not there; or its engine is another one.
@@ -90,8 +90,8 @@ def check_events(source: str, told: Told, settings: EngineSettings | None = None
     engine = engine_name(source, settings)
     if engine != "duckdb":
         raise InputError(
-            f"check looks at Parquet, CSV and JSON Lines files and DuckDB databases, and {source!r} is read by the "
-            f"engine {engine}: look at it with a query of its own, such as count(*), min and max of the time"
+            f"check looks at Parquet, CSV and JSON Lines files and at DuckDB and SQLite databases, and {source!r} is "
+            f"read by the engine {engine}: look at it with a query of its own, such as count(*), min and max of time"
         )
     sample = sample_of(source, told.layout, told.table)
     columns, guessed, formats = _reading(sample, told)

@@ -29,7 +29,6 @@ def first_runs_sql(
     max_runs: int,
     *,
     weighted: bool,
-    grouping_sets: bool,
     before: str = "",
     loss: bool = False,
 ) -> str:
@@ -38,7 +37,7 @@ def first_runs_sql(
     Those of `series` stand under their numbers (`series_number`) and are of the first `max_runs` runs of each item;
     those of `thresholds` are of all occurrences. With `loss` those of `LOST` are of the items that lose a run of
     some series, each from the step on where the first such run begins. Rows of the same item and step add up.
-    `grouping_sets` and `before` as in `recency.recency_sql`.
+    `before` as in `recency.recency_sql`.
     """
     every = sorted({k for k, _ in series} | set(thresholds))
     most = max(every)
@@ -78,7 +77,6 @@ def first_runs_sql(
         earlier = f"lag(CASE WHEN {beyond} THEN 1 ELSE 0 END, 1, 0) OVER ({by_step})"
         lost = f", CASE WHEN ({beyond}) AND {earlier} = 0 THEN CAST(1 AS BIGINT) END AS lost"
         signs.append(("lost", LOST, 1))
-    once = "" if grouping_sets else "MATERIALIZED "
     return f"""
 WITH {before}held AS (
     SELECT item, step, CAST(sum({count}) AS BIGINT) AS occurrences FROM {events} AS events GROUP BY item, step
@@ -90,26 +88,19 @@ reached AS (SELECT item, step, {recencies} FROM running),
 moved AS (SELECT item, step, {befores} FROM reached),
 started AS (SELECT item, step, {plain}, {starts} FROM moved),
 ranked AS (SELECT item, step, {plain}, {runs} FROM started),
-kept AS {once}(SELECT step, {plain}, {kept}{lost} FROM ranked),
-{_summed_sql("kept", signs, grouping_sets)}"""
+kept AS (SELECT step, {plain}, {kept}{lost} FROM ranked),
+{_summed_sql("kept", signs)}"""
 
 
-def _summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], grouping_sets: bool) -> str:
+def _summed_sql(relation: str, signs: Sequence[tuple[str, int, int]]) -> str:
     """The end of a query: for each (column of recencies, k, sign) the rows of a relation by step and recency, added."""
-    if grouping_sets:
-        sets = ", ".join(f"(step, {column})" for column, _, _ in signs)
-        which = " ".join(f"WHEN grouping({column}) = 0 THEN {at}" for at, (column, _, _) in enumerate(signs))
-        found = " ".join(f"WHEN grouping({column}) = 0 THEN {column}" for column, _, _ in signs)
-        counted = (
-            f"SELECT CASE {which} END AS place, step, CASE {found} END AS recency, count(*) AS rows_counted "
-            f"FROM {relation} GROUP BY GROUPING SETS ({sets})"
-        )
-    else:
-        counted = " UNION ALL ".join(
-            f"SELECT {at} AS place, step, {column} AS recency, count(*) AS rows_counted FROM {relation} "
-            f"GROUP BY step, {column}"
-            for at, (column, _, _) in enumerate(signs)
-        )
+    sets = ", ".join(f"(step, {column})" for column, _, _ in signs)
+    which = " ".join(f"WHEN grouping({column}) = 0 THEN {at}" for at, (column, _, _) in enumerate(signs))
+    found = " ".join(f"WHEN grouping({column}) = 0 THEN {column}" for column, _, _ in signs)
+    counted = (
+        f"SELECT CASE {which} END AS place, step, CASE {found} END AS recency, count(*) AS rows_counted "
+        f"FROM {relation} GROUP BY GROUPING SETS ({sets})"
+    )
     listed = " UNION ALL ".join(
         f"SELECT {at} AS place, {k} AS k, {sign} AS sign" for at, (_, k, sign) in enumerate(signs)
     )

@@ -7,8 +7,7 @@ adds up over all items the signed counts delta_k(step, recency): an item whose r
 counts -1 at (s, r') and +1 at (s, r), where a recency of 0 does not count.
 
 The SQL is standard (window functions, GROUPING SETS) and is the specification of the count: DuckDB, Spark SQL and
-PostgreSQL read it alike; for SQLite, which knows no GROUPING SETS, these become a UNION ALL of GROUP BYs. It passes
-over the events once, for all thresholds.
+PostgreSQL read it alike. It passes over the events once, for all thresholds.
 """
 
 from __future__ import annotations
@@ -21,7 +20,6 @@ def recency_sql(
     thresholds: Sequence[int],
     *,
     weighted: bool,
-    grouping_sets: bool = True,
     span: int | None = None,
     reach: int | None = None,
     before: str = "",
@@ -29,10 +27,8 @@ def recency_sql(
     """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
 
     `events` is the name of a table or a query in parentheses, which may use the common table expressions `before`, each
-    of which ends with a comma; `thresholds` are distinct. `weighted` says that counts
-    other than 1 occur; otherwise the column count is not read. Rows of the same item and step add up. `grouping_sets`
-    says whether the engine reads GROUPING SETS; without them several parts read one common table expression, and the
-    query asks for it to be MATERIALIZED.
+    of which ends with a comma; `thresholds` are distinct. `weighted` says that counts other than 1 occur; otherwise
+    the column count is not read. Rows of the same item and step add up.
 
     With `span` the steps are places `c * span + s`: step s, from 1 to span - 1, of the cell c. Cells are counted apart,
     as if each were a log of its own. Let an item's rows be in the order of their places: those of one cell stand
@@ -47,8 +43,8 @@ def recency_sql(
     """
     if weighted and tuple(thresholds) != (1,):
         own, reached = _recencies_sql(events, thresholds)
-        return sum_recencies_sql(before + own, reached, thresholds, grouping_sets)
-    return sum_steps_back_sql(before, _steps_back_sql(events, thresholds), thresholds, grouping_sets, span, reach)
+        return sum_recencies_sql(before + own, reached, thresholds)
+    return sum_steps_back_sql(before, _steps_back_sql(events, thresholds), thresholds, span, reach)
 
 
 def rows_back(thresholds: Sequence[int]) -> list[int]:
@@ -67,7 +63,6 @@ def sum_steps_back_sql(
     before: str,
     occurrences: str,
     thresholds: Sequence[int],
-    grouping_sets: bool = True,
     span: int | None = None,
     reach: int | None = None,
 ) -> str:
@@ -93,21 +88,13 @@ def sum_steps_back_sql(
             for b in backs
         )
         occurrences = f"SELECT step, {near} FROM ({occurrences}) AS looked_up"
-    if grouping_sets:
-        sets = ", ".join(f"(step, back_{back})" for back in backs)
-        which = " ".join(f"WHEN grouping(back_{back}) = 0 THEN {back}" for back in backs)
-        found = " ".join(f"WHEN grouping(back_{back}) = 0 THEN back_{back}" for back in backs)
-        counted = (
-            f"SELECT CASE {which} ELSE 0 END AS back, step, CASE {found} ELSE step END AS recency, "
-            f"count(*) AS rows_counted FROM occurrences GROUP BY GROUPING SETS ((step), {sets})"
-        )
-    else:
-        counted = "SELECT 0 AS back, step, step AS recency, count(*) AS rows_counted FROM occurrences GROUP BY step"
-        counted += "".join(
-            f" UNION ALL SELECT {back}, step, back_{back}, count(*) FROM occurrences GROUP BY step, back_{back}"
-            for back in backs
-        )
-    once = "" if grouping_sets else "MATERIALIZED "
+    sets = ", ".join(f"(step, back_{back})" for back in backs)
+    which = " ".join(f"WHEN grouping(back_{back}) = 0 THEN {back}" for back in backs)
+    found = " ".join(f"WHEN grouping(back_{back}) = 0 THEN back_{back}" for back in backs)
+    counted = (
+        f"SELECT CASE {which} ELSE 0 END AS back, step, CASE {found} ELSE step END AS recency, "
+        f"count(*) AS rows_counted FROM occurrences GROUP BY GROUPING SETS ((step), {sets})"
+    )
     uses = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
     signs = " UNION ALL ".join(f"SELECT {back} AS back, {k} AS k, {sign} AS sign" for back, k, sign in uses)
     delta, merged = "CAST(sign * rows_counted AS BIGINT)", ""
@@ -115,8 +102,8 @@ def sum_steps_back_sql(
         delta = "CAST(sum(sign * rows_counted) AS BIGINT)"
         merged = "\nGROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"
     return f"""
-WITH {before}occurrences AS {once}({occurrences}),
-counted AS {once}({counted}),
+WITH {before}occurrences AS ({occurrences}),
+counted AS ({counted}),
 signs AS ({signs})
 SELECT k, step, recency, {delta} AS delta
 FROM counted JOIN signs ON counted.back = signs.back
@@ -148,7 +135,7 @@ running AS (
     return before, f"SELECT step, lead(step) OVER {order}) AS next_step, {recencies} FROM running"
 
 
-def sum_recencies_sql(before: str, reached: str, thresholds: Sequence[int], grouping_sets: bool = True) -> str:
+def sum_recencies_sql(before: str, reached: str, thresholds: Sequence[int]) -> str:
     """The query for the signed counts where a row may be several occurrences.
 
     `reached` is a query with the columns step, next_step (of the item's next row, null after its last) and, for each
@@ -158,25 +145,16 @@ def sum_recencies_sql(before: str, reached: str, thresholds: Sequence[int], grou
     A recency reached at one row is left again, at its step, by the item's next row. Within one step only the sum of
     the moves matters, as in `sum_steps_back_sql`: rows need no grouping by step.
     """
-    if grouping_sets:
-        sets = ", ".join(f"({at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
-        which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
-        found = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN recency_{k}" for k in thresholds)
-        counted = (
-            f"SELECT CASE {which} END AS k, CASE WHEN grouping(step) = 0 THEN step ELSE next_step END AS changed_at, "
-            f"CASE {found} END AS recency, CASE WHEN grouping(step) = 0 THEN count(*) ELSE -count(*) END AS change "
-            f"FROM reached GROUP BY GROUPING SETS ({sets})"
-        )
-    else:
-        counted = " UNION ALL ".join(
-            f"SELECT {k} AS k, {at} AS changed_at, recency_{k} AS recency, {sign}count(*) AS change "
-            f"FROM reached GROUP BY {at}, recency_{k}"
-            for k in thresholds
-            for at, sign in (("step", ""), ("next_step", "-"))
-        )
-    once = "" if grouping_sets else "MATERIALIZED "
+    sets = ", ".join(f"({at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
+    which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
+    found = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN recency_{k}" for k in thresholds)
+    counted = (
+        f"SELECT CASE {which} END AS k, CASE WHEN grouping(step) = 0 THEN step ELSE next_step END AS changed_at, "
+        f"CASE {found} END AS recency, CASE WHEN grouping(step) = 0 THEN count(*) ELSE -count(*) END AS change "
+        f"FROM reached GROUP BY GROUPING SETS ({sets})"
+    )
     return f"""
-WITH {before}reached AS {once}({reached}),
+WITH {before}reached AS ({reached}),
 counted AS ({counted})
 SELECT k, changed_at AS step, recency, CAST(sum(change) AS BIGINT) AS delta
 FROM counted

@@ -77,10 +77,7 @@ class Wanted:
         return max(*self.thresholds, *(k for k, _ in self.series), most, 1)
 
     def occurrences(self, events: str, *, weighted: bool, materialized: bool = True) -> Occurrences:
-        """The occurrences of a relation (item, step, count) that count, but for those beyond the last run allowed.
-
-        Steps one after another, and not one within another: SQLite reads few levels of parentheses.
-        """
+        """The occurrences of a relation (item, step, count) that count, but for those beyond the last run allowed."""
         found = Occurrences("", events, weighted)
         if self.rule.distinct_steps:
             once = f"SELECT item, step, CAST(1 AS BIGINT) AS count FROM {events} AS events GROUP BY item, step"
@@ -93,21 +90,26 @@ class Wanted:
         bounded = first(found.relation, self.rule.max_occurrences, kept)
         return Occurrences(found.before + bounded, "first_ones", found.weighted)
 
-    def sql(self, events: str, *, weighted: bool, grouping_sets: bool = True, materialized: bool = True) -> str:
+    def sql(self, events: str, *, weighted: bool, materialized: bool = True) -> str:
         """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
 
-        `grouping_sets` and `materialized` say what the engine reads (`Dialect`).
+        `materialized` says that the engine reads MATERIALIZED.
         """
         counted = self.occurrences(events, weighted=weighted, materialized=materialized)
-        how = {"weighted": counted.weighted, "grouping_sets": grouping_sets}
+        relation, before, weighted = counted.relation, counted.before, counted.weighted
         if self.rule.max_runs is None or not self.series:
-            events, before = counted.relation, counted.before
-            query = recency_sql(events, self.thresholds, before=before, span=self.span, reach=self.reach, **how)
+            span, reach = self.span, self.reach
+            query = recency_sql(relation, self.thresholds, weighted=weighted, span=span, reach=reach, before=before)
             lost = self.loss and self.rule.max_occurrences is not None
-            return f"{query}\nUNION ALL\n{self._lost_sql(counted.weighted)}" if lost else query
-        series, runs = self.series, self.rule.max_runs
+            return f"{query}\nUNION ALL\n{self._lost_sql(weighted)}" if lost else query
         return first_runs_sql(
-            counted.relation, series, self.thresholds, runs, before=counted.before, loss=self.loss, **how
+            relation,
+            self.series,
+            self.thresholds,
+            self.rule.max_runs,
+            weighted=weighted,
+            before=before,
+            loss=self.loss,
         )
 
     def _lost_sql(self, weighted: bool) -> str:

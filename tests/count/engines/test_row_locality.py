@@ -25,10 +25,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines import sqlite
-from dpwindows.count.engines.database import run, translated
 from dpwindows.count.engines.duckdb import open_events
-from dpwindows.count.engines.relation import EventQueries
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
 from tests.search import examples
@@ -377,17 +374,7 @@ def sqlite_events(rows: Iterable[Row], affinity: str, timeline: Timeline) -> Eve
         made.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
         made.commit()
         made.close()
-        said: list[str] = []
-        with (
-            sqlite._engine(path, EngineSettings()) as engine,
-            translated(lambda error: sqlite._explain(error, said, COLUMNS)),
-            sqlite._snapshot(engine, said) as connection,
-        ):
-            relation, types = sqlite._relation(connection, COLUMNS, "log")
-            query = EventQueries(sqlite._SQLite(), COLUMNS, timeline, cap=1 << 40).sql(relation, types)
-            found = run(connection, f"SELECT item, step, count, typeof(item) FROM ({query}) AS found").all()
-    rows_: list[Any] = list(found)
-    return sorted((f"{kind} {item!r}", step, count) for item, step, count, kind in rows_)
+        return duckdb_events(path, timeline)
 
 
 @pytest.mark.slow

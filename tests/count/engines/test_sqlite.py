@@ -1,4 +1,4 @@
-"""SQLite: what is read, what is refused, and that nothing is written."""
+"""SQLite logs: what is read, what is refused, and that nothing is written."""
 
 from __future__ import annotations
 
@@ -11,17 +11,16 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import sqlalchemy
 
+import dpwindows as dw
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines import sqlite
-from dpwindows.count.engines.database import engine_at, fetch
-from dpwindows.count.engines.relation import EventQueries
-from dpwindows.count.engines.sqlite import _column, _file, _read_only, _SQLite
+from dpwindows.count.engines.sqlite import _arrow, _open
 from dpwindows.count.engines.sqlite_files import as_it_lies
-from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import recency_sql
+from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
 from tests.counting import count_events
 from tests.end_to_end.command_line import run
@@ -69,10 +68,10 @@ def test_items_of_one_type(tmp_path: Path, items: list[Any]) -> None:
 @pytest.mark.parametrize(
     ("items", "message"),
     [
-        ([1.5, 2.5], "item column 'id' is of type REAL, and floating-point numbers do not identify items"),
-        ([1, 2.5], "of type INTEGER and REAL, and floating-point"),
-        ([7, "7"], "of type INTEGER and TEXT; items must be"),
-        ([b"a", "a"], "of type BLOB and TEXT; items must be"),
+        ([1.5, 2.5], "item column 'id' is of type DOUBLE, and floating-point numbers do not identify items"),
+        ([1, 2.5], "item column 'id' is of type INTEGER and REAL, such as 1 and 2.5: which of them are equal"),
+        ([7, "it's"], "of type INTEGER and TEXT, such as 7 and 'it''s': which"),
+        ([b"a", "a"], "of type BLOB and TEXT, such as X'61' and 'a': which"),
     ],
 )
 def test_items_that_are_refused(tmp_path: Path, items: list[Any], message: str) -> None:
@@ -82,12 +81,65 @@ def test_items_that_are_refused(tmp_path: Path, items: list[Any], message: str) 
         counted(path)
 
 
+@pytest.mark.parametrize(("role", "name"), [("time", "at"), ("count", "n")])
+@pytest.mark.parametrize("values", [[0, 1.0], [0, "1"], ["0", b"1"]], ids=str)
+def test_times_and_counts_of_several_types_are_refused(tmp_path: Path, role: str, name: str, values: list[Any]) -> None:
+    rows: Rows = [("a", value if role == "time" else 0, value if role == "count" else 1) for value in values]
+    with pytest.raises(InputError, match=f"the {role} column '{name}' is of type [A-Z]+ and [A-Z]+, such as"):
+        counted(written(tmp_path / "l.db", rows), WEIGHTED)
+
+
+def test_a_value_of_another_type_than_the_first_pass_saw_is_refused(tmp_path: Path) -> None:
+    """A view may say something else each time that it is read."""
+    path = written(tmp_path / "l.db", [(place, 0, 1) for place in range(50)])
+    execute(
+        path, "CREATE VIEW odd AS SELECT CASE WHEN random() % 2 THEN id ELSE CAST(id AS TEXT) END AS id, at FROM log"
+    )
+    with pytest.raises(InputError, match="of type INTEGER and TEXT"):
+        counted(path, table="odd")
+    text = sqlite._TYPES["text"]
+    for other in (b"a", 7, 7.0, True):
+        with pytest.raises(InputError, match=f"the item column 'id' is of type .*{type(other).__name__.upper()}"):
+            _arrow([("a",), (None,), (other,)], {"item": text}, COLUMNS)
+    assert _arrow([("a",), (None,)], {"item": text}, COLUMNS)["item"].to_pylist() == ["a", None]
+
+
+def test_text_is_its_bytes_whatever_the_encoding_of_the_file(tmp_path: Path) -> None:
+    items = ["a", "a\0", "a\0b", "a\0c", "\0", "", "é", "e\u0301", "\U0001f600"]
+    path = written(tmp_path / "l.db", [(item, 0, 1) for item in items * 2])
+    assert counted(path) == [len(items), 0]
+    wide = tmp_path / "wide.db"
+    execute(wide, "PRAGMA encoding = 'UTF-16'")
+    with closing(sqlite3.connect(wide)) as connection, connection:
+        connection.execute("PRAGMA encoding = 'UTF-16'")
+        connection.execute("CREATE TABLE log (id, at, n)")
+        connection.executemany("INSERT INTO log VALUES (?, 0, 1)", [(item,) for item in items * 2])
+    assert b"a\0" in wide.read_bytes()
+    assert counted(wide) == [len(items), 0]
+
+
+def test_text_that_is_not_utf_8_is_refused_and_shown(tmp_path: Path) -> None:
+    path = written(tmp_path / "l.db", [("a", 0, 1)])
+    execute(path, "INSERT INTO log VALUES (CAST(X'62FF' AS TEXT), 10, 1)")
+    with pytest.raises(InputError, match="the item column 'id' holds text that is not UTF-8, such as 'b\ufffd'"):
+        counted(path)
+    execute(path, "CREATE VIEW mended AS SELECT CAST(id AS BLOB) AS id, at FROM log")
+    assert counted(path, table="mended") == [1, 0]
+
+
+@pytest.mark.parametrize("rows_at_once", [1, 2, 7, 100])
+def test_rows_come_in_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows_at_once: int) -> None:
+    monkeypatch.setattr(sqlite, "_ROWS_AT_ONCE", rows_at_once)
+    path = written(tmp_path / "l.db", [(None if place < 5 else place % 4, place % 2, 1) for place in range(14)])
+    assert counted(path) == [2, 2]
+
+
 @pytest.mark.parametrize(
     ("time", "timeline", "message"),
     [
-        (1356998400, DAYS, "of type INTEGER; steps of 1d need .* give step as a plain integer"),
-        (2456293.5, DAYS, "of type REAL; steps of 1d need"),
-        (0.5, STEPS, "of type REAL, but the timeline has integer steps"),
+        (1356998400, DAYS, "of type BIGINT; steps of 1d need .* give step as a plain integer"),
+        (2456293.5, DAYS, "of type DOUBLE; steps of 1d need"),
+        (0.5, STEPS, "of type DOUBLE, but the timeline has integer steps"),
         (b"x", STEPS, "of type BLOB, but the timeline has integer steps"),
         ("soon", DAYS, "the time column 'at' is text and not all of it can be read, such as 'soon'; expected ISO 8601"),
         ("2013-02-30", DAYS, "the time column 'at' is text .* expected ISO 8601"),
@@ -122,7 +174,7 @@ def test_counts(tmp_path: Path) -> None:
             InputError, match=r"the count column 'n' is text and not all of it .* expected whole numbers"
         ):
             counted(path, WEIGHTED)
-    with pytest.raises(InputError, match="of type REAL; counts must be of an integer type"):
+    with pytest.raises(InputError, match="of type DOUBLE; counts must be of an integer type"):
         counted(written(tmp_path / "real.db", [("a", 0, 1.5)]), WEIGHTED)
 
 
@@ -137,19 +189,51 @@ def test_an_empty_table_is_no_event(tmp_path: Path) -> None:
 
 def test_paths_addresses_and_engines(tmp_path: Path) -> None:
     path = written(tmp_path / "a log%41?#.db", [("a", 0, 1)])
-    assert counted(path) == counted(str(path)) == counted(path, settings=EngineSettings(engine="sqlite")) == [1, 0]
+    assert counted(path) == counted(str(path)) == counted(path, settings=EngineSettings(engine="duckdb")) == [1, 0]
     plain = path.rename(tmp_path / "a log.db")
     engine = sqlalchemy.create_engine(f"sqlite:///{plain}")
     assert counted(f"sqlite:///{plain}") == counted(engine) == [1, 0]
     engine.dispose()
+    shutil.copy(plain, tmp_path / "other.db")
     for source, message in (
-        (tmp_path / "none.db", "there is no SQLite file"),
+        (tmp_path / "none.db", "there is no file or directory"),
+        (f"sqlite:///{tmp_path}/none.db", "there is no SQLite file"),
         ("sqlite://", "there is no SQLite file"),
-        ("postgresql://h/d", "belong to the engine postgresql, and sqlite does not read them"),
-        (42, "reads the path of a SQLite file.* got int"),
+        (f"{tmp_path}/*.db", "names 2 SQLite databases; give one"),
     ):
         with pytest.raises(InputError, match=message):
-            counted(source, settings=EngineSettings(engine="sqlite"))
+            counted(source)
+
+
+def test_an_engine_that_converts_values_is_read_as_the_file_is(tmp_path: Path) -> None:
+    """And is left as it was."""
+    path = written(tmp_path / "l.db", [("a", "2013-01-01 10:00:00", 1)], "id TEXT, at TIMESTAMP, n")
+    options = {"detect_types": sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES}
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}", connect_args=options, poolclass=sqlalchemy.StaticPool)
+    with engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+    driver.text_factory = bytes
+    assert counted(engine, timeline=DAYS) == [1, 0, 0, 0, 0]
+    assert driver.text_factory is bytes
+    assert not driver.in_transaction
+    engine.dispose()
+
+
+def test_layouts_and_other_sources_do_not_go_together(tmp_path: Path) -> None:
+    path = written(tmp_path / "l.db", [("a", 0, 1)])
+    for source in (path, f"sqlite:///{path}"):
+        with pytest.raises(InputError, match="--delimiter say how CSV files are laid out"):
+            counted(source, EventColumns("id", "at", layout=CsvLayout(";")))
+
+
+def test_a_stream_reads_a_file(tmp_path: Path) -> None:
+    """And knows its items again in a log of another kind."""
+    plan = dw.StreamPlan([dw.Cumulative()], unit=dw.EventLevel(), budget=dw.PureDP(1e9))
+    options: dict[str, Any] = {"item": "id", "time": "at", "start": 0, "step": 1}
+    with dw.Stream.create(tmp_path / "s.state", plan, **options) as stream:
+        stream.advance(written(tmp_path / "l.db", [("a", 0, 1), ("b", 0, 1), ("a", 0, 1)]), 1)
+        released = stream.advance(pa.table({"id": ["b", "c"], "at": [1, 1]}), 2)
+    assert [round(row["estimate"]) for row in released.to_arrow().to_pylist()] == [3]
 
 
 @pytest.mark.parametrize("name", ['x"; DROP TABLE log; --', "it's", "100%", "%s", ":name", "a.b", "count", "Ünï"])
@@ -179,16 +263,17 @@ def test_nothing_is_written(tmp_path: Path) -> None:
     before = (path.read_bytes(), path.stat().st_mtime_ns)
     said: list[str] = []
     engine = sqlalchemy.create_engine(f"sqlite:///{path}")
-    sqlalchemy.event.listen(engine, "before_cursor_execute", lambda *arguments: said.append(arguments[2]))
+    sqlalchemy.event.listen(engine, "connect", lambda driver, _: driver.set_trace_callback(said.append))
     assert counted(path) == counted(engine) == [1, 0]
-    assert {statement.split()[0] for statement in said} == {"BEGIN", "SELECT", "WITH"}
+    assert {statement.split()[0] for statement in said} == {"BEGIN", "SELECT", "ROLLBACK"}
+    read = [statement for statement in said if 'FROM "log"' in statement and "LIMIT 0" not in statement]
+    assert len(read) == 2, "a pass for the types and one for the rows"
     engine.dispose()
     assert (path.read_bytes(), path.stat().st_mtime_ns) == before
     assert [file.name for file in tmp_path.iterdir()] == ["l.db"]
     path.chmod(0o644)
-    engine = engine_at(_read_only(*_file(path), immutable=False))
-    with engine.connect() as connection, pytest.raises(sqlalchemy.exc.OperationalError):
-        connection.exec_driver_sql("DELETE FROM log")
+    with closing(_open(path, immutable=False)) as connection, pytest.raises(sqlite3.OperationalError):
+        connection.execute("DELETE FROM log")
 
 
 def test_a_log_that_is_written_to_meanwhile(tmp_path: Path) -> None:
@@ -292,9 +377,9 @@ def test_a_file_that_is_written_to_meanwhile_is_not_counted(
             execute(path, LATE)
         if way == "damaged":
             raise sqlite3.DatabaseError("database disk image is malformed")
-        return fetch(*arguments)
+        return _arrow(*arguments)
 
-    monkeypatch.setattr(sqlite, "fetch", meanwhile)
+    monkeypatch.setattr(sqlite, "_arrow", meanwhile)
     with pytest.raises(
         EngineError, match=r"l\.db was written to while it was counted, and no count was made"
     ) as caught:
@@ -348,27 +433,11 @@ def test_a_damaged_file(tmp_path: Path, damage: slice) -> None:
         counted(path)
 
 
-def test_the_events_are_read_once(tmp_path: Path) -> None:
-    """GROUPING SETS become several readings, of a table that is made once and in one pass over the log."""
-    queries = EventQueries(_SQLite(), WEIGHTED, STEPS, cap=9)
-    held = _column({"integer"})
-    events = queries.sql(
-        "SELECT id AS item, at AS time, n AS count FROM log", {"item": held, "time": held, "count": held}
-    )
-    connection = sqlite3.connect(written(tmp_path / "l.db", []))
-    for weighted in (False, True):
-        query = recency_sql(f"({events})", [1, 3, 9], weighted=weighted, grouping_sets=False)
-        steps = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
-        assert sum(step.startswith("SCAN log") for step in steps) == 1
-        assert sum(step.startswith("MATERIALIZE") for step in steps) >= 1
-    connection.close()
-
-
-def test_settings_that_mean_nothing_are_refused(tmp_path: Path) -> None:
-    path = written(tmp_path / "l.db", [])
-    for setting in ({"memory_limit": "1GB"}, {"threads": 1}, {"spill_directory": tmp_path}, {"spark_master": "yarn"}):
-        with pytest.raises(InputError, match=f"{next(iter(setting))} does not go with the engine sqlite"):
-            counted(path, settings=EngineSettings(**setting))
+def test_settings_of_the_engine_apply(tmp_path: Path) -> None:
+    path = written(tmp_path / "l.db", [("a", 0, 1)])
+    settings = EngineSettings(memory_limit="1GB", threads=1, spill_directory=tmp_path, progress=False)
+    assert counted(path, settings=settings) == [1, 0]
+    assert [file.name for file in tmp_path.iterdir()] == ["l.db"]
 
 
 # --- from the command line -------------------------------------------------------------------------------------------
@@ -382,3 +451,20 @@ def test_a_release_of_a_file(tmp_path: Path) -> None:
         outcome = run("release", source, *asked, "--unit", "event", "--epsilon", "1e9", "-o", out, "--force")
         assert outcome.code == 0, outcome.err
         assert [round(row["estimate"]) for row in json.loads(out.read_text())["rows"]] == [1, 1, 2, 2]
+
+
+def test_a_check_of_a_file(tmp_path: Path) -> None:
+    rows: Rows = [("ann", "2013-01-01 10:00:00", 1), ("bob", "2013-01-03 11:00:00", 2), (None, "soon", 3)]
+    path = written(tmp_path / "l.db", rows)
+    asked = ("--item", "id", "--time", "at", "--json")
+    for source in (path, f"sqlite:///{path}"):
+        outcome = run("check", source, *asked)
+        assert outcome.code == 2, outcome.err
+        found = json.loads(outcome.out)
+        assert (found["rows"], found["items"], found["null_items"], found["bad_rows"]) == (3, 2, 1, 1)
+        assert "such as 'soon' in the time column 'at'" in found["problems"][0]
+        assert any("carry no zone" in note for note in found["notes"])
+    clean = written(tmp_path / "clean.db", rows[:2])
+    for source in (clean, f"sqlite:///{clean}"):
+        found = json.loads(run("check", source, "--json").out)
+        assert (found["guessed"], found["rows"]) == ({"--item": "id", "--time": "at"}, 2)

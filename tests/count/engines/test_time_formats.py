@@ -176,10 +176,11 @@ PATTERNS = [
 ]
 
 
+@pytest.mark.parametrize("put", [in_frame, in_sqlite])
 @pytest.mark.parametrize(("text", "pattern", "day"), PATTERNS)
-def test_patterns_are_read_by_the_calendar(text: str, pattern: str, day: int) -> None:
-    log = pa.table({"item": ["a", "b"], "time": [text, None]})
-    assert counted(log, pattern) == [int(day == n) for n in range(1, 32)]
+def test_patterns_are_read_by_the_calendar(put: Put, text: str, pattern: str, day: int, tmp_path: Path) -> None:
+    log, table = put({"item": ["a", "b"], "time": [text, None]}, tmp_path)
+    assert counted(log, pattern, table=table) == [int(day == n) for n in range(1, 32)]
 
 
 def test_whole_numbers_are_read_by_their_digits() -> None:
@@ -249,12 +250,6 @@ def test_a_format_does_not_go_with_integer_steps_or_columns_of_times() -> None:
             counted(times, time_format)
     with pytest.raises(InputError, match="--time-format epoch-s, epoch-ms or epoch-us"):
         counted(log, None)
-
-
-def test_sqlite_refuses_patterns_by_name(tmp_path: Path) -> None:
-    source, table = in_sqlite({"item": ["a"], "time": ["03/05/2013"]}, tmp_path)
-    with pytest.raises(InputError, match="engine sqlite does not read times by a pattern"):
-        counted(source, "%m/%d/%Y", table=table)
 
 
 def request(time_format: str | None = None) -> Request:

@@ -1,4 +1,4 @@
-"""What the engines for SQL databases share: connecting without secrets in sight, reading only, and results as Arrow."""
+"""Databases as sources: which one a source is, connecting without secrets in sight, and what drivers raise."""
 
 from __future__ import annotations
 
@@ -6,24 +6,35 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from dpwindows.count.events import EngineSettings
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection, CursorResult, Engine
+    from sqlalchemy import URL, Engine
 
-_ROWS_AT_ONCE = 100_000
 _NOT_INSTALLED = "it needs packages that are not installed: pip install 'dpwindows[sql]'"
 # What libpq and the drivers above it take for a secret; `passfile` and `sslkey` only say where one is.
 _SECRETS = (
     *("password", "passwd", "pwd", "sslpassword", "passphrase"),
     *("oauth_client_secret", "scram_client_key", "scram_server_key"),
 )
-_SCHEMA = pa.schema([(name, pa.int64()) for name in ("k", "step", "recency", "delta")])
+
+
+def database_of(source: object) -> str | None:
+    """The name of the kind of database that an address or a SQLAlchemy engine is of; None for other sources."""
+    if isinstance(source, str | Path):
+        address = re.match(r"(?:jdbc:)?([A-Za-z][A-Za-z0-9_]*)(\+[A-Za-z0-9_]+)?://", str(source))
+        return address and ("postgresql" if address[1] == "postgres" else address[1].lower())
+    if "sqlalchemy" in module_roots(source) and hasattr(source, "dialect"):
+        return str(source.dialect.name)
+    return None
+
+
+def module_roots(source: object) -> set[str]:
+    """The packages that the type of a source, and the types it is made from, come from."""
+    return {kind.__module__.split(".")[0] for kind in type(source).__mro__}
 
 
 def parse_address(address: str, engine: str) -> URL:
@@ -118,17 +129,3 @@ def translated(explain: Callable[[BaseException | None], InputError | EngineErro
         raise explain(error.orig) from None
     except sqlalchemy.exc.SQLAlchemyError as error:
         raise EngineError(f"the database connection failed ({type(error).__name__})") from None
-
-
-def run(connection: Connection, query: str) -> CursorResult[Any]:
-    """Run a query without parameters, where a percent sign or a colon is only itself."""
-    return connection.exec_driver_sql(query, execution_options={"no_parameters": True})
-
-
-def fetch(connection: Connection, query: str) -> pa.Table:
-    """The result of a query for signed counts."""
-    batches = [
-        pa.record_batch([pa.array(column, pa.int64()) for column in zip(*rows, strict=True)], schema=_SCHEMA)
-        for rows in run(connection, query).partitions(_ROWS_AT_ONCE)
-    ]
-    return pa.Table.from_batches(batches, _SCHEMA)

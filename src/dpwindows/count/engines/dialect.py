@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 
-from dpwindows.count.engines.text_times import text_times
-
 # Characters of a value that a message repeats, and where they stand in what an engine says.
 SHOWN = 80
 SHOWN_VALUE = re.compile("<<(.*?)>>", re.DOTALL)
@@ -52,17 +50,14 @@ class Dialect(ABC):
     """How one engine spells the little that is not standard SQL.
 
     `name` is the engine's. `reads_floats` says that it reads whole numbers out of floating-point columns. `divide` is
-    the operator that divides two whole numbers of at least 0, rounding down. `grouping_sets` says that the engine
-    reads GROUPING SETS, `materialized` that it reads MATERIALIZED. `fence` at the end of a query keeps a planner from
-    putting its expressions in place of the columns they make, over and over.
+    the operator that divides two whole numbers of at least 0, rounding down. `materialized` says that the engine reads
+    MATERIALIZED.
     """
 
     name: str
     divide: str = "/"
     reads_floats: bool = False
-    grouping_sets: bool = True
     materialized: bool = True
-    fence: str = ""
 
     @abstractmethod
     def microseconds(self, column: Column, about: str) -> str:
@@ -109,19 +104,19 @@ class Dialect(ABC):
         return None
 
     @abstractmethod
-    def days(self, date: str) -> str:
-        """Text such as 2013-01-31 as whole days since 1970-01-01; null or an error where there is no such day."""
-
-    @abstractmethod
     def failure(self, message: str, column: str) -> str:
         """A bigint expression that fails with this message wherever it is evaluated; `column` is one it may read.
 
         Engines inside this process add the value (`shown`); those of a server do not, whose logs others read.
         """
 
+    @abstractmethod
     def text_times(self, relation: str) -> str:
-        """A relation whose column `time` is text, with the bigint columns `wall` and `ahead`: see `text_times`."""
-        return text_times(relation, self.matches("time", TIME_TEXT), self.days("date"), self.fence)
+        """A relation whose column `time` is text, with two bigint columns more.
+
+        `wall` is the time as microseconds since 1970-01-01T00:00 on its own clock, fractions cut after six digits, null
+        where the text is not a time (TIME_TEXT); `ahead` its offset from UTC in microseconds, null where it has none.
+        """
 
 
 Place = Callable[[str, str], str]

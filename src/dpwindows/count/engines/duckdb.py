@@ -1,4 +1,4 @@
-"""DuckDB, the default engine: files, DuckDB databases and data frames, counted inside this process.
+"""DuckDB, the default engine: files, databases in files and data frames, counted inside this process.
 
 No progress report repeats the contents of a row; messages show values that cannot be read, and where they stand.
 """
@@ -83,9 +83,6 @@ class _DuckDB(Dialect):
         # A decimal of 38 digits has no room for what it is compared with, a HUGEINT has.
         return f"CAST({super().whole(number)} AS HUGEINT)"
 
-    def days(self, date: str) -> str:
-        return f"(TRY_CAST({date} AS DATE) - DATE '1970-01-01')"
-
     def text_times(self, relation: str) -> str:
         """The engine's own reader, which takes half the time and cuts fractions as well."""
         # Beyond the date come the hours, with a colon; a sign or a Z after it is an offset.
@@ -148,7 +145,7 @@ class EventRelation:
 
 
 def signed_counts(request: CountRequest) -> pa.Table:
-    """See `Engine.signed_counts`: counts a file, a directory, a DuckDB database, a data frame or a relation."""
+    """See `Engine.signed_counts`: counts files, a database in a file, a data frame or a relation."""
     settings, wanted = request.settings, request.wanted
     settings.refuse("duckdb", password_file="its files have no password", spark_master="it is for Spark")
     given = request.source, request.columns, request.timeline
@@ -195,8 +192,9 @@ def open_events(
 ) -> Iterator[EventRelation]:
     """Open a source of events for one reading.
 
-    `source` is the path of a Parquet, CSV or DuckDB file (the last with `table`), a glob, a directory, a pandas,
-    Polars or Arrow table, a record batch reader or a DuckDB relation. Counts above `cap` are given as `cap`. With
+    `source` is the path of a Parquet, CSV, JSON Lines, DuckDB or SQLite file (the last two with `table`), a glob, a
+    directory, a SQLAlchemy engine of SQLite, a pandas, Polars or Arrow table, a record batch reader or a DuckDB
+    relation. Counts above `cap` are given as `cap`. With
     `later`, events at or after the end of the range are not left out, and get the step after the last one.
 
     Raises `InputError` if the source is missing, unreadable or of the wrong types, `EngineError` if the engine

@@ -15,15 +15,18 @@ import duckdb
 import pyarrow as pa
 
 from dpwindows.count.engines.csv_files import DELIMITERS, delimiter_of
+from dpwindows.count.engines.database import database_of
 from dpwindows.count.engines.dialect import Kind, quote_name
 from dpwindows.count.engines.duckdb import column_of, private_engine, running
 from dpwindows.count.engines.duckdb_sources import database_table, file_list
 from dpwindows.count.engines.files import files_of, kind_of
 from dpwindows.count.engines.places import text_of
+from dpwindows.count.engines.sqlite import first_rows
 from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColumns
 from dpwindows.errors import InputError
 
 _ROWS = 1_000
+_PYTHON_KINDS = {int: Kind.INTEGER, float: Kind.FLOAT, str: Kind.TEXT, bytes: Kind.EXACT}
 _NO_NAME = re.compile(r"\s*|[+-]?[0-9.,:/ -]+([eE][+-]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
 
 
@@ -47,17 +50,21 @@ class Sample:
 
 
 def sample_of(source: str, layout: CsvLayout | None, table: str | None) -> Sample:
-    """The first rows of a file, a directory or a DuckDB database.
+    """The first rows of a file, a directory or a database in a file.
 
     Raises:
         InputError: there is none, or it cannot be read.
     """
+    if database_of(source) == "sqlite":
+        return _sqlite_sample(source, table)
     files = files_of(source)
     kind = kind_of(files, source, csv=layout is not None)
     if kind == "CSV":
         return _csv_sample(files[0], layout)
     if kind == "JSON Lines":
         return _json_sample(files)
+    if kind == "SQLite":
+        return _sqlite_sample(files[0], table)
     with private_engine(EngineSettings()) as connection, running(EventColumns("item", "time"), source):
         relation = f"read_parquet({file_list(files[:1])})"
         if kind == "DuckDB":
@@ -71,6 +78,18 @@ def _typed_sample(connection: duckdb.DuckDBPyConnection, relation: str) -> Sampl
     texts = ", ".join(f"CAST({quote_name(name)} AS VARCHAR)" for name in kinds)
     rows = connection.execute(f"SELECT {texts} FROM {relation} LIMIT {_ROWS}").fetchall()
     return Sample({name: [row[place] for row in rows] for place, name in enumerate(kinds)}, kinds)
+
+
+def _sqlite_sample(source: str | Path, table: str | None) -> Sample:
+    names, rows = first_rows(source, table, _ROWS)
+    values: dict[str, list[str | None]] = {}
+    kinds = {}
+    for place, name in enumerate(names):
+        column = [row[place] for row in rows]
+        held = {type(value) for value in column} - {type(None)}
+        kinds[name] = _PYTHON_KINDS.get(held.pop(), Kind.OTHER) if len(held) == 1 else Kind.OTHER
+        values[name] = [None if value is None else str(value) for value in column]
+    return Sample(values, kinds)
 
 
 def _json_sample(files: Sequence[Path]) -> Sample:

@@ -1,4 +1,4 @@
-"""Sources of events as SQL with the columns item, time[, count]: files, DuckDB databases and data frames.
+"""Sources of events as SQL with the columns item, time[, count]: files, databases in files and data frames.
 
 A source becomes one or more *parts*: queries over one connection, each with its own column types. Files that differ
 in the type of a column are separate parts, so that nothing is converted silently. Nothing here looks at a value, and
@@ -19,16 +19,19 @@ import narwhals.stable.v2 as nw
 import pyarrow as pa
 
 from dpwindows.count.engines.csv_files import CsvHeader, read_header
+from dpwindows.count.engines.database import database_of
 from dpwindows.count.engines.dialect import quote_name, quote_text, shown
 from dpwindows.count.engines.files import files_of, folder_keys, kind_of, require_one_place
 from dpwindows.count.engines.json_lines import json_lines_sql, require_fields
 from dpwindows.count.engines.names import chosen_table, require_columns, require_told_apart
+from dpwindows.count.engines.sqlite import copy_rows
 from dpwindows.count.engines.typed_columns import typed_table
 from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.errors import EngineError, InputError
 
 _FRAME = "dpwindows_frame"
 _DATABASE = "dpwindows_source"
+_ROWS = "dpwindows_rows"
 # Arrow has no exact counterpart of these; as text they stay distinct values.
 _NO_ARROW_TYPE = ("hugeint", "uhugeint", "uuid", "bit", "bignum")
 
@@ -103,15 +106,28 @@ def _first_line(error: Exception) -> str:
 
 
 def find_parts(
-    connection: duckdb.DuckDBPyConnection, source: object, columns: EventColumns, table: str | None
+    connection: duckdb.DuckDBPyConnection,
+    source: object,
+    columns: EventColumns,
+    table: str | None,
+    *,
+    copied: int | None = None,
 ) -> list[Part]:
-    """Open any source on `connection`. Raises `InputError` if it is missing, unreadable or lacks a column."""
-    if isinstance(source, str | Path):
-        return _path_parts(connection, str(source), columns, table)
-    if table is not None:
-        raise InputError("table names a table of a DuckDB database file; it does not go with a data frame or relation")
+    """Open any source on `connection`; of one that has to be copied, at most the first `copied` rows.
+
+    Raises:
+        InputError: it is missing, unreadable or lacks a column.
+        EngineError: it is in use elsewhere, or memory ran out.
+    """
+    address = database_of(source) == "sqlite"
+    if isinstance(source, str | Path) and not address:
+        return _path_parts(connection, str(source), columns, table, copied)
     if columns.layout is not None:
-        raise columns.layout.refuse("a data frame or relation has columns with names")
+        raise columns.layout.refuse("a data frame, a relation or a database has columns with names")
+    if address:
+        return _sqlite_parts(connection, source, columns, table, copied)
+    if table is not None:
+        raise InputError("table names a table of a database file; it does not go with a data frame or relation")
     return _frame_parts(connection, source, columns)
 
 
@@ -119,18 +135,20 @@ def find_parts(
 
 
 def _path_parts(
-    connection: duckdb.DuckDBPyConnection, text: str, columns: EventColumns, table: str | None
+    connection: duckdb.DuckDBPyConnection, text: str, columns: EventColumns, table: str | None, copied: int | None
 ) -> list[Part]:
     files = files_of(text)
     kind = kind_of(files, text, csv=columns.layout is not None)
     if kind != "CSV" and columns.layout is not None:
         raise columns.layout.refuse(f"{text} is {kind}")
-    if kind == "DuckDB":
+    if kind in ("DuckDB", "SQLite"):
         if len(files) > 1:
-            raise InputError(f"{text} names {len(files)} DuckDB databases; give one")
+            raise InputError(f"{text} names {len(files)} {kind} databases; give one")
+        if kind == "SQLite":
+            return _sqlite_parts(connection, files[0], columns, table, copied)
         return _database_parts(connection, files[0], columns, table)
     if table is not None:
-        raise InputError(f"table goes with a DuckDB database file; {text} is {kind}")
+        raise InputError(f"table goes with a database file; {text} is {kind}")
     if kind == "JSON Lines":
         require_fields(files, columns)
         types = {role: "varchar" for role, _ in columns.roles}
@@ -250,7 +268,15 @@ def _named(files: Sequence[Path]) -> str:
     return str(files[0]) if len(files) == 1 else f"one of {len(files)} files such as {files[0]}"
 
 
-# --- DuckDB databases --------------------------------------------------------------------------------------------
+# --- databases in files --------------------------------------------------------------------------------------------
+
+
+def _sqlite_parts(
+    connection: duckdb.DuckDBPyConnection, source: object, columns: EventColumns, table: str | None, copied: int | None
+) -> list[Part]:
+    with reading("the SQLite database"):
+        types = copy_rows(connection, _ROWS, source, columns, table, limit=copied)
+    return [Part(f"SELECT {', '.join(types)} FROM {_ROWS}", types, types["item"])]
 
 
 def _database_parts(

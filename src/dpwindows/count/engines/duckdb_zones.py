@@ -7,6 +7,7 @@ import re
 import duckdb
 
 from dpwindows.count.engines import engine_name
+from dpwindows.count.engines.database import database_of
 from dpwindows.count.engines.dialect import Kind
 from dpwindows.count.engines.duckdb import column_of, private_engine
 from dpwindows.count.engines.duckdb_sources import find_parts
@@ -27,7 +28,7 @@ def remark_on_zones(source: str, columns: EventColumns, table: str | None, setti
     try:
         here = engine_name(source, settings) == "duckdb"
         # What is read from a pipe is gone.
-        if not here or not all(file.is_file() for file in files_of(source)):
+        if not here or not (database_of(source) or all(file.is_file() for file in files_of(source))):
             return None
         naive = _are_naive(source, columns, table)
     except (InputError, EngineError, OSError, duckdb.Error):
@@ -41,7 +42,7 @@ def _are_naive(source: str, columns: EventColumns, table: str | None) -> bool:
     if pattern is not None:
         return pattern not in EPOCHS and has_clock(pattern) and not has_offset(pattern)
     with private_engine(EngineSettings(progress=False)) as connection:
-        for part in find_parts(connection, source, columns, table):
+        for part in find_parts(connection, source, columns, table, copied=_ROWS):
             kind = column_of(part.types["time"]).kind
             if kind is Kind.WALL:
                 return True

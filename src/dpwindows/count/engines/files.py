@@ -27,7 +27,7 @@ def files_of(text: str) -> list[Path]:
     """
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://|jdbc:", text):
         raise InputError(
-            "events must be a local file, glob, directory or DuckDB database, got a network address; databases are "
+            "events must be a local file, glob, directory or database, got a network address; databases are "
             "reached at postgresql:// and sqlite://, and the files of a lake with --engine spark"
         )
     path = at_home(text)
@@ -97,7 +97,7 @@ def _refuse_table_format(files: list[Path], directory: str) -> None:
 
 
 def kind_of(files: list[Path], text: str, *, csv: bool = False) -> str:
-    """What all of the files are: Parquet, DuckDB, SQLite or CSV. Raises `InputError` if they are of several kinds.
+    """What all files are: Parquet, DuckDB, SQLite, JSON Lines or CSV. Raises `InputError` if they are of several kinds.
 
     With `csv`, that they are CSV was said, and their names need not end as CSV does.
     """
@@ -113,9 +113,9 @@ def _is_visible(file: Path, directory: Path) -> bool:
 
 
 def _kind(path: Path, *, csv: bool) -> str:
-    """Parquet, DuckDB or CSV, by the first bytes where these tell and by the name otherwise."""
+    """What a file is, by its first bytes where these tell and by its name otherwise."""
     try:
-        head = first_bytes(path, 12)
+        head = first_bytes(path, 16)
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
     name = path.name.lower()
@@ -123,6 +123,8 @@ def _kind(path: Path, *, csv: bool) -> str:
         return "Parquet"
     if head[8:12] == b"DUCK":
         return "DuckDB"
+    if head == b"SQLite format 3\0":
+        return "SQLite"
     if (head[:4] == b"PK\3\4" and name.endswith(EXCEL_SUFFIXES)) or name.endswith(".xls"):
         raise InputError(
             f"{path} is a workbook of Excel, whose cells have no types: save the sheet as CSV UTF-8, or "
@@ -133,8 +135,8 @@ def _kind(path: Path, *, csv: bool) -> str:
     if csv or name.endswith(CSV_SUFFIXES):
         return "CSV"
     raise InputError(
-        f"{path} is neither Parquet nor a DuckDB database, and its name does not end as CSV does ({CSV_SUFFIXES[0]}); "
-        f"if it is CSV all the same, say how it is laid out with --delimiter"
+        f"{path} is neither Parquet nor a DuckDB or SQLite database, and its name does not end as CSV does "
+        f"({CSV_SUFFIXES[0]}); if it is CSV all the same, say how it is laid out with --delimiter"
     )
 
 

@@ -241,8 +241,7 @@ class EventQueries:
     def _text_time(self, relation: str) -> _Reading:
         """Instants out of ISO text; text without an offset is local to the zone."""
         moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
-        timed = self._dialect.text_times(relation) + self._dialect.fence
-        return _Reading(timed, self._or_fail("time", moment, "time"), self._instants)
+        return _Reading(self._dialect.text_times(relation), self._or_fail("time", moment, "time"), self._instants)
 
     def _count(self, column: Column, name: str) -> str:
         match column.kind:
@@ -280,8 +279,7 @@ def counting_sql(dialect: Dialect, request: CountRequest, relation: str, types: 
     """
     columns, wanted = request.columns, request.wanted
     events = EventQueries(dialect, columns, request.timeline, cap=wanted.cap).events([(relation, types)])
-    reads = {"grouping_sets": dialect.grouping_sets, "materialized": dialect.materialized}
-    return wanted.sql(f"({events})", weighted=columns.count is not None, **reads)
+    return wanted.sql(f"({events})", weighted=columns.count is not None, materialized=dialect.materialized)
 
 
 def unreadable(message: str, columns: EventColumns, place: Place | None = None) -> InputError | None:

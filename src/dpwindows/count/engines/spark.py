@@ -74,9 +74,6 @@ class _Spark(Dialect):
         # In a plain literal a backslash is an escape, or not, by the settings of the session.
         return f"CAST(X'{text.encode().hex()}' AS STRING)"
 
-    def days(self, date: str) -> str:
-        return f"unix_date(try_cast({date} AS DATE))"
-
     def text_times(self, relation: str) -> str:
         """Spark's own reader, which takes every offset into account and cuts fractions as well.
 

@@ -1,210 +1,224 @@
-"""SQLite files, through SQLAlchemy, opened read-only and left alone (see `sqlite_files`).
+"""SQLite as a source: our columns of a table or view, copied in batches into a temporary table of the engine.
 
-SQLite types values, not columns: a first pass over the table finds which types its columns hold, and a column that
-mixes them is refused, since 7 and '7' may be one item or two. Text is compared as bytes, whatever the collation of its
-column.
+SQLite types values, not columns. A first pass finds which types the columns hold, and a column that mixes them is
+refused, since 7 and '7' may be one item or two. The second pass copies the rows, in the same transaction and so of the
+same state, and checks the exact type of every value. So a column has one type, that of each value in it, and what a
+row means is a function of the row, by the rule of `typed_columns`.
+
+Files are opened read-only and left alone (`sqlite_files`).
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import pyarrow as pa
 
-from dpwindows.count.engines.database import engine_at, fetch, own_engine, parse_address, run, translated
-from dpwindows.count.engines.dialect import INTEGER_TEXT, SHOWN, Column, Dialect, Kind, quote_name, quote_text
+from dpwindows.count.engines.database import own_engine, parse_address, translated
+from dpwindows.count.engines.dialect import SHOWN, quote_name, quote_text
 from dpwindows.count.engines.files import absent, at_home
 from dpwindows.count.engines.names import chosen_table, require_columns
-from dpwindows.count.engines.relation import counting_sql, unreadable
 from dpwindows.count.engines.sqlite_files import as_it_lies
-from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.request import CountRequest
+from dpwindows.count.events import EventColumns, said_role
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
-    from sqlalchemy import URL, Connection, Engine
+    import duckdb
 
-_OLDEST = (3, 28)  # the first with RANGE frames of given width
-_KINDS = {"integer": Kind.INTEGER, "text": Kind.TEXT, "blob": Kind.EXACT, "real": Kind.FLOAT}
-_FAIL = "dpwindows_fail"
-_BLANKS = "' ' || char(9) || char(10) || char(13)"
-
-
-class _SQLite(Dialect):
-    """SQLite's spelling: patterns without regular expressions, no GROUPING SETS, no type for times."""
-
-    name = "sqlite"
-    grouping_sets = False
-    fence = " LIMIT -1"
-
-    def microseconds(self, column: Column, about: str) -> str:
-        raise AssertionError("no column of SQLite holds times of their own type")
-
-    def between(self, column: Column, low: datetime, high: datetime) -> str:
-        raise AssertionError("no column of SQLite holds times of their own type")
-
-    def matches(self, text: str, pattern: str) -> str:
-        return _is_whole_number(text) if pattern == INTEGER_TEXT else _is_time(text)
-
-    def number(self, text: str) -> str:
-        # A number beyond 64 bits becomes the nearest of 64 bits.
-        return f"CAST(trim({text}, {_BLANKS}) AS INTEGER)"
-
-    def text_literal(self, text: str) -> str:
-        # Items and groups of text come as bytes, which no collation compares.
-        return f"X'{text.encode().hex()}'"
-
-    def days(self, date: str) -> str:
-        # SQLite takes 30 February for 2 March, as soon as it calculates.
-        return f"CASE WHEN date({date}, '+0 days') = {date} THEN CAST(strftime('%s', {date}) AS INTEGER) / 86400 END"
-
-    def failure(self, message: str, column: str) -> str:
-        return f"{_FAIL}({quote_text(message)}, {column})"
+_Explain = Callable[[BaseException | None], InputError | EngineError]
+_ROWS_AT_ONCE = 16_384
+_BATCH = "dpwindows_batch"
 
 
-def _is_whole_number(text: str) -> str:
-    trimmed = f"trim({text}, {_BLANKS})"
-    digits = f"CASE WHEN substr({trimmed}, 1, 1) IN ('+', '-') THEN substr({trimmed}, 2) ELSE {trimmed} END"
-    return f"({digits} GLOB '[0-9]*' AND {digits} NOT GLOB '*[^0-9]*')"
+@dataclass(frozen=True)
+class _Type:
+    """A type of SQLite's values: in Python, in Arrow, and in the engine by its identifier and its name."""
+
+    python: type
+    arrow: pa.DataType
+    identifier: str
+    sql: str
 
 
-def _is_time(text: str) -> str:
-    """A condition for TIME_TEXT: each length of the text before its fraction and zone has one pattern."""
-    date, minutes, two = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]", "[T ][0-9][0-9]:[0-9][0-9]", "[0-9][0-9]"
-    rest = f"substr({text}, 17)"
-    seconds = f"substr({rest}, 1, 3) GLOB ':{two}'"
-    after = f"CASE WHEN {seconds} THEN substr({rest}, 4) ELSE {rest} END"
-    zone = f"ltrim(substr({after}, 2), '0123456789')"
-    fraction = f"length({after}) - 1 - length({zone})"
-
-    def is_zone(ending: str) -> str:
-        hours = ("[+-]0[0-9]", "[+-]1[0-7]")
-        shapes = ("", "Z", *hours, *(f"{hour}:[0-5][0-9]" for hour in hours))
-        return " OR ".join(f"{ending} GLOB '{shape}'" for shape in shapes)
-
-    fractional = f"{seconds} AND substr({after}, 1, 1) = '.' AND {fraction} BETWEEN 1 AND 9 AND ({is_zone(zone)})"
-    return f"({text} GLOB '{date}' OR {text} GLOB '{date}{minutes}*' AND ({is_zone(after)} OR {fractional}))"
+_TYPES = {
+    "integer": _Type(int, pa.int64(), "bigint", "BIGINT"),
+    "real": _Type(float, pa.float64(), "double", "DOUBLE"),
+    "text": _Type(str, pa.large_string(), "varchar", "VARCHAR"),
+    "blob": _Type(bytes, pa.large_binary(), "blob", "BLOB"),
+    "null": _Type(type(None), pa.null(), "null", "INTEGER"),
+}
 
 
-def signed_counts(request: CountRequest) -> pa.Table:
-    """See `Engine.signed_counts`: counts a table or view of a SQLite file.
+def copy_rows(
+    engine: duckdb.DuckDBPyConnection,
+    name: str,
+    source: object,
+    columns: EventColumns,
+    table: str | None,
+    *,
+    limit: int | None = None,
+) -> dict[str, str]:
+    """Copy the columns item, time[, count] of a table or view into the engine's temporary table `name`.
 
-    The source is a path, an address such as sqlite:///path, or a SQLAlchemy engine.
+    Args:
+        engine: the DuckDB that counts.
+        name: what the table is called there.
+        source: the path of a SQLite file, an address such as sqlite:///path, or a SQLAlchemy engine.
+        columns: the columns to read.
+        table: the table or view, where there are several.
+        limit: the most rows to copy; None: all.
+
+    Returns:
+        The engine's identifier of each column's type.
+
+    Raises:
+        InputError: the file, the table or a column is missing or damaged, or a column mixes types.
+        EngineError: the file is locked, or was written to meanwhile.
     """
-    said: list[str] = []
-    with (
-        _engine(request.source, request.settings) as engine,
-        translated(lambda error: _explain(error, said, request.columns)),
-        _snapshot(engine, said) as connection,
-    ):
-        relation = _relation(connection, request.columns, request.table)
-        return fetch(connection, counting_sql(_SQLite(), request, *relation))
+    with _opened(source, columns) as connection:
+        relation = _chosen(connection, columns, table, limit)
+        types = _types(connection, relation, columns)
+        described = ", ".join(f"{role} {type_.sql}" for role, type_ in types.items())
+        engine.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({described})")
+        rows = connection.execute(relation)
+        while batch := rows.fetchmany(_ROWS_AT_ONCE):
+            engine.register(_BATCH, _arrow(batch, types, columns))
+            engine.execute(f"INSERT INTO {name} FROM {_BATCH}")
+            engine.unregister(_BATCH)
+    return {role: type_.identifier for role, type_ in types.items()}
+
+
+def first_rows(source: object, table: str | None, rows: int) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The names of all columns of a table or view, and its first rows; raises as `copy_rows`."""
+    with _opened(source, EventColumns("item", "time")) as connection:
+        relation = quote_name(_table(connection, table))
+        found = connection.execute(f"SELECT * FROM {relation} LIMIT {rows}")
+        return [described[0] for described in found.description], [tuple(row) for row in found]
+
+
+def _chosen(connection: sqlite3.Connection, columns: EventColumns, table: str | None, limit: int | None) -> str:
+    """The query for our columns under the names of their roles."""
+    name = _table(connection, table)
+    relation = quote_name(name)
+    described = connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
+    require_columns(columns, [column[0] for column in described], f"table {name}")
+    # The plus changes no value, and takes the declared type away, by which a connection may be set to convert values.
+    chosen = ", ".join(f"+{quote_name(name)} AS {role}" for role, name in columns.roles)
+    return f"SELECT {chosen} FROM {relation}" + ("" if limit is None else f" LIMIT {limit}")
+
+
+def _table(connection: sqlite3.Connection, table: str | None) -> str:
+    query = "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name"
+    names = [name for (name,) in connection.execute(query) if not name.startswith("sqlite_")]
+    return chosen_table([("main", name) for name in names], names, table, "the SQLite file")[1]
+
+
+def _types(connection: sqlite3.Connection, relation: str, columns: EventColumns) -> dict[str, _Type]:
+    """The one type of each column, from a pass over all rows: which types occur, and nothing of the values."""
+    kinds = ", ".join(f"typeof({role})" for role, _ in columns.roles)
+    rows = connection.execute(f"SELECT DISTINCT {kinds} FROM ({relation})").fetchall()
+    types = {}
+    for place, (role, _) in enumerate(columns.roles):
+        held = sorted({row[place] for row in rows} - {"null"})
+        if len(held) > 1:
+            query = f"SELECT quote({role}) FROM ({relation}) WHERE typeof({role}) = "
+            examples = [connection.execute(f"{query}{quote_text(kind)} LIMIT 1").fetchone()[0] for kind in held]
+            raise _mixed(columns, role, held, examples)
+        types[role] = _TYPES[held[0] if held else "null"]
+    return types
+
+
+def _mixed(columns: EventColumns, role: str, held: list[str], examples: list[str]) -> InputError:
+    name, shown = dict(columns.roles)[role], " and ".join(example[:SHOWN] for example in examples)
+    return InputError(
+        f"the {said_role(role)} column {name!r} is of type {' and '.join(map(str.upper, held))}, such as {shown}: "
+        f"which of them are equal, nothing says; write it with one type, in a view for example"
+    )
+
+
+def _arrow(batch: list[Any], types: Mapping[str, _Type], columns: EventColumns) -> pa.Table:
+    """Rows as Arrow, each value of exactly the type that its column has."""
+    arrays = {}
+    for (role, type_), values in zip(types.items(), zip(*batch, strict=True), strict=True):
+        if other := set(map(type, values)) - {type_.python, type(None)}:
+            held = sorted({type_.python.__name__, *(kind.__name__ for kind in other)})
+            raise _mixed(columns, role, held, [repr(next(v for v in values if type(v) in other))])
+        arrays[role] = pa.array(values, type_.arrow)
+    return pa.table(arrays)
 
 
 @contextmanager
-def _engine(source: object, settings: EngineSettings) -> Iterator[Engine]:
-    settings.refuse(
-        "sqlite",
-        memory_limit="SQLite sorts on disk what does not fit its cache",
-        spill_directory="SQLite takes the directory that SQLITE_TMPDIR names",
-        threads="SQLite counts in one thread",
-        password_file="SQLite files have no password",
-        spark_master="it is for Spark",
-    )
-    if sqlite3.sqlite_version_info < _OLDEST:
-        raise EngineError(f"Python's SQLite is {sqlite3.sqlite_version}; counting needs 3.28 or newer")
-    if isinstance(source, str | Path):
-        address, path = _file(source)
-        with as_it_lies(path) as immutable:
-            yield engine_at(_read_only(address, path, immutable=immutable))
-    elif engine := own_engine(source, "sqlite"):
-        yield engine
-    else:
-        raise InputError(
-            "the engine sqlite reads the path of a SQLite file, an address such as sqlite:///path, or a SQLAlchemy "
-            f"engine for SQLite; got {type(source).__name__}"
-        )
+def _opened(source: object, columns: EventColumns) -> Iterator[sqlite3.Connection]:
+    """A connection in one transaction that reads, and is rolled back."""
+    explain = partial(_explained, columns)
+    connected = _file_connection(source) if isinstance(source, str | Path) else _engine_connection(source, explain)
+    try:
+        with connected as connection:
+            text_factory, connection.text_factory = connection.text_factory, str
+            try:
+                if not connection.in_transaction:
+                    connection.execute("BEGIN")
+                yield connection
+            finally:
+                connection.rollback()
+                connection.text_factory = text_factory
+    except sqlite3.Error as error:
+        raise explain(error) from None
 
 
-def _file(source: str | Path) -> tuple[URL, Path]:
-    """The address that a source is or stands for, and the file there."""
+@contextmanager
+def _file_connection(source: str | Path) -> Iterator[sqlite3.Connection]:
+    path = _path(source)
+    with as_it_lies(path) as immutable, closing(_open(path, immutable=immutable)) as connection:
+        yield connection
+
+
+def _path(source: str | Path) -> Path:
+    """The file that a source is, or that an address stands for."""
     text = str(source)
-    address = parse_address(text if "://" in text else "sqlite://", "SQLite")
-    path = at_home((address.database or "") if "://" in text else text)
+    path = at_home((parse_address(text, "SQLite").database or "") if "://" in text else text)
     if not path.is_file():
         raise absent("SQLite file", str(path))
-    return address, path
+    return path
 
 
-def _read_only(address: URL, path: Path, *, immutable: bool) -> URL:
-    """The address of a file such that it is opened for reading only; immutable: without locks, and files beside it."""
-    query = {"mode": "ro", "uri": "true"} | ({"immutable": "1"} if immutable else {})
-    return address.set(database=f"file:{quote(str(path.absolute()))}", query=query)
+def _open(path: Path, *, immutable: bool) -> sqlite3.Connection:
+    """A file opened for reading only; immutable: without locks, and files beside it."""
+    options = "mode=ro&immutable=1" if immutable else "mode=ro"
+    return sqlite3.connect(f"file:{quote(str(path.absolute()))}?{options}", uri=True, isolation_level=None)
 
 
 @contextmanager
-def _snapshot(engine: Engine, said: list[str]) -> Iterator[Connection]:
-    """A connection in one transaction. There the function _FAIL keeps its message in `said` and fails."""
-
-    def fail(message: str, column: object) -> None:
-        said.append(f"{message}<<{str(column)[:SHOWN]}>>")
-        raise ValueError
-
-    with engine.connect() as connection:
-        driver = connection.connection.driver_connection
+def _engine_connection(source: object, explain: _Explain) -> Iterator[sqlite3.Connection]:
+    """A connection of a SQLAlchemy engine."""
+    engine = own_engine(source, "sqlite")
+    if engine is None:
+        raise InputError(
+            f"events in SQLite must be a path, an address or a SQLAlchemy engine, got {type(source).__name__}"
+        )
+    with translated(explain), engine.connect() as connected:
+        driver = connected.connection.driver_connection
         if not isinstance(driver, sqlite3.Connection):
             raise InputError(f"the driver {engine.driver} is not supported; use sqlite+pysqlite, which is the default")
-        driver.create_function(_FAIL, 2, fail)
-        try:
-            if not driver.in_transaction:
-                run(connection, "BEGIN")
-            yield connection
-        finally:
-            connection.rollback()
-            driver.create_function(_FAIL, 2, None)
+        yield driver
 
 
-def _relation(connection: Connection, columns: EventColumns, table: str | None) -> tuple[str, dict[str, Column]]:
-    """The query for our columns of a table or view as item, time[, count], and what they hold."""
-    found = run(connection, "SELECT name FROM sqlite_master WHERE type IN ('table', 'view') ORDER BY name").scalars()
-    names = [name for name in found if not name.startswith("sqlite_")]
-    _, name = chosen_table([("main", name) for name in names], names, table, "the SQLite file")
-    relation = quote_name(name)
-    available = list(run(connection, f"SELECT * FROM {relation} LIMIT 0").keys())
-    require_columns(columns, available, f"table {name}")
-    types = _types(connection, relation, columns)
-    chosen = ", ".join(
-        f"CAST({quote_name(name)} AS BLOB) AS {role}"
-        if role not in ("time", "count") and types[role].kind is Kind.TEXT
-        else f"{quote_name(name)} AS {role}"
-        for role, name in columns.roles
-    )
-    return f"SELECT {chosen} FROM {relation}", types
-
-
-def _types(connection: Connection, relation: str, columns: EventColumns) -> dict[str, Column]:
-    """What our columns hold, from a pass over all rows: which types occur, and nothing of the values."""
-    wanted = ", ".join(f"typeof({quote_name(name)})" for _, name in columns.roles)
-    rows = run(connection, f"SELECT DISTINCT {wanted} FROM {relation}").all()
-    return {role: _column({row[place] for row in rows} - {"null"}) for place, (role, _) in enumerate(columns.roles)}
-
-
-def _column(held: set[str]) -> Column:
-    if len(held) > 1:
-        return Column(Kind.FLOAT if "real" in held else Kind.OTHER, " and ".join(sorted(map(str.upper, held))))
-    return Column(_KINDS[min(held)], min(held).upper()) if held else Column(Kind.NULL, "NULL")
-
-
-def _explain(error: BaseException | None, said: list[str], columns: EventColumns) -> InputError | EngineError:
-    if said and (refusal := unreadable(said[0], columns)):
-        return refusal
+def _explained(columns: EventColumns, error: BaseException | None) -> InputError | EngineError:
     text = str(error)
+    if undecoded := re.search("Could not decode to UTF-8 column '([a-z_0-9]+)' with text '(.*)'", text, re.DOTALL):
+        role, value = undecoded[1], undecoded[2][:SHOWN]
+        return InputError(
+            f"the {said_role(role)} column {dict(columns.roles).get(role, role)!r} holds text that is not UTF-8, such "
+            f"as {value!r}; mend it, or take its bytes, CAST(... AS BLOB) in a view for example"
+        )
     if "locked" in text:
         return EngineError("the SQLite file is locked by a process that writes to it; try again later")
     # A number in the header that no version writes has no code of its own.

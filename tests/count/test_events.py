@@ -192,7 +192,7 @@ from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.counting import count_events
 from dpwindows.count.request import CountRequest
-from dpwindows.count.wanted import Wanted
+from dpwindows.count.query.wanted import Wanted
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     settings = EngineSettings(memory_limit="60MB", threads=1)

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.zones import Int64Array
-from dpwindows.count.first_runs import Series
+from dpwindows.count.query.first_runs import Series
 from dpwindows.errors import InputError
 
 

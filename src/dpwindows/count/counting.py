@@ -12,8 +12,8 @@ from dpwindows.ask.counting_rule import LOST
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.engines import engine_for
-from dpwindows.count.first_runs import series_number
 from dpwindows.count.groups import GroupedAnswers, span_of
+from dpwindows.count.query.first_runs import series_number
 from dpwindows.count.request import CountRequest
 
 

@@ -1,8 +1,8 @@
 """The engines that count: each reads events where they are and hands back the small table of signed counts.
 
 An engine is one module with one function. It maps every time to its step, leaves out the rows that do not count, runs
-the query of `dpwindows.count.recency` over what is left, and returns its result: at most steps^2 / 2 rows a threshold.
-Items never leave the engine, and nothing is written where the events are.
+the query of `dpwindows.count.query.recency` over what is left, and returns its result: at most steps^2 / 2 rows a
+threshold. Items never leave the engine, and nothing is written where the events are.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from dpwindows.count.engines.database import database_of, module_roots
 from dpwindows.count.events import EngineSettings
+from dpwindows.count.sources.database import database_of, module_roots
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:

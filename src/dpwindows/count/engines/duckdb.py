@@ -17,17 +17,17 @@ import duckdb
 import pyarrow as pa
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text, shown, such_as
 from dpwindows.count.engines.duckdb_progress import progress_bar
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
-from dpwindows.count.engines.duckdb_sources import INT96, find_parts, out_of_memory, outside, reaches_out
-from dpwindows.count.engines.json_lines import unreadable_field
-from dpwindows.count.engines.places import place_of, place_of_line, place_of_no_object
-from dpwindows.count.engines.relation import EventQueries, unreadable
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text, shown, such_as
+from dpwindows.count.query.relation import EventQueries, unreadable
+from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
+from dpwindows.count.sources.duckdb import INT96, find_parts, out_of_memory, outside, reaches_out
+from dpwindows.count.sources.json_lines import unreadable_field
+from dpwindows.count.sources.places import place_of, place_of_line, place_of_no_object
 from dpwindows.count.time_formats import has_offset
-from dpwindows.count.wanted import Wanted
 from dpwindows.errors import EngineError, InputError
 
 _INTEGERS = (

@@ -14,13 +14,13 @@ import duckdb
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import from_microseconds
-from dpwindows.count.engines.dialect import SHOWN, Column, Kind
 from dpwindows.count.engines.duckdb import LENIENT, column_of, private_engine, running
 from dpwindows.count.engines.duckdb_progress import progress_bar
-from dpwindows.count.engines.duckdb_sources import find_parts
-from dpwindows.count.engines.places import place_of
-from dpwindows.count.engines.relation import EventQueries
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.query.dialect import SHOWN, Column, Kind
+from dpwindows.count.query.relation import EventQueries
+from dpwindows.count.sources.duckdb import find_parts
+from dpwindows.count.sources.places import place_of
 
 _MOST_SHOWN = 5
 # As long as any timeline may be: where the clock of a zone stood does not matter here.

@@ -7,12 +7,12 @@ import re
 import duckdb
 
 from dpwindows.count.engines import engine_name
-from dpwindows.count.engines.database import database_of
-from dpwindows.count.engines.dialect import Kind
 from dpwindows.count.engines.duckdb import column_of, private_engine
-from dpwindows.count.engines.duckdb_sources import find_parts
-from dpwindows.count.engines.files import files_of
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.query.dialect import Kind
+from dpwindows.count.sources.database import database_of
+from dpwindows.count.sources.duckdb import find_parts
+from dpwindows.count.sources.files import files_of
 from dpwindows.count.time_formats import EPOCHS, has_clock, has_offset
 from dpwindows.errors import EngineError, InputError
 

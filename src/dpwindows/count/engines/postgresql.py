@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
-from dpwindows.count.engines.database import engine_at, own_engine, parse_address, translated, with_password
-from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_name, quote_text
-from dpwindows.count.engines.names import chosen_table, require_columns
-from dpwindows.count.engines.relation import counting_sql, unreadable, unreadable_values
-from dpwindows.count.engines.text_times import text_times
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_name, quote_text
+from dpwindows.count.query.relation import counting_sql, unreadable, unreadable_values
+from dpwindows.count.query.text_times import text_times
 from dpwindows.count.request import CountRequest
+from dpwindows.count.sources.database import engine_at, own_engine, parse_address, translated, with_password
+from dpwindows.count.sources.names import chosen_table, require_columns
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:

@@ -13,14 +13,14 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
-from dpwindows.count.engines.names import require_columns
-from dpwindows.count.engines.relation import counting_sql, unreadable
-from dpwindows.count.engines.spark_csv import malformed
 from dpwindows.count.engines.spark_session import running, session_for
-from dpwindows.count.engines.spark_sources import open_frame
 from dpwindows.count.events import EventColumns
+from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
+from dpwindows.count.query.relation import counting_sql, unreadable
 from dpwindows.count.request import CountRequest
+from dpwindows.count.sources.names import require_columns
+from dpwindows.count.sources.spark import open_frame
+from dpwindows.count.sources.spark_csv import malformed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping
 
 from dpwindows.ask.groups import GroupColumn, Grouping, Level
-from dpwindows.count.engines.dialect import Column, Dialect, Kind
+from dpwindows.count.query.dialect import Column, Dialect, Kind
 from dpwindows.errors import InputError
 
 _TRUTHS = ("true", "false")

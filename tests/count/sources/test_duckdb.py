@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines.duckdb_sources import _columns_of
-from dpwindows.count.engines.names import require_told_apart
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.sources.duckdb import _columns_of
+from dpwindows.count.sources.names import require_told_apart
 from dpwindows.errors import EngineError, InputError
 from tests.counting import count_events
 

@@ -18,15 +18,15 @@ import duckdb
 import narwhals.stable.v2 as nw
 import pyarrow as pa
 
-from dpwindows.count.engines.csv_files import CsvHeader, read_header
-from dpwindows.count.engines.database import database_of
-from dpwindows.count.engines.dialect import quote_name, quote_text, shown
-from dpwindows.count.engines.files import files_of, folder_keys, kind_of, require_one_place
-from dpwindows.count.engines.json_lines import json_lines_sql, require_fields
-from dpwindows.count.engines.names import chosen_table, require_columns, require_told_apart
-from dpwindows.count.engines.sqlite import copy_rows
-from dpwindows.count.engines.typed_columns import typed_table
 from dpwindows.count.events import SPACES, EventColumns
+from dpwindows.count.query.dialect import quote_name, quote_text, shown
+from dpwindows.count.sources.csv_files import CsvHeader, read_header
+from dpwindows.count.sources.database import database_of
+from dpwindows.count.sources.files import files_of, folder_keys, kind_of, require_one_place
+from dpwindows.count.sources.json_lines import json_lines_sql, require_fields
+from dpwindows.count.sources.names import chosen_table, require_columns, require_told_apart
+from dpwindows.count.sources.sqlite import copy_rows
+from dpwindows.count.sources.typed_columns import typed_table
 from dpwindows.errors import EngineError, InputError
 
 _FRAME = "dpwindows_frame"

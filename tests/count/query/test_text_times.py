@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from pyspark.sql import SparkSession
 
-from dpwindows.count.engines.dialect import TIME_TEXT, quote_text
 from dpwindows.count.engines.duckdb import _DuckDB
 from dpwindows.count.engines.postgresql import _PostgreSQL
 from dpwindows.count.engines.spark import _Spark
-from dpwindows.count.engines.text_times import text_times
+from dpwindows.count.query.dialect import TIME_TEXT, quote_text
+from dpwindows.count.query.text_times import text_times
 from tests.count.engines.servers import PostgreSQL
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

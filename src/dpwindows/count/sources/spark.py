@@ -14,8 +14,9 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet
 
-from dpwindows.count.engines.csv_files import CsvHeader, read_header
-from dpwindows.count.engines.files import (
+from dpwindows.count.events import EventColumns
+from dpwindows.count.sources.csv_files import CsvHeader, read_header
+from dpwindows.count.sources.files import (
     CSV_SUFFIXES,
     PARQUET_SUFFIXES,
     TABLE_FORMAT_MARKS,
@@ -26,9 +27,8 @@ from dpwindows.count.engines.files import (
     require_one_place,
     table_format,
 )
-from dpwindows.count.engines.names import require_columns
-from dpwindows.count.engines.spark_csv import csv_frame, first_line_header
-from dpwindows.count.events import EventColumns
+from dpwindows.count.sources.names import require_columns
+from dpwindows.count.sources.spark_csv import csv_frame, first_line_header
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:

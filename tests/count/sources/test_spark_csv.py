@@ -13,10 +13,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines.csv_files import CsvHeader
-from dpwindows.count.engines.duckdb_sources import find_parts
-from dpwindows.count.engines.spark_csv import field_value, fields_of
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.sources.csv_files import CsvHeader
+from dpwindows.count.sources.duckdb import find_parts
+from dpwindows.count.sources.spark_csv import field_value, fields_of
 from dpwindows.errors import InputError
 from tests.count.engines.logs import LOGS, THRESHOLDS, Log
 from tests.counting import count_events

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, LOST, CountingRule
-from dpwindows.count.first_runs import Series, first_runs_sql
-from dpwindows.count.recency import recency_sql
+from dpwindows.count.query.first_runs import Series, first_runs_sql
+from dpwindows.count.query.recency import recency_sql
 from dpwindows.errors import InputError
 
 

@@ -13,9 +13,9 @@ import duckdb
 import pytest
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines import files
-from dpwindows.count.engines.files import first_bytes
 from dpwindows.count.events import EventColumns
+from dpwindows.count.sources import files
+from dpwindows.count.sources.files import first_bytes
 from dpwindows.errors import EngineError, InputError
 from tests.counting import count_events
 from tests.patience import PATIENCE

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import dpwindows as dw
-from dpwindows.count.engines.csv_files import read_header
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
+from dpwindows.count.sources.csv_files import read_header
 from dpwindows.errors import InputError
 from tests.counting import count_events
 from tests.end_to_end.command_line import run

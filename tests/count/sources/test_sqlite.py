@@ -17,10 +17,10 @@ import sqlalchemy
 
 import dpwindows as dw
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines import sqlite
-from dpwindows.count.engines.sqlite import _arrow, _open
-from dpwindows.count.engines.sqlite_files import as_it_lies
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
+from dpwindows.count.sources import sqlite
+from dpwindows.count.sources.sqlite import _arrow, _open
+from dpwindows.count.sources.sqlite_files import as_it_lies
 from dpwindows.errors import EngineError, InputError
 from tests.counting import count_events
 from tests.end_to_end.command_line import run

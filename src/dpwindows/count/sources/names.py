@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from dpwindows.count.engines.dialect import quote_name
 from dpwindows.count.events import EventColumns, said_role
+from dpwindows.count.query.dialect import quote_name
 from dpwindows.errors import InputError, near
 
 

@@ -26,7 +26,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from dpwindows.count.engines.files import first_bytes
+from dpwindows.count.sources.files import first_bytes
 from dpwindows.errors import EngineError, InputError
 
 _COARSEST_CLOCK = 2.1  # seconds, and a little more

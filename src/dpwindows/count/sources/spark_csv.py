@@ -15,9 +15,9 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from dpwindows.count.engines.csv_files import CsvHeader, parse_header
-from dpwindows.count.engines.dialect import quote_text
 from dpwindows.count.events import EventColumns
+from dpwindows.count.query.dialect import quote_text
+from dpwindows.count.sources.csv_files import CsvHeader, parse_header
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:

@@ -22,12 +22,12 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from dpwindows.count.engines.database import own_engine, parse_address, translated
-from dpwindows.count.engines.dialect import SHOWN, quote_name, quote_text
-from dpwindows.count.engines.files import absent, at_home
-from dpwindows.count.engines.names import chosen_table, require_columns
-from dpwindows.count.engines.sqlite_files import as_it_lies
 from dpwindows.count.events import EventColumns, said_role
+from dpwindows.count.query.dialect import SHOWN, quote_name, quote_text
+from dpwindows.count.sources.database import own_engine, parse_address, translated
+from dpwindows.count.sources.files import absent, at_home
+from dpwindows.count.sources.names import chosen_table, require_columns
+from dpwindows.count.sources.sqlite_files import as_it_lies
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.engines.duckdb_progress import progress_bar
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.recency import recency_sql
+from dpwindows.count.query.recency import recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window, cumulative, rolling
 from tests.count import one_engine

@@ -29,8 +29,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpwindows.count.engines.dialect import SHOWN
 from dpwindows.count.events import EventColumns, said_role
+from dpwindows.count.query.dialect import SHOWN
 from dpwindows.errors import InputError
 
 Objects = NDArray[np.object_]

@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dpwindows.count.engines.names import require_columns
 from dpwindows.count.events import SPACES, EventColumns
+from dpwindows.count.sources.names import require_columns
 from dpwindows.errors import InputError, counted, near
 
 DELIMITERS = (",", ";", "\t", "|")

@@ -17,11 +17,11 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from dpwindows.count.engines.csv_files import read_header
-from dpwindows.count.engines.dialect import SHOWN, quote_name
-from dpwindows.count.engines.duckdb_sources import file_list, frame_table
-from dpwindows.count.engines.files import files_of, kind_of
 from dpwindows.count.events import SPACES, EventColumns
+from dpwindows.count.query.dialect import SHOWN, quote_name
+from dpwindows.count.sources.csv_files import read_header
+from dpwindows.count.sources.duckdb import file_list, frame_table
+from dpwindows.count.sources.files import files_of, kind_of
 from dpwindows.errors import InputError
 
 _LONGEST_FIELD = min(sys.maxsize, 2**31 - 1)

@@ -16,12 +16,12 @@ from datetime import datetime
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import DAY_US, from_microseconds
-from dpwindows.count.engines.dialect import INTEGER_TEXT, Column, Dialect, Kind, Place, such_as
-from dpwindows.count.engines.groups import coded_sql, has_rule, places_sql
 from dpwindows.count.events import EventColumns
 from dpwindows.count.groups import span_of
+from dpwindows.count.query.dialect import INTEGER_TEXT, Column, Dialect, Kind, Place, such_as
+from dpwindows.count.query.groups import coded_sql, has_rule, places_sql
+from dpwindows.count.query.step_map import StepMap, instant_map, offset_sql, wall_map
 from dpwindows.count.request import CountRequest
-from dpwindows.count.step_map import StepMap, instant_map, offset_sql, wall_map
 from dpwindows.count.time_formats import EPOCHS
 from dpwindows.errors import InputError
 

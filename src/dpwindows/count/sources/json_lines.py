@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from dpwindows.count.engines.dialect import Place, quote_text, shown, such_as
-from dpwindows.count.engines.names import require_columns
 from dpwindows.count.events import EventColumns, said_role
+from dpwindows.count.query.dialect import Place, quote_text, shown, such_as
+from dpwindows.count.sources.names import require_columns
 from dpwindows.errors import InputError
 
 _LOOKED_AT = 1 << 20

@@ -126,7 +126,7 @@ def test_a_stream_reads_no_other_files_either(secrets: Path, tmp_path: Path) -> 
 )
 def test_what_is_off_stays_off(attempt: str, secrets: Path, tmp_path: Path) -> None:
     """Nobody asks the engine for any of this; if somebody found a way to, it would be refused."""
-    from dpwindows.count.engines.duckdb_sources import find_parts
+    from dpwindows.count.sources.duckdb import find_parts
 
     with duckdb.connect(tmp_path / "given.duckdb") as connection:
         connection.execute("CREATE TABLE log AS SELECT 'x' AS id, 0 AS tm")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from dpwindows.count.engines.database import parse_address, with_password
 from dpwindows.count.events import EngineSettings
+from dpwindows.count.sources.database import parse_address, with_password
 from dpwindows.errors import InputError
 
 SECRET = "hunter2"

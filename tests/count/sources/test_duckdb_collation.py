@@ -14,10 +14,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines import duckdb_sources
 from dpwindows.count.engines.duckdb import open_events
 from dpwindows.count.engines.duckdb_recency import in_order_sql
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.sources import duckdb as sources
 from dpwindows.errors import InputError
 from tests.brute_force import any_window
 from tests.count.engines.logs import TEXTS
@@ -165,7 +165,7 @@ def test_bytes_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         return found
 
     ours = plans()
-    monkeypatch.setattr(duckdb_sources, "_by_bytes", lambda text: text)
+    monkeypatch.setattr(sources, "_by_bytes", lambda text: text)
     theirs = plans()
     assert [query for query, _ in ours] != [query for query, _ in theirs]
     assert [plan for _, plan in ours] == [plan for _, plan in theirs]

@@ -106,7 +106,7 @@ def plan(
         if path is not None:
             from dpwindows.release.files import require_writable
 
-            refuse_inputs(path, options)
+            refuse_inputs(path, plan_file=options["plan_file"])
             require_writable(path, force=force, endings=(ending,))
     if released is not None:
         planned: Planned = plan_of_release(released, steps)

@@ -24,11 +24,12 @@ from dpwindows.cli.options import (
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
-from dpwindows.cli.values import build_plan, engine_settings_of, event_columns_of, open_ledger
+from dpwindows.cli.values import build_plan
 from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
+    from dpwindows.count.events import EngineSettings, EventColumns
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
 
@@ -53,7 +54,19 @@ if TYPE_CHECKING:
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @json_option
 def release(
-    events: str, output: Path, force: bool, raw: bool, as_json: bool, start: str, end: str, **options: Any
+    events: str,
+    columns: EventColumns,
+    table: str | None,
+    settings: EngineSettings,
+    ledger: Ledger | None,
+    *,
+    start: str,
+    end: str,
+    output: Path,
+    force: bool,
+    raw: bool,
+    as_json: bool,
+    **options: Any,
 ) -> None:
     """Release window counts of the log EVENTS once, with fresh noise.
 
@@ -70,11 +83,10 @@ def release(
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 
-    refuse_inputs(output, options | {"events": events})
-    ledger = open_ledger(options)
+    files = {"plan_file": options["plan_file"], "password_file": settings.password_file}
+    refuse_inputs(output, ledger, events=events, **files)
     timeline = Timeline(start, end, step=options["step"], time_zone=options["time_zone"])
     planned = build_plan(timeline, options)
-    columns, settings = event_columns_of(options), engine_settings_of(options)
     say_notes(planned)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claimed_output(output, force=force):
@@ -82,7 +94,7 @@ def release(
             planned,
             events,
             columns,
-            table=options["table"],
+            table=table,
             settings=settings,
             ledger=ledger,
             consistent=not raw,
@@ -112,7 +124,7 @@ def release(
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(shown, console)
-    zone = None if timeline.is_integer or zone_said() else remark_on_zones(events, columns, options["table"], settings)
+    zone = None if timeline.is_integer or zone_said() else remark_on_zones(events, columns, table, settings)
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
@@ -17,19 +18,7 @@ if TYPE_CHECKING:
     from dpwindows.plan.stream_plan import StreamPlan
 
 
-def column_names_of(options: dict[str, Any]) -> list[str] | None:
-    """The names of all columns of files without a line of names; None where there is one.
-
-    Raises:
-        InputError: of two options that go together one is given alone.
-    """
-    names = options["columns"]
-    if options["no_header"] != (names is not None):
-        raise InputError("--no-header and --columns NAME,NAME,... go together: give both, or neither")
-    return None if names is None else list(names.split(","))
-
-
-def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
+def layout_of(delimiter: str | None, no_header: bool, columns: str | None) -> CsvLayout | None:
     """What the CSV options of a command ask for.
 
     Raises:
@@ -37,10 +26,19 @@ def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
     """
     from dpwindows.count.events import csv_layout
 
-    return csv_layout(options["delimiter"], column_names_of(options))
+    if no_header != (columns is not None):
+        raise InputError("--no-header and --columns NAME,NAME,... go together: give both, or neither")
+    return csv_layout(delimiter, None if columns is None else columns.split(","))
 
 
-def event_columns_of(options: dict[str, Any]) -> EventColumns:
+def columns_of(
+    item: str,
+    time: str,
+    count: str | None,
+    time_format: str | None,
+    item_type: str | None,
+    layout: CsvLayout | None,
+) -> EventColumns:
     """How the options of a command have every row read.
 
     Raises:
@@ -48,32 +46,41 @@ def event_columns_of(options: dict[str, Any]) -> EventColumns:
     """
     from dpwindows.count.events import EventColumns
 
-    names = ("item", "time", "count", "time_format", "item_type")
-    return EventColumns(layout=csv_layout_of(options), **{name: options[name] for name in names})
+    return EventColumns(item, time, count, time_format, layout, item_type)
 
 
-def open_ledger(options: dict[str, Any]) -> Ledger | None:
+def ledger_of(ledger_file: Path | None, dataset: str | None) -> Ledger | None:
     """The dataset that `--ledger` and `--dataset` name; None without them.
 
     Raises:
         InputError: one of the two is given without the other, or there is no such dataset.
     """
-    file, dataset = options["ledger_file"], options["dataset"]
-    if file is None and dataset is None:
+    if ledger_file is None and dataset is None:
         return None
-    if file is None or dataset is None:
+    if ledger_file is None or dataset is None:
         raise InputError("--ledger FILE and --dataset NAME go together: give both, or neither")
     from dpwindows.ledger.ledger import Ledger
 
-    return Ledger.open(file, dataset)
+    return Ledger.open(ledger_file, dataset)
 
 
-def engine_settings_of(options: dict[str, Any]) -> EngineSettings:
-    """What the engine options of a command ask for."""
+def settings_of(
+    engine: str | None = None,
+    memory_limit: str | None = None,
+    spill_directory: Path | None = None,
+    password_file: Path | None = None,
+    spark_master: str | None = None,
+) -> EngineSettings:
+    """What the engine options of a command ask for.
+
+    Raises:
+        InputError: a setting is not legal.
+    """
     from dpwindows.count.events import EngineSettings
 
-    names = ("engine", "memory_limit", "spill_directory", "password_file", "spark_master")
-    return EngineSettings(**{name: options[name] for name in names})
+    return EngineSettings(
+        memory_limit, spill_directory, engine=engine, password_file=password_file, spark_master=spark_master
+    )
 
 
 def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
-from dpwindows.cli.values import columns_of, layout_of, ledger_of, settings_of
+from dpwindows.cli.values import Asked, columns_of, layout_of, ledger_of, settings_of
 from dpwindows.count.engines import ENGINES
 from dpwindows.errors import EngineError, InputError
 
@@ -196,7 +196,7 @@ privacy_options = stack(
     ]
 )
 
-max_draws_option = click.option(
+_max_draws_option = click.option(
     "--max-draws",
     type=int,
     default=MAX_DRAWS,
@@ -204,6 +204,9 @@ max_draws_option = click.option(
     metavar="N",
     help="Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
 )
+
+planned_options = handing("asked", Asked, [query_options, group_options, privacy_options])
+planned_options_with_draws = handing("asked", Asked, [query_options, group_options, privacy_options, _max_draws_option])
 
 
 def ledger_options_saying(said: str) -> Callable[[Command], Command]:

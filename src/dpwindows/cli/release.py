@@ -11,11 +11,8 @@ from dpwindows.cli.options import (
     claimed_output,
     engine_options,
     event_options,
-    group_options,
     ledger_options,
-    max_draws_option,
-    privacy_options,
-    query_options,
+    planned_options_with_draws,
     refuse_inputs,
     save_spent,
     step_option,
@@ -24,7 +21,7 @@ from dpwindows.cli.options import (
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
-from dpwindows.cli.values import build_plan
+from dpwindows.cli.values import Asked, build_plan
 from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
@@ -44,10 +41,7 @@ if TYPE_CHECKING:
 @zone_option
 @engine_options
 @plan_option
-@query_options
-@group_options
-@privacy_options
-@max_draws_option
+@planned_options_with_draws
 @ledger_options
 @click.option("--raw", is_flag=True, help="Leave the column of numbers made consistent with one another empty.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=".parquet, .csv or .json")
@@ -62,11 +56,14 @@ def release(
     *,
     start: str,
     end: str,
+    step: str,
+    time_zone: str,
+    asked: Asked,
+    plan_file: Path | None,
     output: Path,
     force: bool,
     raw: bool,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Release window counts of the log EVENTS once, with fresh noise.
 
@@ -83,10 +80,9 @@ def release(
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 
-    files = {"plan_file": options["plan_file"], "password_file": settings.password_file}
-    refuse_inputs(output, ledger, events=events, **files)
-    timeline = Timeline(start, end, step=options["step"], time_zone=options["time_zone"])
-    planned = build_plan(timeline, options)
+    refuse_inputs(output, ledger, events=events, plan_file=plan_file, password_file=settings.password_file)
+    timeline = Timeline(start, end, step=step, time_zone=time_zone)
+    planned = build_plan(timeline, asked)
     say_notes(planned)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claimed_output(output, force=force):

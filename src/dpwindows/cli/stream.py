@@ -11,12 +11,9 @@ from rich.console import Console
 from dpwindows.cli.options import (
     claimed_output,
     event_options,
-    group_options,
     ledger_options,
     ledger_options_saying,
-    max_draws_option,
-    privacy_options,
-    query_options,
+    planned_options_with_draws,
     refuse_inputs,
     save_spent,
     spill_options,
@@ -26,7 +23,7 @@ from dpwindows.cli.options import (
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
-from dpwindows.cli.values import build_stream_plan
+from dpwindows.cli.values import Asked, build_stream_plan
 from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 from dpwindows.stream.limits import MOST_STEPS
@@ -70,10 +67,7 @@ def stream() -> None:
 @zone_option
 @click.option("--horizon", type=int, metavar="N", help="End the stream after N steps. Default: it has no end.")
 @plan_option
-@query_options
-@privacy_options
-@group_options
-@max_draws_option
+@planned_options_with_draws
 @ledger_options
 @json_option
 def create(
@@ -82,9 +76,12 @@ def create(
     ledger: Ledger | None,
     *,
     start: str,
+    step: str,
+    time_zone: str,
     horizon: int | None,
+    asked: Asked,
+    plan_file: Path | None,
     as_json: bool,
-    **options: Any,
 ) -> None:
     """Make the new stream STATE: what will be released at every step, for whom, under which budget.
 
@@ -95,7 +92,7 @@ def create(
     from dpwindows.stream.state_file import usable_path
     from dpwindows.stream.stream import Stream
 
-    planned = build_stream_plan(horizon, start, options)
+    planned = build_stream_plan(horizon, start, step, time_zone, asked)
     require_new(usable_path(state))
     say_notes(planned)
     layout = columns.layout
@@ -110,8 +107,8 @@ def create(
         item_type=columns.item_type,
         **laid_out,
         start=start,
-        step=options["step"],
-        time_zone=options["time_zone"],
+        step=step,
+        time_zone=time_zone,
         ledger=ledger,
     ).close()
     promise = planned.describe()["guarantee"]

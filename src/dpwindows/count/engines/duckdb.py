@@ -46,7 +46,6 @@ _KINDS = {
     Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
     Kind.NULL: ("null", "sqlnull"),
 }
-READS_LAYOUTS = True
 Config = dict[str, str | bool | int | float | list[str]]
 _NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
 _WIDER_THAN_BIGINT = ("ubigint", "hugeint", "uhugeint")

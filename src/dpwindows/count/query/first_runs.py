@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpwindows.ask.counting_rule import LOST
+from dpwindows.count.query.recency import summed_sql
 
 Series = tuple[int, int]
 """A threshold k and the length W of a rolling window, in steps."""
@@ -89,24 +90,4 @@ moved AS (SELECT item, step, {befores} FROM reached),
 started AS (SELECT item, step, {plain}, {starts} FROM moved),
 ranked AS (SELECT item, step, {plain}, {runs} FROM started),
 kept AS (SELECT step, {plain}, {kept}{lost} FROM ranked),
-{_summed_sql("kept", signs)}"""
-
-
-def _summed_sql(relation: str, signs: Sequence[tuple[str, int, int]]) -> str:
-    """The end of a query: for each (column of recencies, k, sign) the rows of a relation by step and recency, added."""
-    sets = ", ".join(f"(step, {column})" for column, _, _ in signs)
-    which = " ".join(f"WHEN grouping({column}) = 0 THEN {at}" for at, (column, _, _) in enumerate(signs))
-    found = " ".join(f"WHEN grouping({column}) = 0 THEN {column}" for column, _, _ in signs)
-    counted = (
-        f"SELECT CASE {which} END AS place, step, CASE {found} END AS recency, count(*) AS rows_counted "
-        f"FROM {relation} GROUP BY GROUPING SETS ({sets})"
-    )
-    listed = " UNION ALL ".join(
-        f"SELECT {at} AS place, {k} AS k, {sign} AS sign" for at, (_, k, sign) in enumerate(signs)
-    )
-    return f"""counted AS ({counted}),
-signs AS ({listed})
-SELECT k, step, recency, CAST(sum(sign * rows_counted) AS BIGINT) AS delta
-FROM counted JOIN signs ON counted.place = signs.place
-WHERE recency IS NOT NULL
-GROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"""
+{summed_sql("kept", signs)}"""

@@ -88,26 +88,37 @@ def sum_steps_back_sql(
             for b in backs
         )
         occurrences = f"SELECT step, {near} FROM ({occurrences}) AS looked_up"
-    sets = ", ".join(f"(step, back_{back})" for back in backs)
-    which = " ".join(f"WHEN grouping(back_{back}) = 0 THEN {back}" for back in backs)
-    found = " ".join(f"WHEN grouping(back_{back}) = 0 THEN back_{back}" for back in backs)
-    counted = (
-        f"SELECT CASE {which} ELSE 0 END AS back, step, CASE {found} ELSE step END AS recency, "
-        f"count(*) AS rows_counted FROM occurrences GROUP BY GROUPING SETS ((step), {sets})"
+    moves = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
+    signs = [(f"back_{back}" if back else "step", k, sign) for back, k, sign in moves]
+    counted = summed_sql("occurrences", signs, merged=span is None)
+    return f"\nWITH {before}occurrences AS ({occurrences}),\n{counted}"
+
+
+def summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], *, merged: bool = True) -> str:
+    """The end of a query: for each (column of recencies, k, sign) the rows of a relation by step and recency, added.
+
+    A column may be `step` itself. Unless they are `merged`, the counts of one (k, step, recency) may be in several rows.
+    """
+    columns = [column for column in dict.fromkeys(column for column, _, _ in signs) if column != "step"]
+    places = {"step": -1} | {column: place for place, column in enumerate(columns)}
+    sets = ", ".join(["(step)"] * any(column == "step" for column, _, _ in signs) + [f"(step, {c})" for c in columns])
+    which = " ".join(f"WHEN grouping({column}) = 0 THEN {places[column]}" for column in columns)
+    found = " ".join(f"WHEN grouping({column}) = 0 THEN {column}" for column in columns)
+    listed = " UNION ALL ".join(
+        f"SELECT {places[column]} AS place, {k} AS k, {sign} AS sign" for column, k, sign in signs
     )
-    uses = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
-    signs = " UNION ALL ".join(f"SELECT {back} AS back, {k} AS k, {sign} AS sign" for back, k, sign in uses)
-    delta, merged = "CAST(sign * rows_counted AS BIGINT)", ""
-    if span is None:
+    delta, added = "CAST(sign * rows_counted AS BIGINT)", ""
+    if merged:
         delta = "CAST(sum(sign * rows_counted) AS BIGINT)"
-        merged = "\nGROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"
-    return f"""
-WITH {before}occurrences AS ({occurrences}),
-counted AS ({counted}),
-signs AS ({signs})
+        added = "\nGROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"
+    return f"""counted AS (
+    SELECT CASE {which} ELSE -1 END AS place, step, CASE {found} ELSE step END AS recency, count(*) AS rows_counted
+    FROM {relation} GROUP BY GROUPING SETS ({sets})
+),
+signs AS ({listed})
 SELECT k, step, recency, {delta} AS delta
-FROM counted JOIN signs ON counted.back = signs.back
-WHERE recency IS NOT NULL{merged}"""
+FROM counted JOIN signs ON counted.place = signs.place
+WHERE recency IS NOT NULL{added}"""
 
 
 def _recencies_sql(events: str, thresholds: Sequence[int]) -> tuple[str, str]:

@@ -27,8 +27,7 @@ from dpwindows.errors import InputError
 
 _EXACT = (Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.WALL, Kind.INSTANT, Kind.DATE, Kind.EXACT, Kind.NULL)
 _MARK = "dpwindows cannot read column: "
-# Earlier than any timeline of integers may begin, later than any may end, and later than any timeline of times.
-_BEFORE_ALL, _AFTER_ALL = str(-(2**63 - 1)), str(2**63 - 1)
+# Later than any timeline of times may end.
 _LAST_DAY = datetime(9999, 12, 31)
 _TIME_ADVICE = 'ISO 8601 text such as "2013-01-31", "2013-01-31T06:30:00" or "2013-01-31T06:30:00+01:00"'
 
@@ -38,12 +37,9 @@ _EXACT_BELOW = {"FLOAT": 2**24, "DOUBLE": 2**53}
 _WANTED = {
     "time": f"expected {_TIME_ADVICE}",
     "integer_time": "expected whole numbers, since the timeline has integer steps",
-    "decimal_time": "expected whole numbers, since the timeline has integer steps",
     "epoch_time": "expected whole numbers, as --time-format says",
-    "decimal_epoch_time": "expected whole numbers, as --time-format says",
     "patterned_time": "expected text of the pattern that --time-format says",
-    "count": "expected whole numbers",
-    "decimal_count": "expected whole numbers of occurrences",
+    "count": "expected whole numbers of occurrences",
 }
 
 
@@ -150,9 +146,18 @@ class EventQueries:
         if column.kind is Kind.NULL:
             return _Reading(relation, "CAST(NULL AS BIGINT)", self._instants, "FALSE")
         if self._timeline.is_integer:
-            return self._integer_time(relation, column)
+            read = self._numbered_time(relation, column, 1, "integer_time")
+            if read is None:
+                raise InputError(
+                    f"the time column {self._columns.time!r} is of type {column.type_name}, but the timeline has "
+                    f'integer steps; give a start, end and step of times, such as step "1d"'
+                )
+            return read
         if self._columns.time_format in EPOCHS:
-            return self._epoch_time(relation, column, EPOCHS[self._columns.time_format])
+            read = self._numbered_time(relation, column, EPOCHS[self._columns.time_format], "epoch_time")
+            if read is None:
+                raise self._format_refused(column, "whole numbers, or text of them")
+            return read
         if self._columns.time_format is not None:
             return self._patterned_time(relation, column, self._columns.time_format)
         if column.kind is Kind.TEXT:
@@ -174,49 +179,19 @@ class EventQueries:
         about = self._dialect.between(column, low.replace(microsecond=0), high)
         return _Reading(relation, self._dialect.microseconds(column, about), steps, about)
 
-    def _integer_time(self, relation: str, column: Column) -> _Reading:
-        if column.kind is Kind.INTEGER:
-            low, high = self._instants.low, self._instants.high
-            within = f"time >= {low} AND time < {high}"
-            moment = f"CASE WHEN {within} THEN CAST(time AS BIGINT) END"
-            if self._later:
-                within, moment = f"time >= {low}", _clamped("time", low - 1, high)
-            return _Reading(relation, moment, self._instants, within)
-        low, high = self._instants.low - 1, self._instants.high
-        if column.kind is Kind.DECIMAL:
-            return _Reading(relation, self._whole("time", low, high), self._instants)
-        if column.kind is Kind.TEXT:
-            beyond = f"CASE WHEN trim(time) LIKE '-%' THEN {_BEFORE_ALL} ELSE {_AFTER_ALL} END"
-            moment = _clamped(self._number("time", beyond), low, high)
-            return _Reading(relation, self._or_fail("time", moment, "integer_time"), self._instants)
-        raise InputError(
-            f"the time column {self._columns.time!r} is of type {column.type_name}, but the timeline has integer "
-            f'steps; give a start, end and step of times, such as step "1d"'
-        )
+    def _numbered_time(self, relation: str, column: Column, unit: int, what: str) -> _Reading | None:
+        """Instants out of whole numbers of `unit` each, whose name in _WANTED is `what`; None for other columns.
 
-    def _epoch_time(self, relation: str, column: Column, unit: int) -> _Reading:
-        """Instants out of whole numbers, of `unit` microseconds each, since 1970.
-
-        The bounds are of that unit, one beyond the range on either side, so that no product leaves 64 bits.
+        The bounds are of that unit, outside the range on either side, so that no product leaves 64 bits.
         """
-        low, high = self._instants.low // unit - 1, -(-self._instants.high // unit) + 1
+        low, high = self._instants.low // unit - 1, -(-self._instants.high // unit)
+        number = self._number("time", column, low, high, what)
+        if number is None:
+            return None
         about = "TRUE"
-        match column.kind:
-            case Kind.INTEGER:
-                about = f"time >= {low}" + ("" if self._later else f" AND time < {high}")
-                number = _clamped("time", low, high)
-            case Kind.DECIMAL:
-                number = self._whole("time", low, high, "decimal_epoch_time")
-            case Kind.TEXT:
-                beyond = f"CASE WHEN trim(time) LIKE '-%' THEN {_BEFORE_ALL} ELSE {_AFTER_ALL} END"
-                number = self._or_fail("time", _clamped(self._number("time", beyond), low, high), "epoch_time")
-            case Kind.FLOAT if self._dialect.reads_floats:
-                whole = self._dialect.whole_float("time", _EXACT_BELOW[column.type_name])
-                read = self._or_fail("time", _clamped(whole, low, high), "decimal_epoch_time")
-                number = f"CASE WHEN NOT isnan(time) THEN {read} END"
-            case _:
-                raise self._format_refused(column, "whole numbers, or text of them")
-        return _Reading(relation, f"({number}) * {unit}", self._instants, about)
+        if column.kind is Kind.INTEGER:
+            about = f"time >= {low}" + ("" if self._later else f" AND time < {high}")
+        return _Reading(relation, number if unit == 1 else f"({number}) * {unit}", self._instants, about)
 
     def _patterned_time(self, relation: str, column: Column, pattern: str) -> _Reading:
         """Instants out of text of a pattern; text without an offset is local to the zone."""
@@ -244,26 +219,36 @@ class EventQueries:
         return _Reading(self._dialect.text_times(relation), self._or_fail("time", moment, "time"), self._instants)
 
     def _count(self, column: Column, name: str) -> str:
+        if column.kind is Kind.NULL:
+            return "CAST(NULL AS BIGINT)"
+        number = self._number("count", column, 0, self._cap, "count")
+        if number is None:
+            raise InputError(
+                f"the count column {name!r} is of type {column.type_name}; counts must be of an integer type"
+            )
+        return number
+
+    def _number(self, role: str, column: Column, low: int, high: int, what: str) -> str | None:
+        """Whole numbers of a column moved into [low, high]; None for a column that has none.
+
+        The query fails, by the name `what`, where text is no whole number, or a number has a fraction.
+        """
         match column.kind:
             case Kind.INTEGER:
-                return _clamped("count", 0, self._cap)
+                return _clamped(role, low, high)
             case Kind.DECIMAL:
-                return self._whole("count", 0, self._cap)
+                return self._or_fail(role, _clamped(self._dialect.whole(role), low, high), f"decimal_{what}")
             case Kind.TEXT:
-                beyond = f"CASE WHEN trim(count) LIKE '-%' THEN 0 ELSE {self._cap} END"
-                return self._or_fail("count", _clamped(self._number("count", beyond), 0, self._cap), "count")
-            case Kind.NULL:
-                return "CAST(NULL AS BIGINT)"
-        raise InputError(f"the count column {name!r} is of type {column.type_name}; counts must be of an integer type")
-
-    def _number(self, role: str, beyond: str) -> str:
-        """Whole numbers out of text; `beyond` stands in for those that do not fit the type."""
-        value = f"coalesce({self._dialect.number(role)}, {beyond})"
-        return f"CASE WHEN {self._dialect.matches(role, INTEGER_TEXT)} THEN {value} END"
-
-    def _whole(self, role: str, low: int, high: int, what: str = "") -> str:
-        """Decimals moved into [low, high]; the query fails where one has a fraction, or is no number."""
-        return self._or_fail(role, _clamped(self._dialect.whole(role), low, high), what or f"decimal_{role}")
+                # What does not fit the type is beyond all bounds.
+                beyond = f"CASE WHEN trim({role}) LIKE '-%' THEN {low} ELSE {high} END"
+                value = f"coalesce({self._dialect.number(role)}, {beyond})"
+                whole = f"CASE WHEN {self._dialect.matches(role, INTEGER_TEXT)} THEN {value} END"
+                return self._or_fail(role, _clamped(whole, low, high), what)
+            case Kind.FLOAT if self._dialect.reads_floats and what == "epoch_time":
+                whole = self._dialect.whole_float(role, _EXACT_BELOW[column.type_name])
+                read = self._or_fail(role, _clamped(whole, low, high), f"decimal_{what}")
+                return f"CASE WHEN NOT isnan({role}) THEN {read} END"
+        return None
 
     def _or_fail(self, column: str, value: str, role: str) -> str:
         """`value`, null where the column is null; where only the value is, the query fails and says what it was."""
@@ -295,25 +280,22 @@ def unreadable(message: str, columns: EventColumns, place: Place | None = None) 
 
 
 def unreadable_values(what: str, columns: EventColumns, example: str = "") -> InputError:
-    """The error for values that are not what their column should hold; `what` is a key of _WANTED."""
+    """The error for values that are not what their column should hold; `what` is a key of _WANTED, perhaps of decimals."""
     role = _role_of(what)
     name = dict(columns.roles)[role]
+    wanted = _WANTED[what.removeprefix("decimal_")]
     if what.startswith("decimal"):
         mend = "read them in the unit they are written in (--time-format)" if "epoch" in what else "round the others"
         return InputError(
             f"the {role} column {name!r} holds decimals, and not all of them are whole numbers{example}; "
-            f"{_WANTED[what]}: {mend}, or leave them out before, in a view for example"
+            f"{wanted}: {mend}, or leave them out before, in a view for example"
         )
     if columns.time_format is not None and role == "time":
         said = f"--time-format {columns.time_format!r}"
-        return InputError(
-            f"the time column {name!r} is not all as {said} says{example}; {_WANTED[what]}: give another format"
-        )
+        return InputError(f"the time column {name!r} is not all as {said} says{example}; {wanted}: give another format")
     mend = {"time": ", or say what it is with --time-format", "count": ", or leave --count out"}.get(what, "")
     mend = ", or give --start, --end and a --step of times" if what == "integer_time" else mend
-    return InputError(
-        f"the {role} column {name!r} is text and not all of it can be read{example}; {_WANTED[what]}{mend}"
-    )
+    return InputError(f"the {role} column {name!r} is text and not all of it can be read{example}; {wanted}{mend}")
 
 
 def _role_of(what: str) -> str:

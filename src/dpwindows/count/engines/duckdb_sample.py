@@ -21,8 +21,8 @@ from dpwindows.count.sources.csv_files import DELIMITERS, delimiter_of
 from dpwindows.count.sources.database import database_of
 from dpwindows.count.sources.duckdb import database_table, file_list
 from dpwindows.count.sources.files import files_of, kind_of
-from dpwindows.count.sources.places import text_of
 from dpwindows.count.sources.sqlite import first_rows
+from dpwindows.count.sources.text_files import objects_of, text_of
 from dpwindows.errors import InputError
 
 _ROWS = 1_000
@@ -96,13 +96,7 @@ def _json_sample(files: Sequence[Path]) -> Sample:
     values: dict[str, list[str | None]] = {}
     rows = 0
     with text_of(files[0]) as stream:
-        for line in islice(stream, _ROWS):
-            try:
-                row = json.loads(line, parse_int=str, parse_float=str)
-            except (ValueError, RecursionError):
-                continue
-            if not isinstance(row, dict):
-                continue
+        for _, _, row in objects_of(islice(stream, _ROWS)):
             for name in row:
                 values.setdefault(name, [None] * rows)
             for name, found in values.items():

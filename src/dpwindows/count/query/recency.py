@@ -97,7 +97,7 @@ def sum_steps_back_sql(
 def summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], *, merged: bool = True) -> str:
     """The end of a query: for each (column of recencies, k, sign) the rows of a relation by step and recency, added.
 
-    A column may be `step` itself. Unless they are `merged`, the counts of one (k, step, recency) may be in several rows.
+    A column may be `step` itself. Unless `merged`, the counts of one (k, step, recency) may be in several rows.
     """
     columns = [column for column in dict.fromkeys(column for column, _, _ in signs) if column != "step"]
     places = {"step": -1} | {column: place for place, column in enumerate(columns)}

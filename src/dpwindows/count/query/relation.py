@@ -280,7 +280,7 @@ def unreadable(message: str, columns: EventColumns, place: Place | None = None) 
 
 
 def unreadable_values(what: str, columns: EventColumns, example: str = "") -> InputError:
-    """The error for values that are not what their column should hold; `what` is a key of _WANTED, perhaps of decimals."""
+    """The error for values that are not what their column should hold; `what` is a key of _WANTED, or decimal_ one."""
     role = _role_of(what)
     name = dict(columns.roles)[role]
     wanted = _WANTED[what.removeprefix("decimal_")]

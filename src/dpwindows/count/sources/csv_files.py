@@ -14,10 +14,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-import pyarrow as pa
-
 from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.count.sources.names import require_columns
+from dpwindows.count.sources.text_files import first_text
 from dpwindows.errors import InputError, counted, near
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -45,12 +44,7 @@ def read_header(file: Path, columns: EventColumns) -> CsvHeader:
         InputError: the file cannot be read, or its first line lacks one of our columns.
     """
     layout = columns.layout
-    try:
-        with pa.input_stream(str(file), compression="detect") as stream:
-            text = stream.read(_LONGEST_HEADER).decode("utf-8-sig", errors="replace")
-    except (OSError, pa.ArrowException) as error:
-        raise InputError(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None
-    line = text.partition("\n")[0]
+    line = first_text(file, _LONGEST_HEADER).partition("\n")[0]
     if layout is None or layout.names is None:
         return parse_header(line, columns, str(file))
     header = CsvHeader(layout.delimiter or ",", layout.names, named=False)

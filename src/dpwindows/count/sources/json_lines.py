@@ -8,15 +8,13 @@ exponent, unless items are whole numbers (`--item-type integer`).
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
-
-import pyarrow as pa
 
 from dpwindows.count.events import EventColumns, said_role
 from dpwindows.count.query.dialect import Place, quote_text, shown, such_as
 from dpwindows.count.sources.names import require_columns
+from dpwindows.count.sources.text_files import first_text, objects_of
 from dpwindows.errors import InputError
 
 _LOOKED_AT = 1 << 20
@@ -68,17 +66,8 @@ def require_fields(files: Sequence[Path], columns: EventColumns) -> None:
     """
     found: dict[str, None] = {}
     for file in files:
-        try:
-            with pa.input_stream(str(file), compression="detect") as stream:
-                text = stream.read(_LOOKED_AT).decode("utf-8-sig", errors="replace")
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None
-        for line in text.split("\n"):
-            try:
-                read = json.loads(line)
-            except (ValueError, RecursionError):
-                continue
-            found |= dict.fromkeys(read) if isinstance(read, dict) else {}
+        for _, _, read in objects_of(first_text(file, _LOOKED_AT).split("\n")):
+            found |= dict.fromkeys(read)
         if all(name in found for _, name in columns.roles):
             return
     require_columns(columns, list(found), str(files[0]))

@@ -6,7 +6,6 @@ Messages are for the screen of whoever may read the log anyway, and go nowhere e
 from __future__ import annotations
 
 import csv
-import io
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -22,6 +21,7 @@ from dpwindows.count.query.dialect import SHOWN, quote_name
 from dpwindows.count.sources.csv_files import read_header
 from dpwindows.count.sources.duckdb import file_list, frame_table
 from dpwindows.count.sources.files import files_of, kind_of
+from dpwindows.count.sources.text_files import objects_of, text_of
 from dpwindows.errors import InputError
 
 _LONGEST_FIELD = min(sys.maxsize, 2**31 - 1)
@@ -91,13 +91,6 @@ def _line_of(files: Sequence[Path], text: str, fields: Any) -> str:
     return ""
 
 
-def text_of(file: Path) -> io.TextIOWrapper:
-    """A file of text, compressed or not."""
-    return io.TextIOWrapper(
-        pa.input_stream(str(file), compression="detect"), encoding="utf-8-sig", errors="replace", newline=""
-    )
-
-
 def _csv_fields(file: Path, columns: EventColumns, name: str) -> Iterator[tuple[int, str]]:
     header = read_header(file, columns)
     place = header.names.index(name)
@@ -113,14 +106,11 @@ def _csv_fields(file: Path, columns: EventColumns, name: str) -> Iterator[tuple[
 
 def _json_fields(file: Path, name: str) -> Iterator[tuple[int, str]]:
     with text_of(file) as stream:
-        for line, row in enumerate(stream, 1):
-            try:
-                value = json.loads(row, parse_int=str, parse_float=str).get(name)
-            except (ValueError, AttributeError, RecursionError):
-                continue
+        for line, text, row in objects_of(stream):
+            value = row.get(name)
             if isinstance(value, dict | list):
                 # With blanks or without: as the line has them, the engine shows them.
-                whole = json.loads(row)[name]
+                whole = json.loads(text)[name]
                 yield from ((line, json.dumps(whole, separators=marks)) for marks in ((",", ":"), (", ", ": ")))
             elif value is not None:
                 yield line, value if isinstance(value, str) else json.dumps(value)

@@ -122,8 +122,8 @@ MUTANTS = [
         "decimals of several scales",
         "One file with large decimals rounds those of all other files, and items become one.",
         "count/sources/duckdb.py",
-        'if types["item"] == "decimal"',
-        'if types["item"] == "no decimal"',
+        'if types["item"].kind is Kind.DECIMAL else',
+        'if types["item"].kind is Kind.NESTED else',
         f"{LOCALITY}test_parquet_files",
     ),
     Mutant(

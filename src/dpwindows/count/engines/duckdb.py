@@ -24,32 +24,15 @@ from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quot
 from dpwindows.count.query.relation import EventQueries, unreadable
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
-from dpwindows.count.sources.duckdb import INT96, find_parts, out_of_memory, outside, reaches_out
+from dpwindows.count.sources.duckdb import find_parts, out_of_memory, outside, reaches_out
 from dpwindows.count.sources.json_lines import unreadable_field
 from dpwindows.count.sources.places import place_of, place_of_line, place_of_no_object
 from dpwindows.count.time_formats import has_offset
 from dpwindows.errors import EngineError, InputError
 
-_INTEGERS = (
-    *("tinyint", "smallint", "integer", "bigint", "hugeint"),
-    *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
-)
-_KINDS = {
-    Kind.INTEGER: _INTEGERS,
-    Kind.DECIMAL: ("decimal",),
-    Kind.TEXT: ("varchar",),
-    Kind.WALL: ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
-    Kind.INSTANT: ("timestamp with time zone", "timestamptz_ns"),
-    Kind.DATE: ("date",),
-    Kind.EXACT: ("boolean", "blob", "uuid", "enum", "bit", "bignum", "time", "time_ns"),
-    Kind.FLOAT: ("float", "double"),
-    Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
-    Kind.NULL: ("null", "sqlnull"),
-}
 Config = dict[str, str | bool | int | float | list[str]]
 _NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
 _WIDER_THAN_BIGINT = ("ubigint", "hugeint", "uhugeint")
-_KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
 
 
 class _DuckDB(Dialect):
@@ -201,18 +184,15 @@ def open_events(
     """
     with private_engine(settings or EngineSettings()) as connection:
         parts = find_parts(connection, source, columns, table)
-        typed = [{role: column_of(type_id) for role, type_id in part.types.items()} for part in parts]
-        pairs = list(zip(parts, typed, strict=True))
-        kinds = sorted(
-            {_items_of(part.of, types["item"], columns) for part, types in pairs if types["item"].kind is not Kind.NULL}
-        )
+        held = [part for part in parts if part.types["item"].kind is not Kind.NULL]
+        kinds = sorted({_items_of(part.of, part.types["item"], columns) for part in held})
         if len(kinds) > 1:
             raise InputError(
                 f"the item column {columns.item!r} has different types in different files "
                 f"({', '.join(kinds)}); write it with one type"
             )
         writer = EventQueries(_DuckDB(), columns, timeline, cap=cap, later=later)
-        query = writer.events((part.sql, types) for part, types in pairs)
+        query = writer.events((part.sql, part.types) for part in parts)
         with running(columns, source):
             yield EventRelation(
                 connection,
@@ -227,13 +207,6 @@ def _items_of(own: str, column: Column, columns: EventColumns) -> str:
     """The type that the items of a part come to be of, which is that of all other parts."""
     wide = column.type_name.lower() in _WIDER_THAN_BIGINT
     return own if columns.item_type is None or wide else "bigint"
-
-
-def column_of(type_id: str) -> Column:
-    """What a column can serve as, by the engine's identifier of its type."""
-    if type_id == INT96:
-        return Column(Kind.INSTANT, "TIMESTAMP")
-    return Column(_KIND_OF.get(type_id, Kind.OTHER), type_id.upper())
 
 
 @contextmanager

@@ -14,12 +14,13 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
-from dpwindows.count.engines.duckdb import column_of, private_engine, running
+from dpwindows.count.engines.duckdb import private_engine, running
 from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.query.dialect import Kind, quote_name
 from dpwindows.count.sources.csv_files import DELIMITERS, delimiter_of
 from dpwindows.count.sources.database import database_of
 from dpwindows.count.sources.duckdb import database_table, file_list
+from dpwindows.count.sources.duckdb_types import column_of
 from dpwindows.count.sources.files import files_of, kind_of
 from dpwindows.count.sources.sqlite import first_rows
 from dpwindows.count.sources.text_files import objects_of, text_of

@@ -7,7 +7,7 @@ import re
 import duckdb
 
 from dpwindows.count.engines import engine_name
-from dpwindows.count.engines.duckdb import column_of, private_engine
+from dpwindows.count.engines.duckdb import private_engine
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.query.dialect import Kind
 from dpwindows.count.sources.database import database_of
@@ -43,7 +43,7 @@ def _are_naive(source: str, columns: EventColumns, table: str | None) -> bool:
         return pattern not in EPOCHS and has_clock(pattern) and not has_offset(pattern)
     with private_engine(EngineSettings(progress=False)) as connection:
         for part in find_parts(connection, source, columns, table, copied=_ROWS):
-            kind = column_of(part.types["time"]).kind
+            kind = part.types["time"].kind
             if kind is Kind.WALL:
                 return True
             if kind is Kind.TEXT:

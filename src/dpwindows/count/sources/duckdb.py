@@ -19,9 +19,10 @@ import narwhals.stable.v2 as nw
 import pyarrow as pa
 
 from dpwindows.count.events import SPACES, EventColumns
-from dpwindows.count.query.dialect import quote_name, quote_text, shown
+from dpwindows.count.query.dialect import Column, Kind, quote_name, quote_text, shown
 from dpwindows.count.sources.csv_files import CsvHeader, read_header
 from dpwindows.count.sources.database import database_of
+from dpwindows.count.sources.duckdb_types import INT96, TEXT, column_of
 from dpwindows.count.sources.files import files_of, folder_keys, kind_of, require_one_place
 from dpwindows.count.sources.json_lines import json_lines_sql, require_fields
 from dpwindows.count.sources.names import chosen_table, require_columns, require_told_apart
@@ -36,20 +37,16 @@ _ROWS = "dpwindows_rows"
 _NO_ARROW_TYPE = ("hugeint", "uhugeint", "uuid", "bit", "bignum")
 
 
-# Instants in the old form of Parquet files that Spark still writes; the engine takes them for times without a zone.
-INT96 = "int96"
-
-
 @dataclass(frozen=True)
 class Part:
-    """Rows of one shape: a query with the columns item, time[, count], and the type identifiers of these columns.
+    """Rows of one shape: a query with the columns item, time[, count], and what these columns can serve as.
 
     Parts go together if their items are `of` one type: equal values are the same item, and no other ones are. Decimals
     of different scales are not, as what has room for both may have to round one.
     """
 
     sql: str
-    types: dict[str, str]
+    types: dict[str, Column]
     of: str
 
 
@@ -151,7 +148,7 @@ def _path_parts(
         raise InputError(f"table goes with a database file; {text} is {kind}")
     if kind == "JSON Lines":
         require_fields(files, columns)
-        types = {role: "varchar" for role, _ in columns.roles}
+        types = {role: TEXT for role, _ in columns.roles}
         return [Part(json_lines_sql(file_list(files), columns), types, "varchar")]
     reader = _parquet_parts if kind == "Parquet" else _csv_parts
     return reader(connection, files, columns)
@@ -256,7 +253,7 @@ def _text_part(header: CsvHeader, chosen: dict[str, str], relation: str, columns
     """Columns of text, but for the line of names where there is one, and wherever it is repeated."""
     repeated = " AND ".join(f"{chosen[role]} = {quote_text(name)}" for role, name in columns.roles)
     events = f" WHERE NOT ({repeated})" if header.named else ""
-    return Part(_select(chosen, relation) + events, dict.fromkeys(chosen, "varchar"), "varchar")
+    return Part(_select(chosen, relation) + events, dict.fromkeys(chosen, TEXT), "varchar")
 
 
 def file_list(files: Sequence[Path]) -> str:
@@ -276,7 +273,8 @@ def _sqlite_parts(
 ) -> list[Part]:
     with reading("the SQLite database"):
         types = copy_rows(connection, _ROWS, source, columns, table, limit=copied)
-    return [Part(f"SELECT {', '.join(types)} FROM {_ROWS}", types, types["item"])]
+    found = {role: column_of(type_id) for role, type_id in types.items()}
+    return [Part(f"SELECT {', '.join(types)} FROM {_ROWS}", found, types["item"])]
 
 
 def _database_parts(
@@ -371,9 +369,9 @@ def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventCo
     chosen = {role: quote_name(name) for role, name in columns.roles}
     selected = connection.sql(_select(chosen, relation))
     shown = dict(zip(selected.columns, selected.types, strict=True))
-    types: dict[str, str] = {role: kind.id for role, kind in shown.items()}
-    compared = {role: _by_bytes(name) if types[role] == "varchar" else name for role, name in chosen.items()}
-    item = str(shown["item"]).lower() if types["item"] == "decimal" else types["item"]
+    types = {role: column_of(kind.id) for role, kind in shown.items()}
+    compared = {role: _by_bytes(name) if types[role] == TEXT else name for role, name in chosen.items()}
+    item = str(shown["item"]).lower() if types["item"].kind is Kind.DECIMAL else shown["item"].id
     return Part(_select(compared, relation), types, item)
 
 

@@ -14,10 +14,9 @@ import re
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
@@ -38,22 +37,20 @@ _ROWS_AT_ONCE = 16_384
 _BATCH = "dpwindows_batch"
 
 
-@dataclass(frozen=True)
-class _Type:
-    """A type of SQLite's values: in Python, in Arrow, and in the engine by its identifier and its name."""
+class _Type(NamedTuple):
+    """A type of SQLite's values: in Python, in Arrow and in the engine."""
 
     python: type
     arrow: pa.DataType
-    identifier: str
-    sql: str
+    engine: str
 
 
 _TYPES = {
-    "integer": _Type(int, pa.int64(), "bigint", "BIGINT"),
-    "real": _Type(float, pa.float64(), "double", "DOUBLE"),
-    "text": _Type(str, pa.large_string(), "varchar", "VARCHAR"),
-    "blob": _Type(bytes, pa.large_binary(), "blob", "BLOB"),
-    "null": _Type(type(None), pa.null(), "null", "INTEGER"),
+    "integer": _Type(int, pa.int64(), "bigint"),
+    "real": _Type(float, pa.float64(), "double"),
+    "text": _Type(str, pa.large_string(), "varchar"),
+    "blob": _Type(bytes, pa.large_binary(), "blob"),
+    "null": _Type(type(None), pa.null(), "null"),
 }
 
 
@@ -86,14 +83,14 @@ def copy_rows(
     with _opened(source, columns) as connection:
         relation = _chosen(connection, columns, table, limit)
         types = _types(connection, relation, columns)
-        described = ", ".join(f"{role} {type_.sql}" for role, type_ in types.items())
+        described = ", ".join(f"{role} {quote_name(type_.engine)}" for role, type_ in types.items())
         engine.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({described})")
         rows = connection.execute(relation)
         while batch := rows.fetchmany(_ROWS_AT_ONCE):
             engine.register(_BATCH, _arrow(batch, types, columns))
             engine.execute(f"INSERT INTO {name} FROM {_BATCH}")
             engine.unregister(_BATCH)
-    return {role: type_.identifier for role, type_ in types.items()}
+    return {role: type_.engine for role, type_ in types.items()}
 
 
 def first_rows(source: object, table: str | None, rows: int) -> tuple[list[str], list[tuple[Any, ...]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import duckdb
@@ -13,8 +12,7 @@ from pyspark.sql import SparkSession
 from dpwindows.count.engines.duckdb import _DuckDB
 from dpwindows.count.engines.postgresql import _PostgreSQL
 from dpwindows.count.engines.spark import _Spark
-from dpwindows.count.query.dialect import TIME_TEXT, quote_text
-from dpwindows.count.query.text_times import text_times
+from dpwindows.count.query.dialect import quote_text
 from tests.count.engines.servers import PostgreSQL
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -99,24 +97,10 @@ def texts(kept: list[str]) -> str:
     return " UNION ALL ".join(f"SELECT {quote_text(text)} AS time" for text in kept)
 
 
-def in_duckdb(relation: str) -> Found:
+def test_duckdb() -> None:
+    relation = _DuckDB().text_times(texts([*READ, *REFUSED]))
     rows = duckdb.connect().sql(f"SELECT time, wall, ahead FROM ({relation})").fetchall()
-    return {time: (wall, ahead) for time, wall, ahead in rows}
-
-
-def by_duckdb(kept: list[str]) -> Found:
-    return in_duckdb(_DuckDB().text_times(texts(kept)))
-
-
-def by_standard_sql(kept: list[str]) -> Found:
-    """The reader in standard SQL, run by DuckDB in place of its own."""
-    is_time, days = _DuckDB().matches("time", TIME_TEXT), "(TRY_CAST(date AS DATE) - DATE '1970-01-01')"
-    return in_duckdb(text_times(texts(kept), is_time, days))
-
-
-@pytest.mark.parametrize("read", [by_duckdb, by_standard_sql])
-def test_embedded_engines(read: Callable[[list[str]], Found]) -> None:
-    check(read([*READ, *REFUSED]))
+    check({time: (wall, ahead) for time, wall, ahead in rows})
 
 
 @pytest.mark.xdist_group("postgresql")

@@ -16,7 +16,6 @@ import pyarrow as pa
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_name, quote_text
 from dpwindows.count.query.relation import counting_sql, unreadable, unreadable_values
-from dpwindows.count.query.text_times import text_times
 from dpwindows.count.request import CountRequest
 from dpwindows.count.sources.database import engine_at, own_engine, parse_address, translated, with_password
 from dpwindows.count.sources.names import chosen_table, require_columns
@@ -87,8 +86,22 @@ class _PostgreSQL(Dialect):
         return "CAST(E" + quote_text(text.replace("\\", "\\\\")) + ' AS text) COLLATE "C"'
 
     def text_times(self, relation: str) -> str:
-        days = "(CAST(date AS date) - DATE '1970-01-01')"
-        return text_times(relation, self.matches("time", TIME_TEXT), days)
+        """The server's own reader, once fractions are cut, which it would round, and offsets, of which it knows few.
+
+        A day or an hour that there is not makes the query fail. OFFSET keeps the planner from putting expressions in
+        place of the columns they make, over and over.
+        """
+        # Second 60 would be the next minute.
+        is_time = f"{self.matches('time', TIME_TEXT)} AND NOT time ~ '^.{{16}}:60'"
+        iso = f"SELECT *, CASE WHEN {is_time} THEN time END AS iso FROM ({relation}) AS texts OFFSET 0"
+        cut = (
+            f"SELECT *, left(iso, 26) AS digits, substring(substr(iso, 12) FROM '[Z+-].*') AS zone FROM ({iso}) AS isos"
+        )
+        clock = "CAST(regexp_replace(digits, '(?<=:.*)[Z+-].*', '') AS timestamp)"
+        wall = f"CAST(extract(epoch FROM {clock}) * 1000000 AS bigint)"
+        offset = "CAST(extract(epoch FROM CAST(substr(zone, 2) || ':00' AS interval)) * 1000000 AS bigint)"
+        ahead = f"CASE left(zone, 1) WHEN 'Z' THEN CAST(0 AS bigint) WHEN '-' THEN -{offset} WHEN '+' THEN {offset} END"
+        return f"SELECT *, {wall} AS wall, {ahead} AS ahead FROM ({cut} OFFSET 0) AS cut OFFSET 0"
 
     def failure(self, message: str, column: str) -> str:
         return f"CAST({quote_text(message)} || left(CAST({column} AS text), 0) AS bigint)"

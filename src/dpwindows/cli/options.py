@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import click
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
-from dpwindows.cli.values import Asked, columns_of, layout_of, ledger_of, settings_of
+from dpwindows.cli.values import Asked, layout_of, ledger_of
 from dpwindows.count.engines import ENGINES
+from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -222,12 +223,12 @@ _memory_option = click.option(
     "--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond."
 )
 _spill_option = click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
-memory_options = handing("settings", settings_of, [_memory_option])
-spill_options = handing("settings", settings_of, [_memory_option, _spill_option])
+memory_options = handing("settings", EngineSettings, [_memory_option])
+spill_options = handing("settings", EngineSettings, [_memory_option, _spill_option])
 
 engine_options = handing(
     "settings",
-    settings_of,
+    EngineSettings,
     [
         click.option(
             "--engine",
@@ -301,7 +302,7 @@ row_options = stack(
 
 event_options = handing(
     "columns",
-    columns_of,
+    EventColumns,
     [
         click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items."),
         click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer."),

@@ -15,7 +15,7 @@ from dpwindows.progress import painted, working
 if TYPE_CHECKING:
     from dpwindows.ask.privacy import Budget
     from dpwindows.ask.queries import Query
-    from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
+    from dpwindows.count.events import CsvLayout
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.stream_plan import StreamPlan
@@ -34,24 +34,6 @@ def layout_of(delimiter: str | None, no_header: bool, columns: str | None) -> Cs
     return csv_layout(delimiter, None if columns is None else columns.split(","))
 
 
-def columns_of(
-    item: str,
-    time: str,
-    count: str | None,
-    time_format: str | None,
-    item_type: str | None,
-    layout: CsvLayout | None,
-) -> EventColumns:
-    """How the options of a command have every row read.
-
-    Raises:
-        InputError: what they say is not legal.
-    """
-    from dpwindows.count.events import EventColumns
-
-    return EventColumns(item, time, count, time_format, layout, item_type)
-
-
 def ledger_of(ledger_file: Path | None, dataset: str | None) -> Ledger | None:
     """The dataset that `--ledger` and `--dataset` name; None without them.
 
@@ -65,25 +47,6 @@ def ledger_of(ledger_file: Path | None, dataset: str | None) -> Ledger | None:
     from dpwindows.ledger.ledger import Ledger
 
     return Ledger.open(ledger_file, dataset)
-
-
-def settings_of(
-    engine: str | None = None,
-    memory_limit: str | None = None,
-    spill_directory: Path | None = None,
-    password_file: Path | None = None,
-    spark_master: str | None = None,
-) -> EngineSettings:
-    """What the engine options of a command ask for.
-
-    Raises:
-        InputError: a setting is not legal.
-    """
-    from dpwindows.count.events import EngineSettings
-
-    return EngineSettings(
-        memory_limit, spill_directory, engine=engine, password_file=password_file, spark_master=spark_master
-    )
 
 
 @dataclass(frozen=True, kw_only=True)

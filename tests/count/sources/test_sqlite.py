@@ -468,3 +468,6 @@ def test_a_check_of_a_file(tmp_path: Path) -> None:
     for source in (clean, f"sqlite:///{clean}"):
         found = json.loads(run("check", source, "--json").out)
         assert (found["guessed"], found["rows"]) == ({"--item": "id", "--time": "at"}, 2)
+    # In a column that is not read.
+    execute(clean, "UPDATE log SET n = CAST(X'62FF' AS TEXT)")
+    assert run("check", clean).code == 0

@@ -94,8 +94,9 @@ def copy_rows(
 
 
 def first_rows(source: object, table: str | None, rows: int) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The names of all columns of a table or view, and its first rows; raises as `copy_rows`."""
+    """The names of all columns of a table or view, and its first rows, to show; raises as `copy_rows`."""
     with _opened(source, EventColumns("item", "time")) as connection:
+        connection.text_factory = lambda text: text.decode(errors="replace")
         relation = quote_name(_table(connection, table))
         found = connection.execute(f"SELECT * FROM {relation} LIMIT {rows}")
         return [described[0] for described in found.description], [tuple(row) for row in found]
@@ -213,7 +214,7 @@ def _explained(columns: EventColumns, error: BaseException | None) -> InputError
     if undecoded := re.search("Could not decode to UTF-8 column '([a-z_0-9]+)' with text '(.*)'", text, re.DOTALL):
         role, value = undecoded[1], undecoded[2][:SHOWN]
         return InputError(
-            f"the {said_role(role)} column {dict(columns.roles).get(role, role)!r} holds text that is not UTF-8, such "
+            f"the {said_role(role)} column {dict(columns.roles)[role]!r} holds text that is not UTF-8, such "
             f"as {value!r}; mend it, or take its bytes, CAST(... AS BLOB) in a view for example"
         )
     if "locked" in text:

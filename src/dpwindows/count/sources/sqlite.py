@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     import duckdb
 
 _Explain = Callable[[BaseException | None], InputError | EngineError]
-_ROWS_AT_ONCE = 16_384
+_ROWS_AT_ONCE = 2_048
 _BATCH = "dpwindows_batch"
 
 

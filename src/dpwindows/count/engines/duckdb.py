@@ -266,7 +266,7 @@ def running(columns: EventColumns, source: object = None) -> Iterator[None]:
             raise outside("the table") from None
         line = re.search(r"CSV Error on Line: [0-9]+", text)
         if line or (isinstance(error, duckdb.InvalidInputException) and "CSV" in text):
-            which = such_as(text, "", lambda _, start: place_of_line(source, columns, start)).removeprefix(", such as ")
+            which = such_as(text, "", lambda _, start: place_of_line(source, start)).removeprefix(", such as ")
             raise InputError(
                 f"a CSV file is malformed ({line[0] if line else which or 'invalid CSV'}): it must be UTF-8, with the "
                 f"same number of fields in every row, fields with delimiters in double quotes, and one kind of line end"

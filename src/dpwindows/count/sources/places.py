@@ -51,36 +51,38 @@ def place_of(source: object, columns: EventColumns, role: str, text: str) -> str
     return ""
 
 
-def place_of_line(source: object, columns: EventColumns, start: str) -> str:
+def place_of_line(source: object, start: str) -> str:
     """The first line of CSV files that begins so; empty where there is none."""
     with suppress(InputError, OSError, UnicodeError, pa.ArrowException):
-        for file in files_of(str(source)):
-            with text_of(file) as stream:
-                for line, text in enumerate(stream, 1):
-                    if text.startswith(start):
-                        return f"line {line:,} of {file}"
+        return next((place for place, text in _lines_of(source) if text.startswith(start)), "")
     return ""
 
 
 def place_of_no_object(source: object) -> str:
     """The first line of JSON Lines that is no object, or one with a name twice; empty where there is none."""
+    with suppress(InputError, OSError, UnicodeError, pa.ArrowException):
+        return next((place for place, text in _lines_of(source) if text.strip() and not _is_object(text)), "")
+    return ""
 
+
+def _is_object(text: str) -> bool:
     def once(pairs: list[tuple[str, object]]) -> dict[str, object]:
         if len(dict(pairs)) < len(pairs):
             raise ValueError
         return dict(pairs)
 
-    with suppress(InputError, OSError, UnicodeError, pa.ArrowException):
-        for file in files_of(str(source)):
-            with text_of(file) as stream:
-                for line, text in enumerate(stream, 1):
-                    try:
-                        good = not text.strip() or isinstance(json.loads(text, object_pairs_hook=once), dict)
-                    except (ValueError, RecursionError):
-                        good = False
-                    if not good:
-                        return f"line {line:,} of {file}"
-    return ""
+    try:
+        return isinstance(json.loads(text, object_pairs_hook=once), dict)
+    except (ValueError, RecursionError):
+        return False
+
+
+def _lines_of(source: object) -> Iterator[tuple[str, str]]:
+    """Each line of files of text, after its place."""
+    for file in files_of(str(source)):
+        with text_of(file) as stream:
+            for line, text in enumerate(stream, 1):
+                yield f"line {line:,} of {file}", text
 
 
 def _line_of(files: Sequence[Path], text: str, fields: Any) -> str:

@@ -16,8 +16,7 @@ from typing import Any
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines import engine_name
 from dpwindows.count.engines.duckdb_look import Look, look
-from dpwindows.count.engines.duckdb_sample import Sample, sample_of
-from dpwindows.count.engines.duckdb_zones import remark_on_zones
+from dpwindows.count.engines.duckdb_sample import Sample, remark_on_zones, sample_of
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.guesses import guessed_columns, time_guess
 from dpwindows.count.query.dialect import Kind

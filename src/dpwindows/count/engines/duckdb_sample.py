@@ -1,4 +1,4 @@
-"""The first rows of a source as text, to show to an operator. No release depends on them."""
+"""The first rows of a source, and whether its times carry a zone, to tell an operator. No release depends on it."""
 
 from __future__ import annotations
 
@@ -14,19 +14,22 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from dpwindows.count.engines import engine_name
 from dpwindows.count.engines.duckdb import private_engine, running
 from dpwindows.count.events import SPACES, CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.query.dialect import Kind, quote_name
 from dpwindows.count.sources.csv_files import DELIMITERS, delimiter_of
 from dpwindows.count.sources.database import database_of
-from dpwindows.count.sources.duckdb import database_table, file_list
+from dpwindows.count.sources.duckdb import database_table, file_list, find_parts
 from dpwindows.count.sources.duckdb_types import column_of
 from dpwindows.count.sources.files import files_of, kind_of
 from dpwindows.count.sources.sqlite import first_rows
 from dpwindows.count.sources.text_files import objects_of, text_of
-from dpwindows.errors import InputError
+from dpwindows.count.time_formats import EPOCHS, has_clock, has_offset
+from dpwindows.errors import EngineError, InputError
 
-_ROWS = 1_000
+_ROWS, _TIMES = 1_000, 200
+_CLOCK, _ZONED = re.compile(r"[0-9]:[0-9]"), re.compile(r":.*(Z|[+-])")
 _PYTHON_KINDS = {int: Kind.INTEGER, float: Kind.FLOAT, str: Kind.TEXT, bytes: Kind.EXACT}
 _NO_NAME = re.compile(r"\s*|[+-]?[0-9.,:/ -]+([eE][+-]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
 
@@ -151,3 +154,36 @@ def _delimiter(lines: Sequence[str]) -> str:
     best = max(DELIMITERS, key=score)
     # Blanks are in many texts: they delimit only what nothing else does.
     return best if score(best)[0] > len(lines) // 2 or not score(SPACES)[0] else SPACES
+
+
+def remark_on_zones(source: str, columns: EventColumns, table: str | None, settings: EngineSettings) -> str | None:
+    """What to say where times were read in UTC because neither they nor the operator name a zone; else None.
+
+    Dates carry no zone and need none. A source that is not read here, or not at all, is left to whoever reads it.
+    """
+    try:
+        here = engine_name(source, settings) == "duckdb"
+        # What is read from a pipe is gone.
+        if not here or not (database_of(source) or all(file.is_file() for file in files_of(source))):
+            return None
+        naive = _are_naive(source, columns, table)
+    except (InputError, EngineError, OSError, duckdb.Error):
+        return None
+    said = f"times in the column {columns.time!r} carry no zone and are read as UTC"
+    return f"{said}: if they are local, name their zone with --time-zone" if naive else None
+
+
+def _are_naive(source: str, columns: EventColumns, table: str | None) -> bool:
+    pattern = columns.time_format
+    if pattern is not None:
+        return pattern not in EPOCHS and has_clock(pattern) and not has_offset(pattern)
+    with private_engine(EngineSettings(progress=False)) as connection:
+        for part in find_parts(connection, source, columns, table, copied=_TIMES):
+            kind = part.types["time"].kind
+            if kind is Kind.WALL:
+                return True
+            if kind is Kind.TEXT:
+                rows = connection.execute(f"SELECT time FROM ({part.sql}) AS source LIMIT {_TIMES}").fetchall()
+                if any(_CLOCK.search(text or "") and not _ZONED.search(text) for (text,) in rows):
+                    return True
+    return False

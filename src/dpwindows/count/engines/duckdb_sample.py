@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
 import re
 from collections import Counter
@@ -12,7 +13,6 @@ from itertools import islice
 from pathlib import Path
 
 import duckdb
-import pyarrow as pa
 
 from dpwindows.count.engines import engine_name
 from dpwindows.count.engines.duckdb import private_engine, running
@@ -24,11 +24,11 @@ from dpwindows.count.sources.duckdb import database_table, file_list, find_parts
 from dpwindows.count.sources.duckdb_types import column_of
 from dpwindows.count.sources.files import files_of, kind_of
 from dpwindows.count.sources.sqlite import first_rows
-from dpwindows.count.sources.text_files import objects_of, text_of
+from dpwindows.count.sources.text_files import first_text, objects_of, text_of
 from dpwindows.count.time_formats import EPOCHS, has_clock, has_offset
 from dpwindows.errors import EngineError, InputError
 
-_ROWS, _TIMES = 1_000, 200
+_ROWS, _TIMES, _CHARACTERS = 1_000, 200, 1 << 20
 _CLOCK, _ZONED = re.compile(r"[0-9]:[0-9]"), re.compile(r":.*(Z|[+-])")
 _PYTHON_KINDS = {int: Kind.INTEGER, float: Kind.FLOAT, str: Kind.TEXT, bytes: Kind.EXACT}
 _NO_NAME = re.compile(r"\s*|[+-]?[0-9.,:/ -]+([eE][+-]?[0-9]+)?|[0-9]{4}-[0-9]{2}-[0-9]{2}.*")
@@ -111,11 +111,8 @@ def _json_sample(files: Sequence[Path]) -> Sample:
 
 
 def _csv_sample(file: Path, told: CsvLayout | None) -> Sample:
-    with text_of(file) as stream:
-        try:
-            lines = [line for line in islice(stream, _ROWS) if line.strip()]
-        except (OSError, pa.ArrowException) as error:
-            raise InputError(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None
+    stream = io.StringIO(first_text(file, _CHARACTERS), newline="")
+    lines = [line for line in islice(stream, _ROWS) if line.strip()]
     if not lines:
         raise InputError(f"{file} is empty: there is nothing to count, and a release of it would be noise")
     delimiter = told.delimiter if told and told.delimiter else _delimiter(lines)

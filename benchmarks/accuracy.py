@@ -32,8 +32,8 @@ from dpwindows.ask.queries import Query
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
+from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
-from dpwindows.count.wanted import Wanted
 from dpwindows.demo import write_flights
 from dpwindows.errors import InputError
 from dpwindows.kernel.measure import measure

@@ -26,8 +26,8 @@ from dpwindows.ask.windows import window_steps
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
+from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
-from dpwindows.count.wanted import Wanted
 from dpwindows.demo import flights
 from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.maps.integer_maps import FloatArray

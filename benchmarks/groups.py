@@ -24,8 +24,8 @@ from dpwindows.ask.groups import grouping
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.counting import count_events, count_groups
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
-from dpwindows.count.wanted import Wanted
 
 YEAR = Timeline("2013-01-01", "2014-01-01")
 

@@ -32,8 +32,8 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.counting import count_events
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
-from dpwindows.count.wanted import Wanted
 
 YEAR = Timeline("2013-01-01", "2014-01-01")
 NAIVE_UP_TO = 10_000_000

@@ -37,8 +37,8 @@ from dpwindows.ask.queries import WindowFamily
 from dpwindows.ask.windows import window_steps
 from dpwindows.count.counting import count_events
 from dpwindows.count.events import EventColumns
+from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
-from dpwindows.count.wanted import Wanted
 from dpwindows.demo import flights
 from dpwindows.theory import constructions
 from dpwindows.theory.bounds import Family, Level, Setting

@@ -10,8 +10,8 @@ from dpwindows.count import counting
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.groups import GroupedAnswers
+from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
-from dpwindows.count.wanted import Wanted
 
 
 def count_events(*asked: Any, **how: Any) -> ExactAnswers:

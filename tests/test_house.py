@@ -93,6 +93,31 @@ def test_the_kernel_trusts_nothing_but_what_is_asked() -> None:
     assert reached <= {"kernel", "ask", "errors"}
 
 
+# From the text that is run to who runs it.
+PARTS_OF_COUNT = ("query", "sources", "engines")
+
+
+def test_the_parts_of_count_use_each_other_in_one_direction() -> None:
+    known = modules()
+    assert {path.name for path in (SOURCE / "count").iterdir() if (path / "__init__.py").is_file()} == {*PARTS_OF_COUNT}
+    used: dict[str, set[str]] = {part: set() for part in PARTS_OF_COUNT}
+    for name, path in known.items():
+        part = name.split(".")[1] if name.startswith("count.") else ""
+        for target in imports(path, known) if part in used else ():
+            used[part].add(target.removeprefix("count.").split(".")[0])
+    for place, part in enumerate(PARTS_OF_COUNT):
+        assert not used[part] & {*PARTS_OF_COUNT[place + 1 :], "counting", "check"}, part
+        assert used[part] >= {*PARTS_OF_COUNT[:place]}, part
+
+
+def test_the_query_is_text_only() -> None:
+    for path in (SOURCE / "count" / "query").glob("*.py"):
+        tree = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        roots = {node.module.split(".")[0] for node in tree if isinstance(node, ast.ImportFrom) and node.module}
+        roots |= {alias.name.split(".")[0] for node in tree if isinstance(node, ast.Import) for alias in node.names}
+        assert not roots & {"duckdb", "pyarrow", "pyspark", "sqlalchemy", "sqlite3"}, path.name
+
+
 def rests_on() -> dict[str, set[str]]:
     """The rooms that each room imports, but for the one arrow up."""
     known = modules()

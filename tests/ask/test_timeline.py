@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.step_map import StepMap, instant_map, wall_map
+from dpwindows.count.query.step_map import StepMap, instant_map, wall_map
 from dpwindows.errors import InputError
 from tests.search import examples
 

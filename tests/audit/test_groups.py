@@ -41,7 +41,7 @@ from dpwindows.audit.neighbours import Histories
 from dpwindows.audit.probe import probe
 from dpwindows.audit.search import search
 from dpwindows.audit.statistic import log_ratio
-from dpwindows.count.engines import groups, relation
+from dpwindows.count.query import groups, relation
 from dpwindows.errors import InputError
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, Law

@@ -192,7 +192,7 @@ from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.counting import count_events
 from dpwindows.count.request import CountRequest
-from dpwindows.count.wanted import Wanted
+from dpwindows.count.query.wanted import Wanted
 resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
 try:
     settings = EngineSettings(memory_limit="60MB", threads=1)
@@ -666,7 +666,7 @@ def test_paths_that_lead_nowhere(tmp_path: Path) -> None:
         (tmp_path / "empty", "has no Parquet or CSV files"),
         (tmp_path / "broken.parquet", "broken.parquet cannot be read"),
         (tmp_path / "broken.duckdb", "broken.duckdb cannot be read"),
-        (tmp_path / "picture.png", "neither Parquet nor a DuckDB database"),
+        (tmp_path / "picture.png", "neither Parquet nor a DuckDB or SQLite database"),
         ("s3://bucket/events.parquet", "got a network address"),
         (42, "events must be a path, .* got int"),
         ([1, 2], "got list"),
@@ -705,7 +705,7 @@ def test_a_directory_of_two_kinds(tmp_path: Path) -> None:
 
 
 def test_table_goes_with_databases_only(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="table goes with a DuckDB database file"):
+    with pytest.raises(InputError, match="table goes with a database file"):
         daily(as_parquet(tmp_path), table="log")
     with pytest.raises(InputError, match="does not go with a data frame"):
         daily(EVENTS, table="log")

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from dpwindows.count.engines.dialect import Kind
 from dpwindows.count.engines.duckdb_sample import sample_of
 from dpwindows.count.events import SPACES, CsvLayout
 from dpwindows.count.guesses import guessed_columns, time_guess
+from dpwindows.count.query.dialect import Kind
 from dpwindows.errors import InputError
 
 

@@ -24,7 +24,7 @@ from dpwindows.ask.privacy import (
 )
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import to_microseconds
-from dpwindows.count.step_map import StepMap, instant_map, wall_map
+from dpwindows.count.query.step_map import StepMap, instant_map, wall_map
 from dpwindows.ledger.composition import Charge, account_for
 from dpwindows.ledger.parallel import EVERYWHERE, SLACK_US, Counted, Span, accounts
 from dpwindows.ledger.request import implies, span_of

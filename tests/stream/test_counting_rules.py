@@ -10,7 +10,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.count.first_runs import series_number
+from dpwindows.count.query.first_runs import series_number
 from dpwindows.stream import items
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.stream import Stream

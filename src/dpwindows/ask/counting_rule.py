@@ -1,6 +1,6 @@
 """A public rule that says which occurrences count: it sees the events of one item only, and applies before counting.
 
-A rule is part of what is asked. Counting enforces it for any data (`dpwindows.count.wanted`), so proofs about the
+A rule is part of what is asked. Counting enforces it for any data (`dpwindows.count.query.wanted`), so proofs about the
 counts may rest on it (`dpwindows.kernel.families.counted_by_rule`).
 """
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from dpwindows.cli.audit_page import Findings, show
-from dpwindows.cli.options import group_options, privacy_options, query_options, step_option, zone_option
+from dpwindows.cli.options import planned_options, step_option, zone_option
 from dpwindows.cli.plan_files import PlannedCommand, plan_of_release, plan_option, release_option
 from dpwindows.cli.screen import screen
-from dpwindows.cli.values import build_plan, build_stream_plan
+from dpwindows.cli.values import Asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import say_notes
 
@@ -31,9 +31,7 @@ _ERROR = 1e-6
 @click.command(cls=PlannedCommand, short_help="Check a plan's privacy claim on worst-case neighbours.")
 @plan_option
 @release_option
-@query_options
-@privacy_options
-@group_options
+@planned_options
 @click.option(
     "--steps",
     type=int,
@@ -95,7 +93,10 @@ def audit(
     max_minutes: float,
     as_json: bool,
     released: Path | None,
-    **options: Any,
+    plan_file: Path | None,
+    asked: Asked,
+    step: str,
+    time_zone: str,
 ) -> None:
     """Check a plan's privacy claim on made-up logs; no data is read.
 
@@ -127,7 +128,8 @@ def audit(
         require_usable(runs, _ERROR)
     if "noise" in checks:
         require_usable_draws(draws, _ERROR)
-    planned = _planned(steps, start, options, stream=stream) if measured is None else measured
+    clock = {"step": step, "time_zone": time_zone}
+    planned = _planned(steps, start, asked, clock, stream=stream) if measured is None else measured
     require_readable(planned.measurements)
     work = Workload(0, 0.0, 0)
     work += black_box_workload(planned, runs, whole=whole) if "black-box" in checks else work
@@ -143,15 +145,14 @@ def audit(
         sys.exit(1)
 
 
-def _planned(steps: int, start: str | None, options: dict[str, Any], *, stream: bool) -> Plan | StreamPlan:
+def _planned(steps: int, start: str | None, asked: Asked, clock: dict[str, str], *, stream: bool) -> Plan | StreamPlan:
     """What the line asks to be planned."""
     from dpwindows.ask.timeline import Timeline
 
     if stream:
-        return build_stream_plan(steps, start, options)
-    if start is None:
-        return build_plan(Timeline.of_steps(steps), options)
-    return build_plan(Timeline.of_length(start, steps, options["step"], options["time_zone"]), options)
+        return build_stream_plan(steps, start, asked=asked, **clock)
+    timeline = Timeline.of_steps(steps) if start is None else Timeline.of_length(start, steps, **clock)
+    return build_plan(timeline, asked)
 
 
 def _checks(only: tuple[Check, ...], exact: bool | None, *, stream: bool) -> tuple[Check, ...]:

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from dpwindows.cli.options import row_options, zone_option, zone_said
+from dpwindows.cli.options import memory_options, row_options, zone_option, zone_said
 from dpwindows.cli.screen import screen
-from dpwindows.cli.values import csv_layout_of
 from dpwindows.errors import InputError, counted, percent
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from dpwindows.count.check import Check
+    from dpwindows.count.events import EngineSettings
 
 
 @click.command(short_help="Look at a log, for your eyes only.")
@@ -23,31 +23,26 @@ if TYPE_CHECKING:
 @click.option("--item", metavar="COLUMN", help="Column that identifies items. Default: a guess.")
 @click.option("--time", metavar="COLUMN", help="Column of times. Default: a guess.")
 @row_options
-@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB database.")
+@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB or SQLite database.")
 @click.option("--start", help="With --end, count what lies in this range. It is public: never copy it from the data.")
 @click.option("--end", help="End of the range, exclusive.")
 @click.option("--step", help="Length of a step, as in 'dpwindows release'. Default: one that suits is suggested.")
 @zone_option
-@click.option("--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond.")
+@memory_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON.")
-def check(events: str, as_json: bool, **options: Any) -> None:
+def check(events: str, settings: EngineSettings, time_zone: str, as_json: bool, **said: Any) -> None:
     """Say what is in the log EVENTS, for the operator's eyes only: the figures are exact and protected by nothing.
 
     Nothing is written and nothing is spent. EVENTS is a Parquet, CSV or JSON Lines file, a glob, a directory of such
-    files, or a DuckDB database; not SQLite, PostgreSQL or Spark. What is not said is guessed, and shown. At the end
+    files, or a DuckDB or SQLite database; not PostgreSQL or Spark. What is not said is guessed, and shown. At the end
     stands the shape of a release to run next, whose public range is for you to fill in: from what you know of the log,
     and not from its first and last time.
 
     Exits with 2 if a release would be refused, or would be nothing but noise.
     """
     from dpwindows.count.check import Told, check_events
-    from dpwindows.count.events import EngineSettings
 
-    settings = EngineSettings(memory_limit=options.pop("memory_limit"))
-    layout = csv_layout_of(options)
-    said = {name: options[name] for name in options if name not in ("delimiter", "no_header", "columns")}
-    said["time_zone"] = options["time_zone"] if zone_said() else None
-    found = check_events(events, Told(layout=layout, **said), settings)
+    found = check_events(events, Told(**said, time_zone=time_zone if zone_said() else None), settings)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     else:

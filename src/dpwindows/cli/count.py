@@ -16,6 +16,9 @@ from dpwindows.errors import InputError
 if TYPE_CHECKING:
     from dpwindows.release.derived import Derived
     from dpwindows.release.release import Count, Release
+    from dpwindows.release.selection import Items, Window
+
+Ends = tuple[str, str]
 
 
 @click.command(short_help="One released number, a difference or a ratio, with its error.")
@@ -47,16 +50,33 @@ if TYPE_CHECKING:
     help="Of a release with groups: the one to show, by each of its columns. Default: the total.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the number as JSON; null where an interval has no end.")
-def count(release_file: Path, start: str, end: str, as_json: bool, **options: Any) -> None:
+def count(
+    release_file: Path,
+    start: str,
+    end: str,
+    *,
+    at_least: int | None,
+    exactly: int | None,
+    items: Items | None,
+    minus: Ends | None,
+    over: Ends | None,
+    over_at_least: int | None,
+    mean_over: int,
+    groups: tuple[str, ...],
+    as_json: bool,
+) -> None:
     """Show one number of the file RELEASE, from START (inclusive) to END (exclusive), and its interval.
 
     With --minus or --over it is a difference or a ratio, whose error knows how the noise of both is correlated. Nothing
     is spent: whatever is worked out of a release is as private as the release.
     """
     from dpwindows.release.release import Release
+    from dpwindows.release.selection import Window
 
     loaded = Release.load(release_file)
-    found = _found(loaded, start, end, options)
+    counted: dict[str, Any] = {"at_least": at_least, "exactly": exactly, "group": parse_group(groups)}
+    asked = Window(start, end, **counted, items=items or "all", mean_over=mean_over)
+    found = _found(loaded, asked, minus, over, over_at_least)
     if as_json:
         told = {"confidence": loaded.metadata["confidence"], "start": start, "end": end} | found.__dict__
         values = {
@@ -68,24 +88,21 @@ def count(release_file: Path, start: str, end: str, as_json: bool, **options: An
         click.echo(str(found))
 
 
-def _found(loaded: Release, start: str, end: str, options: dict[str, Any]) -> Count | Derived:
-    from dpwindows.release.selection import Items, Window
-
-    minus, over = options["minus"], options["over"]
-    items: Items = options["items"] or "all"
-    counted = {"at_least": options["at_least"], "exactly": options["exactly"]}
-    group = parse_group(options["groups"])
+def _found(
+    loaded: Release, asked: Window, minus: Ends | None, over: Ends | None, over_at_least: int | None
+) -> Count | Derived:
     if minus and over:
         raise InputError("give --minus or --over, not both")
-    if options["over_at_least"] is not None and not over:
+    if over_at_least is not None and not over:
         raise InputError("--over-at-least goes with --over START END")
-    if not (minus or over) and items == "all" and options["mean_over"] == 1:
-        return loaded.count(start, end, **counted, group=group)
-    asked = Window(start, end, **counted, items=items, mean_over=options["mean_over"], group=group)
     if minus:
         return loaded.difference(asked, replace(asked, start=minus[0], end=minus[1]))
     if over:
-        if options["over_at_least"] is not None:
-            counted = {"at_least": options["over_at_least"], "exactly": None}
-        return loaded.ratio(asked, replace(asked, start=over[0], end=over[1], items="all", **counted))
+        other = replace(asked, start=over[0], end=over[1], items="all")
+        if over_at_least is not None:
+            other = replace(other, at_least=over_at_least, exactly=None)
+        return loaded.ratio(asked, other)
+    if asked.items == "all" and asked.mean_over == 1:
+        counted = {"at_least": asked.at_least, "exactly": asked.exactly}
+        return loaded.count(asked.start, asked.end, **counted, group=asked.group)
     return loaded.estimate(asked)

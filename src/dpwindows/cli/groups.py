@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from dpwindows.cli.plan_files import groups_in_file
 from dpwindows.errors import InputError
 
 
-def groups_asked(options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `Plan` about groups.
+def groups_asked(names: Sequence[str], lists: Sequence[str]) -> Mapping[str, Sequence[str | int]] | None:
+    """The columns that events are counted by, each with its public list of values; None without them.
 
     Raises:
         InputError: columns and lists do not go together, or a list cannot be read.
     """
-    names, lists = options["by"], options["values"]
     if len(names) != len(lists):
         raise InputError(
             f"each --by COLUMN needs a public list of its values, --values FILE or --values A,B,C, in the same order: "
@@ -24,9 +23,7 @@ def groups_asked(options: dict[str, Any]) -> dict[str, Any]:
         )
     if len(set(names)) < len(names):
         raise InputError("--by names a column twice: give each column once")
-    by = {name: read_values(name, text) for name, text in zip(names, lists, strict=True)} or groups_in_file()
-    others = {name: options[name] for name in ("group_of", "max_groups", "totals")}
-    return {"by": by, **others}
+    return {name: read_values(name, text) for name, text in zip(names, lists, strict=True)} or groups_in_file()
 
 
 def read_values(name: str, text: str) -> list[str]:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
+from dpwindows.cli.values import Asked, layout_of, ledger_of
 from dpwindows.count.engines import ENGINES
+from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
+    from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -26,6 +31,26 @@ def stack(options: list[Callable[[Command], Command]]) -> Callable[[Command], Co
         for option in reversed(options):
             command = option(command)
         return command
+
+    return decorate
+
+
+def handing(
+    name: str, make: Callable[..., object], options: list[Callable[[Command], Command]]
+) -> Callable[[Command], Command]:
+    """One decorator that applies several options, and hands the command what they make together under one name.
+
+    `make` takes the values of those of its parameters that are options, by their names.
+    """
+    parts = inspect.signature(make).parameters
+
+    def decorate(command: Command) -> Command:
+        @wraps(command)
+        def handed(**values: Any) -> Any:
+            made = make(**{part: values.pop(part) for part in parts if part in values})
+            return command(**values, **{name: made})
+
+        return stack(options)(cast(Command, handed))
 
     return decorate
 
@@ -172,7 +197,7 @@ privacy_options = stack(
     ]
 )
 
-max_draws_option = click.option(
+_max_draws_option = click.option(
     "--max-draws",
     type=int,
     default=MAX_DRAWS,
@@ -181,26 +206,37 @@ max_draws_option = click.option(
     help="Refuse what would draw more noise values than this, before any data is read. A million takes about 20 s.",
 )
 
+planned_options = handing("asked", Asked, [query_options, group_options, privacy_options])
+planned_options_with_draws = handing("asked", Asked, [query_options, group_options, privacy_options, _max_draws_option])
+
 
 def ledger_options_saying(said: str) -> Callable[[Command], Command]:
-    """`--ledger` and `--dataset`; what a command does with them is said of the first."""
+    """`--ledger` and `--dataset`, handed over as `ledger`; what a command does with them is said of the first."""
     ledger = click.option("--ledger", "ledger_file", type=click.Path(path_type=Path), metavar="FILE", help=said)
-    return stack([ledger, click.option("--dataset", metavar="NAME", help="The dataset in the ledger.")])
+    dataset = click.option("--dataset", metavar="NAME", help="The dataset in the ledger.")
+    return handing("ledger", ledger_of, [ledger, dataset])
 
 
 ledger_options = ledger_options_saying("Spend from a dataset of this ledger; see 'dpwindows ledger'.")
 
-engine_options = stack(
+_memory_option = click.option(
+    "--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond."
+)
+_spill_option = click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
+memory_options = handing("settings", EngineSettings, [_memory_option])
+spill_options = handing("settings", EngineSettings, [_memory_option, _spill_option])
+
+engine_options = handing(
+    "settings",
+    EngineSettings,
     [
         click.option(
             "--engine",
             type=click.Choice(ENGINES),
             help="Who counts. Default: the database that EVENTS is or leads to, else duckdb.",
         ),
-        click.option(
-            "--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond."
-        ),
-        click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to."),
+        _memory_option,
+        _spill_option,
         click.option(
             "--password-file",
             type=click.Path(path_type=Path),
@@ -212,7 +248,7 @@ engine_options = stack(
             metavar="URL",
             help="With --engine spark: local[4], spark://HOST:7077, yarn, ... Default: this machine.",
         ),
-    ]
+    ],
 )
 
 step_option = click.option(
@@ -229,6 +265,20 @@ def zone_said() -> bool:
     return source is not click.core.ParameterSource.DEFAULT
 
 
+_layout_options = handing(
+    "layout",
+    layout_of,
+    [
+        click.option(
+            "--delimiter", metavar="C", help=r"Of CSV files: one character, \t for a tab, or spaces for runs of them."
+        ),
+        click.option("--no-header", is_flag=True, help="CSV files have no line of names; with --columns."),
+        click.option(
+            "--columns", metavar="NAME,NAME,...", help="The names of all columns, from left to right; with --no-header."
+        ),
+    ],
+)
+
 row_options = stack(
     [
         click.option(
@@ -243,42 +293,29 @@ row_options = stack(
             help="Items are the whole numbers that values such as 13085.0 stand for; rows whose item is none are "
             "ignored.",
         ),
-        click.option(
-            "--delimiter", metavar="C", help=r"Of CSV files: one character, \t for a tab, or spaces for runs of them."
-        ),
-        click.option("--no-header", is_flag=True, help="CSV files have no line of names; with --columns."),
-        click.option(
-            "--columns", metavar="NAME,NAME,...", help="The names of all columns, from left to right; with --no-header."
-        ),
+        _layout_options,
         click.option(
             "--count", metavar="COLUMN", help="Column of multiplicities: an event is one occurrence, not one row."
         ),
     ]
 )
 
-event_options = stack(
+event_options = handing(
+    "columns",
+    EventColumns,
     [
         click.option("--item", required=True, metavar="COLUMN", help="Column that identifies items."),
         click.option("--time", required=True, metavar="COLUMN", help="Column of times: timestamp, date or integer."),
         row_options,
-    ]
+    ],
 )
 
 
-def refuse_inputs(output: Path | None, read: dict[str, Any]) -> None:
-    """Check that the output is no file that the command reads: events, ledger, state, plan or password file.
-
-    Args:
-        output: the file to be written, None if there is none.
-        read: the options of the command, and what else it reads, by name.
-
-    Raises:
-        InputError: it is one of them, by what the files are and not by how they are spelled.
-    """
+def refuse_inputs(output: Path | None, ledger: Ledger | None = None, **read: str | Path | None) -> None:
+    """Check that the output is no file that the command reads, its ledger among them; see `require_not_read`."""
     from dpwindows.release.outputs import require_not_read
 
-    names = ("events", "state", "ledger_file", "password_file", "plan_file", "release")
-    require_not_read(output, **{name: read[name] for name in names if read.get(name) is not None})
+    require_not_read(output, ledger_file=None if ledger is None else ledger.path, **read)
 
 
 @contextmanager

@@ -22,7 +22,7 @@ def report(release_file: Path, output: Path, force: bool, as_json: bool) -> None
     from dpwindows.cli.options import refuse_inputs
     from dpwindows.release.release import Release
 
-    refuse_inputs(output, {"release": release_file})
+    refuse_inputs(output, release=release_file)
     loaded = Release.load(release_file)
     with painted(working("drawing")):
         loaded.report(output, force=force)

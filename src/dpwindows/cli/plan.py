@@ -4,40 +4,36 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from dpwindows.cli.options import (
-    group_options,
-    max_draws_option,
-    privacy_options,
-    query_options,
+    planned_options_with_draws,
     refuse_inputs,
     step_option,
     zone_option,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_of_release, plan_option, release_option, save_plan
 from dpwindows.cli.screen import screen, tell
-from dpwindows.cli.values import asked, build_plan, build_stream_plan
+from dpwindows.cli.values import Asked, build_plan, build_stream_plan
 from dpwindows.errors import InputError
 from dpwindows.plan.forecast_table import said_groups, say_notes, show_bars, show_forecast
 from dpwindows.plan.warnings import require_expected
 from dpwindows.progress import painted, working
 
 if TYPE_CHECKING:
+    from dpwindows.ask.timeline import Timeline
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.planned import Planned
-    from dpwindows.plan.stream_plan import StreamPlan
+
+BudgetKind = Literal["epsilon", "rho"]
 
 
 @click.command(cls=PlannedCommand)
 @plan_option
 @release_option
-@query_options
-@group_options
-@privacy_options
-@max_draws_option
+@planned_options_with_draws
 @click.option("--steps", type=int, metavar="N", help="Plan for N steps; or give --start and --end.")
 @click.option("--start", help="First moment of the range, inclusive, such as 2013-01-01 or 2013-01-01T06:00.")
 @click.option("--end", help="End of the range, exclusive.")
@@ -98,31 +94,41 @@ def plan(
     page: Path | None,
     force: bool,
     released: Path | None,
-    **options: Any,
+    plan_file: Path | None,
+    asked: Asked,
+    step: str,
+    time_zone: str,
+    target_std: float | None,
+    solve: BudgetKind | None,
+    stream: bool,
+    expect: float | None,
 ) -> None:
     """Forecast the error of every number before any data is read."""
-    require_expected(options["expect"])
+    require_expected(expect)
     for path, ending in ((exported, ".npz"), (saved, ".toml"), (page, ".html")):
         if path is not None:
             from dpwindows.release.files import require_writable
 
-            refuse_inputs(path, options)
+            refuse_inputs(path, plan_file=plan_file)
             require_writable(path, force=force, endings=(ending,))
     if released is not None:
         planned: Planned = plan_of_release(released, steps)
-        options["stream"] = planned.to_dict().get("stream", False)
-        if options["stream"] and exported is not None:
+        stream = planned.to_dict().get("stream", False)
+        if stream and exported is not None:
             raise InputError(
                 f"--export goes with a batch release, and {released} is of a stream: audit it in its place"
             )
-    elif options["stream"]:
+    elif stream:
         if page is not None:
             raise InputError("--report goes with a batch release: leave out --stream")
-        planned = _planned_stream(steps, start, end, exported, options)
+        if target_std is not None or exported is not None:
+            raise InputError("--target-std and --export go with a batch release: leave out --stream")
+        if end is not None:
+            steps = _planned_timeline(steps, start, end, step, time_zone).steps
+        planned = build_stream_plan(steps, start, step, time_zone, asked)
     else:
-        timeline = _planned_timeline(steps, start, end, options)
-        planned = build_plan(timeline, options) if options["target_std"] is None else _solved(timeline, options)
-    expect = options["expect"]
+        timeline = _planned_timeline(steps, start, end, step, time_zone)
+        planned = _solved(timeline, asked, target_std, solve)
     say_notes(planned, expect)
     with painted(working("forecasting")):
         planned.forecast()
@@ -140,8 +146,8 @@ def plan(
         write_text(content, page, force=force)
         tell(f"Planner written to {page}")
     if saved is not None:
-        clock = {"start": start, "step": options["step"], "time-zone": options["time_zone"]}
-        save_plan(planned, saved, clock if options["stream"] and start is not None else {}, force=force)
+        clock = {"start": start, "step": step, "time-zone": time_zone}
+        save_plan(planned, saved, clock if stream and start is not None else {}, force=force)
     if as_json:
         queries = [entry.to_dict() for entry in planned.forecast()]
         answer: dict[str, Any] = {"queries": queries, "budget": planned.budget.to_dict()}
@@ -153,20 +159,20 @@ def plan(
             answer["expect"] = expect
             for query in queries:
                 query |= {f"relative_{name}": query[name] / expect for name in ("rms", "max", "half_width")}
-        if not options["stream"]:
+        if not stream:
             answer["workload"] = planned.workload.to_dict()
         click.echo(json.dumps(answer, indent=2))
     else:
         console = screen()
-        if options["target_std"] is not None:
+        if target_std is not None:
             console.print(
                 f"{planned.budget} is the smallest budget, to three digits, for a standard error of "
-                f"{options['target_std']:g} in the worst query.\n",
+                f"{target_std:g} in the worst query.\n",
             )
         show_forecast(planned, console, expect)
         show_bars(planned, console)
         console.print(f"\n{planned.unit.name} level, {planned.budget} for everything above together.")
-        if not options["stream"]:
+        if not stream:
             said = "A release is" if released is None else "The release was"
             console.print(f"{said} {planned.workload}.")
         console.print("Proofs of how far one neighbour can move what is measured (where they stand: docs/proofs.md):")
@@ -189,43 +195,35 @@ def _planner_page(planned: Planned) -> str:
     return planner_page(unit_errors(planned), asked_of_sliders(planned), forecast)
 
 
-def _planned_stream(
-    steps: int | None, start: str | None, end: str | None, exported: Path | None, options: dict[str, Any]
-) -> StreamPlan:
-    """The plan of a stream with as many steps as the range, or without end where none is given."""
-    if options["target_std"] is not None or exported is not None:
-        raise InputError("--target-std and --export go with a batch release: leave out --stream")
-    if end is not None:
-        steps = _planned_timeline(steps, start, end, options).steps
-    return build_stream_plan(steps, start, options)
-
-
-def _planned_timeline(steps: int | None, start: str | None, end: str | None, options: dict[str, Any]) -> Any:
+def _planned_timeline(steps: int | None, start: str | None, end: str | None, step: str, time_zone: str) -> Timeline:
     from dpwindows.ask.timeline import Timeline
 
     if steps is not None:
         if start is not None or end is not None:
             raise InputError("give either --steps, or --start and --end")
-        if options["step"] != "1d" or options["time_zone"] != "UTC":
+        if step != "1d" or time_zone != "UTC":
             raise InputError("--step and --time-zone go with --start and --end: --steps plans for steps of any length")
         if steps < 1:
             raise InputError(f"--steps must be at least 1, got {steps}")
         return Timeline.of_steps(steps)
     if start is None or end is None:
         raise InputError("give the number of steps with --steps, or the range with --start and --end")
-    return Timeline(start, end, step=options["step"], time_zone=options["time_zone"])
+    return Timeline(start, end, step=step, time_zone=time_zone)
 
 
-def _solved(timeline: Any, options: dict[str, Any]) -> Plan:
+def _solved(timeline: Timeline, asked: Asked, target_std: float | None, solve: BudgetKind | None) -> Plan:
+    """The plan with the budget asked for, or with the smallest one that reaches an error."""
     from dpwindows.plan.solve import solve_epsilon, solve_rho
 
-    if options["epsilon"] is not None or options["rho"] is not None:
+    if target_std is None and solve is not None:
+        raise InputError("--solve says which budget to find for --target-std: give --target-std too")
+    if target_std is None:
+        return build_plan(timeline, asked)
+    if asked.epsilon is not None or asked.rho is not None:
         raise InputError("give either --target-std, to find a budget, or --epsilon or --rho, and not both")
-    wanted = {"timeline": timeline, "target_std": options["target_std"], "max_draws": options["max_draws"]}
-    wanted |= asked(options)
-    if options["solve"] == "rho":
-        if options["delta"] is not None:
+    wanted = asked.arguments()
+    if solve == "rho":
+        if asked.delta is not None:
             raise InputError("delta goes with epsilon; a rho budget has none")
-        return solve_rho(**wanted)
-    wanted["delta"] = options["delta"]
-    return solve_epsilon(**wanted)
+        return solve_rho(timeline=timeline, target_std=target_std, **wanted)
+    return solve_epsilon(timeline=timeline, target_std=target_std, delta=asked.delta, **wanted)

@@ -11,11 +11,8 @@ from dpwindows.cli.options import (
     claimed_output,
     engine_options,
     event_options,
-    group_options,
     ledger_options,
-    max_draws_option,
-    privacy_options,
-    query_options,
+    planned_options_with_draws,
     refuse_inputs,
     save_spent,
     step_option,
@@ -24,11 +21,12 @@ from dpwindows.cli.options import (
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
-from dpwindows.cli.values import build_plan, engine_settings_of, event_columns_of, open_ledger
+from dpwindows.cli.values import Asked, build_plan
 from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 
 if TYPE_CHECKING:
+    from dpwindows.count.events import EngineSettings, EventColumns
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
 
@@ -43,17 +41,29 @@ if TYPE_CHECKING:
 @zone_option
 @engine_options
 @plan_option
-@query_options
-@group_options
-@privacy_options
-@max_draws_option
+@planned_options_with_draws
 @ledger_options
 @click.option("--raw", is_flag=True, help="Leave the column of numbers made consistent with one another empty.")
 @click.option("-o", "--output", required=True, type=click.Path(path_type=Path), help=".parquet, .csv or .json")
 @click.option("--force", is_flag=True, help="Replace the output if it exists.")
 @json_option
 def release(
-    events: str, output: Path, force: bool, raw: bool, as_json: bool, start: str, end: str, **options: Any
+    events: str,
+    columns: EventColumns,
+    table: str | None,
+    settings: EngineSettings,
+    ledger: Ledger | None,
+    *,
+    start: str,
+    end: str,
+    step: str,
+    time_zone: str,
+    asked: Asked,
+    plan_file: Path | None,
+    output: Path,
+    force: bool,
+    raw: bool,
+    as_json: bool,
 ) -> None:
     """Release window counts of the log EVENTS once, with fresh noise.
 
@@ -66,15 +76,13 @@ def release(
     password of a database comes from --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
     """
     from dpwindows.ask.timeline import Timeline
-    from dpwindows.count.engines.duckdb_zones import remark_on_zones
+    from dpwindows.count.engines.duckdb_sample import remark_on_zones
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 
-    refuse_inputs(output, options | {"events": events})
-    ledger = open_ledger(options)
-    timeline = Timeline(start, end, step=options["step"], time_zone=options["time_zone"])
-    planned = build_plan(timeline, options)
-    columns, settings = event_columns_of(options), engine_settings_of(options)
+    refuse_inputs(output, ledger, events=events, plan_file=plan_file, password_file=settings.password_file)
+    timeline = Timeline(start, end, step=step, time_zone=time_zone)
+    planned = build_plan(timeline, asked)
     say_notes(planned)
     # Nobody else prepares the same file meanwhile, so that nothing is spent on numbers that cannot be written.
     with claimed_output(output, force=force):
@@ -82,7 +90,7 @@ def release(
             planned,
             events,
             columns,
-            table=options["table"],
+            table=table,
             settings=settings,
             ledger=ledger,
             consistent=not raw,
@@ -112,7 +120,7 @@ def release(
     console = screen(stderr=True)
     console.print(said, "", soft_wrap=True, sep="\n")
     show_forecast(shown, console)
-    zone = None if timeline.is_integer or zone_said() else remark_on_zones(events, columns, options["table"], settings)
+    zone = None if timeline.is_integer or zone_said() else remark_on_zones(events, columns, table, settings)
     for remark in [*filter(None, [zone, planned.rule.promise]), *_remarks(released, raw=raw)]:
         tell(f"Note: {remark}")
     promise = short_promise(released.metadata["guarantee"], "'guarantee' in its metadata, and docs/promise.md")

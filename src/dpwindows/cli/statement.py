@@ -42,7 +42,7 @@ def statement(source: Path, output: Path | None, as_json: bool, as_yaml: bool, a
     if about is not None:
         raise InputError("--about has fields of a registry's entry: give --json or --yaml too")
     if output is not None:
-        refuse_inputs(output, {"release": source})
+        refuse_inputs(output, release=source)
         require_writable(output, force=force, endings=(".html", ".htm", ".md"))
     metadata = _metadata(source)
     if output is None:

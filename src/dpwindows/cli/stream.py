@@ -11,26 +11,26 @@ from rich.console import Console
 from dpwindows.cli.options import (
     claimed_output,
     event_options,
-    group_options,
     ledger_options,
     ledger_options_saying,
-    max_draws_option,
-    privacy_options,
-    query_options,
+    planned_options_with_draws,
     refuse_inputs,
     save_spent,
+    spill_options,
     stack,
     step_option,
     zone_option,
 )
 from dpwindows.cli.plan_files import PlannedCommand, plan_option
 from dpwindows.cli.screen import json_option, screen, short_promise, show_json, tell
-from dpwindows.cli.values import build_stream_plan, column_names_of, open_ledger
+from dpwindows.cli.values import Asked, build_stream_plan
 from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
 from dpwindows.stream.limits import MOST_STEPS
 
 if TYPE_CHECKING:
+    from dpwindows.count.events import EngineSettings, EventColumns
+    from dpwindows.ledger.ledger import Ledger
     from dpwindows.release.release import Release
     from dpwindows.stream.stream import Stream
 
@@ -67,13 +67,22 @@ def stream() -> None:
 @zone_option
 @click.option("--horizon", type=int, metavar="N", help="End the stream after N steps. Default: it has no end.")
 @plan_option
-@query_options
-@privacy_options
-@group_options
-@max_draws_option
+@planned_options_with_draws
 @ledger_options
 @json_option
-def create(state: Path, start: str, horizon: int | None, as_json: bool, **options: Any) -> None:
+def create(
+    state: Path,
+    columns: EventColumns,
+    ledger: Ledger | None,
+    *,
+    start: str,
+    step: str,
+    time_zone: str,
+    horizon: int | None,
+    asked: Asked,
+    plan_file: Path | None,
+    as_json: bool,
+) -> None:
     """Make the new stream STATE: what will be released at every step, for whom, under which budget.
 
     The budget is for the whole stream, however long it runs; with --ledger it is spent now. STATE is made readable by
@@ -83,23 +92,23 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
     from dpwindows.stream.state_file import usable_path
     from dpwindows.stream.stream import Stream
 
-    ledger = open_ledger(options)
-    planned = build_stream_plan(horizon, start, options)
+    planned = build_stream_plan(horizon, start, step, time_zone, asked)
     require_new(usable_path(state))
     say_notes(planned)
+    layout = columns.layout
+    laid_out: dict[str, Any] = {} if layout is None else {"delimiter": layout.delimiter, "columns": layout.names}
     Stream.create(
         state,
         planned,
-        item=options["item"],
-        time=options["time"],
-        count=options["count"],
-        time_format=options["time_format"],
-        item_type=options["item_type"],
-        delimiter=options["delimiter"],
-        columns=column_names_of(options),
+        item=columns.item,
+        time=columns.time,
+        count=columns.count,
+        time_format=columns.time_format,
+        item_type=columns.item_type,
+        **laid_out,
         start=start,
-        step=options["step"],
-        time_zone=options["time_zone"],
+        step=step,
+        time_zone=time_zone,
         ledger=ledger,
     ).close()
     promise = planned.describe()["guarantee"]
@@ -120,7 +129,7 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
 @_STATE
 @click.argument("events", required=False)
 @click.option("--through", required=True, metavar="TIME", help="End of the last step to close, exclusive.")
-@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB database.")
+@click.option("--table", metavar="NAME", help="Table to read, where EVENTS is a DuckDB or SQLite database.")
 @click.option("--empty", is_flag=True, help="In place of EVENTS: the steps had no events.")
 @click.option(
     "--late",
@@ -144,37 +153,36 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
     metavar="N",
     help="Close at most N steps at once; TIME may be mistyped.",
 )
-@click.option("--memory-limit", metavar="SIZE", help="Memory the engine may use, for example 2GB; it spills beyond.")
-@click.option("--spill-directory", type=click.Path(path_type=Path), help="Where the engine spills to.")
+@spill_options
 @_stream_ledger_options
 @_output_options
 @json_option
 def advance(
-    state: Path, events: str | None, through: str, output: Path | None, force: bool, as_json: bool, **options: Any
+    state: Path,
+    events: str | None,
+    through: str,
+    settings: EngineSettings,
+    ledger: Ledger | None,
+    *,
+    output: Path | None,
+    force: bool,
+    as_json: bool,
+    **how: Any,
 ) -> None:
     """Close every step of the stream STATE up to TIME, and release the windows that end at them.
 
     EVENTS holds the events of these steps: a Parquet, CSV or JSON Lines file, a glob, a directory of such files, or a
-    DuckDB database, read by the columns and the layout that STATE was created with. A log that goes on after TIME can
-    be handed over whole with --later ignore. The same TIME again, with the same EVENTS or none, returns the stored
-    release.
+    DuckDB or SQLite database, read by the columns and the layout that STATE was created with. A log that goes on after
+    TIME can be handed over whole with --later ignore. The same TIME again, with the same EVENTS or none, returns the
+    stored release.
     """
-    from dpwindows.count.events import EngineSettings
     from dpwindows.stream.stream import Stream
 
-    refuse_inputs(output, options | {"state": state, "events": events})
-    settings = EngineSettings(memory_limit=options["memory_limit"], spill_directory=options["spill_directory"])
+    refuse_inputs(output, ledger, state=state, events=events)
     # Nobody else prepares the same file meanwhile, so that no step is closed for numbers that cannot be written.
-    with claimed_output(output, force=force), Stream.open(state, open_ledger(options), settings=settings) as opened:
+    with claimed_output(output, force=force), Stream.open(state, ledger, settings=settings) as opened:
         before = opened.closed_steps
-        released = opened.advance(
-            *(events, through),
-            empty=options["empty"],
-            late=options["late"],
-            later=options["later"],
-            table=options["table"],
-            max_steps=options["max_steps"],
-        )
+        released = opened.advance(events, through, **how)
         for note in opened.notes:
             tell(f"Note: {note}")
         _write(released, output, force, as_json=as_json)
@@ -190,13 +198,13 @@ def advance(
 @_stream_ledger_options
 @_output_options
 @json_option
-def show(state: Path, output: Path | None, force: bool, as_json: bool, **options: Any) -> None:
+def show(state: Path, ledger: Ledger | None, output: Path | None, force: bool, as_json: bool) -> None:
     """Tell what the stream STATE releases and how far it is, and write everything released so far."""
     from dpwindows.stream.stream import Stream
 
-    refuse_inputs(output, options | {"state": state})
+    refuse_inputs(output, ledger, state=state)
     _require_writable(output, force)
-    with Stream.open(state, open_ledger(options), read_only=True) as opened:
+    with Stream.open(state, ledger, read_only=True) as opened:
         released = opened.show() if opened.closed_steps or output is not None else None
         if as_json:
             show_json(opened.description | _summary(opened, released, output))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dpwindows.ask.whole_numbers import MAX_DRAWS
@@ -11,25 +13,15 @@ from dpwindows.errors import InputError
 from dpwindows.progress import painted, working
 
 if TYPE_CHECKING:
-    from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
+    from dpwindows.ask.privacy import Budget
+    from dpwindows.ask.queries import Query
+    from dpwindows.count.events import CsvLayout
     from dpwindows.ledger.ledger import Ledger
     from dpwindows.plan.plan import Plan
     from dpwindows.plan.stream_plan import StreamPlan
 
 
-def column_names_of(options: dict[str, Any]) -> list[str] | None:
-    """The names of all columns of files without a line of names; None where there is one.
-
-    Raises:
-        InputError: of two options that go together one is given alone.
-    """
-    names = options["columns"]
-    if options["no_header"] != (names is not None):
-        raise InputError("--no-header and --columns NAME,NAME,... go together: give both, or neither")
-    return None if names is None else list(names.split(","))
-
-
-def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
+def layout_of(delimiter: str | None, no_header: bool, columns: str | None) -> CsvLayout | None:
     """What the CSV options of a command ask for.
 
     Raises:
@@ -37,71 +29,116 @@ def csv_layout_of(options: dict[str, Any]) -> CsvLayout | None:
     """
     from dpwindows.count.events import csv_layout
 
-    return csv_layout(options["delimiter"], column_names_of(options))
+    if no_header != (columns is not None):
+        raise InputError("--no-header and --columns NAME,NAME,... go together: give both, or neither")
+    return csv_layout(delimiter, None if columns is None else columns.split(","))
 
 
-def event_columns_of(options: dict[str, Any]) -> EventColumns:
-    """How the options of a command have every row read.
-
-    Raises:
-        InputError: what they say is not legal.
-    """
-    from dpwindows.count.events import EventColumns
-
-    names = ("item", "time", "count", "time_format", "item_type")
-    return EventColumns(layout=csv_layout_of(options), **{name: options[name] for name in names})
-
-
-def open_ledger(options: dict[str, Any]) -> Ledger | None:
+def ledger_of(ledger_file: Path | None, dataset: str | None) -> Ledger | None:
     """The dataset that `--ledger` and `--dataset` name; None without them.
 
     Raises:
         InputError: one of the two is given without the other, or there is no such dataset.
     """
-    file, dataset = options["ledger_file"], options["dataset"]
-    if file is None and dataset is None:
+    if ledger_file is None and dataset is None:
         return None
-    if file is None or dataset is None:
+    if ledger_file is None or dataset is None:
         raise InputError("--ledger FILE and --dataset NAME go together: give both, or neither")
     from dpwindows.ledger.ledger import Ledger
 
-    return Ledger.open(file, dataset)
+    return Ledger.open(ledger_file, dataset)
 
 
-def engine_settings_of(options: dict[str, Any]) -> EngineSettings:
-    """What the engine options of a command ask for."""
-    from dpwindows.count.events import EngineSettings
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """What is asked for, for whom and under which budget, as it stands on a command's line or in its plan file."""
 
-    names = ("engine", "memory_limit", "spill_directory", "password_file", "spark_master")
-    return EngineSettings(**{name: options[name] for name in names})
+    windows: tuple[str, ...]
+    at_least: tuple[int, ...]
+    exactly: tuple[int, ...]
+    histograms: tuple[int, ...]
+    distinct_steps: bool
+    max_runs: int | None
+    max_occurrences: int | None
+    estimate_loss: float | None
+    by: tuple[str, ...]
+    values: tuple[str, ...]
+    group_of: str | None
+    max_groups: int | None
+    totals: float | None
+    unit: str
+    epsilon: float | None
+    delta: float | None
+    rho: float | None
+    strategy: str
+    criterion: str
+    weights: str | None
+    singleton: bool
+    confidence: float
+    max_draws: int = MAX_DRAWS
+
+    def arguments(self) -> dict[str, Any]:
+        """The arguments of `Plan` but for the budget and the timeline.
+
+        Raises:
+            InputError: what is asked is not legal.
+        """
+        from dpwindows.ask.privacy import parse_unit
+
+        plain = (
+            *("strategy", "criterion", "singleton", "confidence", "max_draws", "group_of", "max_groups", "totals"),
+            *("distinct_steps", "max_occurrences", "max_runs", "estimate_loss"),
+        )
+        return {
+            "queries": self._queries(),
+            "unit": parse_unit(self.unit),
+            "weights": _parse_weights(self.weights),
+            "by": groups_asked(self.by, self.values),
+            **{name: getattr(self, name) for name in plain},
+        }
+
+    def budget(self) -> Budget:
+        """The budget asked for; raises `InputError` if it is not legal."""
+        from dpwindows.ask.privacy import parse_budget
+
+        return parse_budget(self.epsilon, self.delta, self.rho)
+
+    def _queries(self) -> list[Query]:
+        from dpwindows.ask.queries import Query, parse_window
+
+        queries = queries_in_file() or []
+        for text in () if queries else self.windows:
+            query = Query(parse_window(text))
+            query = query.at_least(*self.at_least) if self.at_least else query
+            query = query.exactly(*self.exactly) if self.exactly else query
+            for most in self.histograms:
+                query = query.histogram(most)
+            queries.append(query)
+        return queries
 
 
-def build_plan(timeline: Any, options: dict[str, Any]) -> Plan:
+def build_plan(timeline: Any, asked: Asked) -> Plan:
     """The plan that the options of a command ask for.
 
     Raises:
         InputError: what is asked is not legal.
     """
-    from dpwindows.ask.privacy import parse_budget
     from dpwindows.plan.plan import Plan
 
-    if options.get("solve") is not None:
-        raise InputError("--solve says which budget to find for --target-std: give --target-std too")
-    budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
+    budget = asked.budget()
     with painted(working("planning")):
-        return Plan(budget=budget, timeline=timeline, max_draws=options.get("max_draws", MAX_DRAWS), **asked(options))
+        return Plan(budget=budget, timeline=timeline, **asked.arguments())
 
 
-def build_stream_plan(horizon: int | None, start: str | None, options: dict[str, Any]) -> StreamPlan:
+def build_stream_plan(horizon: int | None, start: str | None, step: str, time_zone: str, asked: Asked) -> StreamPlan:
     """The stream plan that the options of a command ask for; `start` may be None if no window needs a calendar.
 
     Raises:
         InputError: what is asked is not legal, or a stream has none of it.
     """
-    from dpwindows.ask.privacy import parse_budget
     from dpwindows.plan.stream_plan import StreamPlan
 
-    wanted = asked(options)
+    wanted = asked.arguments()
     if wanted.pop("singleton"):
         raise InputError("--singleton has no use in a stream: leave it out")
     if wanted.pop("estimate_loss") is not None:
@@ -109,40 +146,10 @@ def build_stream_plan(horizon: int | None, start: str | None, options: dict[str,
             "--estimate-loss is for releases: in a stream the number would be drawn anew at every step, and the budget "
             "pay for each. Leave it out, or ask it of a release of the steps that are over"
         )
-    budget = parse_budget(options["epsilon"], options["delta"], options["rho"])
-    clock = {} if start is None else {"start": start, "step": options["step"], "time_zone": options["time_zone"]}
-    most = options.get("max_draws", MAX_DRAWS)
+    budget = asked.budget()
+    clock: dict[str, Any] = {} if start is None else {"start": start, "step": step, "time_zone": time_zone}
     with painted(working("planning")):
-        return StreamPlan(budget=budget, horizon=horizon, max_draws=most, **clock, **wanted)
-
-
-def asked(options: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of `Plan` but for the budget and the timeline."""
-    from dpwindows.ask.privacy import parse_unit
-    from dpwindows.ask.queries import Query, parse_window
-
-    queries = queries_in_file() or []
-    for text in () if queries else options["windows"]:
-        query = Query(parse_window(text))
-        query = query.at_least(*options["at_least"]) if options["at_least"] else query
-        query = query.exactly(*options["exactly"]) if options["exactly"] else query
-        for most in options["histograms"]:
-            query = query.histogram(most)
-        queries.append(query)
-    return {
-        "queries": queries,
-        "unit": parse_unit(options["unit"]),
-        "strategy": options["strategy"],
-        "criterion": options["criterion"],
-        "weights": _parse_weights(options["weights"]),
-        "singleton": options["singleton"],
-        "distinct_steps": options["distinct_steps"],
-        "max_occurrences": options["max_occurrences"],
-        "max_runs": options["max_runs"],
-        "confidence": options["confidence"],
-        "estimate_loss": options["estimate_loss"],
-        **(groups_asked(options) if "by" in options else {}),
-    }
+        return StreamPlan(budget=budget, horizon=horizon, **clock, **wanted)
 
 
 def _parse_weights(text: str | None) -> list[float] | None:

@@ -17,7 +17,7 @@ import numpy as np
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
 from dpwindows.ask.zones import Int64Array
-from dpwindows.count.first_runs import Series
+from dpwindows.count.query.first_runs import Series
 from dpwindows.errors import InputError
 
 
@@ -70,15 +70,10 @@ class ExactAnswers:
         """
         if steps < 1:
             raise ValueError(f"steps must be at least 1, got {steps}")
-        self._steps, self.rule, self._reach = steps, rule, reach
+        self.steps, self.rule, self._reach = steps, rule, reach
         self._changes = {k: SignedCounts.of(*changes[k], steps) for k in sorted(changes)}
         bounded = series or {}
         self._series = {of: SignedCounts.of(*bounded[of], steps) for of in sorted(bounded)}
-
-    @property
-    def steps(self) -> int:
-        """The horizon T."""
-        return self._steps
 
     @property
     def thresholds(self) -> tuple[int, ...]:
@@ -87,7 +82,7 @@ class ExactAnswers:
 
     def canonical(self) -> Iterator[bytes]:
         """The signed counts as bytes that are equal for equal answers, however the engine ordered or split them."""
-        yield f"{self._steps}\n".encode()
+        yield f"{self.steps}\n".encode()
         # What bounded runs are of is written as K:LENGTH, which is no threshold.
         named = {f"{k}": changes for k, changes in self._changes.items()}
         named |= {f"{k}:{length}": changes for (k, length), changes in self._series.items()}
@@ -101,7 +96,7 @@ class ExactAnswers:
 
     def cumulative(self, k: int) -> Int64Array:
         """Items with at least k occurrences in steps 1..t, for t = 1..T; shape (T,)."""
-        return self.rolling(k, self._steps)
+        return self.rolling(k, self.steps)
 
     def rolling(self, k: int, length: int) -> Int64Array:
         """Items with at least k occurrences in steps max(1, t - length + 1)..t, for t = 1..T; shape (T,).
@@ -114,15 +109,15 @@ class ExactAnswers:
         """
         if length < 1:
             raise InputError(f"the length of a rolling window must be at least 1, got {length}")
-        if self._reach is not None and self._reach < length < self._steps:
+        if self._reach is not None and self._reach < length < self.steps:
             raise InputError(f"these answers were counted for windows of at most {self._reach} steps, not of {length}")
-        changes = self._of(k) if self.rule.max_runs is None or length >= self._steps else self._of_series(k, length)
+        changes = self._of(k) if self.rule.max_runs is None or length >= self.steps else self._of_series(k, length)
         # A change made at step s with recency r is seen by the windows that end at s..r + length - 1.
-        gone = changes.recency + min(length, self._steps)
+        gone = changes.recency + min(length, self.steps)
         seen = gone > changes.step
-        difference = np.zeros(self._steps + 2, dtype=np.int64)
+        difference = np.zeros(self.steps + 2, dtype=np.int64)
         np.add.at(difference, changes.step[seen], changes.delta[seen])
-        np.subtract.at(difference, np.minimum(gone[seen], self._steps + 1), changes.delta[seen])
+        np.subtract.at(difference, np.minimum(gone[seen], self.steps + 1), changes.delta[seen])
         answers: Int64Array = np.cumsum(difference[1:-1])
         return answers
 
@@ -139,9 +134,9 @@ class ExactAnswers:
         if self._reach is not None:
             raise InputError("these answers were counted for rolling and cumulative windows only")
         last_start, last_end = first_start + starts - 1, first_end + ends - 1
-        if not (1 <= first_start <= last_start <= self._steps and 1 <= first_end <= last_end <= self._steps):
+        if not (1 <= first_start <= last_start <= self.steps and 1 <= first_end <= last_end <= self.steps):
             raise InputError(
-                f"windows must start and end within steps 1 to {self._steps}, "
+                f"windows must start and end within steps 1 to {self.steps}, "
                 f"got starts {first_start} to {last_start} and ends {first_end} to {last_end}"
             )
         changes = self._of(k)

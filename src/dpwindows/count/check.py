@@ -15,12 +15,11 @@ from typing import Any
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines import engine_name
-from dpwindows.count.engines.dialect import Kind
 from dpwindows.count.engines.duckdb_look import Look, look
-from dpwindows.count.engines.duckdb_sample import Sample, sample_of
-from dpwindows.count.engines.duckdb_zones import remark_on_zones
+from dpwindows.count.engines.duckdb_sample import Sample, remark_on_zones, sample_of
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.guesses import guessed_columns, time_guess
+from dpwindows.count.query.dialect import Kind
 from dpwindows.errors import InputError, counted, percent
 
 _WARNING = "For your eyes only: exact figures of the log, protected by nothing. Nothing was written or spent."
@@ -80,7 +79,7 @@ class Check:
 
 
 def check_events(source: str, told: Told, settings: EngineSettings | None = None) -> Check:
-    """Look at a log: Parquet, CSV or JSON Lines files, or a DuckDB database.
+    """Look at a log: Parquet, CSV or JSON Lines files, or a DuckDB or SQLite database.
 
     Raises:
         InputError: it cannot be read at all, or a column is not there; or its engine is another one.
@@ -90,8 +89,8 @@ def check_events(source: str, told: Told, settings: EngineSettings | None = None
     engine = engine_name(source, settings)
     if engine != "duckdb":
         raise InputError(
-            f"check looks at Parquet, CSV and JSON Lines files and DuckDB databases, and {source!r} is read by the "
-            f"engine {engine}: look at it with a query of its own, such as count(*), min and max of the time"
+            f"check looks at Parquet, CSV and JSON Lines files and at DuckDB and SQLite databases, and {source!r} is "
+            f"read by the engine {engine}: look at it with a query of its own, such as count(*), min and max of time"
         )
     sample = sample_of(source, told.layout, told.table)
     columns, guessed, formats = _reading(sample, told)

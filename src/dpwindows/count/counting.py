@@ -11,9 +11,9 @@ import pyarrow as pa
 from dpwindows.ask.counting_rule import LOST
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.answers import ExactAnswers
-from dpwindows.count.engines import engine_for
-from dpwindows.count.first_runs import series_number
+from dpwindows.count.engines import engine_for, engine_name
 from dpwindows.count.groups import GroupedAnswers, span_of
+from dpwindows.count.query.first_runs import series_number
 from dpwindows.count.request import CountRequest
 
 
@@ -67,8 +67,8 @@ def count_groups(request: CountRequest) -> GroupedAnswers:
 
 def _signed_counts(request: CountRequest) -> pa.Table:
     engine, layout = engine_for(request.source, request.settings), request.columns.layout
-    if layout is not None and not getattr(engine, "READS_LAYOUTS", False):
-        name = str(vars(engine)["__name__"]).rpartition(".")[2]
+    name = engine_name(request.source, request.settings)
+    if layout is not None and name != "duckdb":
         raise layout.refuse(
             f"the engine {name} reads none, or only those with a line of names that says its delimiter; duckdb does"
         )

@@ -197,11 +197,10 @@ class EngineSettings:
 
     def __post_init__(self) -> None:
         if self.memory_limit is not None and not re.fullmatch(
-            r"[0-9]*[1-9][0-9]*(\.[0-9]+)?\s*[KMGT]i?B", str(self.memory_limit).strip(), re.IGNORECASE
+            r"(?=[0-9]*[1-9])[0-9]{1,12}(\.[0-9]+)?\s*[KMGT]i?B", str(self.memory_limit).strip(), re.IGNORECASE
         ):
-            raise InputError(f'memory_limit must be text such as "2GB" or "512MB", got {self.memory_limit!r}')
-        if self.memory_limit is not None and len(re.match(r"[0-9]*", str(self.memory_limit).strip())[0]) > 12:  # type: ignore[index]
-            raise InputError(f"memory_limit must be less than 10^12 of its unit, got {self.memory_limit!r}")
+            shown = f"got {self.memory_limit!r} (at most 12 digits)"
+            raise InputError(f'memory_limit must be text such as "2GB" or "512MB", {shown}')
         if self.spill_directory is not None and not Path(self.spill_directory).is_dir():
             raise InputError(f"spill_directory must be an existing directory, got {self.spill_directory}")
         if self.password_file is not None and not Path(self.password_file).is_file():

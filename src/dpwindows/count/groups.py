@@ -41,21 +41,16 @@ class GroupedAnswers:
         reach: int | None = None,
     ) -> None:
         """`changes` maps each threshold k to its signed counts, in any order; `reach` as for `ExactAnswers`."""
-        self._steps, self.grouping, self.rule, self._reach = steps, grouping, rule, reach
+        self.steps, self.grouping, self.rule, self._reach = steps, grouping, rule, reach
         self._changes = {k: _by_cell(changes[k]) for k in sorted(changes)}
-
-    @property
-    def steps(self) -> int:
-        """The horizon T."""
-        return self._steps
 
     def group(self, cell: int) -> ExactAnswers:
         """The answers of one group, by its code."""
-        return ExactAnswers(self._steps, {k: self._part(k, cell) for k in self._changes}, self.rule, reach=self._reach)
+        return ExactAnswers(self.steps, {k: self._part(k, cell) for k in self._changes}, self.rule, reach=self._reach)
 
     def canonical(self) -> Iterator[bytes]:
         """The signed counts as bytes that are equal for equal answers, however the engine ordered or split them."""
-        yield f"{self._steps} {self._cells}\n".encode()
+        yield f"{self.steps} {self._cells}\n".encode()
         for cell in range(self._cells):
             yield from self.group(cell).canonical()
 

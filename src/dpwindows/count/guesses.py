@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from dpwindows.count.engines.dialect import TIME_TEXT, Kind
 from dpwindows.count.engines.duckdb_sample import Sample
+from dpwindows.count.query.dialect import TIME_TEXT, Kind
 from dpwindows.errors import InputError
 
 _TIME_NAMES = re.compile(r"time|date|(^|_)(ts|at|day|when|moment|epoch)($|_)|timestamp|created|occurred", re.IGNORECASE)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.wanted import Wanted
+from dpwindows.count.query.wanted import Wanted
 
 
 @dataclass(frozen=True)

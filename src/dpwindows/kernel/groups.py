@@ -8,7 +8,7 @@ neighbour moves the whole by the sum over blocks: of L1 norms under Laplace nois
 Gaussian noise, since the blocks share no coordinate. The numbers that it can change add up as well. What has to be
 proved is which groups' logs may change, and how.
 
-A value decides about its own row only (`count.engines.groups`): whether a row is counted, and in which group, does not
+A value decides about its own row only (`count.query.groups`): whether a row is counted, and in which group, does not
 depend on other rows, but where a rule for each *item* says so, and then it depends on the rows of that item alone.
 """
 

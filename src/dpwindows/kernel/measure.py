@@ -3,12 +3,12 @@
 A privacy proof of a release rests on what happens before `measure` and on what is reached from it. That is little:
 
 0. what a row of the log means is decided by that row and by what its source declares, never by another row:
-   neighbouring logs are neighbours once they are read (`count.engines.typed_columns` for frames, whose columns need not
-   have a type; `duckdb_sources`, `csv_files`, `sqlite` and `spark_sources` beside it for files and tables);
-1. `count.recency` and `count.answers` give the exact integer answers of the log; where there are groups,
-   `count.engines.groups` decides the one that each row is counted in (`groups` says what that must hold to);
+   neighbouring logs are neighbours once they are read (`count.sources.typed_columns` for frames, whose columns need not
+   have a type; `csv_files`, `duckdb`, `json_lines`, `spark` and `sqlite` beside it for files and tables);
+1. `count.query.recency` and `count.answers` give the exact integer answers of the log; where there are groups,
+   `count.query.groups` decides the one that each row is counted in (`groups` says what that must hold to);
 2. a design's `encode` multiplies them by an integer matrix, in arithmetic that cannot wrap (`maps.integer_maps.widen`);
-3. its `sensitivity` is a proved bound computed from the same integers (`certify`, by the proofs in `bounds`);
+3. its `sensitivity` is a proved bound computed from the same integers (`rules.certify`, by the proofs in `families`);
 4. noise is drawn on the integers, never from floating-point or seedable sources: by OpenDP's exact sampler, or for a
    whole vector at once by that of `joint_noise`;
 5. before any noise is drawn, `accounting.certify` proves the cost of all of it within the budget.

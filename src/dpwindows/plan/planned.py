@@ -16,8 +16,8 @@ from dpwindows.ask.privacy import ZCDP, ApproxDP, Budget, PureDP, Unit
 from dpwindows.ask.queries import Cumulative, LostItems, Measure, PeriodFamily, Query, Rolling, WindowFamily
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.windows import longest_window
-from dpwindows.count.first_runs import Series
-from dpwindows.count.wanted import Wanted
+from dpwindows.count.query.first_runs import Series
+from dpwindows.count.query.wanted import Wanted
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import GAUSSIAN, Law
 from dpwindows.kernel.designs import Design, StepDesign

@@ -15,7 +15,7 @@ from dpwindows.ask.queries import AnyWindow, PeriodFamily, Query, Rolling, Rolli
 from dpwindows.ask.timeline import Timeline, TimePoint
 from dpwindows.ask.whole_numbers import MAX_DRAWS
 from dpwindows.ask.windows import fit_to_range
-from dpwindows.count.engines.groups import has_rule
+from dpwindows.count.query.groups import has_rule
 from dpwindows.errors import InputError, counted
 from dpwindows.kernel.accounting import Law
 from dpwindows.kernel.designs import Design, StepDesign, horizon_of

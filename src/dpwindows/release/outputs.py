@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from dpwindows.count.engines.files import files_of, first_bytes
+from dpwindows.count.sources.files import files_of, first_bytes
 from dpwindows.durable import same_file
 from dpwindows.errors import InputError
 

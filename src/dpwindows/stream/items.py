@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from dpwindows.count.first_runs import Series, series_number
+from dpwindows.count.query.first_runs import Series, series_number
 from dpwindows.stream.step_counts import NONE, Change, oldest_at
 
 

@@ -29,7 +29,7 @@ from dpwindows.ask.queries import (
     windows_together,
 )
 from dpwindows.ask.windows import are_complete
-from dpwindows.count.first_runs import Series, series_number
+from dpwindows.count.query.first_runs import Series, series_number
 from dpwindows.kernel.accounting import certify
 from dpwindows.kernel.designs import StepAnswers, StepDesign, horizon_of
 from dpwindows.kernel.groups import Groups

@@ -29,9 +29,9 @@ from pathlib import Path
 
 import duckdb
 
-from dpwindows.count.engines.dialect import quote_text
 from dpwindows.count.engines.duckdb import isolated
 from dpwindows.count.events import EngineSettings
+from dpwindows.count.query.dialect import quote_text
 from dpwindows.durable import require_private, sync_file, sync_folder
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import undo

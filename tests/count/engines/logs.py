@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from dpwindows.ask.timeline import Timeline
 from tests.brute_force import any_window
@@ -87,6 +88,13 @@ class Log:
     def windows(self) -> dict[int, list[list[int]]]:
         """Any-window counts for each of THRESHOLDS, from the definition alone."""
         return {k: any_window(self.events, k, self.timeline.steps) for k in THRESHOLDS}
+
+
+def on_every_engine(*puts: Callable[..., Any]) -> list[Any]:
+    """The parameters of a test that runs with a log put into a DuckDB frame and table, SQLite, PostgreSQL and Spark."""
+    names = ("duckdb", "duckdb-table", "sqlite", "postgresql", "spark")
+    marks = [[], [], [], [pytest.mark.xdist_group("postgresql")], [pytest.mark.xdist_group("spark")]]
+    return [pytest.param(put, id=name, marks=own) for put, name, own in zip(puts, names, marks, strict=True)]
 
 
 def step_of(timeline: Timeline, time: datetime | date | Decimal | int | str) -> int | None:

@@ -36,12 +36,11 @@ def test_a_source_belongs_to_an_engine(tmp_path: Path) -> None:
     assert chosen("postgresql+psycopg2://host/logs") == "postgresql"
     assert chosen("postgres://host/logs") == "postgresql"
     assert chosen("POSTGRESQL://host/logs") == "postgresql"
-    assert chosen("sqlite:///log.db") == "sqlite"
-    assert chosen(tmp_path / "log.db") == "sqlite"
-    assert chosen(str(tmp_path / "log.db")) == "sqlite"
-    assert chosen(sqlalchemy.create_engine("sqlite://")) == "sqlite"
     assert chosen(sqlalchemy.create_engine("postgresql+psycopg://host/logs")) == "postgresql"
     for source in (
+        "sqlite:///log.db",
+        sqlalchemy.create_engine("sqlite://"),
+        tmp_path / "log.db",
         tmp_path / "log.sqlite",
         "events.parquet",
         "logs/*.csv",
@@ -88,9 +87,7 @@ def test_an_unsupported_sqlalchemy_engine_is_refused_by_name() -> None:
 
 
 def test_engines_are_named_once() -> None:
-    with pytest.raises(
-        InputError, match="there is no engine 'abacus'; the engines are duckdb, spark, postgresql, sqlite"
-    ):
+    with pytest.raises(InputError, match=r"there is no engine 'abacus'; the engines are duckdb, spark, postgresql$"):
         chosen("events.parquet", "abacus")
     assert engine_settings(None, None) == EngineSettings()
     assert engine_settings(EngineSettings(threads=1), "spark") == EngineSettings(threads=1, engine="spark")
@@ -111,19 +108,12 @@ def test_settings_of_other_engines_are_refused(tmp_path: Path) -> None:
         EngineSettings(password_file=tmp_path / "none")
 
 
-@pytest.mark.parametrize("engine", ["duckdb", "sqlite"])
 @pytest.mark.parametrize(
     "source", ["mongodb://me:hunter2@host", "jdbc:oracle:thin:me/hunter2@host", "postgresql:/me:hunter2@host/logs"]
 )
-def test_what_may_hold_a_password_is_not_repeated(source: str, engine: str) -> None:
+def test_what_may_hold_a_password_is_not_repeated(source: str) -> None:
     with pytest.raises(InputError) as caught:
-        count_events(
-            source,
-            EventColumns("id", "at"),
-            dw.Timeline.of_steps(2),
-            [1],
-            settings=EngineSettings(engine=engine),
-        )
+        count_events(source, EventColumns("id", "at"), dw.Timeline.of_steps(2), [1])
     assert "hunter2" not in str(caught.value)
 
 
@@ -137,7 +127,8 @@ def test_duckdb_does_not_read_addresses() -> None:
     [
         ("mysql://host/logs", ("--table", "visits"), ["mysql is not supported", "GROUPING SETS"]),
         ("log.csv", ("--engine", "postgresql"), ["--table", "connection address"]),
-        ("log.csv", ("--engine", "sqlite"), ["no SQLite file"]),
+        ("sqlite:///log.csv", (), ["no SQLite file"]),
+        ("sqlite:///log.csv", ("--engine", "spark"), ["the engine duckdb", "spark does not read them"]),
         ("log.csv", ("--spark-master", "yarn"), ["spark_master", "duckdb"]),
         ("log.csv", ("--password-file", "none"), ["password_file", "existing"]),
         ("log.csv", ("--engine", "mysql"), ["mysql", "duckdb", "postgresql"]),

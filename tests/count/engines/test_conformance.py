@@ -29,7 +29,7 @@ from tests.brute_force import (
     rolling_in_first_runs,
 )
 from tests.count.engines import servers
-from tests.count.engines.logs import LOGS, THRESHOLDS, Log
+from tests.count.engines.logs import LOGS, THRESHOLDS, Log, on_every_engine
 from tests.counting import count_events
 
 
@@ -98,13 +98,7 @@ def in_spark(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place
 
 
 Put = Callable[[Log, Path, pytest.FixtureRequest], Place]
-ENGINES = [
-    pytest.param(in_duckdb, id="duckdb"),
-    pytest.param(in_duckdb_table, id="duckdb-table"),
-    pytest.param(in_sqlite, id="sqlite"),
-    pytest.param(in_postgresql, id="postgresql", marks=pytest.mark.xdist_group("postgresql")),
-    pytest.param(in_spark, id="spark", marks=pytest.mark.xdist_group("spark")),
-]
+ENGINES = on_every_engine(in_duckdb, in_duckdb_table, in_sqlite, in_postgresql, in_spark)
 
 
 @pytest.mark.quick(12)

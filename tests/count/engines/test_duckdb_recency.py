@@ -21,7 +21,7 @@ from dpwindows.count.counting import by_threshold
 from dpwindows.count.engines import duckdb as engine
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
 from dpwindows.count.events import EventColumns
-from dpwindows.count.recency import recency_sql
+from dpwindows.count.query.recency import recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window
 from tests.counting import count_events

@@ -21,6 +21,7 @@ from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
 from tests.brute_force import any_window, once_a_step
 from tests.count.engines import servers
+from tests.count.engines.logs import on_every_engine
 from tests.counting import count_groups
 from tests.grouped_logs import Row, grouped_events
 
@@ -115,13 +116,7 @@ def in_spark(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -
     return {"source": directory / "log.parquet", "settings": EngineSettings(engine="spark")}
 
 
-ENGINES = [
-    pytest.param(in_duckdb, id="duckdb"),
-    pytest.param(in_duckdb_table, id="duckdb-table"),
-    pytest.param(in_sqlite, id="sqlite"),
-    pytest.param(in_postgresql, id="postgresql", marks=pytest.mark.xdist_group("postgresql")),
-    pytest.param(in_spark, id="spark", marks=pytest.mark.xdist_group("spark")),
-]
+ENGINES = on_every_engine(in_duckdb, in_duckdb_table, in_sqlite, in_postgresql, in_spark)
 
 
 def step_of(time: int) -> int | None:

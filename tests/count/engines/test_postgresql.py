@@ -368,7 +368,7 @@ def test_a_server_that_is_not_there() -> None:
         ),
         ("postgresql://127.0.0.1:1/d?bogus=1", {}, 'the connection address cannot be read: .*option "bogus"'),
         ("events.parquet", {"engine": "postgresql"}, "reads a table that is named with --table, at a connection"),
-        ("sqlite:///x.db", {"engine": "postgresql"}, "belong to the engine sqlite, and postgresql does not read them"),
+        ("sqlite:///x.db", {"engine": "postgresql"}, "belong to the engine duckdb, and postgresql does not read them"),
         ("postgresql://h/d", {"memory_limit": "1GB"}, r"memory_limit does not go with the engine postgresql.*work_mem"),
         ("postgresql://h/d", {"threads": 2}, "threads does not go with the engine postgresql"),
         ("postgresql://h/d", {"spark_master": "yarn"}, "spark_master does not go with the engine postgresql"),

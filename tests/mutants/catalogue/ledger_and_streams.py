@@ -83,7 +83,7 @@ MUTANTS = [
     Mutant(
         "a delimiter that follows the columns asked for",
         "Beside another item, the time is another column of the same name, and nobody said so.",
-        "count/engines/csv_files.py",
+        "count/sources/csv_files.py",
         "or delimiter_of(line)",
         "or max(DELIMITERS, key=lambda mark: wanted <= set(_names(line, mark)))",
         f"{ONE_READING}test_the_delimiter_does_not_follow_the_columns_asked_for",

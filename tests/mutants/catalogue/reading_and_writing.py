@@ -11,11 +11,11 @@ AUDIT_REPLAY = "tests/audit/test_replay.py::"
 DURABLE = "tests/test_durable.py::"
 RELEASE_FILES = "tests/release/test_files.py::"
 OUTPUTS = "tests/end_to_end/test_outputs.py::"
-TYPED = "tests/count/engines/test_typed_columns.py::test_one_event_more_moves_counts_by_one_or_is_refused"
-TIMES = "tests/count/engines/test_time_formats.py::"
-ITEMS = "tests/count/engines/test_item_types.py::"
-LAYOUTS = "tests/count/engines/test_csv_layouts.py::"
-LOCALITY = "tests/count/engines/test_row_locality.py::"
+TYPED = "tests/count/sources/test_typed_columns.py::test_one_event_more_moves_counts_by_one_or_is_refused"
+TIMES = "tests/count/sources/test_time_formats.py::"
+ITEMS = "tests/count/sources/test_item_types.py::"
+LAYOUTS = "tests/count/sources/test_csv_layouts.py::"
+LOCALITY = "tests/count/sources/test_row_locality.py::"
 
 MUTANTS = [
     Mutant(
@@ -65,7 +65,7 @@ MUTANTS = [
     Mutant(
         "a collation that is handed on",
         "Texts that differ in case are one item in one step and two in another: one event moves the answers of both.",
-        "count/engines/duckdb_sources.py",
+        "count/sources/duckdb.py",
         """AS VARCHAR) COLLATE "binary"'""",
         "AS VARCHAR)'",
         f"{STREAM}test_items_of_a_column_with_a_collation_are_told_apart[NOCASE]",
@@ -105,7 +105,7 @@ MUTANTS = [
     Mutant(
         "the first value gives a column its type",
         "A column of a data frame may hold several types, and all values become what the first one is.",
-        "count/engines/typed_columns.py",
+        "count/sources/typed_columns.py",
         "    if len(set(map(type, present))) > 1 or len(set(map(_sort, _with_sorts(present)))) > 1:\n",
         "    if len(present) < 0:\n",
         f"{TYPED}[a date among items-first-category]",
@@ -113,7 +113,7 @@ MUTANTS = [
     Mutant(
         "one zone is the zone of all",
         "One time with a zone makes instants of all times without one.",
-        "count/engines/typed_columns.py",
+        "count/sources/typed_columns.py",
         "if isinstance(present[0], dt.datetime | dt.time | np.datetime64)",
         "if isinstance(present[0], np.datetime64)",
         f"{TYPED}[a zone among times without-first-object]",
@@ -121,9 +121,9 @@ MUTANTS = [
     Mutant(
         "decimals of several scales",
         "One file with large decimals rounds those of all other files, and items become one.",
-        "count/engines/duckdb_sources.py",
-        'if types["item"] == "decimal"',
-        'if types["item"] == "no decimal"',
+        "count/sources/duckdb.py",
+        'if types["item"].kind is Kind.DECIMAL else',
+        'if types["item"].kind is Kind.NESTED else',
         f"{LOCALITY}test_parquet_files",
     ),
     Mutant(
@@ -137,7 +137,7 @@ MUTANTS = [
     Mutant(
         "fractions are rounded away",
         "A floating-point id or time with a fraction becomes the whole number below it, and two items one.",
-        "count/engines/dialect.py",
+        "count/query/dialect.py",
         " AND floor({number}) = {number} THEN",
         " THEN",
         f"{ITEMS}test_floating_point_numbers_below_2_53_stand_for_one_number",
@@ -145,7 +145,7 @@ MUTANTS = [
     Mutant(
         "large floats are exact",
         "A floating-point id beyond 2^53 becomes one of the whole numbers that it may stand for.",
-        "count/engines/dialect.py",
+        "count/query/dialect.py",
         'within = f"{number} > -{beyond} AND {number} < {beyond}"',
         'within = f"{number} > -9e18 AND {number} < 9e18"',
         f"{ITEMS}test_floating_point_numbers_below_2_53_stand_for_one_number",
@@ -161,7 +161,7 @@ MUTANTS = [
     Mutant(
         "the clock of another zone",
         "Times by a pattern are taken for UTC, whatever zone the release is in.",
-        "count/engines/relation.py",
+        "count/query/relation.py",
         """        moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
         return _Reading(timed, self._or_fail("time", moment, "patterned_time")""",
         """        moment = "wall - coalesce(ahead, 0)"
@@ -171,7 +171,7 @@ MUTANTS = [
     Mutant(
         "the delimiter that was said is not heeded",
         "What delimits the fields is guessed from the line of names, although it was said.",
-        "count/engines/csv_files.py",
+        "count/sources/csv_files.py",
         "(columns.layout and columns.layout.delimiter) or delimiter_of(line)",
         "delimiter_of(line)",
         f"{LAYOUTS}test_one_delimiter_with_and_without_names[^]",
@@ -179,15 +179,15 @@ MUTANTS = [
     Mutant(
         "fields too many are cut off",
         "A line with a space in its item is read as another item.",
-        "count/engines/duckdb_sources.py",
+        "count/sources/duckdb.py",
         "WHEN len(cut) = {len(header.names)}",
         "WHEN len(cut) >= {len(header.names)}",
-        "tests/count/engines/test_refused_values.py::test_lines_of_spaced_text_are_told",
+        "tests/count/sources/test_refused_values.py::test_lines_of_spaced_text_are_told",
     ),
     Mutant(
         "all of JSON is text",
         "An object of JSON is the text it is written with, which depends on who wrote it.",
-        "count/engines/json_lines.py",
+        "count/sources/json_lines.py",
         "THEN {written} ELSE {failure} END",
         "THEN {written} ELSE {written} END",
         "tests/end_to_end/test_raw_logs.py::test_mixed_types_in_json_are_one_text_or_refused",

@@ -1,19 +1,18 @@
 """The engines that count: each reads events where they are and hands back the small table of signed counts.
 
 An engine is one module with one function. It maps every time to its step, leaves out the rows that do not count, runs
-the query of `dpwindows.count.recency` over what is left, and returns its result: at most steps^2 / 2 rows a threshold.
-Items never leave the engine, and nothing is written where the events are.
+the query of `dpwindows.count.query.recency` over what is left, and returns its result: at most steps^2 / 2 rows a
+threshold. Items never leave the engine, and nothing is written where the events are.
 """
 
 from __future__ import annotations
 
-import re
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, cast
 
-from dpwindows.count.engines.files import first_bytes
 from dpwindows.count.events import EngineSettings
+from dpwindows.count.sources.database import database_of, module_roots
 from dpwindows.errors import InputError
 
 if TYPE_CHECKING:
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
 
     from dpwindows.count.request import CountRequest
 
-ENGINES = ("duckdb", "spark", "postgresql", "sqlite")
+ENGINES = ("duckdb", "spark", "postgresql")
 _UNCHECKED = "nothing has shown that it counts the same to the last integer"
 _NO_GROUPING_SETS = "it has no GROUPING SETS, and by default it takes texts that differ in case or accents for equal"
 _NO_RANGE_FRAMES = "it has no RANGE frames with offsets, and by default it takes texts that differ in case for equal"
@@ -62,8 +61,8 @@ def engine_for(source: object, settings: EngineSettings) -> Engine:
 def engine_name(source: object, settings: EngineSettings) -> str:
     """Which engine counts a source: the one asked for, or the one that the source belongs to.
 
-    A database's connection address or SQLAlchemy engine belongs to the engine of its dialect, a SQLite file to SQLite,
-    a Spark session or Spark data frame to Spark, and everything else to DuckDB.
+    A connection address or SQLAlchemy engine of PostgreSQL belongs to PostgreSQL, a Spark session or Spark data frame
+    to Spark, and everything else to DuckDB.
 
     Raises:
         InputError: no engine has the name asked for, or none reads what the source belongs to.
@@ -80,23 +79,11 @@ def engine_name(source: object, settings: EngineSettings) -> str:
 
 
 def _home(source: object) -> str | None:
-    """The engine, or the database dialect without one, that a source belongs to; None if it says nothing."""
-    if isinstance(source, str | Path):
-        address = re.match(r"(?:jdbc:)?([A-Za-z][A-Za-z0-9_]*)(\+[A-Za-z0-9_]+)?://", str(source))
-        if address is None:
-            return "sqlite" if _is_sqlite_file(Path(source)) else None
-        scheme = "postgresql" if address[1] == "postgres" else address[1].lower()
-        return scheme if scheme in (*ENGINES, *_UNSUPPORTED) else None
-    roots = {kind.__module__.split(".")[0] for kind in type(source).__mro__}
-    if "pyspark" in roots:
+    """The engine, or the database without one, that a source belongs to; None if it says nothing."""
+    if "pyspark" in module_roots(source):
         return "spark"
-    if "sqlalchemy" in roots and hasattr(source, "dialect"):
-        return str(source.dialect.name)
-    return None
-
-
-def _is_sqlite_file(path: Path) -> bool:
-    try:
-        return first_bytes(path.expanduser(), 16) == b"SQLite format 3\0"
-    except (OSError, RuntimeError, ValueError):
-        return False
+    name = database_of(source)
+    if name == "sqlite":
+        return "duckdb"
+    # An address that is of no database may be one of files: who reads these says what is wrong with it.
+    return name if name in (*ENGINES, *_UNSUPPORTED) or not isinstance(source, str | Path) else None

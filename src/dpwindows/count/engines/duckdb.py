@@ -1,4 +1,4 @@
-"""DuckDB, the default engine: files, DuckDB databases and data frames, counted inside this process.
+"""DuckDB, the default engine: files, databases in files and data frames, counted inside this process.
 
 No progress report repeats the contents of a row; messages show values that cannot be read, and where they stand.
 """
@@ -17,40 +17,22 @@ import duckdb
 import pyarrow as pa
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text, shown, such_as
 from dpwindows.count.engines.duckdb_progress import progress_bar
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
-from dpwindows.count.engines.duckdb_sources import INT96, find_parts, out_of_memory, outside, reaches_out
-from dpwindows.count.engines.json_lines import unreadable_field
-from dpwindows.count.engines.places import place_of, place_of_line, place_of_no_object
-from dpwindows.count.engines.relation import EventQueries, unreadable
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text, shown, such_as
+from dpwindows.count.query.relation import EventQueries, unreadable
+from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
+from dpwindows.count.sources.duckdb import find_parts, out_of_memory, outside, reaches_out
+from dpwindows.count.sources.json_lines import unreadable_field
+from dpwindows.count.sources.places import place_of, place_of_line, place_of_no_object
 from dpwindows.count.time_formats import has_offset
-from dpwindows.count.wanted import Wanted
 from dpwindows.errors import EngineError, InputError
 
-_INTEGERS = (
-    *("tinyint", "smallint", "integer", "bigint", "hugeint"),
-    *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
-)
-_KINDS = {
-    Kind.INTEGER: _INTEGERS,
-    Kind.DECIMAL: ("decimal",),
-    Kind.TEXT: ("varchar",),
-    Kind.WALL: ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
-    Kind.INSTANT: ("timestamp with time zone", "timestamptz_ns"),
-    Kind.DATE: ("date",),
-    Kind.EXACT: ("boolean", "blob", "uuid", "enum", "bit", "bignum", "time", "time_ns"),
-    Kind.FLOAT: ("float", "double"),
-    Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
-    Kind.NULL: ("null", "sqlnull"),
-}
-READS_LAYOUTS = True
 Config = dict[str, str | bool | int | float | list[str]]
 _NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
 _WIDER_THAN_BIGINT = ("ubigint", "hugeint", "uhugeint")
-_KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
 
 
 class _DuckDB(Dialect):
@@ -82,9 +64,6 @@ class _DuckDB(Dialect):
     def whole(self, number: str) -> str:
         # A decimal of 38 digits has no room for what it is compared with, a HUGEINT has.
         return f"CAST({super().whole(number)} AS HUGEINT)"
-
-    def days(self, date: str) -> str:
-        return f"(TRY_CAST({date} AS DATE) - DATE '1970-01-01')"
 
     def text_times(self, relation: str) -> str:
         """The engine's own reader, which takes half the time and cuts fractions as well."""
@@ -148,7 +127,7 @@ class EventRelation:
 
 
 def signed_counts(request: CountRequest) -> pa.Table:
-    """See `Engine.signed_counts`: counts a file, a directory, a DuckDB database, a data frame or a relation."""
+    """See `Engine.signed_counts`: counts files, a database in a file, a data frame or a relation."""
     settings, wanted = request.settings, request.wanted
     settings.refuse("duckdb", password_file="its files have no password", spark_master="it is for Spark")
     given = request.source, request.columns, request.timeline
@@ -195,27 +174,25 @@ def open_events(
 ) -> Iterator[EventRelation]:
     """Open a source of events for one reading.
 
-    `source` is the path of a Parquet, CSV or DuckDB file (the last with `table`), a glob, a directory, a pandas,
-    Polars or Arrow table, a record batch reader or a DuckDB relation. Counts above `cap` are given as `cap`. With
-    `later`, events at or after the end of the range are not left out, and get the step after the last one.
+    `source` is the path of a Parquet, CSV, JSON Lines, DuckDB or SQLite file (the last two with `table`), a glob, a
+    directory, a SQLAlchemy engine of SQLite, a pandas, Polars or Arrow table, a record batch reader or a DuckDB
+    relation. Counts above `cap` are given as `cap`. With `later`, events at or after the end of the range are not left
+    out, and get the step after the last one.
 
     Raises `InputError` if the source is missing, unreadable or of the wrong types, `EngineError` if the engine
     fails; errors during the reading itself are turned into these two as well.
     """
     with private_engine(settings or EngineSettings()) as connection:
         parts = find_parts(connection, source, columns, table)
-        typed = [{role: column_of(type_id) for role, type_id in part.types.items()} for part in parts]
-        pairs = list(zip(parts, typed, strict=True))
-        kinds = sorted(
-            {_items_of(part.of, types["item"], columns) for part, types in pairs if types["item"].kind is not Kind.NULL}
-        )
+        held = [part for part in parts if part.types["item"].kind is not Kind.NULL]
+        kinds = sorted({_items_of(part.of, part.types["item"], columns) for part in held})
         if len(kinds) > 1:
             raise InputError(
                 f"the item column {columns.item!r} has different types in different files "
                 f"({', '.join(kinds)}); write it with one type"
             )
         writer = EventQueries(_DuckDB(), columns, timeline, cap=cap, later=later)
-        query = writer.events((part.sql, types) for part, types in pairs)
+        query = writer.events((part.sql, part.types) for part in parts)
         with running(columns, source):
             yield EventRelation(
                 connection,
@@ -230,13 +207,6 @@ def _items_of(own: str, column: Column, columns: EventColumns) -> str:
     """The type that the items of a part come to be of, which is that of all other parts."""
     wide = column.type_name.lower() in _WIDER_THAN_BIGINT
     return own if columns.item_type is None or wide else "bigint"
-
-
-def column_of(type_id: str) -> Column:
-    """What a column can serve as, by the engine's identifier of its type."""
-    if type_id == INT96:
-        return Column(Kind.INSTANT, "TIMESTAMP")
-    return Column(_KIND_OF.get(type_id, Kind.OTHER), type_id.upper())
 
 
 @contextmanager
@@ -296,7 +266,7 @@ def running(columns: EventColumns, source: object = None) -> Iterator[None]:
             raise outside("the table") from None
         line = re.search(r"CSV Error on Line: [0-9]+", text)
         if line or (isinstance(error, duckdb.InvalidInputException) and "CSV" in text):
-            which = such_as(text, "", lambda _, start: place_of_line(source, columns, start)).removeprefix(", such as ")
+            which = such_as(text, "", lambda _, start: place_of_line(source, start)).removeprefix(", such as ")
             raise InputError(
                 f"a CSV file is malformed ({line[0] if line else which or 'invalid CSV'}): it must be UTF-8, with the "
                 f"same number of fields in every row, fields with delimiters in double quotes, and one kind of line end"

@@ -14,13 +14,13 @@ import duckdb
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import from_microseconds
-from dpwindows.count.engines.dialect import SHOWN, Column, Kind
-from dpwindows.count.engines.duckdb import LENIENT, column_of, private_engine, running
+from dpwindows.count.engines.duckdb import LENIENT, private_engine, running
 from dpwindows.count.engines.duckdb_progress import progress_bar
-from dpwindows.count.engines.duckdb_sources import find_parts
-from dpwindows.count.engines.places import place_of
-from dpwindows.count.engines.relation import EventQueries
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.query.dialect import SHOWN, Column, Kind
+from dpwindows.count.query.relation import EventQueries
+from dpwindows.count.sources.duckdb import find_parts
+from dpwindows.count.sources.places import place_of
 
 _MOST_SHOWN = 5
 # As long as any timeline may be: where the clock of a zone stood does not matter here.
@@ -133,10 +133,9 @@ def look(
     settings = settings or EngineSettings()
     with private_engine(settings) as connection:
         parts = find_parts(connection, source, columns, table)
-        typed = [{role: column_of(kind) for role, kind in part.types.items()} for part in parts]
         integer = timeline.is_integer if timeline is not None else integer
         wide = _Readings(LENIENT, columns, _ALL_NUMBERS if integer else _ALL_TIME, cap=2**62)
-        queries = [wide.readings(part.sql, types) for part, types in zip(parts, typed, strict=True)]
+        queries = [wide.readings(part.sql, part.types) for part in parts]
         with running(columns, source), progress_bar(connection, "looking at events", shown=settings.progress):
             readings = " UNION ALL ".join(queries)
             found = _looked(connection, readings, integer=integer)
@@ -144,7 +143,7 @@ def look(
             inside: dict[str, Any] = {}
             if timeline is not None:
                 narrow = EventQueries(LENIENT, columns, timeline, cap=2**31)
-                events = [narrow.sql(part.sql, types) for part, types in zip(parts, typed, strict=True)]
+                events = [narrow.sql(part.sql, part.types) for part in parts]
                 inside = _inside(connection, events)
     return Look(**found, bad=bad, **inside)
 

@@ -1,6 +1,6 @@
 """The counting query as DuckDB runs it best: one sort of the events, read once, each row beside the rows before it.
 
-`dpwindows.count.recency` is the specification. DuckDB answers its windows by partitioning and sorting inside the window
+`count.query.recency` is the specification. DuckDB answers its windows by partitioning and sorting inside the window
 operator, once for numbers of occurrences and once more to look them up; a plain sort followed by `lag(...) OVER ()`,
 which DuckDB computes while rows stream by, gives the same in half the CPU time and memory or less.
 
@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from dpwindows.count.recency import rows_back, sum_recencies_sql, sum_steps_back_sql
+from dpwindows.count.query.recency import rows_back, sum_recencies_sql, sum_steps_back_sql
 
 _MARK = "dpwindows found rows out of order"
 # With offsets beyond its vectors of 2048 rows DuckDB gathers all rows first; a sum of up to k counts a row stops

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
 
-from dpwindows.count.engines.database import engine_at, fetch, own_engine, parse_address, run, translated, with_password
-from dpwindows.count.engines.dialect import Column, Dialect, Kind, quote_name, quote_text
-from dpwindows.count.engines.names import chosen_table, require_columns
-from dpwindows.count.engines.relation import counting_sql, unreadable, unreadable_values
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_name, quote_text
+from dpwindows.count.query.relation import counting_sql, unreadable, unreadable_values
 from dpwindows.count.request import CountRequest
+from dpwindows.count.sources.database import engine_at, own_engine, parse_address, translated, with_password
+from dpwindows.count.sources.names import chosen_table, require_columns
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
-    from sqlalchemy import Connection, Engine
+    from sqlalchemy import Connection, CursorResult, Engine
 
+_ROWS_AT_ONCE = 100_000
+_SCHEMA = pa.schema([(name, pa.int64()) for name in ("k", "step", "recency", "delta")])
 _OLDEST = (14,)  # extract() is exact from there on
 _KINDS = {
     Kind.INTEGER: ("int2", "int4", "int8"),
@@ -56,7 +58,6 @@ class _PostgreSQL(Dialect):
     """PostgreSQL's spelling. Text columns come as text of the collation "C"."""
 
     name = "postgresql"
-    fence = " OFFSET 0"
 
     def microseconds(self, column: Column, about: str) -> str:
         # Dates run to the year 5874897, which as microseconds would not fit.
@@ -84,8 +85,23 @@ class _PostgreSQL(Dialect):
         # Said outright: a server may be set to take a backslash in plain quotes for an escape.
         return "CAST(E" + quote_text(text.replace("\\", "\\\\")) + ' AS text) COLLATE "C"'
 
-    def days(self, date: str) -> str:
-        return f"(CAST({date} AS date) - DATE '1970-01-01')"
+    def text_times(self, relation: str) -> str:
+        """The server's own reader, once fractions are cut, which it would round, and offsets, of which it knows few.
+
+        A day or an hour that there is not makes the query fail. OFFSET keeps the planner from putting expressions in
+        place of the columns they make, over and over.
+        """
+        # Second 60 would be the next minute.
+        is_time = f"{self.matches('time', TIME_TEXT)} AND NOT time ~ '^.{{16}}:60'"
+        iso = f"SELECT *, CASE WHEN {is_time} THEN time END AS iso FROM ({relation}) AS texts OFFSET 0"
+        cut = (
+            f"SELECT *, left(iso, 26) AS digits, substring(substr(iso, 12) FROM '[Z+-].*') AS zone FROM ({iso}) AS isos"
+        )
+        clock = "CAST(regexp_replace(digits, '(?<=:.*)[Z+-].*', '') AS timestamp)"
+        wall = f"CAST(extract(epoch FROM {clock}) * 1000000 AS bigint)"
+        offset = "CAST(extract(epoch FROM CAST(substr(zone, 2) || ':00' AS interval)) * 1000000 AS bigint)"
+        ahead = f"CASE left(zone, 1) WHEN 'Z' THEN CAST(0 AS bigint) WHEN '-' THEN -{offset} WHEN '+' THEN {offset} END"
+        return f"SELECT *, {wall} AS wall, {ahead} AS ahead FROM ({cut} OFFSET 0) AS cut OFFSET 0"
 
     def failure(self, message: str, column: str) -> str:
         return f"CAST({quote_text(message)} || left(CAST({column} AS text), 0) AS bigint)"
@@ -99,7 +115,21 @@ def signed_counts(request: CountRequest) -> pa.Table:
     engine = _engine(request.source, request.settings)
     with translated(lambda error: _explain(error, request.columns)), _snapshot(engine) as connection:
         relation = _relation(connection, request.columns, request.table)
-        return fetch(connection, counting_sql(_PostgreSQL(), request, *relation))
+        return _fetch(connection, counting_sql(_PostgreSQL(), request, *relation))
+
+
+def _fetch(connection: Connection, query: str) -> pa.Table:
+    """The result of a query for signed counts."""
+    batches = [
+        pa.record_batch([pa.array(column, pa.int64()) for column in zip(*rows, strict=True)], schema=_SCHEMA)
+        for rows in _run(connection, query).partitions(_ROWS_AT_ONCE)
+    ]
+    return pa.Table.from_batches(batches, _SCHEMA)
+
+
+def _run(connection: Connection, query: str) -> CursorResult[Any]:
+    """Run a query without parameters, where a percent sign or a colon is only itself."""
+    return connection.exec_driver_sql(query, execution_options={"no_parameters": True})
 
 
 def _engine(source: object, settings: EngineSettings) -> Engine:
@@ -175,7 +205,7 @@ def _column_names(connection: Connection, schema: str, name: str) -> list[str]:
 def _types(connection: Connection, relation: str, columns: EventColumns) -> dict[str, Column]:
     """The types of our columns; those of domains are the types below them."""
     wanted = ", ".join(f"{quote_name(name)} AS {role}" for role, name in columns.roles)
-    result = run(connection, f"SELECT {wanted} FROM {relation} LIMIT 0")
+    result = _run(connection, f"SELECT {wanted} FROM {relation} LIMIT 0")
     assert result.cursor is not None, "a SELECT has a cursor"
     type_ids = [str(described[1]) for described in result.cursor.description]
     result.close()

@@ -13,14 +13,14 @@ from uuid import uuid4
 
 import pyarrow as pa
 
-from dpwindows.count.engines.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
-from dpwindows.count.engines.names import require_columns
-from dpwindows.count.engines.relation import counting_sql, unreadable
-from dpwindows.count.engines.spark_csv import malformed
 from dpwindows.count.engines.spark_session import running, session_for
-from dpwindows.count.engines.spark_sources import open_frame
 from dpwindows.count.events import EventColumns
+from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
+from dpwindows.count.query.relation import counting_sql, unreadable
 from dpwindows.count.request import CountRequest
+from dpwindows.count.sources.names import require_columns
+from dpwindows.count.sources.spark import open_frame
+from dpwindows.count.sources.spark_csv import malformed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -73,9 +73,6 @@ class _Spark(Dialect):
     def text_literal(self, text: str) -> str:
         # In a plain literal a backslash is an escape, or not, by the settings of the session.
         return f"CAST(X'{text.encode().hex()}' AS STRING)"
-
-    def days(self, date: str) -> str:
-        return f"unix_date(try_cast({date} AS DATE))"
 
     def text_times(self, relation: str) -> str:
         """Spark's own reader, which takes every offset into account and cuts fractions as well.

@@ -1,0 +1,147 @@
+"""What engines spell differently, each in one class, and what is common to all of them: kinds of columns.
+
+Expressions here are SQL over a relation with the columns item, time and, if there is one, count.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum
+
+# Characters of a value that a message repeats, and where they stand in what an engine says.
+SHOWN = 80
+SHOWN_VALUE = re.compile("<<(.*?)>>", re.DOTALL)
+INTEGER_TEXT = "[ \t\n\r]*[+-]?[0-9]+[ \t\n\r]*"
+# No offset has ever been as large as 18 hours, and engines differ in what they make of larger ones.
+_ZONE_TEXT = "Z|[+-](0[0-9]|1[0-7])(:[0-5][0-9])?"
+_CLOCK_TEXT = f"[0-9]{{2}}:[0-9]{{2}}(:[0-9]{{2}}([.][0-9]{{1,9}})?)?({_ZONE_TEXT})?"
+TIME_TEXT = f"[0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}}([T ]{_CLOCK_TEXT})?"
+
+
+class Kind(Enum):
+    """What a column can serve as, whatever its engine calls its type."""
+
+    INTEGER = "whole numbers"
+    DECIMAL = "exact decimals, which may have fractions"
+    TEXT = "text"
+    WALL = "times on a wall clock"
+    INSTANT = "times with a zone or offset"
+    DATE = "dates"
+    EXACT = "other values that are equal or not, such as UUIDs"
+    FLOAT = "floating-point numbers"
+    NESTED = "lists, structures and such"
+    NULL = "nothing but nulls"
+    OTHER = "anything else"
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's kind, and the name of its type as its engine says it."""
+
+    kind: Kind
+    type_name: str
+
+
+class Dialect(ABC):
+    """How one engine spells the little that is not standard SQL.
+
+    `name` is the engine's. `reads_floats` says that it reads whole numbers out of floating-point columns. `divide` is
+    the operator that divides two whole numbers of at least 0, rounding down. `materialized` says that the engine reads
+    MATERIALIZED.
+    """
+
+    name: str
+    divide: str = "/"
+    reads_floats: bool = False
+    materialized: bool = True
+
+    @abstractmethod
+    def microseconds(self, column: Column, about: str) -> str:
+        """A WALL, INSTANT or DATE column `time` as bigint microseconds since 1970-01-01T00:00, rounded down.
+
+        Null, and no error, where there is no such number (infinity); it may be null where the condition `about`, that
+        of `between`, does not hold. The time zone of a session must not matter.
+        """
+
+    @abstractmethod
+    def between(self, column: Column, low: datetime, high: datetime) -> str:
+        """A condition that holds at least for the times of a column in [low, high), cheap enough to skip blocks."""
+
+    @abstractmethod
+    def matches(self, text: str, pattern: str) -> str:
+        """A condition: `text` as a whole matches INTEGER_TEXT or TIME_TEXT."""
+
+    @abstractmethod
+    def number(self, text: str) -> str:
+        """Text that matches INTEGER_TEXT as a number of any type; null, and no error, where it does not fit."""
+
+    def text_literal(self, text: str) -> str:
+        """Text as a literal that is compared byte for byte with a text column of a source."""
+        return quote_text(text)
+
+    def whole(self, number: str) -> str:
+        """A DECIMAL as a whole number that compares with any other; null where it is none."""
+        return f"CASE WHEN floor({number}) = ceil({number}) THEN floor({number}) END"
+
+    def whole_float(self, number: str, beyond: int) -> str:
+        """A FLOAT as a bigint; null where it is not whole, or not between -`beyond` and `beyond`, both excluded."""
+        within = f"{number} > -{beyond} AND {number} < {beyond}"
+        return f"CASE WHEN {within} AND floor({number}) = {number} THEN CAST({number} AS BIGINT) END"
+
+    def whole_items(self, column: Column, beyond: int) -> str | None:
+        """A column `item` as whole numbers, null where it stands for none; None if the engine does not make them.
+
+        Floating-point numbers, and text that such a number was written as, stand for one below `beyond` only.
+        """
+        return "item" if column.kind in (Kind.INTEGER, Kind.NULL) else None
+
+    def patterned_times(self, relation: str, pattern: str) -> str | None:
+        """As `text_times`, where `time` is text of a pattern of strptime; None if the engine does not read such."""
+        return None
+
+    @abstractmethod
+    def failure(self, message: str, column: str) -> str:
+        """A bigint expression that fails with this message wherever it is evaluated; `column` is one it may read.
+
+        Engines inside this process add the value (`shown`); those of a server do not, whose logs others read.
+        """
+
+    @abstractmethod
+    def text_times(self, relation: str) -> str:
+        """A relation whose column `time` is text, with two bigint columns more.
+
+        `wall` is the time as microseconds since 1970-01-01T00:00 on its own clock, fractions cut after six digits, null
+        where the text is not a time (TIME_TEXT); `ahead` its offset from UTC in microseconds, null where it has none.
+        """
+
+
+Place = Callable[[str, str], str]
+"""Where a value first stands, by the role of its column and its text; empty where nobody knows."""
+
+
+def such_as(message: str, role: str, place: Place | None) -> str:
+    """The value that an engine's message shows, and where it stands, as the end of a statement; empty without one."""
+    found = SHOWN_VALUE.search(message)
+    if found is None:
+        return ""
+    where = place(role, found[1]) if place else ""
+    return f", such as {found[1]!r}" + (f" in {where}" if where else "")
+
+
+def shown(text: str) -> str:
+    """SQL for the beginning of a text as messages repeat it, such that it is found in them again by `SHOWN_VALUE`."""
+    return f"'<<' || left({text}, {SHOWN}) || '>>'"
+
+
+def quote_name(name: str) -> str:
+    """A name as a standard SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def quote_text(text: str) -> str:
+    """Text as a standard SQL literal."""
+    return "'" + text.replace("'", "''") + "'"

@@ -1,0 +1,93 @@
+"""The query that counts each item in its first runs only: the specification of `max_runs`, in standard SQL.
+
+A run is a maximal stretch of steps at whose ends an item is counted: the last W of them hold at least k occurrences
+of it. The item is to be counted in its first R runs. It leaves the count at the end of a run by itself, so all that is
+to be done is to leave out what it does from the step on where its run R + 1 would begin: with the recency it has
+before, which is too old for the window, it is not counted any more, and up to there nothing changes. So for each pair
+(k, W) the signed counts are those of the rows of an item before that step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpwindows.ask.counting_rule import LOST
+from dpwindows.count.query.recency import summed_sql
+
+Series = tuple[int, int]
+"""A threshold k and the length W of a rolling window, in steps."""
+
+
+def series_number(place: int) -> int:
+    """What stands for the series in this place of a list, in the column k of signed counts."""
+    return -1 - place
+
+
+def first_runs_sql(
+    events: str,
+    series: Sequence[Series],
+    thresholds: Sequence[int],
+    max_runs: int,
+    *,
+    weighted: bool,
+    before: str = "",
+    loss: bool = False,
+) -> str:
+    """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
+
+    Those of `series` stand under their numbers (`series_number`) and are of the first `max_runs` runs of each item;
+    those of `thresholds` are of all occurrences. With `loss` those of `LOST` are of the items that lose a run of
+    some series, each from the step on where the first such run begins. Rows of the same item and step add up.
+    `before` as in `recency.recency_sql`.
+    """
+    every = sorted({k for k, _ in series} | set(thresholds))
+    most = max(every)
+    count = f"CASE WHEN count > {most} THEN {most} ELSE count END" if weighted else "1"
+    by_step, by_number = "PARTITION BY item ORDER BY step", "PARTITION BY item ORDER BY numbered"
+    recencies = ", ".join(
+        f"CASE WHEN numbered >= {k} THEN first_value(step) OVER ({by_number} RANGE BETWEEN {k - 1} PRECEDING AND "
+        f"CURRENT ROW) END AS recency_{k}"
+        for k in every
+    )
+    befores = ", ".join(f"recency_{k}, lag(recency_{k}) OVER ({by_step}) AS before_{k}" for k in every)
+    # Counted at the end of this step, and not at that of the step before.
+    starts = ", ".join(
+        f"CASE WHEN recency_{k} > step - {length} AND (before_{k} IS NULL OR before_{k} < step - {length}) "
+        f"THEN 1 ELSE 0 END AS starts_{place}"
+        for place, (k, length) in enumerate(series)
+    )
+    runs = ", ".join(
+        f"sum(starts_{place}) OVER ({by_step} ROWS UNBOUNDED PRECEDING) AS run_{place}" for place in range(len(series))
+    )
+    plain = ", ".join(f"recency_{k}, before_{k}" for k in every)
+    kept = ", ".join(
+        f"CASE WHEN run_{place} <= {max_runs} THEN {name}_{k} END AS {name}_in_{place}"
+        for place, (k, _) in enumerate(series)
+        for name in ("recency", "before")
+    )
+    signs = [
+        (f"{name}_in_{place}", series_number(place), sign)
+        for place in range(len(series))
+        for name, sign in (("recency", 1), ("before", -1))
+    ]
+    signs += [(f"{name}_{k}", k, sign) for k in thresholds for name, sign in (("recency", 1), ("before", -1))]
+    # The row of an item with which the first of its runs too many begins.
+    lost = ""
+    if loss:
+        beyond = " OR ".join(f"run_{place} > {max_runs}" for place in range(len(series)))
+        earlier = f"lag(CASE WHEN {beyond} THEN 1 ELSE 0 END, 1, 0) OVER ({by_step})"
+        lost = f", CASE WHEN ({beyond}) AND {earlier} = 0 THEN CAST(1 AS BIGINT) END AS lost"
+        signs.append(("lost", LOST, 1))
+    return f"""
+WITH {before}held AS (
+    SELECT item, step, CAST(sum({count}) AS BIGINT) AS occurrences FROM {events} AS events GROUP BY item, step
+),
+running AS (
+    SELECT item, step, CAST(sum(occurrences) OVER ({by_step} ROWS UNBOUNDED PRECEDING) AS BIGINT) AS numbered FROM held
+),
+reached AS (SELECT item, step, {recencies} FROM running),
+moved AS (SELECT item, step, {befores} FROM reached),
+started AS (SELECT item, step, {plain}, {starts} FROM moved),
+ranked AS (SELECT item, step, {plain}, {runs} FROM started),
+kept AS (SELECT step, {plain}, {kept}{lost} FROM ranked),
+{summed_sql("kept", signs)}"""

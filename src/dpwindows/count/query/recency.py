@@ -1,0 +1,173 @@
+"""Exact counting: one query reduces a log of events to signed counts by step and recency.
+
+Recency tau_k(u, t) is the step of the k-th most recent occurrence of item u at or before step t, 0 if there are fewer
+than k. It decides every window at once, since CountAtLeast_k(a, t) = #{u : tau_k(u, t) >= a} for all a >= 1, and it
+changes only at steps in which u occurs. The query sorts the events of each item by step, finds the recencies, and
+adds up over all items the signed counts delta_k(step, recency): an item whose recency changes from r' to r at step s
+counts -1 at (s, r') and +1 at (s, r), where a recency of 0 does not count.
+
+The SQL is standard (window functions, GROUPING SETS) and is the specification of the count: DuckDB, Spark SQL and
+PostgreSQL read it alike. It passes over the events once, for all thresholds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def recency_sql(
+    events: str,
+    thresholds: Sequence[int],
+    *,
+    weighted: bool,
+    span: int | None = None,
+    reach: int | None = None,
+    before: str = "",
+) -> str:
+    """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
+
+    `events` is the name of a table or a query in parentheses, which may use the common table expressions `before`, each
+    of which ends with a comma; `thresholds` are distinct. `weighted` says that counts other than 1 occur; otherwise
+    the column count is not read. Rows of the same item and step add up.
+
+    With `span` the steps are places `c * span + s`: step s, from 1 to span - 1, of the cell c. Cells are counted apart,
+    as if each were a log of its own. Let an item's rows be in the order of their places: those of one cell stand
+    together, by step. So the k-th most recent occurrence at a place lies in its own cell if and only if the item has at
+    least k occurrences there so far. Counts whose recency is of another cell than their step count for nothing,
+    and are left out or to be left out; the counts of one (k, step, recency) may be in several rows.
+
+    With `reach` too, answers are wanted for windows of at most `reach` steps, and for those since the beginning. Then
+    at step s a recency r < s - reach may stand as s - reach: no window that ends at s or later and has at most `reach`
+    steps holds either, and windows since the beginning hold both. Fewer recencies are fewer rows; what is left as it
+    is does no harm.
+    """
+    if weighted and tuple(thresholds) != (1,):
+        own, reached = _recencies_sql(events, thresholds)
+        return sum_recencies_sql(before + own, reached, thresholds)
+    return sum_steps_back_sql(before, _steps_back_sql(events, thresholds), thresholds, span, reach)
+
+
+def rows_back(thresholds: Sequence[int]) -> list[int]:
+    """How many rows back the steps lie that the thresholds need where a row is one occurrence, ascending from 1."""
+    return sorted({back for k in thresholds for back in (k - 1, k)} - {0})
+
+
+def _steps_back_sql(events: str, thresholds: Sequence[int]) -> str:
+    """The relation of `sum_steps_back_sql`."""
+    order = "(PARTITION BY item ORDER BY step)"
+    lags = ", ".join(f"lag(step, {back}) OVER {order} AS back_{back}" for back in rows_back(thresholds))
+    return f"SELECT step, {lags} FROM {events} AS events"
+
+
+def sum_steps_back_sql(
+    before: str,
+    occurrences: str,
+    thresholds: Sequence[int],
+    span: int | None = None,
+    reach: int | None = None,
+) -> str:
+    """The query for the signed counts where a row is one occurrence: the k-th most recent one is k - 1 rows back.
+
+    `occurrences` is a query with the columns step and, for each b in `rows_back(thresholds)`, back_b: the step b rows
+    back of the same item, null if there is none. It may use the common table expressions `before`, each of which ends
+    with a comma.
+
+    The row of an occurrence moves the recency from the step k rows back to the step k - 1 rows back. Where an item
+    occurs several times in one step the moves are made one after the other at that step, and their sum is the move
+    from the first to the last: occurrences need no grouping by step.
+    """
+    backs = rows_back(thresholds)
+    if span is not None:
+        far = (
+            ""
+            if reach is None
+            else f" WHEN back_{{b}} < step - {reach} AND step % {span} > {reach} THEN step - {reach}"
+        )
+        near = ", ".join(
+            f"CASE WHEN back_{b} <= step - step % {span} THEN NULL{far.format(b=b)} ELSE back_{b} END AS back_{b}"
+            for b in backs
+        )
+        occurrences = f"SELECT step, {near} FROM ({occurrences}) AS looked_up"
+    moves = [(back, k, sign) for k in thresholds for back, sign in ((k - 1, 1), (k, -1))]
+    signs = [(f"back_{back}" if back else "step", k, sign) for back, k, sign in moves]
+    counted = summed_sql("occurrences", signs, merged=span is None)
+    return f"\nWITH {before}occurrences AS ({occurrences}),\n{counted}"
+
+
+def summed_sql(relation: str, signs: Sequence[tuple[str, int, int]], *, merged: bool = True) -> str:
+    """The end of a query: for each (column of recencies, k, sign) the rows of a relation by step and recency, added.
+
+    A column may be `step` itself. Unless `merged`, the counts of one (k, step, recency) may be in several rows.
+    """
+    columns = [column for column in dict.fromkeys(column for column, _, _ in signs) if column != "step"]
+    places = {"step": -1} | {column: place for place, column in enumerate(columns)}
+    sets = ", ".join(["(step)"] * any(column == "step" for column, _, _ in signs) + [f"(step, {c})" for c in columns])
+    which = " ".join(f"WHEN grouping({column}) = 0 THEN {places[column]}" for column in columns)
+    found = " ".join(f"WHEN grouping({column}) = 0 THEN {column}" for column in columns)
+    listed = " UNION ALL ".join(
+        f"SELECT {places[column]} AS place, {k} AS k, {sign} AS sign" for column, k, sign in signs
+    )
+    delta, added = "CAST(sign * rows_counted AS BIGINT)", ""
+    if merged:
+        delta = "CAST(sum(sign * rows_counted) AS BIGINT)"
+        added = "\nGROUP BY k, step, recency HAVING sum(sign * rows_counted) <> 0"
+    return f"""counted AS (
+    SELECT CASE {which} ELSE -1 END AS place, step, CASE {found} ELSE step END AS recency, count(*) AS rows_counted
+    FROM {relation} GROUP BY GROUPING SETS ({sets})
+),
+signs AS ({listed})
+SELECT k, step, recency, {delta} AS delta
+FROM counted JOIN signs ON counted.place = signs.place
+WHERE recency IS NOT NULL{added}"""
+
+
+def _recencies_sql(events: str, thresholds: Sequence[int]) -> tuple[str, str]:
+    """The relations of `sum_recencies_sql`: occurrences are numbered, and looked up k - 1 numbers back.
+
+    `numbered` is the running number of the last occurrence of a row. More than max(k) occurrences in one row are as
+    good as max(k). Rows of one step come in any order; only the sum of their moves matters.
+    """
+    most = max(thresholds)
+    order = "(PARTITION BY item ORDER BY numbered"
+    recencies = ", ".join(
+        f"CASE WHEN numbered >= {k} THEN first_value(step) OVER {order} RANGE BETWEEN {k - 1} PRECEDING "
+        f"AND CURRENT ROW) END AS recency_{k}"
+        for k in thresholds
+    )
+    before = f"""capped AS (
+    SELECT item, step, CASE WHEN count > {most} THEN {most} ELSE count END AS occurrences FROM {events} AS events
+),
+running AS (
+    SELECT item, step, CAST(sum(occurrences) OVER (PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING) AS BIGINT)
+        AS numbered
+    FROM capped
+),
+"""
+    return before, f"SELECT step, lead(step) OVER {order}) AS next_step, {recencies} FROM running"
+
+
+def sum_recencies_sql(before: str, reached: str, thresholds: Sequence[int]) -> str:
+    """The query for the signed counts where a row may be several occurrences.
+
+    `reached` is a query with the columns step, next_step (of the item's next row, null after its last) and, for each
+    threshold k, recency_k: the item's recency after this row, null for none. It may use the common table expressions
+    `before`, each of which ends with a comma.
+
+    A recency reached at one row is left again, at its step, by the item's next row. Within one step only the sum of
+    the moves matters, as in `sum_steps_back_sql`: rows need no grouping by step.
+    """
+    sets = ", ".join(f"({at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
+    which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
+    found = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN recency_{k}" for k in thresholds)
+    counted = (
+        f"SELECT CASE {which} END AS k, CASE WHEN grouping(step) = 0 THEN step ELSE next_step END AS changed_at, "
+        f"CASE {found} END AS recency, CASE WHEN grouping(step) = 0 THEN count(*) ELSE -count(*) END AS change "
+        f"FROM reached GROUP BY GROUPING SETS ({sets})"
+    )
+    return f"""
+WITH {before}reached AS ({reached}),
+counted AS ({counted})
+SELECT k, changed_at AS step, recency, CAST(sum(change) AS BIGINT) AS delta
+FROM counted
+WHERE recency IS NOT NULL AND changed_at IS NOT NULL
+GROUP BY k, changed_at, recency HAVING sum(change) <> 0"""

@@ -1,0 +1,177 @@
+"""Files that a path, a glob or a directory stands for, and what kind of files they are."""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+from collections.abc import Container, Iterable, Iterator
+from pathlib import Path
+
+from dpwindows.count.events import EventColumns
+from dpwindows.errors import InputError
+
+CSV_SUFFIXES = (".csv", ".tsv", ".txt", ".csv.gz", ".tsv.gz", ".txt.gz", ".csv.zst", ".tsv.zst", ".txt.zst")
+JSON_LINES_SUFFIXES = tuple(name + packed for name in (".jsonl", ".ndjson") for packed in ("", ".gz", ".zst"))
+EXCEL_SUFFIXES = (".xlsx", ".xlsm", ".xlsb")
+PARQUET_SUFFIXES = (".parquet", ".parq", ".pq")
+# What is beside the files of a Delta, a Hudi and an Iceberg table: what keeps track of their versions.
+TABLE_FORMAT_MARKS = ("_delta_log", ".hoodie", "metadata/*.metadata.json")
+
+
+def files_of(text: str) -> list[Path]:
+    """The files a path, glob or directory stands for, sorted.
+
+    Raises:
+        InputError: there are none, or the text is a network address.
+    """
+    if re.match(r"[A-Za-z][A-Za-z0-9+.-]+://|jdbc:", text):
+        raise InputError(
+            "events must be a local file, glob, directory or database, got a network address; databases are "
+            "reached at postgresql:// and sqlite://, and the files of a lake with --engine spark"
+        )
+    path = at_home(text)
+    if path.is_dir():
+        suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES + JSON_LINES_SUFFIXES
+        found = sorted(path.rglob("*"))
+        _refuse_table_format(found, text)
+        files = [file for file in found if _is_visible(file, path) and file.is_file()]
+        files = [file for file in files if file.name.lower().endswith(suffixes)]
+        if not files:
+            raise InputError(f"the directory {text} has no Parquet or CSV files")
+        return files
+    if path.exists():
+        return [path]
+    if glob.has_magic(text):
+        files = sorted(file for file in map(Path, glob.glob(str(path), recursive=True)) if file.is_file())  # noqa: PTH207 (absolute patterns)
+        if not files:
+            raise InputError(f"no file matches {text}")
+        return files
+    raise absent("file or directory", text)
+
+
+def at_home(text: str) -> Path:
+    """The path, `~` and `~NAME` standing for a home folder where there is such a user."""
+    try:
+        return Path(text).expanduser()
+    except RuntimeError:
+        return Path(text)
+
+
+def absent(what: str, text: str) -> InputError:
+    """The error for a path that leads nowhere, without the path if it looks like a mistyped address."""
+    if "@" in text:
+        return InputError(f"there is no such {what}; a connection address is written engine://user@host:port/database")
+    return InputError(f"there is no {what} {text}")
+
+
+def folder_keys(names: Iterable[str]) -> tuple[str, ...]:
+    """The columns that stand in names of folders such as day=2013-01-31, from the outermost one."""
+    return tuple(name.partition("=")[0] for name in names if "=" in name)
+
+
+def require_one_place(columns: EventColumns, own: Container[str], keys: Container[str], file: str) -> None:
+    """Raise `InputError` if a column stands in a file and in the name of a folder: which one is meant, nothing says.
+
+    Engines choose by how all files are laid out, so that one file more would change what those before it mean.
+    """
+    for role, name in columns.roles:
+        if name in own and name in keys:
+            raise InputError(
+                f"{file} has a column {name!r} for the {role}, and a folder that it is in is called {name}=... too: "
+                f"rename one of them, or write the files without that column"
+            )
+
+
+def table_format(directory: str) -> InputError:
+    """The error for a directory whose Parquet files are those of a table in several versions."""
+    return InputError(
+        f"the directory {directory} holds a table in the format of Delta, Hudi or Iceberg, whose files keep rows of "
+        f"older versions too; read it as a table of Spark, or write its present rows to Parquet"
+    )
+
+
+def _refuse_table_format(files: list[Path], directory: str) -> None:
+    if any(file.match(mark) for file in files for mark in TABLE_FORMAT_MARKS):
+        raise table_format(directory)
+
+
+def kind_of(files: list[Path], text: str, *, csv: bool = False) -> str:
+    """What all files are: Parquet, DuckDB, SQLite, JSON Lines or CSV. Raises `InputError` if they are of several kinds.
+
+    With `csv`, that they are CSV was said, and their names need not end as CSV does.
+    """
+    kinds = {_kind(path, csv=csv) for path in files}
+    if len(kinds) > 1:
+        raise InputError(f"{text} holds files of several kinds ({', '.join(sorted(kinds))}); give a glob for one kind")
+    return kinds.pop()
+
+
+def _is_visible(file: Path, directory: Path) -> bool:
+    """False for what writers leave beside their data: names that begin with a dot or an underscore."""
+    return not any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
+
+
+def _kind(path: Path, *, csv: bool) -> str:
+    """What a file is, by its first bytes where these tell and by its name otherwise."""
+    try:
+        head = first_bytes(path, 16)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    name = path.name.lower()
+    if head[:4] == b"PAR1" or name.endswith(PARQUET_SUFFIXES):
+        return "Parquet"
+    if head[8:12] == b"DUCK":
+        return "DuckDB"
+    if head == b"SQLite format 3\0":
+        return "SQLite"
+    if (head[:4] == b"PK\3\4" and name.endswith(EXCEL_SUFFIXES)) or name.endswith(".xls"):
+        raise InputError(
+            f"{path} is a workbook of Excel, whose cells have no types: save the sheet as CSV UTF-8, or "
+            f"use pandas.read_excel({path.name!r}, dtype=str).to_csv('events.csv', index=False), and give that"
+        )
+    if name.endswith(JSON_LINES_SUFFIXES):
+        return "JSON Lines"
+    if csv or name.endswith(CSV_SUFFIXES):
+        return "CSV"
+    raise InputError(
+        f"{path} is neither Parquet nor a DuckDB or SQLite database, and its name does not end as CSV does "
+        f"({CSV_SUFFIXES[0]}); if it is CSV all the same, say how it is laid out with --delimiter"
+    )
+
+
+def first_bytes(path: Path, number: int) -> bytes:
+    """The first bytes of a file, without taking its locks from a database that is open in this process.
+
+    A process that closes a file gives up every lock it has on it (POSIX has it so), also those that a database library
+    relies on which has the same file open: another process could then write to it at the same time. So where this
+    process has the file open already, it is read through that handle, and none is closed.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    for handle in _handles_of(path):
+        try:
+            head = os.pread(handle, number, 0)
+            if os.path.samestat(os.fstat(handle), path.stat()):
+                return head
+        except OSError:  # open for writing only, or closed by now
+            continue
+    with path.open("rb") as stream:
+        return stream.read(number)
+
+
+def _handles_of(path: Path) -> Iterator[int]:
+    """The handles that this process has of a file, where the system tells."""
+    wanted = path.stat()
+    try:
+        names = [file.name for file in Path("/dev/fd").iterdir()]
+    except OSError:
+        return
+    for handle in map(int, filter(str.isdigit, names)):
+        try:
+            found = os.fstat(handle)
+        except OSError:  # closed by now, as is the one that the folder was listed by
+            continue
+        if os.path.samestat(found, wanted):
+            yield handle

@@ -1,0 +1,73 @@
+"""JSON Lines in DuckDB: one object a line, whose fields of ours are read as text, each value by itself.
+
+Nothing is inferred from values. A string is its text and a number the digits it is written with, so that 13085 and
+"13085" are one item; times and counts are read from there by the rules for text. A field that is null or not there is
+null. `true`, `false`, objects and lists are refused in a field that is read, and so are items with a fraction or an
+exponent, unless items are whole numbers (`--item-type integer`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dpwindows.count.events import EventColumns, said_role
+from dpwindows.count.query.dialect import Place, quote_text, shown, such_as
+from dpwindows.count.sources.names import require_columns
+from dpwindows.count.sources.text_files import first_text, objects_of
+from dpwindows.errors import InputError
+
+_LOOKED_AT = 1 << 20
+MARK = "dpwindows cannot read a field of JSON: "
+
+
+def json_lines_sql(file_list: str, columns: EventColumns) -> str:
+    """The query for item, time[, count], all of them text, of files that an SQL list names."""
+    fields = ", ".join(f"{quote_text(name)}: 'JSON'" for name in dict.fromkeys(name for _, name in columns.roles))
+    relation = (
+        f"read_json({file_list}, columns={{{fields}}}, format='newline_delimited', auto_detect=false, "
+        f"ignore_errors=false, hive_partitioning=false)"
+    )
+    chosen = ", ".join(f"{_text(name, role, columns)} AS {role}" for role, name in columns.roles)
+    return f"SELECT {chosen} FROM {relation}"
+
+
+def _text(name: str, role: str, columns: EventColumns) -> str:
+    field = '"' + name.replace('"', '""') + '"'
+    written = f"CAST({field} AS VARCHAR)"
+    fractions = role != "item" or columns.item_type is not None
+    number = "-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?" if fractions else "-?[0-9]+"
+    failure = f"CAST(error({quote_text(MARK + role)} || {shown(written)}) AS VARCHAR)"
+    return (
+        f"CASE WHEN {field} IS NULL OR {written} = 'null' THEN NULL "
+        f"WHEN starts_with({written}, '\"') THEN {field} ->> '$' "
+        f"WHEN regexp_full_match({written}, {quote_text(number)}) THEN {written} ELSE {failure} END"
+    )
+
+
+def unreadable_field(message: str, columns: EventColumns, place: Place) -> InputError | None:
+    """The error for a field that is no text and no number, if an engine's message is about such."""
+    _, found, role = message.partition(MARK)
+    if not found:
+        return None
+    role = next(known for known, _ in columns.roles if role.startswith(known))
+    advice = "; items with a fraction or exponent need --item-type integer" if role == "item" else ""
+    return InputError(
+        f"the {said_role(role)} column {dict(columns.roles)[role]!r} of JSON Lines holds more than strings, numbers "
+        f"and nulls{such_as(message, role, place)}{advice}"
+    )
+
+
+def require_fields(files: Sequence[Path], columns: EventColumns) -> None:
+    """Check that the fields that are read occur: one that is misspelled would be null in every row.
+
+    Raises:
+        InputError: a file cannot be read, or none of the objects that the files begin with has such a field.
+    """
+    found: dict[str, None] = {}
+    for file in files:
+        for _, _, read in objects_of(first_text(file, _LOOKED_AT).split("\n")):
+            found |= dict.fromkeys(read)
+        if all(name in found for _, name in columns.roles):
+            return
+    require_columns(columns, list(found), str(files[0]))

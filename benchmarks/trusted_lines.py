@@ -210,10 +210,11 @@ def show_gains() -> None:
         rivals = [error for name, error in errors.items() if name != best]
         gains[best].append(min(rivals, default=float("inf")) / errors[best] - 1)
         print(f"{cell.name}: {best} {gains[best][-1]:+.1%}", file=sys.stderr)
-    print("strategy                  cells  median gain  largest  lines that it alone needs")
+    print("strategy                  cells  median gain  largest    lines  that it alone needs")
     for name, found in sorted(gains.items(), key=lambda item: -len(item[1])):
         alone = needs[name].difference(*(other for known, other in needs.items() if known != name))
-        print(f"{name:<24} {len(found):>6} {median(found):>12.1%} {max(found):>8.1%} {lines(alone):>8}")
+        figures = f"{median(found):>12.1%} {max(found):>8.1%} {lines(needs[name]):>8} {lines(alone):>20}"
+        print(f"{name:<24} {len(found):>6} {figures}")
 
 
 def main() -> None:

@@ -387,9 +387,9 @@ def test_a_stream_that_reuses_its_noise_is_found(monkeypatch: pytest.MonkeyPatch
     step = vars(mechanism)["measure_step"]
     known: list[Ints] = []
 
-    def cached(measurements: Any, budget: Any, exact: Any) -> Any:
+    def cached(measurements: Any, budget: Any, number: int, exact: Any) -> Any:
         if len(known) < 1:
-            found = step(measurements, budget, exact)
+            found = step(measurements, budget, number, exact)
             known.append(found[0][1] - exact[0][1])
             return found
         return [{k: values + known[0] for k, values in one.items()} for one in exact]
@@ -400,28 +400,28 @@ def test_a_stream_that_reuses_its_noise_is_found(monkeypatch: pytest.MonkeyPatch
     assert any("the neighbour draws 0 times" in fault or "had noise added" in fault for fault in found.faults)
 
 
-def half_the_scale(step: Any, measurements: Any, budget: Any, exact: Any) -> Any:
+def half_the_scale(step: Any, measurements: Any, budget: Any, number: int, exact: Any) -> Any:
     draw = kernel.draw_noise
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "draw_noise", lambda law, scale, *more: draw(law, scale / 2, *more))
-        return step(measurements, budget, exact)
+        return step(measurements, budget, number, exact)
 
 
-def half_the_noise(step: Any, measurements: Any, budget: Any, exact: Any) -> Any:
+def half_the_noise(step: Any, measurements: Any, budget: Any, number: int, exact: Any) -> Any:
     add = kernel.add_noise
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(kernel, "add_noise", lambda values, noise: add(values, noise // 2))
-        return step(measurements, budget, exact)
+        return step(measurements, budget, number, exact)
 
 
-def halfway_to_the_exact(step: Any, measurements: Any, budget: Any, exact: Any) -> Any:
-    noisy = step(measurements, budget, exact)
+def halfway_to_the_exact(step: Any, measurements: Any, budget: Any, number: int, exact: Any) -> Any:
+    noisy = step(measurements, budget, number, exact)
     return [{k: (values + exact[i][k]) // 2 for k, values in one.items()} for i, one in enumerate(noisy)]
 
 
-def noise_of_an_earlier_step(step: Any, measurements: Any, budget: Any, exact: Any) -> Any:
+def noise_of_an_earlier_step(step: Any, measurements: Any, budget: Any, number: int, exact: Any) -> Any:
     """Drawn as stated each time, and replaced by that of the first step that was ever made."""
-    found = step(measurements, budget, exact)
+    found = step(measurements, budget, number, exact)
     noise = vars(noise_of_an_earlier_step).setdefault("noise", found[0][1] - exact[0][1])
     return [{k: values + noise for k, values in one.items()} for one in exact]
 

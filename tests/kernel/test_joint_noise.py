@@ -325,7 +325,7 @@ def test_it_is_drawn_for_each_vector_apart_and_never_step_by_step(monkeypatch: p
     with pytest.raises(BudgetExceededError):
         measure([Measurement(design, CUBE, 1.999)], PureDP(1.0), answers)
     with pytest.raises(ValueError, match="step by step"):
-        measure_step([Measurement(design, CUBE, 2.0)], PureDP(1.0), [{1: np.zeros(2), 2: np.zeros(2)}])
+        measure_step([Measurement(design, CUBE, 2.0)], PureDP(1.0), 1, [{1: np.zeros(2), 2: np.zeros(2)}])
     assert len(asked) == 5
 
 

@@ -262,7 +262,7 @@ def test_shapes_of_others_are_measured_where_they_are_admitted_only() -> None:
             with pytest.raises(ValueError, match="its own shapes only, not CumulativeTree"):
                 measure(made, PureDP(1.0), zeros(steps), admitted=admitted)
         with pytest.raises(ValueError, match="its own shapes only, not CumulativeTree"):
-            measure_step(made, PureDP(1.0), [{1: np.zeros(1, dtype=np.int64)}])
+            measure_step(made, PureDP(1.0), 1, [{1: np.zeros(1, dtype=np.int64)}])
 
 
 def test_measurements_that_are_not_the_kernels_are_not_made() -> None:
@@ -488,17 +488,28 @@ def test_answers_by_another_rule_are_refused() -> None:
 
 def test_a_step_is_measured_within_the_budget_of_the_stream_and_whole() -> None:
     """Every measurement gets its own noise of its own scale; what is missing, or not paid for, is refused."""
-    made = [Measurement(direct(8, (1,), GAUSSIAN), GAUSSIAN, scale) for scale in (100.0, 1e6)]
-    exact = [{1: np.full(4000, 10**9)}, {1: np.full(4000, 10**9)}]
-    for measurement, noisy in zip(made, measure_step(made, ZCDP(1.0), exact), strict=True):
+    last = 4000
+    problem = Problem(AnyWindow(), last, (1,), EventLevel(), GAUSSIAN, 1.0)
+    design = StepDesign(problem, Starts(last, Identity()), "test", horizon=last)
+    made = [Measurement(design, GAUSSIAN, scale) for scale in (1e5, 1e7)]
+    exact = [{1: np.full(last, 10**9)}, {1: np.full(last, 10**9)}]
+    for measurement, noisy in zip(made, measure_step(made, ZCDP(1.0), last, exact), strict=True):
         assert list(noisy) == [1]
         assert accepts(GAUSSIAN, noisy[1] - 10**9, measurement.scale)
     with pytest.raises(ValueError, match="shorter"):
-        measure_step(made, ZCDP(1.0), exact[:1])
+        measure_step(made, ZCDP(1.0), last, exact[:1])
     with pytest.raises(BudgetExceededError):
-        measure_step(made, ZCDP(1e-9), exact)
+        measure_step(made, ZCDP(1e-9), last, exact)
     with pytest.raises(ValueError, match="another law"):
-        measure_step([replace(made[0], law=LAPLACE)], ZCDP(1.0), exact[:1])
+        measure_step([replace(made[0], law=LAPLACE)], ZCDP(1.0), last, exact[:1])
+    for step in (0, -1, last + 1, np.int64(last), float(last)):
+        with pytest.raises(ValueError, match="none of those that are charged for"):
+            measure_step(made, ZCDP(1.0), step, exact)  # type: ignore[arg-type]
+    for other in ({1: np.full(last - 1, 10**9)}, {2: np.full(last, 10**9)}, {1: np.full((last, 1), 10**9)}, {}):
+        with pytest.raises(ValueError, match="4000 numbers are measured at step 4000"):
+            measure_step(made, ZCDP(1.0), last, [exact[0], other])
+    with pytest.raises(ValueError, match="all at once"):
+        measure_step([Measurement(direct(8, (1,), GAUSSIAN), GAUSSIAN, 1e6)], ZCDP(1.0), 1, [{1: np.zeros(8)}])
 
 
 def test_more_rows_than_are_charged_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -34,7 +34,7 @@ def test_page_says_guarantee_budget_errors_and_making() -> None:
         "discrete Gaussian",
         "scale 123.5",
         "L2 2.5",
-        "dpwindows.kernel.families.runs.runs",
+        "rolling-filter-event",
         "25%",
         "0f1e2d3c",
         "dpwindows 0.1.0",
@@ -73,7 +73,7 @@ def test_text_from_metadata_is_escaped() -> None:
     hostile["notes"] = [EVIL]
     hostile["measurements"][0] |= {"strategy": EVIL, "window": EVIL, "parameters": {EVIL: EVIL}}
     hostile["measurements"][0] |= {"noise": {"law": EVIL, "scale": EVIL, "unit": EVIL}, "thresholds": [EVIL]}
-    hostile["measurements"][0]["sensitivity"] = {"norm": EVIL, "value": EVIL, "proof": EVIL}
+    hostile["measurements"][0]["sensitivity"] = {"norm": EVIL, "value": EVIL, "proof": EVIL, "proved_in": EVIL}
     hostile["forecast"][0] |= {"window": EVIL, "strategy": EVIL, "measure": EVIL, "k": EVIL}
     written = page(SHAPES["rolling"], hostile)
     reader = check_page(written)

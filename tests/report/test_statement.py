@@ -48,6 +48,7 @@ def test_a_release_is_stated_in_full(release: Path) -> None:
         "Protects each single occurrence",
         "rolling:3: at least 1, at least 2; cumulative: at least 1",
         metadata["measurements"][0]["sensitivity"]["proof"],
+        metadata["measurements"][0]["sensitivity"]["proved_in"],
         "On none but what the guarantee names in full",
         "To be answered by whoever runs this",
     ):

@@ -137,7 +137,7 @@ def measure(
 
 
 def measure_step(
-    measurements: Sequence[Measurement], budget: Budget, exact: Sequence[dict[int, NDArray[Any]]]
+    measurements: Sequence[Measurement], budget: Budget, step: int, exact: Sequence[dict[int, NDArray[Any]]]
 ) -> list[dict[int, NDArray[Any]]]:
     """One step of a stream under noise: `(M x)_t + z_t` for each measurement, by threshold, as exact integers.
 
@@ -164,19 +164,35 @@ def measure_step(
     Args:
         measurements: all measurements of the stream, the same at every step.
         budget: the whole budget of the stream.
+        step: which step it is, from 1.
         exact: the exact integers of this step, for each measurement by threshold.
 
     Raises:
         BudgetExceededError: the costs of the stream cannot be proved within the budget; nothing was drawn.
-        ValueError: a measurement is of a law that is drawn for all of its numbers at once.
+        ValueError: a measurement is of a law that is drawn for all of its numbers at once, or is not made step by step;
+            the step is none that is charged for, or the integers are not those that are measured at it.
     """
     if any(made.law in JOINT for made in measurements):
         raise ValueError("noise that is drawn for a whole vector at once was asked for step by step")
     _require_paid(measurements, budget)
+    for made, encoded in zip(measurements, exact, strict=True):
+        _require_step(made, step, encoded)
     return [
         {k: add_noise(values, draw_noise(made.law, made.scale, len(values))) for k, values in encoded.items()}
         for made, encoded in zip(measurements, exact, strict=True)
     ]
+
+
+def _require_step(made: Measurement, step: int, encoded: dict[int, NDArray[Any]]) -> None:
+    """Refuse a step that a measurement is not charged for, and other numbers than it measures at the step."""
+    design = made.design
+    if not isinstance(design, StepDesign):
+        raise ValueError("what is measured all at once was asked for step by step")
+    if type(step) is not int or step < 1 or (design.horizon is not None and step > design.horizon):
+        raise ValueError(f"step {step} is none of those that are charged for")
+    rows = design.rows_at(step) * len(made.cells)
+    if set(encoded) != set(design.problem.thresholds) or any(one.shape != (rows,) for one in encoded.values()):
+        raise ValueError(f"of each threshold {rows} numbers are measured at step {step}")
 
 
 def _require_paid(measurements: Sequence[Measurement], budget: Budget, admitted: tuple[type[Shape], ...] = ()) -> None:

@@ -14,6 +14,7 @@ from dpwindows.ask.groups import Grouping
 from dpwindows.ask.privacy import Budget, Unit
 from dpwindows.ask.queries import Query
 from dpwindows.kernel.accounting import GAUSSIAN, NORMS
+from dpwindows.kernel.rules import PROOFS
 from dpwindows.ledger.request import asked_queries
 from dpwindows.plan.allotment import Allotment
 from dpwindows.plan.planned import Planned
@@ -125,6 +126,11 @@ def _describe_query(query: Query, plan: Planned) -> dict[str, Any]:
     }
 
 
+def _file_of(proof: str) -> str:
+    """The source file of this version that a proof stands in, below the package."""
+    return PROOFS[proof].__module__.removeprefix("dpwindows.").replace(".", "/") + ".py"
+
+
 def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
     measurement = allotment.measurement
     design = measurement.design
@@ -145,6 +151,7 @@ def _describe_allotment(allotment: Allotment, plan: Planned) -> dict[str, Any]:
             "bound_is": "squared L2 norm" if gaussian else f"{NORMS[measurement.law]} norm",
             "unit": "lattice units",
             "proof": design.proof,
+            "proved_in": _file_of(design.proof),
         },
         "numbers_measured": measurement.cost.rows,
         "budget_share": allotment.share,

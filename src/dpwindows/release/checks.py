@@ -78,7 +78,7 @@ _MEASUREMENT: dict[str, Any] = {
     "strategy": _text,
     "parameters": _names,
     "noise": {"law": _text, "scale": _number, "unit": _text},
-    "sensitivity": {"norm": _text, "value": _number, "proof": _text},
+    "sensitivity": {"norm": _text, "value": _number, "proof": _text, "proved_in": _text},
     "numbers_measured": _whole,
     "budget_share": _number,
     "together": _Optional([_text]),

@@ -133,5 +133,5 @@ def mechanism(row: Metadata) -> str:
     return (
         f"{row['window']}{each(row.get('groups') or {})} by {row['strategy']}{together} with "
         f"{noise['law']} noise of scale {plain(noise['scale'])} at {sensitivity['norm']} sensitivity "
-        f"{plain(sensitivity['value'])} ({noise['unit']}), proof {sensitivity['proof']}"
+        f"{plain(sensitivity['value'])} ({noise['unit']}), proof {sensitivity['proof']} in {sensitivity['proved_in']}"
     )

@@ -272,7 +272,7 @@ class Mechanism:
             for index, design in enumerate(self._designs)
         ]
         self._require_charged(exact, answers.step)
-        noisy = measure_step(self.measurements, self.budget, exact)
+        noisy = measure_step(self.measurements, self.budget, by_cell[0].step, exact)
         tables: list[pa.Table] = []
         after: Memory = {}
         for index, (queries, measurement, design) in enumerate(

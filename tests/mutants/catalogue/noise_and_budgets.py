@@ -264,4 +264,12 @@ MUTANTS = [
         "_SHIFTS = ((0.0, 0.0), ",
         f"{INTERVALS}test_sums_by_their_moments[discrete Laplace-0.8]",
     ),
+    Mutant(
+        "a step beyond the end",
+        "A stream that ends is measured after its last step, which its budget does not pay for.",
+        "kernel/measure.py",
+        " or (design.horizon is not None and step > design.horizon)",
+        "",
+        "tests/kernel/test_measure.py::test_a_step_is_measured_within_the_budget_of_the_stream_and_whole",
+    ),
 ]

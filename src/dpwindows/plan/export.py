@@ -100,9 +100,9 @@ def _in_groups(measurement: Measurement) -> dict[str, Any]:
     """The groups of a measurement, and what is certified of all of them together."""
     if measurement.groups is None:
         return {}
-    level, found = measurement.groups.level, measurement.certificate
+    level, certificate = measurement.groups.level, measurement.certificate
     by = [measurement.groups.grouping.names[place] for place in level.kept]
-    return {"groups": {"by": by, "count": level.count, "bound": str(found.bound), "proof": found.proof}}
+    return {"groups": {"by": by, "count": level.count, "bound": str(certificate.bound), "proof": certificate.proof}}
 
 
 def _arrays(design: Design) -> Arrays:
@@ -139,15 +139,15 @@ class _OneWindow:
 
     def rolling(self, k: int, length: int) -> NDArray[Any]:
         ends = np.arange(1, self.steps + 1)
-        found = (ends == self.last) & (np.maximum(1, ends - length + 1) == self.first) & (k == self.k)
-        return np.asarray(found, dtype=np.int64)
+        is_own = (ends == self.last) & (np.maximum(1, ends - length + 1) == self.first) & (k == self.k)
+        return np.asarray(is_own, dtype=np.int64)
 
     def windows(self, k: int, first_start: int, starts: int, first_end: int, ends: int) -> NDArray[Any]:
-        found = np.zeros((starts, ends), dtype=np.int64)
+        square = np.zeros((starts, ends), dtype=np.int64)
         row, column = self.first - first_start, self.last - first_end
         if k == self.k and 0 <= row < starts and 0 <= column < ends:
-            found[row, column] = 1
-        return found
+            square[row, column] = 1
+        return square
 
 
 def _explicit(design: Design) -> Arrays:

@@ -172,7 +172,7 @@ def _choose_allotments(plans: Sequence[tuple[Allotment, ...]], shares: Sequence[
         replace(
             allotment,
             others=allotment.others
-            + tuple(found for plan in passed if (found := plan[i].chosen).error >= allotment.chosen.error),
+            + tuple(better for plan in passed if (better := plan[i].chosen).error >= allotment.chosen.error),
         )
         for i, allotment in enumerate(best)
     )

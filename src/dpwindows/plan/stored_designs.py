@@ -153,12 +153,12 @@ def _array_from_json(values: Any) -> np.ndarray:
     if isinstance(values, list):
         return np.array(values, dtype=np.int64)
     rows, columns = values["shape"]
-    found = np.frombuffer(lzma.decompress(base64.b64decode(values["xz"])), dtype="<i8").reshape(rows, columns)
-    found = found.astype(np.int64)
+    rows_of = np.frombuffer(lzma.decompress(base64.b64decode(values["xz"])), dtype="<i8").reshape(rows, columns)
+    rows_of = rows_of.astype(np.int64)
     for _ in range(_DIFFERENCED):
         for row in range(1, rows):
-            found[row, 1:] += found[row - 1, :-1]
-    return found
+            rows_of[row, 1:] += rows_of[row - 1, :-1]
+    return rows_of
 
 
 # --- Parts of designs -------------------------------------------------------------------------------------------------

@@ -191,12 +191,12 @@ class OffsetFilterReader(SeriesReader):
 
     def transposed(self, wanted: FloatArray) -> FloatArray:
         """Substitution from the last to the first; `wanted` may be of the first positions only."""
-        left, found = wanted.astype(np.float64), np.zeros(wanted.shape)
+        left, solved = wanted.astype(np.float64), np.zeros(wanted.shape)
         for place in reversed(range(len(wanted))):
             row = self.map.row(place + 1).astype(np.float64)
-            found[place] = left[place] / row[-1]
-            left[:place] -= np.multiply.outer(row[:-1], found[place])
-        return found
+            solved[place] = left[place] / row[-1]
+            left[:place] -= np.multiply.outer(row[:-1], solved[place])
+        return solved
 
 
 @dataclass(frozen=True, eq=False)

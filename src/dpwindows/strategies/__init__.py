@@ -83,8 +83,10 @@ def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
     asked = _asked(name, known, problem)
     problem = replace(problem, unit=problem.unit.fit_to_range(problem.steps))
     series = series_problem(problem, problem.steps)
-    answers = [found for one in asked if (found := known[one](series)) is not None]
-    designs = [with_witness(found) for answer in answers if (found := repeat_in_periods(problem, answer)) is not None]
+    answers = [answer for one in asked if (answer := known[one](series)) is not None]
+    designs = [
+        with_witness(repeated) for answer in answers if (repeated := repeat_in_periods(problem, answer)) is not None
+    ]
     if name == "auto" and problem.singleton and series is problem:
         designs += compressed.designs(problem, candidates)
     if not designs:
@@ -112,7 +114,7 @@ def _stream(problem: Problem, horizon: int | None, name: str) -> tuple[StepDesig
     _require_bounded(problem, horizon)
     asked = _asked(name, STREAM, problem)
     best: dict[str, StepDesign] = {}
-    for design in choice.ranked([found for one in asked for found in _in_stream(one, problem, horizon)], score):
+    for design in choice.ranked([design for one in asked for design in _in_stream(one, problem, horizon)], score):
         best.setdefault(design.strategy, design)
     if not best:
         serving = [one for one in STREAM if any(_in_stream(one, problem, horizon))]
@@ -125,8 +127,8 @@ def _in_stream(name: str, problem: Problem, horizon: int | None) -> Iterator[Ste
     series = series_problem(problem, horizon)
     own = horizon if series is problem else horizon_of(series.window, series.unit, series.steps)
     for design in STREAM[name](series, own):
-        if (found := repeat_in_periods_of_stream(problem, design, horizon)) is not None:
-            yield with_witness(found)
+        if (repeated := repeat_in_periods_of_stream(problem, design, horizon)) is not None:
+            yield with_witness(repeated)
 
 
 def forget() -> None:

@@ -109,8 +109,10 @@ def _searched(problem: Problem) -> _Filter:
     part, power, offset = (2, 120, 56) if problem.criterion == "rms" else (20, 0, 120)
     start = (round(_FINE[0] * math.log2(problem.steps / part)), power, offset) if gaussian else (0, 400, 0)
     most = (20 * _FINE[0] if gaussian else 0, 2 * _FINE[1], 9 * _FINE[2] if centred else 0)
-    found = choice.descend(lambda place: _error(problem, filter_of(place)), start, (0, -most[1], 0), most, _STRIDES)
-    best = filter_of(found)
+    place_of_best = choice.descend(
+        lambda place: _error(problem, filter_of(place)), start, (0, -most[1], 0), most, _STRIDES
+    )
+    best = filter_of(place_of_best)
     return replace(best, total=float(f"{_total(problem, best):.4g}"))
 
 

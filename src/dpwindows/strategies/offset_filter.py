@@ -61,8 +61,8 @@ def design(problem: Problem) -> Design | None:
         return None
     alpha, decay, share = parameters(window.length, problem.steps, problem.thresholds, problem.rule)
     chosen = {"alpha": alpha, "decay": decay, "share": share, "bits": problem.bits}
-    found = measured(alpha, decay, share, problem.steps, 2.0**problem.bits)
-    return None if found is None else Design(problem, Series(found), NAME, chosen)
+    filtered_map = measured(alpha, decay, share, problem.steps, 2.0**problem.bits)
+    return None if filtered_map is None else Design(problem, Series(filtered_map), NAME, chosen)
 
 
 def measured(alpha: float, decay: float, share: float, steps: int, size: float) -> MatrixCounter | OffsetFilter | None:
@@ -84,10 +84,10 @@ def filtered(alpha: float, decay: float, share: float, steps: int, size: float) 
         taps.pop()
     left = 1 / (steps / (1 - share) - np.arange(steps - 1, -1, -1.0))
     weights, offsets = np.sqrt(1 - left) * 2.0**_SHIFT, np.rint(left / np.sqrt(1 - left) * 2.0**_SHIFT)
-    found, listed = [round(float(weights[-1]))], [max(1, int(offset)) for offset in offsets]
+    later_first, listed = [round(float(weights[-1]))], [max(1, int(offset)) for offset in offsets]
     for later, offset in pairwise(reversed(listed)):
-        found.append(-(-later * (found[-1] + later) // offset))
-    return OffsetFilter(tuple(taps), tuple(found[::-1]), tuple(listed), _SHIFT)
+        later_first.append(-(-later * (later_first[-1] + later) // offset))
+    return OffsetFilter(tuple(taps), tuple(later_first[::-1]), tuple(listed), _SHIFT)
 
 
 def on_increments(alpha: float, decay: float, share: float, steps: int, size: float) -> IntArray | None:
@@ -160,7 +160,7 @@ def autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:
 
 def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[FloatArray, FloatArray]:
     """Evenly spaced runs: how many ones each pattern has, and how many ordered pairs of ones at each distance."""
-    found, ones, width = [], [], 1 << (2 * steps - 1).bit_length()
+    all_pairs, ones, width = [], [], 1 << (2 * steps - 1).bit_length()
     sizes = some_lengths(steps)
     for size in _thinned(sizes[sizes >= shortest], _LENGTHS):
         for gap in _thinned(sizes, _WIDTHS):
@@ -171,9 +171,9 @@ def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[F
                     pattern[first : first + size] = 1
                 pairs = np.fft.irfft(np.abs(np.fft.rfft(pattern, width)) ** 2, width)[: min(steps, _LAGS)]
                 pairs[1:] *= 2
-                found.append(pairs)
+                all_pairs.append(pairs)
                 ones.append(pattern.sum())
-    return np.array(ones), np.array(found)
+    return np.array(ones), np.array(all_pairs)
 
 
 def _thinned(values: np.ndarray, count: int) -> list[int]:

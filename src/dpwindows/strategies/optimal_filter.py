@@ -167,9 +167,9 @@ def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Ora
     memory = min(memory_for(reach, count, cells) for count in runs)
 
     def priced(lags: Lags, price: int) -> tuple[int, FloatArray]:
-        found = recent_patterns(lags, runs, memory, price)
-        pairs = [counted_by_memory(pattern, memory) for pattern in found]
-        return sum(map(sum, found)), np.asarray(np.sum(pairs, axis=0))
+        worst = recent_patterns(lags, runs, memory, price)
+        pairs = [counted_by_memory(pattern, memory) for pattern in worst]
+        return sum(map(sum, worst)), np.asarray(np.sum(pairs, axis=0))
 
     columns = [counted_by_memory([1] * length + [0] * (reach - length), memory) for length in range(1, reach + 1)]
     for chain in _even_chains(reach, runs[0] if len(runs) == 1 else 0, 1):

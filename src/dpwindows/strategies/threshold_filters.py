@@ -55,9 +55,9 @@ def design(problem: Problem) -> Design | None:
     filters, weights = _chosen(min(window.length, problem.steps), problem.steps, thresholds)
     maps = []
     for one, weight in zip(filters, weights, strict=True):
-        if (found := offset_filter.measured(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)) is None:
+        if (own := offset_filter.measured(*one, problem.steps, math.sqrt(weight) * 2.0**problem.bits)) is None:
             return None
-        maps.append(found)
+        maps.append(own)
     names = ("alpha", "decay", "share")
     parameters: dict[str, Any] = {
         name: list(values) for name, values in zip(names, zip(*filters, strict=True), strict=True)
@@ -73,11 +73,11 @@ def _chosen(length: int, steps: int, thresholds: tuple[int, ...]) -> tuple[tuple
     tried = _Tried.of(alone, np.ones(len(thresholds)), length, steps, thresholds)
     for _ in range(_ROUNDS):
         tried = _Tried.of(alone, tried.balanced, length, steps, thresholds)
-    weights, found = tried.balanced, [tried]
+    weights, candidates = tried.balanced, [tried]
     for shorter, larger in product(_SHORTER, _LARGER):
         filters = [one if k == 1 else _adapted(one, shorter, larger) for one, k in zip(alone, thresholds, strict=True)]
-        found.append(_Tried.of(filters, weights, length, steps, thresholds))
-    best = choice.best_of(found, lambda one: one.error)
+        candidates.append(_Tried.of(filters, weights, length, steps, thresholds))
+    best = choice.best_of(candidates, lambda one: one.error)
     for _ in range(_ROUNDS):
         balanced = _Tried.of(best.filters, best.balanced, length, steps, thresholds)
         best = choice.best_of([best, balanced], lambda one: one.error)

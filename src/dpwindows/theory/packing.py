@@ -35,8 +35,8 @@ def packed_error(patterns: Patterns, epsilon: float, failure: float = 0.5) -> fl
     """
 
     def holds(copies: int) -> bool:
-        found = patterns(copies)
-        return found > 0 and epsilon * copies < math.log(1 - failure) + math.log(found)
+        count = patterns(copies)
+        return count > 0 and epsilon * copies < math.log(1 - failure) + math.log(count)
 
     if not holds(1):
         return 0.0

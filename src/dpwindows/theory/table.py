@@ -110,10 +110,10 @@ def families(steps: int, lengths: Sequence[int]) -> list[tuple[Family, WindowFam
 
     Any windows of more than 3,161 steps are such.
     """
-    found: list[tuple[Family, WindowFamily]] = [("cumulative", Cumulative())]
-    found += [("rolling", Rolling(length)) for length in lengths]
-    found += [("any", AnyWindow())]
-    return [(family, window) for family, window in found if count_windows(window, steps) <= MAX_ROWS]
+    families: list[tuple[Family, WindowFamily]] = [("cumulative", Cumulative())]
+    families += [("rolling", Rolling(length)) for length in lengths]
+    families += [("any", AnyWindow())]
+    return [(family, window) for family, window in families if count_windows(window, steps) <= MAX_ROWS]
 
 
 def table(
@@ -198,8 +198,8 @@ def lower(family: Family, level: Level, at: Setting) -> Lower | None:
     if at.singleton:
         # Limits of additive noise do not bind mechanisms that use the promise, as time compression does.
         return None
-    found = _gaussian(family, level, at)
-    return replace(found, value=found.value * unit_scale(budget_of(at), GAUSSIAN) * (1 - 1e-9))
+    error = _gaussian(family, level, at)
+    return replace(error, value=error.value * unit_scale(budget_of(at), GAUSSIAN) * (1 - 1e-9))
 
 
 def _packed(family: Family, level: Level, at: Setting) -> float:

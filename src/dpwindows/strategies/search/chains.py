@@ -51,11 +51,11 @@ def best_chain(
         if int(chain.max()) > best[0]:
             best = (int(chain.max()), count, int(chain.argmax()))
     value, count, last = best
-    found = [int(sizes[last])]
+    backwards = [int(sizes[last])]
     for earlier in history[:count][::-1]:
         following, last = last, int((links[last] + earlier).argmax())
-        found += [known.gap(last, following, place_price, near), int(sizes[last])]
-    return value, found[::-1]
+        backwards += [known.gap(last, following, place_price, near), int(sizes[last])]
+    return value, backwards[::-1]
 
 
 class _Links:

@@ -74,8 +74,8 @@ def improved(changes: Changes, weights: FloatArray, rounds: int, *, mirrored: bo
         parts = [np.linalg.eigh(part) for part in (_even_and_odd(moment) if mirrored else [moment])]
         slack = _ROUNDING * len(moment) * max(float(values.max(initial=0.0)) for values, _ in parts)
         root = sum(float(np.sqrt(np.maximum(values - slack, 0.0)).sum()) for values, _ in parts)
-        found = root / float(np.sqrt(len(moment) * weights.sum()))
-        best, kept = (found, weights) if found > best else (best, kept)
+        bound = root / float(np.sqrt(len(moment) * weights.sum()))
+        best, kept = (bound, weights) if bound > best else (best, kept)
         inverses = [(vectors / np.sqrt(np.maximum(values, slack))) @ vectors.T for values, vectors in parts]
         costs = changes.costs(_put_together(*inverses) if mirrored else inverses[0])
         weights = weights * np.maximum(costs / root, 0.0) ** _POWER
@@ -183,11 +183,11 @@ class Intervals:
         """Sums over squares of K, from its two-dimensional running sums."""
         sums = np.zeros((self.steps + 1, self.steps + 1))
         sums[1:, 1:] = np.cumsum(np.cumsum(inverse_root, axis=0), axis=1)
-        found = np.zeros((self.steps, self.longest))
+        sums_of_squares = np.zeros((self.steps, self.longest))
         for n in range(1, self.longest + 1):
             x = np.arange(self.steps - n + 1)
-            found[x, n - 1] = sums[x + n, x + n] - sums[x, x + n] - sums[x + n, x] + sums[x, x]
-        return found
+            sums_of_squares[x, n - 1] = sums[x + n, x + n] - sums[x, x + n] - sums[x + n, x] + sums[x, x]
+        return sums_of_squares
 
 
 @dataclass(frozen=True)
@@ -234,10 +234,10 @@ class Shifts:
         """A band about the diagonal."""
         common = np.einsum("pdf,pf->df", self._turned, np.fft.rfft(weights, self._size))
         length, square = self._places, np.zeros((self.steps, self.steps))
-        found = np.fft.irfft(common, self._size)[:, length - 1 : length - 1 + self.steps]
+        band = np.fft.irfft(common, self._size)[:, length - 1 : length - 1 + self.steps]
         for distance in range(min(length, self.steps)):
             first = np.arange(self.steps - distance)
-            square[first, first + distance] = square[first + distance, first] = found[distance, first]
+            square[first, first + distance] = square[first + distance, first] = band[distance, first]
         return square
 
     def costs(self, inverse_root: FloatArray) -> FloatArray:

@@ -73,8 +73,8 @@ def best_tree(criterion: str, branching: int, horizon: int | None) -> tuple[floa
 
     size, low, high = (1, 0, 3 * _PARTS) if horizon is None else (levels - 1, -_OCTAVES, _OCTAVES)
     start = (_PARTS if horizon is None else 0,) * size
-    found = choice.descend(lambda place: error(whole(place)), start, (low,) * size, (high,) * size, _STRIDES)
-    return error(whole(found)), CausalTree(branching, whole(found))
+    best = choice.descend(lambda place: error(whole(place)), start, (low,) * size, (high,) * size, _STRIDES)
+    return error(whole(best)), CausalTree(branching, whole(best))
 
 
 def _levels(branching: int, steps: int) -> int:

@@ -57,14 +57,14 @@ def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
     Of series the answers of some steps in a row are also a mechanism for a range that begins with them, of logs without
     an event before: over blocks of so many steps the squared errors add up.
     """
-    found = _over_all(window, k, unit, steps)
+    jointly = _over_all(window, k, unit, steps)
     series = isinstance(window, (Rolling, Cumulative)) and isinstance(unit, (EventLevel, ItemPerPeriod))
     if not series or steps <= _DENSE:
-        return found
+        return jointly
     blocks, rest = divmod(steps, _DENSE)
     squared = blocks * _DENSE * (limit(window, k, unit, _DENSE) or 0.0) ** 2
     squared += rest * (limit(window, k, unit, rest) or 0.0) ** 2 if rest else 0.0
-    return max(found or 0.0, math.sqrt(squared / steps))
+    return max(jointly or 0.0, math.sqrt(squared / steps))
 
 
 def _over_all(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:
@@ -92,14 +92,16 @@ def _within(window: WindowFamily, k: int, period: int, steps: int) -> float | No
     Rolling counts change in more ways (`period_limits`). Each block of so many steps by itself may change like an item:
     long periods are looked at in this way.
     """
-    found = limit(window, k, EventLevel(), steps)
-    if found is None or not isinstance(window, Rolling) or window.length >= steps:
-        return found
-    found = max(found, period_limit(steps, window.length, period, lambda first: _interval_limit(first, first)))
+    least_error = limit(window, k, EventLevel(), steps)
+    if least_error is None or not isinstance(window, Rolling) or window.length >= steps:
+        return least_error
+    least_error = max(
+        least_error, period_limit(steps, window.length, period, lambda first: _interval_limit(first, first))
+    )
     if period > LONGEST_PERIOD:
         item = limit(window, k, ItemLevel(), period) or 0.0
-        found = max(found, item * float(np.sqrt(steps // period * period / steps)))
-    return found
+        least_error = max(least_error, item * float(np.sqrt(steps // period * period / steps)))
+    return least_error
 
 
 # --- Sets of changes ------------------------------------------------------------------------------------------------
@@ -109,11 +111,11 @@ def _within(window: WindowFamily, k: int, period: int, steps: int) -> float | No
 def _interval_limit(steps: int, reach: int) -> float:
     """One event, or a cumulative count of an item that changes: every interval of at most `reach` steps occurs."""
     weights, _ = interval_weights(reach, grid_size(reach))
-    found = circulant_bound(_interval_pairs(weights), steps, steps)
+    least_error = circulant_bound(_interval_pairs(weights), steps, steps)
     if steps <= _DENSE:
         intervals = Intervals(steps, reach)
-        found = max(found, dual_bound(intervals, intervals.spread(weights), mirrored=True))
-    return found
+        least_error = max(least_error, dual_bound(intervals, intervals.spread(weights), mirrored=True))
+    return least_error
 
 
 def _interval_pairs(weights: FloatArray) -> FloatArray:
@@ -134,13 +136,15 @@ def _runs_limit(steps: int, reach: int, k: int) -> float:
     patterns, weights = run_weights(reach, k)
     pairs = np.array([pair_counts(pattern) for pattern in patterns])
     free = steps - reach
-    found = circulant_bound((weights[:, None] * pairs).sum(axis=0), free, steps)
+    least_error = circulant_bound((weights[:, None] * pairs).sum(axis=0), free, steps)
     if free > 0 and steps <= _DENSE:
         ones = np.array(patterns, dtype=np.float64)
         shifts = Shifts.of(free, ones[:, :, None] * ones[:, None, :])
         block = dual_bound(shifts, shifts.spread(weights), mirrored=True)
-        found = max(found, float(np.sqrt((free * block**2 + reach * _interval_limit(reach, reach) ** 2) / steps)))
-    return found
+        least_error = max(
+            least_error, float(np.sqrt((free * block**2 + reach * _interval_limit(reach, reach) ** 2) / steps))
+        )
+    return least_error
 
 
 @lru_cache(maxsize=64)
@@ -166,13 +170,13 @@ def _item_limit(steps: int, length: int, *, changed: bool) -> float:
     a shorter range. A stretch less, as long as may be, is another bound: the rest is claimed to be without an error.
     """
     drawn = histories(length, changed=changed)
-    found = _long_limit(steps, length, drawn, changed=changed) if length > _LONG else 0.0
+    least_error = _long_limit(steps, length, drawn, changed=changed) if length > _LONG else 0.0
     if steps <= _DENSE:
-        return found or _average_bound([one.from_the_start(steps) for one in drawn])
+        return least_error or _average_bound([one.from_the_start(steps) for one in drawn])
     count = -(-(steps + length) // (_WIDE + length))
     tried = [(count, (steps + length) // count - length), (count - 1, _WIDE)] if 6 * length <= _WIDE else []
     stretched = [_in_stretches(length, times, size, changed=changed) for times, size in tried if times]
-    return max(found, *(one / math.sqrt(steps) for one in stretched), 0.0)
+    return max(least_error, *(one / math.sqrt(steps) for one in stretched), 0.0)
 
 
 @lru_cache(maxsize=64)

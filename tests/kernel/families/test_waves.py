@@ -236,6 +236,9 @@ def test_proposals_that_prove_nothing_are_refused() -> None:
             Waves.of(lags, 0, pole, size, 4, UNIT, Paths(length, jump, clock))
     with pytest.raises(ValueError, match="no table"):
         Waves.of([400], 0, pole, size, 4, UNIT, paths)
+    for large in (Paths(10_000, 1, 1), Paths(1, 8, 1)):
+        with pytest.raises(ValueError, match="too large"):
+            Waves.of(lags, 0, pole, size, 64, UNIT, large)
     for huge in ({"amplitude": (1 << 34, 0)}, {"half": 1 << 40}, {"charged": (1 << 41, 0)}, {"charged": (1, -1 << 41)}):
         with pytest.raises(ValueError, match="might wrap"):
             replace(Waves.of(lags, 0, pole, size, 4, UNIT, paths), **huge)

@@ -49,6 +49,8 @@ Pattern = tuple[int, ...]
 
 # Bits of fractions of poles, points and shares, and of the largest value.
 POLE, POINT, _SHARE, _VALUE = 12, 26, 22, 40
+# The most cells of a table, and of the moves between two: searches propose less than a tenth of it.
+_CELLS = 1 << 23
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ class Waves:
             or _decay(pole) < 1
         ):
             raise ValueError("no table is made of these numbers")
+        if nodes**2 * paths.states**2 > _CELLS or nodes**2 * len(paths.rows) ** 2 > _CELLS:
+            raise ValueError("a table of these numbers would be too large")
         for lag in lags[1:]:
             cosine, sine = real * cosine - imaginary * sine >> POLE, imaginary * cosine + real * sine >> POLE
             unlike.append((lag << bits) - (cosine << shift))

@@ -19,7 +19,7 @@ from dpwindows.kernel.measure import Measurement, measure
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.noise_moments import noise_variance
 from dpwindows.strategies.search.fractional import held_taps
-from tests.kernel.families.test_sensitivity import matrix_of
+from tests.kernel.truth import matrix_of
 from tests.single_item import TableAnswers, random_square
 
 TAPS = [(5,), (7, -3, -2), held_taps(0.52, 1.0, 9, 13), held_taps(0.7, 0.8, 4, 10)]

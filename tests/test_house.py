@@ -110,6 +110,17 @@ def test_the_parts_of_count_use_each_other_in_one_direction() -> None:
         assert used[part] >= {*PARTS_OF_COUNT[:place]}, part
 
 
+def test_every_file_of_the_kernel_has_tests_of_its_own() -> None:
+    here = ROOT / "tests" / "kernel"
+    files = [path.relative_to(SOURCE / "kernel") for path in (SOURCE / "kernel").rglob("*.py")]
+    wanted = {here / path.with_name(f"test_{path.name}") for path in files if path.name != "__init__.py"}
+    assert len(wanted) > 40
+    assert {path for path in wanted if not path.is_file() or "def test_" not in path.read_text("utf-8")} == set()
+    # In the folders below there are no other files of tests; what is about the kernel as a whole stands above them.
+    below = {path for path in here.rglob("test_*.py") if path.parent != here}
+    assert below <= wanted
+
+
 def test_the_query_is_text_only() -> None:
     for path in (SOURCE / "count" / "query").glob("*.py"):
         tree = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))

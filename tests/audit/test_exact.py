@@ -151,7 +151,7 @@ def test_the_worst_pair_is_the_worst_of_an_independent_enumeration(unit: Unit, t
 
 def _largest(design: Design, window: WindowFamily, unit: Unit) -> int:
     """Straight from the definition, with another enumeration of neighbours and another reading of the matrix."""
-    from tests.kernel.families.test_sensitivity import largest_norm, matrix_of
+    from tests.kernel.truth import largest_norm, matrix_of
 
     thresholds = design.problem.thresholds
     pieces = differences(all_logs(4, max(thresholds) + 1), window, thresholds, unit)

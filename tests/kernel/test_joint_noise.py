@@ -7,7 +7,6 @@ import math
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from fractions import Fraction
 
 import flint
@@ -15,36 +14,19 @@ import numpy as np
 import pytest
 import scipy
 
-from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.periods import sizes
-from dpwindows.ask.privacy import ZCDP, ApproxDP, EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, LostItems, Rolling, ToDate, Tumbling, WindowFamily
+from dpwindows.ask.privacy import ZCDP, ApproxDP, ItemLevel, PureDP
+from dpwindows.ask.queries import Rolling
 from dpwindows.kernel import joint_noise
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, BudgetExceededError, Cost, Law, certify
-from dpwindows.kernel.certificate import NotCertifiedError
-from dpwindows.kernel.designs import Design, StepDesign
-from dpwindows.kernel.families.joint import item_in_a_cube, item_in_one_direction
-from dpwindows.kernel.families.series import Series
-from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.joint_noise import RadiusLaw, draw_jointly, radius_law
-from dpwindows.kernel.maps.filters import Filter, Identity
-from dpwindows.kernel.maps.integer_maps import IntegerMap
-from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
-from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import name_of
 from dpwindows.reading.noise_moments import joint_variance, log_normaliser
-from tests.single_item import SingleItem, TableAnswers, all_logs
+from tests.kernel.joint_laws import LAWS, STEPS, Vector, design_of, norm
+from tests.single_item import TableAnswers
 
-LAWS: tuple[Law, ...] = (CUBE, RANGE)
 # Honest draws fail a test of this chance once in a thousand million runs.
 RARE = 1e-9
-Vector = tuple[int, ...]
-
-
-def norm(law: Law, z: Vector) -> int:
-    return max(map(abs, z)) if law == CUBE else max(0, *z) - min(0, *z)
 
 
 def moves(law: Law, size: int) -> Iterator[Vector]:
@@ -232,79 +214,6 @@ def test_all_random_bits_are_those_of_the_operating_system(monkeypatch: pytest.M
 
 
 # --- What the kernel measures with it ---------------------------------------------------------------------------------
-
-WINDOWS: tuple[WindowFamily, ...] = (Cumulative(), Rolling(1), Rolling(2), Tumbling(2), ToDate(3))
-STEPS = 4
-
-
-def problem_of(
-    window: WindowFamily, law: Law, unit: Unit, *ks: int, steps: int = STEPS, **more: CountingRule
-) -> Problem:
-    return Problem(window, steps, ks or (1,), unit, law, 1.0, **more)  # type: ignore[arg-type]
-
-
-def map_of(window: WindowFamily, steps: int = STEPS) -> IntegerMap:
-    if isinstance(window, ToDate):
-        lengths = tuple(sizes(window, steps).tolist())
-        return Repeated(Identity(), lengths, causal=True)
-    return Identity()
-
-
-def design_of(window: WindowFamily, law: Law, unit: Unit, *ks: int, steps: int = STEPS) -> Design:
-    return Design(problem_of(window, law, unit, *ks, steps=steps), Series(map_of(window, steps)), "joint-noise")
-
-
-@pytest.mark.parametrize("window", WINDOWS, ids=str)
-def test_no_item_moves_its_vectors_further_than_is_certified(window: WindowFamily) -> None:
-    """Every pair of neighbours of one item, for two thresholds drawn apart: and some pair moves them as far."""
-    for law, unit in ((CUBE, ItemLevel()), (CUBE, ItemAddRemove()), (RANGE, ItemAddRemove())):
-        design = design_of(window, law, unit, 1, 3)
-        logs = [SingleItem(tuple(log)) for log in all_logs(STEPS, 3).tolist()]
-        vectors = [np.array([design.encode(log, k) for k in (1, 3)]) for log in logs]
-        absent = [np.zeros_like(vectors[0])] if isinstance(unit, ItemAddRemove) else vectors
-        largest = max(
-            sum(norm(law, tuple(row)) for row in (one - other).tolist()) for one in vectors for other in absent
-        )
-        assert largest == design.certificate.bound == 2
-    changed: tuple[Unit, ...] = (ItemPerPeriod(2), ItemLevel())
-    for one_unit in changed:
-        assert design_of(window, CUBE, one_unit).proof == name_of(item_in_a_cube)
-    assert design_of(window, RANGE, ItemAddRemove()).proof == name_of(item_in_one_direction)
-
-
-def test_an_item_that_changes_moves_the_range_twice_as_far() -> None:
-    """Why the range law is for items that are added or removed only."""
-    one, other = SingleItem((1, 0, 0, 0)), SingleItem((0, 0, 1, 0))
-    moved = (one.rolling(1, 1) - other.rolling(1, 1)).tolist()
-    assert norm(RANGE, tuple(moved)) == 2
-    for unit in (ItemLevel(), ItemPerPeriod(2), EventLevel()):
-        with pytest.raises(NotCertifiedError):
-            _ = design_of(Rolling(1), RANGE, unit).certificate
-
-
-def test_nothing_else_is_certified_for_it() -> None:
-    unit = ItemAddRemove()
-    bounded = CountingRule(max_occurrences=1)
-    for law in LAWS:
-        refused = [
-            design_of(Rolling(2), law, EventLevel()),
-            replace(design_of(Rolling(2), law, unit), shape=Series(Identity(2))),
-            replace(design_of(Rolling(2), law, unit), shape=Series(Filter((2, -1)))),
-            replace(design_of(ToDate(3), law, unit), shape=Series(Repeated(Identity(3), (3, 1), causal=False))),
-            Design(problem_of(LostItems(), law, unit, rule=bounded), Series(Identity(1)), ""),
-            Design(
-                problem_of(AnyWindow(2), law, unit),
-                Starts(2, Identity()),
-                "",
-            ),
-        ]
-        for design in refused:
-            with pytest.raises(NotCertifiedError):
-                _ = design.certificate
-        assert replace(design_of(Rolling(2), law, unit), problem=problem_of(Rolling(2), law, unit, rule=bounded)).proof
-        # Made step by step it is one vector all the same, and `measure_step` draws none.
-        by_step = StepDesign(problem_of(Rolling(2), law, unit), Series(Identity()), "", horizon=STEPS)
-        assert by_step.certificate == design_of(Rolling(2), law, unit).certificate
 
 
 def test_it_is_drawn_for_each_vector_apart_and_never_step_by_step(monkeypatch: pytest.MonkeyPatch) -> None:

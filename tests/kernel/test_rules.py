@@ -1,6 +1,6 @@
 """The kernel's table of proofs, row by row: which proof serves a cell, how loose its bound is, and what is refused.
 
-Bounds that are too small are what `test_certify` looks for. Here a bound must not be larger than it was seen to be
+Bounds that are too small are what `test_certificate` looks for. Here a bound must not be larger than it was seen to be
 either, a cell must not lose its proof, and what the table does not list must be refused by name.
 """
 
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import cast
 
 import numpy as np
@@ -31,7 +31,6 @@ from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign, StepShape
-from dpwindows.kernel.families import patterns, runs
 from dpwindows.kernel.families.blocks import Blocks, StepBlocks
 from dpwindows.kernel.families.crossed import Crossed
 from dpwindows.kernel.families.nested import Nested
@@ -47,10 +46,8 @@ from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import name_of
 from dpwindows.strategies.search.witnesses import with_witness
-from tests.kernel.cases import bound_of
-from tests.kernel.test_certificate import worst
+from tests.kernel.truth import worst
 
 STEPS, WIDTH = 4, 3
 # Contracting signs, which the sharper bounds need, and others.
@@ -355,20 +352,3 @@ def test_the_one_number_of_lost_items_is_measured_by_a_series_only() -> None:
     assert Design(problem, Series(Identity()), "").certificate.bound == 1
     with pytest.raises(NotCertifiedError):
         _ = Design(problem, Starts(STEPS, Identity()), "").certificate
-
-
-def test_runs_are_charged_one_by_one_where_places_are_too_many_for_chains(monkeypatch: pytest.MonkeyPatch) -> None:
-    apart, chained = runs.rolling_filter_add_remove_l2, patterns.rolling_patterns_add_remove_l2
-    taps = (12, -5, -3, -1)
-    for steps in (20, 21):
-        asked = Rolling(4), Filter(taps), steps, (2,), ItemAddRemove()
-        monkeypatch.setattr(patterns, "LONGEST_CHAIN", 21)
-        bounds = [(bound_of(one, *asked), name_of(one)) for one in (apart, chained)]
-        monkeypatch.setattr(patterns, "LONGEST_CHAIN", 20)
-        problem = Problem(Rolling(4), steps, (2,), ItemAddRemove(), GAUSSIAN, 1.0)
-        design = with_witness(Design(problem, Series(Filter(taps)), "listed"))
-        charged = (design.certificate.bound, design.certificate.proof)
-        assert charged == (min(bounds) if steps == 20 else bounds[0])
-        # Taps that do not contract have no other bound.
-        other = replace(design, shape=Series(Filter((12, 5, -3))))
-        assert other.certificate.proof == name_of(chained)

@@ -17,7 +17,7 @@ from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.reading.moments import SeriesReader
-from tests.kernel.maps.test_integer_maps import SIZES, causal_maps, maps_of, matrix_of
+from tests.kernel.maps.some_maps import SIZES, causal_maps, maps_of, matrix_of
 from tests.search import examples
 
 Floats = NDArray[np.float64]

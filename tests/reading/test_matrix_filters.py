@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from dpwindows.reading.matrix_filters import MatrixFilterReader
-from tests.kernel.families.test_matrix_filters import STEPS, drawn, run, whole
+from tests.kernel.matrix_filters import STEPS, drawn_filter, run, whole
 
 
 @pytest.mark.parametrize(("lanes", "memory"), [(1, 3), (2, 0), (2, 4), (3, 20)])
 def test_it_decodes_as_the_whole_matrix_does(lanes: int, memory: int) -> None:
-    mixed, rng = drawn(lanes, memory), np.random.default_rng(0)
+    mixed, rng = drawn_filter(lanes, memory), np.random.default_rng(0)
     reader = MatrixFilterReader(mixed)
     series, noise = rng.integers(0, 1000, (STEPS, lanes)), rng.normal(size=(STEPS, lanes))
     seen, decoded = reader.fresh(), []
@@ -27,7 +27,7 @@ def test_it_decodes_as_the_whole_matrix_does(lanes: int, memory: int) -> None:
 
 
 def test_moments_settle_and_stay() -> None:
-    reader = MatrixFilterReader(drawn(2, 3))
+    reader = MatrixFilterReader(drawn_filter(2, 3))
     long = reader.variance(1 << 16)
     assert long.shape == (1 << 16, 2)
     np.testing.assert_allclose(long[-1], reader.variance(4096)[-1], rtol=1e-12)

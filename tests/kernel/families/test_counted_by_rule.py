@@ -28,8 +28,8 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import Case
 from tests.brute_force import losers, once_a_step
 from tests.kernel.cases import PRESENCE, bound_of
-from tests.kernel.families.test_sensitivity import largest_norm, matrix_of
-from tests.kernel.test_certificate import LAWS, THRESHOLDS, Draw
+from tests.kernel.made_up import LAWS, THRESHOLDS, Draw
+from tests.kernel.truth import largest_norm, matrix_of
 from tests.single_item import Ints, all_logs, joint_answers, runs
 
 RULES = [

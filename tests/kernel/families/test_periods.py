@@ -1,4 +1,4 @@
-"""What tumbling counts and counts to date cost, against all neighbours on small horizons.
+"""What windows of periods cost, against all neighbours on small horizons; streams against releases.
 
 Designs that the strategies find and maps drawn at random, in releases and in streams. `pytest -s` prints what was met.
 """
@@ -12,25 +12,38 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from dpwindows import reading
 from dpwindows.ask.calendar import Calendar
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.periods import sizes
+from dpwindows.ask.periods import fewest_and_most, sizes
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
-from dpwindows.ask.queries import PeriodFamily, ToDate, Tumbling
+from dpwindows.ask.queries import PeriodFamily, ToDate, Tumbling, WindowFamily
 from dpwindows.errors import InputError
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certificate import NotCertifiedError
 from dpwindows.kernel.designs import Design, StepDesign, step_answers
-from dpwindows.kernel.families.periods import SeriesInPeriods, layout_of, periods_met, periods_met_at_most, series_of
-from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.lines import lines_bound
+from dpwindows.kernel.families.periods import (
+    SeriesInPeriods,
+    layout_of,
+    lines_of_periods,
+    periods_met,
+    periods_met_at_most,
+    series_of,
+)
+from dpwindows.kernel.families.series import Series, series
 from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
+from dpwindows.kernel.maps.integer_maps import CausalMap, IntegerMap
 from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
+from dpwindows.reading.reader import steps_of
 from dpwindows.strategies import BATCH, candidates, stream_candidates
-from tests.kernel.families.test_sensitivity import truth
-from tests.kernel.test_certificate import THRESHOLDS, Draw, worst
+from tests.histories import HistoryAnswers, random_histories
+from tests.kernel.lines_met import any_costs, costliest_span
+from tests.kernel.made_up import DAYS, PERIODS_OF_SPRING, THRESHOLDS, Draw
+from tests.kernel.truth import truth, worst
 from tests.single_item import SingleItem
 
 STEPS = 5
@@ -269,3 +282,101 @@ def test_a_shape_holds_the_calendar_to_what_its_certificate_counts_on() -> None:
     short.encode(SingleItem((1,) * 4), 1)
     with pytest.raises(ValueError, match=r"the rules of the time zone are not those it was planned with"):
         short.forecast_over(5).encode(SingleItem((1,) * 5), 1)
+
+
+def test_lines_of_periods_change_in_the_places_that_a_span_meets() -> None:
+    rng = np.random.default_rng(8)
+    reached = 0
+    for _ in range(300):
+        sizes = rng.integers(1, 6, size=int(rng.integers(1, 6))).tolist()
+        steps, longest, fewest = sum(sizes), max(sizes), min(sizes[1:-1], default=sum(sizes))
+        firsts = np.concatenate([[1], np.cumsum(sizes)[:-1] + 1])
+        windows = [[(a, b) for b in range(a, a + size)] for a, size in zip(firsts.tolist(), sizes, strict=True)]
+        costs = any_costs(rng, longest)
+        for span in range(1, steps + 1):
+            met = periods_met(firsts, steps, span)
+            bound = lines_bound(lines_of_periods(longest, met, span, fewest), costs, 1)
+            true = costliest_span([(1, line) for line in windows], costs, span, steps)
+            assert true <= bound <= met * costs[-1]
+            reached += true == bound
+            # Without a horizon only the fewest and the most steps of a period are known.
+            free = lines_of_periods(longest, periods_met_at_most(fewest, span), span, fewest)
+            assert bound <= lines_bound(free, costs, 1)
+    assert reached > 300
+
+
+@pytest.mark.parametrize("span", range(1, 30))
+def test_lines_of_periods_of_equal_length_are_charged_the_truth(span: int) -> None:
+    costs = any_costs(np.random.default_rng(span), 7)
+    windows = [[(a, b) for b in range(a, a + 7)] for a in range(1, 70, 7)]
+    bound = lines_bound(lines_of_periods(7, periods_met_at_most(7, span), span, 7), costs, 3)
+    assert bound == 3 * costliest_span([(1, line) for line in windows], costs, span, 70)
+
+
+@pytest.mark.parametrize("fewest", [-1000, -1, 0])
+@pytest.mark.parametrize("window", [Tumbling(1), Tumbling(3), ToDate(1), ToDate(3)], ids=str)
+def test_periods_of_no_steps_are_no_reason_to_meet_fewer(window: WindowFamily, fewest: int) -> None:
+    """A regression: with fewer steps to a period than none, a span of many was taken to meet one of them."""
+    problem = Problem(window, 8, (1,), ItemPerPeriod(5), LAPLACE, 1.0)
+    with pytest.raises(NotCertifiedError):
+        _ = StepDesign(problem, SeriesInPeriods(Identity(1), fewest, 3, None), "", horizon=None).certificate
+    with pytest.raises(ValueError, match="has a step at least"):
+        periods_met_at_most(min(fewest, 0), 5)
+
+
+@pytest.mark.quick(5)
+@pytest.mark.parametrize("unit", [EventLevel(), ItemPerPeriod(10), ItemLevel(), ItemAddRemove()], ids=lambda u: u.name)
+@pytest.mark.parametrize("law", [GAUSSIAN, LAPLACE])
+@pytest.mark.parametrize("window", PERIODS_OF_SPRING, ids=str)
+def test_what_is_measured_without_noise_is_decoded_exactly(window: Tumbling | ToDate, law: Law, unit: Unit) -> None:
+    answers = HistoryAnswers(random_histories(np.random.default_rng(2), DAYS, 20, 2), DAYS)
+    problem = Problem(window, DAYS, (1, 2), unit, law, noise_per_unit=1.0, bits=16)
+    for design in (*candidates(problem), *stream_candidates(problem, DAYS)):
+        for k in (1, 2):
+            encoded = design.encode(answers, k)
+            assert encoded.shape == (design.rows,)
+            decoded = reading.of(design).decode(encoded.astype(np.float64))
+            assert np.allclose(decoded, series(window, answers, k), atol=1e-6), design.strategy
+        assert reading.of(design).variance().shape == decoded.shape
+
+
+@pytest.mark.parametrize("causal", [Filter((9, -3, -2, -1)), Identity(5)], ids=["filter", "identity"])
+@pytest.mark.parametrize("window", PERIODS_OF_SPRING, ids=str)
+def test_a_stream_measures_the_integers_of_a_release(window: Tumbling | ToDate, causal: CausalMap) -> None:
+    answers = HistoryAnswers(random_histories(np.random.default_rng(3), DAYS, 25, 2), DAYS)
+    problem = Problem(window, DAYS, (2,), EventLevel(), GAUSSIAN, 1.0)
+    lengths = tuple(sizes(window, DAYS).tolist())
+    along: IntegerMap = causal if isinstance(window, Tumbling) else Repeated(causal, lengths, causal=True)
+    release = Design(problem, Series(along), "")
+    stream = StepDesign(problem, SeriesInPeriods(causal, *fewest_and_most(window), DAYS), "", horizon=DAYS)
+    encoded = stream.encode(answers, 2)
+    assert encoded.tolist() == release.encode(answers, 2).tolist()
+    assert stream.rows == release.rows == len(encoded)
+    noisy = encoded + np.random.default_rng(4).normal(size=len(encoded))
+    by_step, whole = steps_of(stream), reading.of(release)
+    assert np.allclose(by_step.decode(noisy), whole.decode(noisy))
+    assert np.allclose(by_step.variance(), whole.variance())
+    each = np.concatenate([by_step.moment_at(step, 2) for step in range(1, DAYS + 1)])
+    assert np.allclose(each, by_step.variance())
+    assert stream.sensitivity == release.sensitivity
+
+
+def in_weeks(steps: int, last: int | None) -> StepDesign:
+    problem = Problem(Tumbling(7), steps, (1,), EventLevel(), GAUSSIAN, 1.0)
+    return StepDesign(problem, SeriesInPeriods(Identity(1), 7, 7, last), "", horizon=last)
+
+
+def test_without_a_horizon_only_windows_that_ended_are_released() -> None:
+    design, cut = in_weeks(22, None), in_weeks(22, 22)
+    assert [step for step in range(1, 23) if design.rows_at(step)] == [7, 14, 21]
+    assert len(reading.of(design).variance()) == 3
+    assert [step for step in range(1, 23) if cut.rows_at(step)] == [7, 14, 21, 22]
+    assert len(reading.of(cut).variance()) == 4
+    assert len(reading.of(in_weeks(3, None)).variance()) == 0
+
+
+def test_a_stream_with_another_end_than_its_last_window_has_no_bound() -> None:
+    for horizon, last in ((22, None), (None, 22), (22, 21)):
+        with pytest.raises(NotCertifiedError):
+            _ = replace(in_weeks(22, last), horizon=horizon).certificate
+    assert in_weeks(22, 22).certificate.bound == in_weeks(22, None).certificate.bound

@@ -6,19 +6,8 @@ from itertools import groupby, product
 
 import numpy as np
 import pytest
-from numpy.typing import NDArray
 
-from dpwindows.ask.privacy import ItemLevel
-from dpwindows.ask.queries import Rolling
-from dpwindows.kernel.families import patterns
-from dpwindows.kernel.families.patterns import (
-    rolling_patterns_add_remove_l2,
-    rolling_patterns_event_l2,
-    rolling_patterns_period_l2,
-)
 from dpwindows.kernel.families.run_patterns import Lags, neighbour_bound, recent_bound, recent_bounds
-from dpwindows.kernel.families.runs import rolling_filter_event_l2
-from dpwindows.kernel.maps.filters import Filter
 from dpwindows.strategies.search.chains import best_chain
 from dpwindows.strategies.search.fractional import integer_taps
 from dpwindows.strategies.search.pattern_search import (
@@ -29,17 +18,7 @@ from dpwindows.strategies.search.pattern_search import (
     price_of_disjoint,
     recent_pattern,
 )
-from tests.kernel.cases import PRESENCE, bound_of, case
-
-
-def contracting_taps(rng: np.random.Generator, count: int) -> tuple[int, ...]:
-    tail = np.sort(rng.random(count))[::-1]
-    tail *= rng.random() / tail.sum()
-    return (1000, *(-int(1000 * tap) for tap in tail))
-
-
-def arbitrary_taps(rng: np.random.Generator, count: int) -> tuple[int, ...]:
-    return (int(rng.integers(50, 120)), *(int(tap) for tap in rng.integers(-60, 60, size=count)))
+from tests.kernel.made_up import arbitrary_taps, falling_taps
 
 
 def run_lengths(pattern: tuple[int, ...]) -> list[int]:
@@ -51,7 +30,7 @@ def cost(lags: tuple[int, ...], pattern: tuple[int, ...]) -> int:
     return sum(lags[abs(i - j)] for i in ones for j in ones)
 
 
-@pytest.mark.parametrize("make", [contracting_taps, arbitrary_taps])
+@pytest.mark.parametrize("make", [falling_taps, arbitrary_taps])
 @pytest.mark.parametrize("seed", range(12))
 def test_both_bounds_are_at_least_the_worst_pattern(make: object, seed: int) -> None:
     assert callable(make)
@@ -76,7 +55,7 @@ def test_both_bounds_are_at_least_the_worst_pattern(make: object, seed: int) -> 
 
 @pytest.mark.parametrize("seed", range(8))
 def test_neighbour_bound_is_tight_for_two_runs(seed: int) -> None:
-    lags = Lags.of(contracting_taps(np.random.default_rng(seed), 12), 9, 2)
+    lags = Lags.of(falling_taps(np.random.default_rng(seed), 12), 9, 2)
     worst = max(cost(lags.values, g) for g in product((0, 1), repeat=9) if len(run_lengths(g)) <= 2)
     found = min(neighbour_bound(lags, 2, price) for price in range(0, lags.values[0], lags.values[0] // 400))
     assert worst <= found <= 1.01 * worst
@@ -113,75 +92,6 @@ def test_coarse_lags_bound_what_would_wrap() -> None:
     assert worst <= found <= worst * (1 + 1e-9)
 
 
-# --- Against the changes that neighbours really make ----------------------------------------------------------------
-
-
-def answers(log: tuple[int, ...], length: int, k: int) -> NDArray[np.int64]:
-    counts = [sum(log[max(0, t - length + 1) : t + 1]) for t in range(len(log))]
-    return np.array([count >= k for count in counts], dtype=np.int64)
-
-
-def measured(taps: tuple[int, ...], steps: int) -> NDArray[np.int64]:
-    padded = [*taps, *([0] * steps)]
-    return np.array([[padded[t - j] if t >= j else 0 for j in range(steps)] for t in range(steps)])
-
-
-@pytest.mark.quick(3)
-@pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (1, 2), (2, 3)])
-@pytest.mark.parametrize("seed", range(3))
-def test_event_level_bounds_every_added_occurrence(
-    thresholds: tuple[int, ...], seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps, length = 6, 3 + seed % 2
-    rng = np.random.default_rng(seed)
-    taps = (contracting_taps if seed else arbitrary_taps)(rng, 8)
-    matrix, worst = measured(taps, steps), 0
-    for log in product(range(max(thresholds) + 1), repeat=steps):
-        for step in range(steps):
-            more = (*log[:step], log[step] + 1, *log[step + 1 :])
-            changes = [answers(more, length, k) - answers(log, length, k) for k in thresholds]
-            worst = max(worst, sum(int(((matrix @ g) ** 2).sum()) for g in changes))
-    for longest in (patterns.LONGEST_CHAIN, 0):
-        monkeypatch.setattr(patterns, "LONGEST_CHAIN", longest)
-        bound = rolling_patterns_event_l2(case(Rolling(length), Filter(taps), steps, thresholds))
-        # Of one run, taps whose signs contract have a bound as sharp elsewhere.
-        assert (bound is None) == (seed > 0 and thresholds == (1,))
-        assert bound is None or bound >= worst
-
-
-@pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)])
-@pytest.mark.parametrize("length", [1, 2, 3])
-@pytest.mark.parametrize("seed", range(2))
-def test_item_bounds_every_item(
-    thresholds: tuple[int, ...], length: int, seed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    steps = 7
-    taps = (contracting_taps if seed else arbitrary_taps)(np.random.default_rng(seed), 8)
-    matrix = measured(taps, steps)
-    costs = [
-        sum(int(((matrix @ answers(log, length, k)) ** 2).sum()) for k in thresholds)
-        for log in product(range(max(thresholds) + 1), repeat=steps)
-    ]
-    asked = Rolling(length), Filter(taps), steps, thresholds
-    bound = bound_of(rolling_patterns_add_remove_l2, *asked, PRESENCE)
-    assert bound >= max(costs)
-    with monkeypatch.context() as patch:
-        patch.setattr(patterns, "LONGEST_CHAIN", 0)
-        # Of taps whose signs contract no chains are searched among so many places.
-        recent = rolling_patterns_add_remove_l2(case(*asked, PRESENCE))
-        assert (recent is None) == (seed > 0)
-        assert recent is None or recent >= bound
-    changed = bound_of(rolling_patterns_period_l2, Rolling(length), Filter(taps), steps, thresholds, ItemLevel())
-    assert max(costs) <= changed <= 4 * bound * (1 + 1e-9)
-
-
-@pytest.mark.parametrize("thresholds", [(2,), (3,), (10,), (1, 2), (3, 4)])
-def test_never_above_charging_each_run_by_itself(thresholds: tuple[int, ...]) -> None:
-    taps = integer_taps(0.49, 0.9, 365, 24)
-    apart = bound_of(rolling_filter_event_l2, Rolling(28), Filter(taps), 365, thresholds)
-    assert bound_of(rolling_patterns_event_l2, Rolling(28), Filter(taps), 365, thresholds) <= apart * (1 + 1e-6)
-
-
 def test_memory_is_bounded_by_the_work_it_takes() -> None:
     assert memory_for(4, 2) == 3
     assert 1 <= memory_for(4096, 100) < memory_for(365, 10) <= memory_for(28, 3) == 16
@@ -203,7 +113,7 @@ def test_a_price_is_refused_outside_its_range() -> None:
     assert sum(chain) <= 5
 
 
-@pytest.mark.parametrize("make", [contracting_taps, arbitrary_taps])
+@pytest.mark.parametrize("make", [falling_taps, arbitrary_taps])
 @pytest.mark.parametrize("scale", [1, 1 << 25])
 @pytest.mark.parametrize("seed", range(6))
 def test_no_price_for_disjoint_patterns_is_better_than_the_one_found(make: object, scale: int, seed: int) -> None:

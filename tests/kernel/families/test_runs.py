@@ -1,20 +1,20 @@
-"""An item changed within a period: bounds against every neighbour on small horizons, and what the proofs rest on."""
+"""Runs of rolling counts: bounds against every neighbour on small horizons, and what the proofs rest on."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
-from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.privacy import EventLevel, ItemLevel, ItemPerPeriod, PureDP
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
+from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, CountingRule
+from dpwindows.ask.privacy import EventLevel, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import Rolling, WindowFamily
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.designs import Design
-from dpwindows.kernel.families.grouped_steps import grouped_unit
+from dpwindows.kernel.families import runs as rules_of_runs
 from dpwindows.kernel.families.runs import (
     affected_ends,
     most_signed_runs,
@@ -25,42 +25,23 @@ from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.problem import Problem
-from dpwindows.strategies import BATCH, candidates, compressed, paper
-from dpwindows.strategies.search.witnesses import with_witness
+from dpwindows.kernel.rules import Case
 from tests.kernel.cases import bound_of
-from tests.kernel.families.test_sensitivity import (
-    Looseness,
+from tests.kernel.item_changes import rolling_changes
+from tests.kernel.made_up import (
+    EVENT,
+    GENEROUS,
+    THRESHOLDS,
+    UNITS,
     contracting_taps,
-    kind,
-    largest_norm,
-    matrix_of,
-    matrix_over_all_windows,
+    random_cases,
+    series_design,
+    toeplitz,
 )
-from tests.single_item import Changes, Ints, all_logs, differences
-
-QUICK = [(4, (1,), 1), (4, (1, 2), 2)]
-SLOW = [(4, (3,), 3), (5, (2,), 2), (6, (1,), 1)]
-
-
-def truth(design: Design, most: int) -> int:
-    """The exact sensitivity over all logs with at most `most` occurrences a step."""
-    problem = design.problem
-    pieces = differences(all_logs(problem.steps, most), problem.window, problem.thresholds, problem.unit)
-    return largest_norm(pieces, matrix_of(design), problem.law)
-
+from tests.kernel.truth import event_changes, largest_norm, truth, truth_up_to
+from tests.single_item import Ints, TableAnswers, all_logs, cells, differences, runs, squares
 
 # --- What a change within a period looks like -------------------------------------------------------------------------
-
-
-def rolling_changes(length: int, span: int, k: int) -> Iterator[Ints]:
-    """All changes of the windows that see a span, for every log of `length - 1` steps on either side of it."""
-    inside = all_logs(span, k)
-    for before, after in itertools.product(all_logs(length - 1, k) if length > 1 else np.zeros((1, 0), int), repeat=2):
-        logs = np.hstack([np.tile(before, (len(inside), 1)), inside, np.tile(after, (len(inside), 1))])
-        sums = np.cumsum(np.pad(logs, ((0, 0), (1, 0))), axis=1)
-        answers = np.unique(sums[:, length:] - sums[:, :-length] >= k, axis=0).astype(np.int64)
-        assert answers.shape[1] == affected_ends(length, span, None)
-        yield (answers[:, None] - answers[None]).reshape(-1, answers.shape[1])
 
 
 SPANS = [(1, w, n) for w in (1, 2, 3, 4) for n in (1, 2, 3, 4, 5, 6)] + [(1, 5, 7), (2, 1, 4), (3, 2, 3)]
@@ -87,75 +68,11 @@ def test_the_most_runs_grow_with_the_period() -> None:
     assert [most_signed_runs(3, 9, span) for span in (1, 2, 3, 4, 10, 11, 20)] == [3, 4, 5, 6, 6, 9, 12]
 
 
-# --- Every strategy in every cell -------------------------------------------------------------------------------------
-
-FAMILIES: list[WindowFamily] = [
-    Cumulative(),
-    *(Rolling(length) for length in (1, 2, 3, 5)),
-    AnyWindow(),
-    *(AnyWindow(longest) for longest in (1, 2, 4)),
-]
-# Certified over true sensitivity: what is not named must be exact.
-CEILINGS: dict[tuple[str, str], float] = {
-    ("filter", "rolling"): 1.9,
-    ("optimal-filter", "rolling"): 1.1,
-    ("notch-filter", "rolling"): 1.1,
-    ("anchored-differences", "rolling"): 2.4,
-    ("crossed-counters", "any"): 1.6,
-    ("crossed-counters", "any:m"): 1.6,
-    ("counters", "any"): 1.02,
-    ("counters", "any:m"): 1.02,
-    ("tree", "any"): 1.35,
-    ("tree", "any:m"): 2.0,
-}
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize(
-    ("steps", "thresholds", "most"),
-    [*QUICK, *(pytest.param(*case, marks=pytest.mark.slow) for case in SLOW)],
-    ids=str,
-)
-def test_every_strategy_in_every_cell(steps: int, thresholds: tuple[int, ...], most: int) -> None:
-    found, served = Looseness(), set()
-    for window, span in itertools.product(FAMILIES, range(1, steps + 1)):
-        unit = ItemPerPeriod(span)
-        changes = Changes.of(differences(all_logs(steps, most), window, thresholds, unit))
-        for law, (name, strategy) in itertools.product((GAUSSIAN, LAPLACE), BATCH.items()):
-            made = strategy(Problem(window, steps, thresholds, unit, law, noise_per_unit=1.0))
-            if made is not None:
-                design = with_witness(made)
-                served.add((name, kind(window)))
-                true = largest_norm(changes, matrix_of(design), law)
-                found.add((name, kind(window), unit.name), design.sensitivity, true)
-    found.show(f"T={steps}, at least {thresholds}")
-    for where in ("cumulative", "rolling", "any", "any:m"):
-        assert sum(met == where for _, met in served) >= 2
-    if steps >= 5:
-        for (name, where, period), ratios in found.seen.items():
-            assert max(ratios) <= CEILINGS.get((name, where), 1.0 + 1e-9), (name, where, period)
-
-
-def test_the_paper_has_no_such_unit() -> None:
-    for window, law in itertools.product(FAMILIES, (GAUSSIAN, LAPLACE)):
-        asked = Problem(window, 6, (1,), ItemPerPeriod(2), law, 1.0, budget=PureDP(1.0))
-        assert paper.design(asked) is None
-
-
 # --- Parameters no planner would choose -------------------------------------------------------------------------------
 
 
 def _series(steps: int, window: WindowFamily, ks: tuple[int, ...], span: int, law: Law, found: Any) -> Design:
     return Design(Problem(window, steps, ks, ItemPerPeriod(span), law, 1.0), Series(found), "test")
-
-
-def random_cases(rng: np.random.Generator, count: int) -> Iterator[tuple[int, int, int, tuple[int, ...], int]]:
-    """(steps, span, length, thresholds, most occurrences a step)."""
-    shapes = [((1,), 7, 1), ((1,), 5, 2), ((2,), 5, 2), ((3,), 4, 3), ((1, 2), 4, 2), ((1, 3), 4, 3)]
-    for i in range(count):
-        ks, largest, most = shapes[i % len(shapes)]
-        steps = int(rng.integers(2, largest + 1))
-        yield steps, int(rng.integers(1, steps + 1)), int(rng.integers(1, steps + 1)), ks, most
 
 
 @pytest.mark.slow
@@ -166,12 +83,12 @@ def test_filters_and_differences_with_any_parameters() -> None:
             # More occurrences than any of these logs has: a rule that leaves everything.
             rule = CountingRule(max_occurrences=1000)
             bound = bound_of(rolling_filter_item_l2, Rolling(length), Filter(taps), steps, ks, ItemLevel(), rule=rule)
-            assert truth(_series(steps, Rolling(length), ks, span, GAUSSIAN, Filter(taps)), most) <= bound
+            assert truth_up_to(_series(steps, Rolling(length), ks, span, GAUSSIAN, Filter(taps)), most) <= bound
         step, anchor, every = int(rng.integers(1, 9)), int(rng.choice([1, 7, 100])), int(rng.integers(1, steps + 2))
         found = AnchoredDifferences(every, step, anchor, offset=steps % every)
         asked = rolling_differences_period_l1, Rolling(length), found
         bound = bound_of(*asked, steps, ks, ItemPerPeriod(span), LAPLACE)
-        assert truth(_series(steps, Rolling(length), ks, span, LAPLACE, found), most) <= bound
+        assert truth_up_to(_series(steps, Rolling(length), ks, span, LAPLACE, found), most) <= bound
         assert bound <= bound_of(*asked, None, ks, ItemPerPeriod(span), LAPLACE)
 
 
@@ -181,27 +98,110 @@ def test_a_period_as_long_as_the_horizon_affects_every_end() -> None:
             assert affected_ends(length, span, steps) == steps
 
 
-# --- Compressed designs -----------------------------------------------------------------------------------------------
+ROLLING_L2: dict[str, Callable[[Case], int | None]] = {
+    "event": rules_of_runs.rolling_filter_event_l2,
+    "item": rules_of_runs.rolling_filter_item_l2,
+    "item-add-remove": rules_of_runs.rolling_filter_add_remove_l2,
+}
 
 
-@pytest.mark.parametrize(("span", "size", "groups"), [(1, 3, 1), (2, 3, 2), (4, 3, 2), (5, 3, 3), (7, 7, 2), (8, 7, 2)])
-def test_a_span_meets_so_many_groups(span: int, size: int, groups: int) -> None:
-    met = max(len({step // size for step in range(first, first + span)}) for first in range(size))
-    assert met == groups
-    assert grouped_unit(ItemPerPeriod(span), size) == ItemPerPeriod(groups)
-    assert grouped_unit(EventLevel(), size) == EventLevel()
+@pytest.mark.parametrize("thresholds", THRESHOLDS, ids=str)
+def test_rolling_filters_with_any_contracting_taps(thresholds: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(40):
+        steps, length = int(rng.integers(1, 5)), int(rng.integers(1, 6))
+        taps = contracting_taps(rng, int(rng.integers(1, steps + 3)))
+        for unit in UNITS:
+            rule = GENEROUS if isinstance(unit, ItemLevel) else EVERY_OCCURRENCE
+            bound = bound_of(ROLLING_L2[unit.name], Rolling(length), Filter(taps), steps, thresholds, unit, rule=rule)
+            assert truth(series_design(Rolling(length), steps, thresholds, unit, GAUSSIAN, Filter(taps))) <= bound
 
 
-@pytest.mark.parametrize(("thresholds", "most"), [((1,), 1), ((1, 2), 1)])
-def test_compressed_designs(thresholds: tuple[int, ...], most: int) -> None:
-    steps, found = 6, Looseness()
-    for window, span in itertools.product((Cumulative(), Rolling(2), Rolling(4), AnyWindow(), AnyWindow(3)), (1, 2, 3)):
-        unit = ItemPerPeriod(span)
-        changes = Changes.of(differences(all_logs(steps, most), AnyWindow(), thresholds, unit))
-        for law in (GAUSSIAN, LAPLACE):
-            problem = Problem(window, steps, thresholds, unit, law, 1.0, singleton=True)
-            for design in compressed.designs(problem, candidates):
-                true = largest_norm(changes, matrix_over_all_windows(design), law)
-                found.add((design.strategy, kind(window), unit.name), design.sensitivity, true)
-    found.show(f"compressed, at least {thresholds}")
-    assert len(found.seen) > 12
+def test_rolling_filters_with_any_contracting_taps_on_longer_horizons() -> None:
+    rng = np.random.default_rng(4)
+    tightest = 9.0
+    for k, steps in ((1, 10), (2, 7), (3, 6)):
+        for _ in range(25):
+            length = int(rng.integers(1, steps + 1))
+            taps = contracting_taps(rng, steps)
+            bound = bound_of(rules_of_runs.rolling_filter_event_l2, Rolling(length), Filter(taps), steps, (k,))
+            pieces = differences(all_logs(steps, 1 if k == 1 else k), Rolling(length), (k,), EVENT)
+            true = largest_norm(pieces, toeplitz(taps, steps), GAUSSIAN)
+            assert true <= bound
+            tightest = min(tightest, bound / true)
+    assert tightest < 1.0001
+
+
+@pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (1, 3), (1, 2, 3)], ids=str)
+def test_anchored_differences_with_any_spacing_and_weights(thresholds: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(7)
+    for steps, length in itertools.product(range(1, 5), range(1, 6)):
+        for every in range(1, steps + 2):
+            step, anchor = int(rng.integers(1, 9)), int(rng.choice([1, 7, 100]))
+            found = AnchoredDifferences(every, step, anchor, offset=steps % every)
+            for unit in UNITS:
+                event = isinstance(unit, EventLevel)
+                rule = (
+                    rules_of_runs.rolling_differences_event_l1 if event else rules_of_runs.rolling_differences_item_l1
+                )
+                bound = bound_of(rule, Rolling(length), found, steps, thresholds, unit, LAPLACE)
+                assert truth(series_design(Rolling(length), steps, thresholds, unit, LAPLACE, found)) <= bound
+
+
+# --- What one neighbour changes: what the proofs rest on --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_an_event_changes_rolling_counts_in_at_most_k_runs_within_the_length(k: int) -> None:
+    reached = 0
+    for step, change in event_changes(*((6, k) if k < 3 else (9, 1)), k):
+        assert change.min() >= 0
+        for length in range(1, len(change) + 1):
+            series = TableAnswers(change).rolling(k, length)
+            found = runs(series)
+            reached = max(reached, len(found))
+            assert len(found) <= k
+            if found:
+                assert step <= found[0][0]
+                assert found[-1][1] <= step + length
+            longest_first = sorted((end - first for first, end in found), reverse=True)
+            assert all(n <= length - j for j, n in enumerate(longest_first))
+    assert reached == k
+
+
+def test_changes_of_several_thresholds_are_disjoint() -> None:
+    """Event level, any windows (and so all families): a window has one old count."""
+    logs = all_logs(5, 3)
+    for step in range(5):
+        more = logs.copy()
+        more[:, step] += 1
+        changes = sum(squares(more, k) - squares(logs, k) for k in (1, 2, 3, 4))
+        assert np.asarray(changes).max() == 1
+
+
+def test_exactly_k_changes_in_both_directions() -> None:
+    """Why "exactly k" is measured as a pair: its own change has both signs and more runs."""
+    logs = all_logs(6, 1)
+    most = 0
+    for step in range(6):
+        more = logs.copy()
+        more[:, step] += 1
+        change: Ints = (squares(more, 1) - squares(more, 2)) - (squares(logs, 1) - squares(logs, 2))
+        assert change.min() == -1
+        most = max(most, *(len(runs(TableAnswers(abs(one)).rolling(1, 4))) for one in change))
+    assert most > 1
+
+
+@pytest.mark.parametrize("k", [1, 2, 3])
+def test_an_item_starts_being_counted_at_most_k_times_in_length_plus_one_steps(k: int) -> None:
+    steps, most, reached = (7, 2, 0) if k == 2 else (10, 1, 0)
+    every = squares(all_logs(steps, most), k)
+    for length in range(1, steps):
+        series = np.unique(every[:, *cells(Rolling(length), steps)], axis=0)
+        starts = np.diff(series, axis=1, prepend=0) == 1
+        for first in range(steps):
+            here = starts[:, first : first + length + 1].sum(axis=1)
+            assert here.max() <= k
+            reached = max(reached, int(here.max()))
+        assert starts.sum(axis=1).max() <= rules_of_runs.most_starts(k, length, steps)
+    assert reached == k

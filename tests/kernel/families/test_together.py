@@ -1,4 +1,4 @@
-"""The bound of rolling counts measured together against every neighbour, with filters that no search would choose."""
+"""Rolling counts measured together: filters against their matrix, and the bound against every neighbour."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from dpwindows.kernel.families.together import MatrixFilter, Together, rolling_t
 from dpwindows.kernel.problem import Problem
 from tests.brute_force import rolling
 from tests.kernel.cases import bound_of
+from tests.kernel.matrix_filters import STEPS, drawn_filter, run, whole
 from tests.single_item import SingleItem
 
 LENGTHS = [(1, 2), (2, 1), (1, 3), (2, 3), (3, 3), (1, 2, 3), (2,)]
@@ -141,3 +142,18 @@ def test_a_shape_encodes_what_its_certificate_is_of() -> None:
     counts = np.stack([log.rolling(1, 2), log.rolling(1, 3)], axis=1)
     rows = [sum(mixed.matrices[back] @ counts[t - back] for back in range(min(t, mixed.memory) + 1)) for t in range(5)]
     np.testing.assert_array_equal(design.encode(log, 1), np.concatenate(rows))
+
+
+@pytest.mark.parametrize(("lanes", "memory"), [(1, 3), (2, 0), (2, 4), (3, 20)])
+def test_it_measures_as_the_whole_matrix_does(lanes: int, memory: int) -> None:
+    mixed, rng = drawn_filter(lanes, memory), np.random.default_rng(0)
+    series = rng.integers(0, 1000, (STEPS, lanes))
+    np.testing.assert_array_equal(run(mixed, series).ravel(), whole(mixed) @ series.ravel())
+
+
+def test_counts_and_weights_beyond_64_bits_do_not_wrap() -> None:
+    mixed = drawn_filter(2, 2, 1 << 40)
+    series = np.full((STEPS, 2), 1 << 40, dtype=np.int64)
+    measured = run(mixed, series)
+    np.testing.assert_array_equal(measured.ravel(), whole(mixed) @ series.astype(object).ravel())
+    assert max(map(abs, measured.ravel().tolist())) > 1 << 63

@@ -21,7 +21,7 @@ from dpwindows.strategies.notch_filter import integer_taps
 from dpwindows.strategies.search.wave_search import good_waves
 from dpwindows.strategies.search.witnesses import searched
 from tests.kernel.cases import bound_of
-from tests.kernel.families.test_signed_patterns import costs, item_counts
+from tests.kernel.item_changes import costs, item_counts
 from tests.single_item import Ints
 
 NEVER = (10**6, 1)

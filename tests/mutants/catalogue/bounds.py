@@ -9,15 +9,15 @@ OFFSET_PATTERNS = "tests/kernel/families/test_offset_patterns.py::"
 ITEM_THRESHOLDS = "tests/kernel/families/test_thresholds.py::"
 RULES = "tests/kernel/families/test_counted_by_rule.py::"
 LINES = "tests/kernel/families/test_lines.py::"
-SENSITIVITY = "tests/kernel/families/test_sensitivity.py::"
 TOGETHER = "tests/kernel/families/test_together.py::"
 GAPS = "tests/kernel/families/test_gaps.py::"
-WEIGHTED = "tests/kernel/families/test_weighted_rectangles.py::"
+RECTANGLES = "tests/kernel/families/test_rectangles.py::"
+RUNS = "tests/kernel/families/test_runs.py::"
 PERIODS = "tests/kernel/families/test_periods.py::"
 PAPER = "tests/strategies/test_paper.py::"
 KERNEL = "tests/kernel/test_measure.py::"
 AUDIT_ENCODING = "tests/audit/test_encoding.py::"
-CELLS = SENSITIVITY + "test_every_strategy_in_every_cell"
+CELLS = "tests/kernel/test_every_cell.py::test_every_strategy_in_every_cell"
 
 MUTANTS = [
     Mutant(
@@ -34,7 +34,7 @@ MUTANTS = [
         "kernel/families/rectangles.py",
         "-(-values >> shift)",
         "values >> shift",
-        f"{WEIGHTED}test_large_numbers_are_rounded_up",
+        f"{RECTANGLES}test_large_numbers_are_rounded_up",
     ),
     Mutant(
         "an end too near",
@@ -42,7 +42,7 @@ MUTANTS = [
         "kernel/families/rectangles.py",
         "min(steps - first + 1, longest)",
         "min(steps - last + 1, longest)",
-        f"{WEIGHTED}test_places_of_a_stretch_take_the_limits_of_all_of_them",
+        f"{RECTANGLES}test_places_of_a_stretch_take_the_limits_of_all_of_them",
     ),
     Mutant(
         "an item without a last gap",
@@ -139,7 +139,7 @@ MUTANTS = [
         "kernel/families/periods.py",
         "return self.map.fresh(1) if position == 1 else memory",
         "return memory",
-        "tests/kernel/families/test_periods_in_streams.py::test_a_stream_measures_the_integers_of_a_release[to-date:7-filter]",
+        "tests/kernel/families/test_periods.py::test_a_stream_measures_the_integers_of_a_release[to-date:7-filter]",
     ),
     Mutant(
         "months of any length",
@@ -204,7 +204,7 @@ MUTANTS = [
         "kernel/families/patterns.py",
         "    if span == 1:\n        return sum(_pattern_of_one_sign(",
         "    if span >= 1:\n        return sum(_pattern_of_one_sign(",
-        "tests/kernel/families/test_signed_patterns.py::test_no_change_of_an_item_exceeds_the_bound",
+        "tests/kernel/families/test_patterns.py::test_no_change_of_an_item_exceeds_the_bound",
     ),
     Mutant(
         "a changed item under the bound of an added one",
@@ -372,7 +372,7 @@ MUTANTS = [
         "kernel/families/periods.py",
         " and measured.fewest >= 1",
         "",
-        "tests/kernel/test_certificate.py::test_periods_of_no_steps_are_no_reason_to_meet_fewer",
+        "tests/kernel/families/test_periods.py::test_periods_of_no_steps_are_no_reason_to_meet_fewer",
     ),
     Mutant(
         "classes of others",
@@ -396,7 +396,7 @@ MUTANTS = [
         "kernel/families/rectangles.py",
         "+ 2 * weight * touching**2",
         "+ 0 * touching**2",
-        "tests/kernel/families/test_rectangles.py::test_no_chain_costs_more_than_the_bound",
+        f"{RECTANGLES}test_no_chain_costs_more_than_the_bound",
     ),
     Mutant(
         "rectangles that do not touch",
@@ -404,7 +404,7 @@ MUTANTS = [
         "kernel/families/rectangles.py",
         "charged += 2 * weight * beyond**2",
         "charged += 0 * beyond**2",
-        "tests/kernel/families/test_rectangles.py::test_no_chain_costs_more_than_the_bound",
+        f"{RECTANGLES}test_no_chain_costs_more_than_the_bound",
     ),
     Mutant(
         "intervals that thresholds share",
@@ -412,7 +412,7 @@ MUTANTS = [
         "kernel/families/rectangles.py",
         "[sum(k > i for k in thresholds) for i in range(most)]",
         "[1] * most",
-        "tests/kernel/families/test_rectangles.py::test_no_log_exceeds_the_bound",
+        f"{RECTANGLES}test_no_log_exceeds_the_bound",
     ),
     Mutant(
         "norms rounded down",
@@ -420,7 +420,7 @@ MUTANTS = [
         "kernel/families/rectangles.py",
         "np.array([-(-norm >> shift) for norm in norms], dtype=np.int64)",
         "np.array([norm >> shift for norm in norms], dtype=np.int64)",
-        "tests/kernel/families/test_rectangles.py::test_norms_too_long_for_the_tables_are_rounded_against_us",
+        f"{RECTANGLES}test_norms_too_long_for_the_tables_are_rounded_against_us",
     ),
     Mutant(
         "a changed item as an added one",
@@ -436,7 +436,7 @@ MUTANTS = [
         "kernel/families/signed_patterns.py",
         "tuple(2 * sum(max(0, d - zeros)",
         "tuple(0 * sum(max(0, d - zeros)",
-        "tests/kernel/families/test_signed_patterns.py::test_no_item_counted_once_exceeds_the_bound",
+        "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
         "pairs far apart",
@@ -452,7 +452,7 @@ MUTANTS = [
         "kernel/families/changes_of_two_counts.py",
         "4 * prices.start * (known.k - 1) * known.places",
         "3 * prices.start * (known.k - 1) * known.places",
-        "tests/kernel/families/test_signed_patterns.py::test_starts_and_stops_are_charged_for_all_k_minus_one_occurrences",
+        "tests/kernel/families/test_changes_of_two_counts.py::test_starts_and_stops_are_charged_for_all_k_minus_one_occurrences",
     ),
     Mutant(
         "a tick too long",
@@ -460,7 +460,7 @@ MUTANTS = [
         "kernel/families/changes_of_two_counts.py",
         "ticks = (known.length - 1) // every",
         "ticks = known.length // every",
-        "tests/kernel/families/test_signed_patterns.py::test_no_item_counted_once_exceeds_the_bound",
+        "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
         "a table that pays for one move",
@@ -484,7 +484,7 @@ MUTANTS = [
         "kernel/families/changes_of_two_counts.py",
         "2 * NEVER * held - start * starts - stop * stops",
         "2 * NEVER * (held + ((starts + stops) > 1)) - start * starts - stop * stops",
-        "tests/kernel/test_dearest_path.py::test_every_change_of_an_item_is_a_path",
+        "tests/kernel/families/test_changes_of_two_counts.py::test_every_change_of_an_item_is_a_path",
     ),
     Mutant(
         "cuts of counted items",
@@ -492,7 +492,7 @@ MUTANTS = [
         "kernel/families/changes_of_two_counts.py",
         "            yield pair, self._counted(pair)",
         "            yield pair, self._counted(pair) + 2 * NEVER * (g != 0)",
-        "tests/kernel/families/test_signed_patterns.py::test_no_item_counted_once_exceeds_the_bound",
+        "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
         "what a wave misses",
@@ -540,7 +540,7 @@ MUTANTS = [
         "kernel/families/held_patterns.py",
         "int((apart - pairs).max(initial=0))",
         "int((apart + pairs).max(initial=0))",
-        "tests/kernel/families/test_signed_patterns.py::test_no_item_counted_once_exceeds_the_bound",
+        "tests/kernel/families/test_held_patterns.py::test_no_item_counted_once_exceeds_the_bound",
     ),
     Mutant(
         "a period of one sign",
@@ -548,7 +548,7 @@ MUTANTS = [
         "kernel/families/runs.py",
         "total += 2 * runs_bound(",
         "total += runs_bound(",
-        "tests/kernel/families/test_runs.py::test_filters_and_differences_with_any_parameters",
+        f"{RUNS}test_filters_and_differences_with_any_parameters",
     ),
     Mutant(
         "a period of one step",
@@ -556,7 +556,7 @@ MUTANTS = [
         "kernel/families/runs.py",
         "return 2 * k * blocks + min(k + rest, 2 * k)",
         "return k",
-        "tests/kernel/families/test_runs.py::test_every_strategy_in_every_cell",
+        f"{CELLS}_within_a_period",
     ),
     Mutant(
         "groups of a period cut down",
@@ -564,7 +564,7 @@ MUTANTS = [
         "kernel/families/grouped_steps.py",
         "-(-(unit.steps - 1) // size) + 1",
         "-(-unit.steps // size)",
-        "tests/kernel/families/test_runs.py::test_compressed_designs",
+        "tests/kernel/families/test_grouped_steps.py::test_compressed_designs_within_a_period",
     ),
     Mutant(
         "grouped steps of other occurrences",
@@ -572,7 +572,7 @@ MUTANTS = [
         "kernel/families/grouped_steps.py",
         "(problem.thresholds, problem.law, groups, problem.rule)",
         "(problem.thresholds, problem.law, groups, inner.rule)",
-        "tests/kernel/test_certificate.py::test_grouped_steps_are_certified_for_the_occurrences_that_count_only",
+        "tests/kernel/families/test_grouped_steps.py::test_grouped_steps_are_certified_for_the_occurrences_that_count_only",
     ),
     Mutant(
         "starts cut down",
@@ -588,7 +588,7 @@ MUTANTS = [
         "kernel/families/runs.py",
         "return 2 * runs * measured.step_weight + -(-",
         "return 2 * measured.step_weight + -(-",
-        f"{SENSITIVITY}test_anchored_differences_with_any_spacing_and_weights",
+        f"{RUNS}test_anchored_differences_with_any_spacing_and_weights",
     ),
     Mutant(
         "one anchor",
@@ -596,7 +596,7 @@ MUTANTS = [
         "kernel/families/runs.py",
         " + -(-case.reach // measured.every) * measured.anchor_weight",
         " + measured.anchor_weight",
-        f"{SENSITIVITY}test_anchored_differences_with_any_spacing_and_weights",
+        f"{RUNS}test_anchored_differences_with_any_spacing_and_weights",
     ),
     Mutant(
         "an interval with one end",
@@ -620,7 +620,7 @@ MUTANTS = [
         "kernel/families/blocks.py",
         "return 4 * sum(case.thresholds) * blocks_met",
         "return 2 * sum(case.thresholds) * blocks_met",
-        f"{SENSITIVITY}test_tensor_trees_of_any_kind_with_any_widths_and_extents",
+        "tests/kernel/families/test_blocks.py::test_tensor_trees_of_any_kind_with_any_widths_and_extents",
     ),
     Mutant(
         "an added item as an event",

@@ -58,7 +58,7 @@ MUTANTS = [
         "kernel/families/joint.py",
         '"item-in-one-direction", _SERIES, ItemAddRemove,',
         '"item-in-one-direction", _SERIES, ITEM_UNITS,',
-        f"{JOINT}test_an_item_that_changes_moves_the_range_twice_as_far",
+        "tests/kernel/families/test_joint.py::test_an_item_that_changes_moves_the_range_twice_as_far",
     ),
     Mutant(
         "noise of whole vectors step by step",

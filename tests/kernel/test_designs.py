@@ -1,14 +1,12 @@
-"""Causal designs: each step's numbers against the whole matrix, its errors, and its certified sensitivity.
+"""Designs of one step after another: their numbers against the whole matrix, their estimates and their errors.
 
-A step design run over all steps at once is an ordinary design, so the enumeration of neighbours that batch strategies
-go through serves here too, with and without a horizon.
+A step design run over all steps at once is an ordinary design, for shapes of every family.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -16,12 +14,10 @@ import pytest
 
 import dpwindows as dw
 from dpwindows import reading
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, Unit
+from dpwindows.ask.privacy import EventLevel
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import window_steps
-from dpwindows.errors import InputError
-from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.kernel.advice import from_witness
+from dpwindows.kernel.accounting import GAUSSIAN
 from dpwindows.kernel.designs import Design, StepAnswers, StepDesign, StepShape
 from dpwindows.kernel.families.blocks import StepBlocks
 from dpwindows.kernel.families.nested import Nested
@@ -35,11 +31,8 @@ from dpwindows.kernel.maps.integer_maps import CausalMap
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.maps.trees import CausalTree
 from dpwindows.kernel.problem import Problem
-from dpwindows.kernel.rules import Case, certify
 from dpwindows.reading.reader import steps_of
-from dpwindows.strategies import stream_candidates
 from dpwindows.strategies.search.fractional import integer_taps
-from tests.kernel.families.test_sensitivity import Looseness, kind, matrix_of, truth
 from tests.single_item import TableAnswers, random_square
 
 TAPS = integer_taps(0.5, 0.95, 40, 16)
@@ -197,117 +190,6 @@ def test_a_release_measures_the_numbers_of_a_stream(window: WindowFamily, shape:
     measured, by_step = release.encode(answers, 1), stream.encode(answers, 1)
     assert release.rows == stream.rows == len(measured) == len(by_step)
     assert sorted(measured.tolist()) == sorted(by_step.tolist())
-
-
-# --- Certified sensitivities against all neighbours -------------------------------------------------------------------
-
-
-@lru_cache(maxsize=512)
-def stream_designs(
-    window: WindowFamily, unit: Unit, thresholds: tuple[int, ...], horizon: int | None
-) -> list[StepDesign]:
-    found = []
-    for law in (GAUSSIAN, LAPLACE):
-        problem = Problem(window, horizon or 64, thresholds, unit, law, noise_per_unit=1.0, bits=16)
-        found += stream_candidates(problem, horizon)
-    return found
-
-
-def bounded_cells(steps: int, thresholds: tuple[int, ...]) -> Iterator[StepDesign]:
-    windows = [Cumulative(), *(Rolling(length) for length in range(1, steps + 1)), AnyWindow()]
-    for window in [*windows, *(AnyWindow(longest) for longest in range(1, steps + 1))]:
-        for unit in (EventLevel(), ItemLevel(), ItemAddRemove(), ItemPerPeriod(2)):
-            yield from stream_designs(window, unit, thresholds, steps)
-
-
-def unlimited_cells(steps: int, thresholds: tuple[int, ...]) -> Iterator[StepDesign]:
-    windows = [Cumulative(), Rolling(1), Rolling(2), Rolling(3), AnyWindow(1), AnyWindow(2), AnyWindow(3)]
-    for window in windows:
-        units: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(1), ItemPerPeriod(2))
-        for unit in units:
-            yield from (design.forecast_over(steps) for design in stream_designs(window, unit, thresholds, None))
-    units = (ItemLevel(), ItemAddRemove())
-    for unit in units:
-        yield from (design.forecast_over(steps) for design in stream_designs(Cumulative(), unit, thresholds, None))
-
-
-LONGER = ((5, (1,)), (4, (3,)))
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("cells", [bounded_cells, unlimited_cells])
-@pytest.mark.parametrize(
-    ("steps", "thresholds"),
-    [(3, (1,)), (4, (1,)), (4, (2,)), (4, (1, 2)), *(pytest.param(*case, marks=pytest.mark.slow) for case in LONGER)],
-    ids=str,
-)
-def test_no_neighbour_moves_a_stream_by_more_than_is_certified(
-    cells: object, steps: int, thresholds: tuple[int, ...]
-) -> None:
-    assert callable(cells)
-    found = Looseness()
-    for design in cells(steps, thresholds):
-        found.add(
-            (design.strategy, kind(design.problem.window), design.problem.unit.name), design.sensitivity, truth(design)
-        )
-    found.show(f"{getattr(cells, '__name__', '')}, T={steps}, at least {thresholds}")
-    assert found.seen
-
-
-@pytest.mark.parametrize("unit", [EventLevel(), ItemAddRemove()], ids=lambda unit: unit.name)
-def test_no_neighbour_changes_more_numbers_than_the_lattice_is_charged_for(unit: Unit) -> None:
-    steps = 5
-    for window in (
-        (Rolling(2), AnyWindow(2)) if isinstance(unit, EventLevel) else (Rolling(2), AnyWindow(), Cumulative())
-    ):
-        for design in stream_designs(window, unit, (1,), None if isinstance(unit, EventLevel) else steps):
-            if design.problem.law != GAUSSIAN:
-                continue
-            matrix = matrix_of(design.forecast_over(steps))
-            from tests.kernel.families.test_sensitivity import neighbours
-
-            moved = (neighbours(window, steps, (1,), unit).every @ matrix.T.astype(np.int64)) != 0
-            assert moved.sum(axis=1).max() <= design.moved
-
-
-def test_the_bound_for_unlimited_counters_holds_for_longer_columns_than_it_adds_up() -> None:
-    rows = EndlessCounter(20)
-    squares = np.cumsum(rows.taps(60_000).astype(object) ** 2)
-    assert int(squares[-1]) <= rows.column
-    # What is left for all later steps together is about what the integral says.
-    left = (rows.column - int(squares[4095])) / 4**20
-    assert left == pytest.approx(np.log(30) ** 1.5 / np.pi * 2 / np.sqrt(np.log(4125)), rel=0.01)
-    cumulative = Problem(Cumulative(), 5, (1, 2), EventLevel(), GAUSSIAN, 1.0)
-    assert certify(Case(cumulative, rows, None, from_witness({})))[0] == 4 * rows.column
-
-
-def test_unlimited_taps_are_those_of_the_formula() -> None:
-    taps = EndlessCounter(30).taps(3000)
-    lags = np.arange(1, 3000)
-    root = np.concatenate([[1.0], np.cumprod((lags - 0.5) / lags)])
-    formula = root * (np.log(30) / np.log(np.arange(3000) + 30)) ** 0.75 * 2.0**30
-    assert taps == pytest.approx(formula, abs=1.01)
-    assert (taps <= formula + 1e-4).all()
-    assert (EndlessCounter(30).taps(100) == taps[:100]).all()
-
-
-def test_the_error_of_an_unlimited_stream_grows_like_a_power_of_the_logarithm() -> None:
-    counter = reading.step_reader(EndlessCounter(24))
-    early, late = np.sqrt(counter.variance(1 << 16)[[255, 65535]])
-    # From 2^8 to 2^16 steps the logarithm doubles; noise that is merely summed up would grow 16-fold.
-    assert 1 < late / early < 2 ** (5 / 4)
-
-
-@pytest.mark.parametrize(
-    ("window", "unit"),
-    [(AnyWindow(), EventLevel()), (Rolling(7), ItemLevel()), (AnyWindow(7), ItemAddRemove())],
-    ids=str,
-)
-def test_what_no_bound_covers_for_ever_needs_a_horizon(window: WindowFamily, unit: Unit) -> None:
-    problem = Problem(window, 100, (1,), unit, GAUSSIAN, 1.0)
-    with pytest.raises(InputError, match="--horizon"):
-        stream_candidates(problem, None)
-    assert stream_candidates(problem, 100)
 
 
 @pytest.mark.parametrize("unit", [dw.EventLevel(), dw.ItemPerPeriod(3)])

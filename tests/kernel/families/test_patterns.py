@@ -1,0 +1,227 @@
+"""Bounds of rolling counts with the cross terms between runs: against every neighbour, and against older bounds."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from dpwindows.ask.counting_rule import CountingRule
+from dpwindows.ask.privacy import ItemAddRemove, ItemLevel, ItemPerPeriod
+from dpwindows.ask.queries import Rolling
+from dpwindows.kernel.accounting import GAUSSIAN
+from dpwindows.kernel.designs import Design
+from dpwindows.kernel.families import patterns, runs
+from dpwindows.kernel.families.patterns import (
+    priced_bound,
+    rolling_patterns_add_remove_l2,
+    rolling_patterns_event_l2,
+    rolling_patterns_period_l2,
+)
+from dpwindows.kernel.families.runs import (
+    affected_ends,
+    most_signed_runs,
+    rolling_filter_event_l2,
+    rolling_filter_item_l2,
+)
+from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.signed_patterns import Prices, SignedLags, TwoCounts
+from dpwindows.kernel.maps.filters import Filter
+from dpwindows.kernel.problem import Problem
+from dpwindows.kernel.rules import name_of
+from dpwindows.strategies import BATCH
+from dpwindows.strategies.search.fractional import integer_taps
+from dpwindows.strategies.search.witnesses import with_witness
+from tests.kernel.cases import PRESENCE, bound_of, case
+from tests.kernel.item_changes import costs, rolling_changes
+from tests.kernel.made_up import EVENT, arbitrary_taps, falling_taps, some_taps
+from tests.kernel.truth import largest_norm, matrix_of
+from tests.single_item import all_logs, differences
+
+
+@pytest.mark.parametrize("length", range(1, 13))
+def test_rolling_filter_at_event_level_is_exact_for_short_windows(length: int) -> None:
+    problem = Problem(Rolling(length), 12, (1,), EVENT, GAUSSIAN, 1.0)
+    design = BATCH["filter"](problem)
+    assert design is not None
+    true = largest_norm(differences(all_logs(12, 1), problem.window, (1,), EVENT), matrix_of(design), GAUSSIAN)
+    assert true <= design.sensitivity <= true * (1.00001 if length <= 6 else 1.06)
+
+
+def answers(log: tuple[int, ...], length: int, k: int) -> NDArray[np.int64]:
+    counts = [sum(log[max(0, t - length + 1) : t + 1]) for t in range(len(log))]
+    return np.array([count >= k for count in counts], dtype=np.int64)
+
+
+def measured(taps: tuple[int, ...], steps: int) -> NDArray[np.int64]:
+    padded = [*taps, *([0] * steps)]
+    return np.array([[padded[t - j] if t >= j else 0 for j in range(steps)] for t in range(steps)])
+
+
+@pytest.mark.quick(3)
+@pytest.mark.parametrize("thresholds", [(1,), (2,), (3,), (1, 2), (2, 3)])
+@pytest.mark.parametrize("seed", range(3))
+def test_event_level_bounds_every_added_occurrence(
+    thresholds: tuple[int, ...], seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, length = 6, 3 + seed % 2
+    rng = np.random.default_rng(seed)
+    taps = (falling_taps if seed else arbitrary_taps)(rng, 8)
+    matrix, worst = measured(taps, steps), 0
+    for log in product(range(max(thresholds) + 1), repeat=steps):
+        for step in range(steps):
+            more = (*log[:step], log[step] + 1, *log[step + 1 :])
+            changes = [answers(more, length, k) - answers(log, length, k) for k in thresholds]
+            worst = max(worst, sum(int(((matrix @ g) ** 2).sum()) for g in changes))
+    for longest in (patterns.LONGEST_CHAIN, 0):
+        monkeypatch.setattr(patterns, "LONGEST_CHAIN", longest)
+        bound = rolling_patterns_event_l2(case(Rolling(length), Filter(taps), steps, thresholds))
+        # Of one run, taps whose signs contract have a bound as sharp elsewhere.
+        assert (bound is None) == (seed > 0 and thresholds == (1,))
+        assert bound is None or bound >= worst
+
+
+@pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)])
+@pytest.mark.parametrize("length", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(2))
+def test_item_bounds_every_item(
+    thresholds: tuple[int, ...], length: int, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = 7
+    taps = (falling_taps if seed else arbitrary_taps)(np.random.default_rng(seed), 8)
+    matrix = measured(taps, steps)
+    costs = [
+        sum(int(((matrix @ answers(log, length, k)) ** 2).sum()) for k in thresholds)
+        for log in product(range(max(thresholds) + 1), repeat=steps)
+    ]
+    asked = Rolling(length), Filter(taps), steps, thresholds
+    bound = bound_of(rolling_patterns_add_remove_l2, *asked, PRESENCE)
+    assert bound >= max(costs)
+    with monkeypatch.context() as patch:
+        patch.setattr(patterns, "LONGEST_CHAIN", 0)
+        # Of taps whose signs contract no chains are searched among so many places.
+        recent = rolling_patterns_add_remove_l2(case(*asked, PRESENCE))
+        assert (recent is None) == (seed > 0)
+        assert recent is None or recent >= bound
+    changed = bound_of(rolling_patterns_period_l2, Rolling(length), Filter(taps), steps, thresholds, ItemLevel())
+    assert max(costs) <= changed <= 4 * bound * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("thresholds", [(2,), (3,), (10,), (1, 2), (3, 4)])
+def test_never_above_charging_each_run_by_itself(thresholds: tuple[int, ...]) -> None:
+    taps = integer_taps(0.49, 0.9, 365, 24)
+    apart = bound_of(rolling_filter_event_l2, Rolling(28), Filter(taps), 365, thresholds)
+    assert bound_of(rolling_patterns_event_l2, Rolling(28), Filter(taps), 365, thresholds) <= apart * (1 + 1e-6)
+
+
+CASES = [(2, 1, 3), (2, 2, 2), (2, 2, 3), (2, 2, 4), (2, 3, 1), (2, 3, 2), (2, 3, 3), (3, 2, 3), (3, 3, 2)]
+
+
+@pytest.mark.quick(1)
+@pytest.mark.parametrize(("k", "length", "span"), CASES)
+def test_no_change_of_an_item_exceeds_the_bound(k: int, length: int, span: int) -> None:
+    places = affected_ends(length, span, None)
+    changes = np.unique(np.concatenate([np.unique(part, axis=0) for part in rolling_changes(length, span, k)]), axis=0)
+    single = (span, length) if span <= length else (1, 0)
+    known = TwoCounts(k, length, places, min(most_signed_runs(k, length, span), places), single, False)
+    for seed in range(6):
+        taps = some_taps(seed, places + 1)
+        true = costs(taps, changes).max()
+        lags = SignedLags.of(taps, places)
+        unit = lags.values[0]
+        for memory, near in ((2, 0), (2, 5), (places, 0)):
+            for start, change in itertools.product((0, unit // 9, unit // 3, unit, 4 * unit), (0, unit // 2, 2 * unit)):
+                assert priced_bound(lags, known, memory, near, Prices(start, change)) >= true
+        bound = bound_of(rolling_patterns_period_l2, Rolling(length), Filter(taps), None, (k,), ItemPerPeriod(span))
+        assert true <= bound
+        if seed % 2 == 0:
+            assert bound <= 2.0 * true
+
+
+@pytest.mark.quick(2)
+@pytest.mark.parametrize("span", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)])
+def test_horizons_cut_changes_and_never_raise_them(span: int, thresholds: tuple[int, ...]) -> None:
+    for seed in range(4):
+        taps = some_taps(seed, 12)
+        bounds = [
+            bound_of(rolling_patterns_period_l2, Rolling(3), Filter(taps), steps, thresholds, ItemPerPeriod(span))
+            for steps in (span, span + 1, span + 2)
+        ]
+        free = bound_of(rolling_patterns_period_l2, Rolling(3), Filter(taps), None, thresholds, ItemPerPeriod(span))
+        assert max(bounds) <= free * (1 + 1e-9)
+        assert (
+            bound_of(rolling_patterns_period_l2, Rolling(3), Filter(taps), 50, thresholds, ItemPerPeriod(span)) == free
+        )
+
+
+# More occurrences than any log has: a rule that leaves everything.
+GENEROUS = CountingRule(max_occurrences=10**6)
+
+
+@pytest.mark.parametrize(("length", "span", "k"), [(28, 365, 1), (28, 365, 3), (7, 30, 1), (28, 7, 1), (28, 28, 2)])
+def test_an_item_that_changes_is_never_charged_above_each_run_by_itself(length: int, span: int, k: int) -> None:
+    taps = integer_taps(0.5, 0.97, 400, 24)
+    bound = bound_of(rolling_patterns_period_l2, Rolling(length), Filter(taps), 365, (k,), ItemPerPeriod(span))
+    assert bound <= bound_of(
+        rolling_filter_item_l2, Rolling(length), Filter(taps), 365, (k,), ItemLevel(), rule=GENEROUS
+    ) * (1 + 1e-6)
+    # An item changed is one removed and one added.
+    if span == 365:
+        assert bound <= 0.9 * 4 * bound_of(
+            rolling_patterns_add_remove_l2, Rolling(length), Filter(taps), 365, (k,), PRESENCE
+        )
+
+
+def test_within_one_step_an_item_changes_as_an_event_does() -> None:
+    taps = integer_taps(0.5, 0.9, 100, 16)
+    for k in (1, 2, 3):
+        found = [
+            bound_of(rolling_patterns_period_l2, Rolling(6), Filter(taps), steps, (k,), ItemPerPeriod(1))
+            for steps in (6, 50, None)
+        ]
+        assert len(set(found)) == 1
+    both = bound_of(rolling_patterns_period_l2, Rolling(6), Filter(taps), None, (1, 3), ItemPerPeriod(1))
+    assert both == sum(
+        bound_of(rolling_patterns_period_l2, Rolling(6), Filter(taps), None, (k,), ItemPerPeriod(1)) for k in (1, 3)
+    )
+
+
+FOUND = json.loads((Path(__file__).parents[2] / "data" / "rolling-period-bounds.json").read_text())
+
+
+@pytest.mark.quick(1)
+@pytest.mark.parametrize("part", range(6))
+def test_no_bound_is_looser_than_it_was(part: int) -> None:
+    """Rolling counts of an item changed within a period: bounds of a dynamic programme that no check came after."""
+    for alpha, decay, length, span, steps, k, bound in FOUND[part::6]:
+        taps = integer_taps(alpha, decay, 365, 20)
+        assert (
+            bound_of(
+                rolling_patterns_period_l2, Rolling(length), Filter(taps), steps, (k,), ItemPerPeriod(span or steps)
+            )
+            <= bound
+        )
+
+
+def test_runs_are_charged_one_by_one_where_places_are_too_many_for_chains(monkeypatch: pytest.MonkeyPatch) -> None:
+    apart, chained = runs.rolling_filter_add_remove_l2, patterns.rolling_patterns_add_remove_l2
+    taps = (12, -5, -3, -1)
+    for steps in (20, 21):
+        asked = Rolling(4), Filter(taps), steps, (2,), ItemAddRemove()
+        monkeypatch.setattr(patterns, "LONGEST_CHAIN", 21)
+        bounds = [(bound_of(one, *asked), name_of(one)) for one in (apart, chained)]
+        monkeypatch.setattr(patterns, "LONGEST_CHAIN", 20)
+        problem = Problem(Rolling(4), steps, (2,), ItemAddRemove(), GAUSSIAN, 1.0)
+        design = with_witness(Design(problem, Series(Filter(taps)), "listed"))
+        charged = (design.certificate.bound, design.certificate.proof)
+        assert charged == (min(bounds) if steps == 20 else bounds[0])
+        # Taps that do not contract have no other bound.
+        other = replace(design, shape=Series(Filter((12, 5, -3))))
+        assert other.certificate.proof == name_of(chained)

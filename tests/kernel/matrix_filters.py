@@ -32,6 +32,6 @@ def run(mixed: MatrixFilter, series: np.ndarray) -> np.ndarray:
     """Step by step, as a stream does: the integers measured."""
     memory, measured = mixed.fresh(), []
     for exact in series:
-        measured.append(mixed.encode_step(exact, memory))
-        memory = mixed.remember(exact, memory)
+        numbers, memory = mixed.encode_step(exact, memory)
+        measured.append(numbers)
     return np.array(measured)

@@ -147,8 +147,7 @@ def test_memory_of_bounded_windows_does_not_grow() -> None:
         memory, seen, sizes = shape.fresh(), reader.fresh(), []
         for step in range(1, 80):
             answers = StepAnswers(step, {1: np.sort(rng.integers(0, 50, step))}, {1: 0})
-            measured = design.encode_step(answers, 1, memory)
-            memory = design.remember(answers, 1, memory)
+            measured, memory = design.encode_step(answers, 1, memory)
             _, seen = reader.decode_step(step, measured.astype(np.float64), seen)
             sizes.append(sum(value.nbytes for value in (*memory.values(), *seen.values())))
         assert max(sizes[20:]) <= max(sizes[:20]) + max(sizes) // 2

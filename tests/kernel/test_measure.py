@@ -290,8 +290,9 @@ def test_maps_that_are_not_the_kernels_are_not_measured() -> None:
             return 1000 * super().encode(exact)
 
     class LouderFilter(MatrixFilter):
-        def encode_step(self, exact: NDArray[Any], memory: Any) -> NDArray[Any]:
-            return 1000 * super().encode_step(exact, memory)
+        def encode_step(self, exact: NDArray[Any], memory: Any) -> tuple[NDArray[Any], Any]:
+            measured, after = super().encode_step(exact, memory)
+            return 1000 * measured, after
 
     class LouderTree(RangeTree):
         def encode(self, exact: NDArray[Any]) -> NDArray[Any]:

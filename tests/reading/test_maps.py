@@ -158,8 +158,8 @@ def test_steps_are_read_back_with_the_moments_that_are_announced(length: int) ->
         exact = rng.integers(0, 1000, size=(length, 2))
         memory, encoded = found.fresh(2), []
         for position, values in enumerate(exact, 1):
-            encoded.append(found.encode_step(position, values, memory))
-            memory = found.remember(position, values, memory)
+            measured, memory = found.encode_step(position, values, memory)
+            encoded.append(measured)
         numbers = np.concatenate(encoded).astype(np.float64)
         decoder, reader = step_by_step(found, length, np.eye(len(numbers))), reading.step_reader(found)
         near = 1e-9 * max(1.0, abs(decoder).max() * abs(numbers).max())

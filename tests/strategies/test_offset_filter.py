@@ -238,8 +238,8 @@ def test_a_stream_of_many_steps_measures_the_same_integers_and_reads_them_alike(
         kept, decoded, measured = measure.fresh(1), reader.fresh(1), []
         for position, value in enumerate(exact, 1):
             newest = exact[position - 1 : position]
-            measured.append(int(measure.encode_step(position, newest, kept)[0, 0]))
-            kept = measure.remember(position, newest, kept)
+            numbers, kept = measure.encode_step(position, newest, kept)
+            measured.append(int(numbers[0, 0]))
             estimate, decoded = reader.decode_step(position, np.array([[float(measured[-1])]]), decoded)
             assert float(estimate[0]) == pytest.approx(value, rel=1e-6)
         assert measured == [int(value) for value in measure.encode(exact)]

@@ -83,12 +83,10 @@ class StepShape(Shape):
         """The memory before step 1."""
 
     @abstractmethod
-    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
-        """The exact integers of threshold k measured at a step, shape (rows_at,)."""
-
-    @abstractmethod
-    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
-        """The memory after a step."""
+    def encode_step(
+        self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
+    ) -> tuple[IntArray, Memory]:
+        """The exact integers of threshold k measured at a step, shape (rows_at,), and the memory after it."""
 
 
 @dataclass(frozen=True)
@@ -212,21 +210,16 @@ class StepDesign(Design):
         """How many numbers are measured of each threshold at a step."""
         return self.shape.rows_at(self.problem.window, step)
 
-    def encode_step(self, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
-        """The exact integers of threshold k measured at a step, shape (rows_at,)."""
+    def encode_step(self, answers: StepAnswers, k: int, memory: Memory) -> tuple[IntArray, Memory]:
+        """The exact integers of threshold k measured at a step, shape (rows_at,), and the memory after it."""
         return self.shape.encode_step(self.problem.window, answers, k, memory)
-
-    def remember(self, answers: StepAnswers, k: int, memory: Memory) -> Memory:
-        """The memory after a step."""
-        return self.shape.remember(self.problem.window, answers, k, memory)
 
     def encode(self, answers: Answers, k: int) -> IntArray:
         """Step by step."""
         memory, encoded = self.shape.fresh(), []
         for step in range(1, self.problem.steps + 1):
-            now = self._answers_at(answers, step, k)
-            encoded.append(self.encode_step(now, k, memory))
-            memory = self.remember(now, k, memory)
+            measured, memory = self.encode_step(self._answers_at(answers, step, k), k, memory)
+            encoded.append(measured)
         return np.concatenate(encoded)
 
     def _answers_at(self, answers: Answers, step: int, k: int) -> StepAnswers:

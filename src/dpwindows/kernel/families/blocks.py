@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -164,20 +164,20 @@ class StepBlocks(StepShape):
         column = np.where(back >= 0, recent[np.maximum(back, 0)], 0).astype(np.int64)
         return self.starts.encode(column)
 
-    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
-        return np.concatenate(
-            [
-                self.ends.encode_step(answers.step - first + 1, self._by_lane(answers, k, first), own).ravel()
-                for first, own in self.open(answers.step, memory, self.ends.fresh(self.lanes))
-            ]
+    def encode_step(
+        self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
+    ) -> tuple[IntArray, Memory]:
+        return join_blocks(
+            self.ends.encode_step(answers.step - first + 1, self._by_lane(answers, k, first), own)
+            for first, own in self.open(answers.step, memory, self.ends.fresh(self.lanes))
         )
 
-    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
-        kept = [
-            self.ends.remember(answers.step - first + 1, self._by_lane(answers, k, first), own)
-            for first, own in self.open(answers.step, memory, self.ends.fresh(self.lanes))
-        ]
-        return {name: np.stack([own[name] for own in kept]) for name in memory}
+
+def join_blocks(steps: Iterable[tuple[IntArray, Memory]]) -> tuple[IntArray, Memory]:
+    """What open blocks measure at a step, one after another, and their memories, a row for each."""
+    measured, after = zip(*steps, strict=True)
+    joined = {name: np.stack([own[name] for own in after]) for name in after[0]}
+    return np.concatenate([one.ravel() for one in measured]), joined
 
 
 @rule("any-trees-event", AnyWindow, EventLevel, LAPLACE, (Blocks, StepBlocks), when="trees on both axes")

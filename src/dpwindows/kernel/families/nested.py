@@ -108,15 +108,13 @@ class Nested(StepShape):
         exact[:there] = answers.recent[k][:there]
         return exact
 
-    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+    def encode_step(
+        self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
+    ) -> tuple[IntArray, Memory]:
         """The newest value of the filter on ends, for all lengths, then the filter on starts."""
-        filtered = self.along_ends.encode_step(answers.step, self._newest(answers, k), memory)[0]
-        both = convolve_exactly(np.array(self.taps, dtype=object), filtered)[: self.rows_at(window, answers.step)]
-        return _weighed(both, self.weights)[::-1]
-
-    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
-        kept = self.along_ends.remember(answers.step, self._newest(answers, k), memory)
-        return {name: one_step_longer(lanes) for name, lanes in kept.items()}
+        filtered, after = self.along_ends.encode_step(answers.step, self._newest(answers, k), memory)
+        both = convolve_exactly(np.array(self.taps, dtype=object), filtered[0])[: self.rows_at(window, answers.step)]
+        return _weighed(both, self.weights)[::-1], {name: one_step_longer(lanes) for name, lanes in after.items()}
 
 
 def lengths_exist(longest: int, steps: int) -> NDArray[np.bool_]:

@@ -115,19 +115,17 @@ class SeriesInPeriods(StepShape):
         """The memory of the map; at the first step of a period one of nothing."""
         return self.map.fresh(1) if position == 1 else memory
 
-    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+    def encode_step(
+        self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
+    ) -> tuple[IntArray, Memory]:
         self._require_planned(_in_periods(window), answers.step, memory)
-        position = self.position(window, answers.step)
-        if position is None:
-            return np.zeros(0, dtype=np.int64)
-        return self.map.encode_step(position, _newest(window, answers, k), self._own(position, memory)).ravel()
-
-    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
         position = self.position(window, answers.step)
         place = {"place": np.array(place_of(_in_periods(window), answers.step)[1:], dtype=np.int64)}
         if position is None:
-            return memory | place
-        return self.map.remember(position, _newest(window, answers, k), self._own(position, memory)) | place
+            return np.zeros(0, dtype=np.int64), memory | place
+        newest = _newest(window, answers, k)
+        measured, after = self.map.encode_step(position, newest, self._own(position, memory))
+        return measured.ravel(), after | place
 
 
 def _in_periods(window: WindowFamily) -> PeriodFamily:

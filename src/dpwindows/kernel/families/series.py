@@ -60,11 +60,11 @@ class Series(StepShape):
         """The map's memory before step 1, of one lane."""
         return self.causal.fresh(1)
 
-    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
-        return self.causal.encode_step(answers.step, _newest(window, answers, k), memory).ravel()
-
-    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
-        return self.causal.remember(answers.step, _newest(window, answers, k), memory)
+    def encode_step(
+        self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
+    ) -> tuple[IntArray, Memory]:
+        measured, after = self.causal.encode_step(answers.step, _newest(window, answers, k), memory)
+        return measured.ravel(), after
 
 
 def _newest(window: WindowFamily, answers: StepAnswers, k: int) -> IntArray:

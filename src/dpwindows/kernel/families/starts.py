@@ -13,7 +13,7 @@ from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certificate import Certificate, NotCertifiedError
 from dpwindows.kernel.designs import StepAnswers, StepShape
-from dpwindows.kernel.families.blocks import blocks_of
+from dpwindows.kernel.families.blocks import blocks_of, join_blocks
 from dpwindows.kernel.families.lines import Lines, line_costs, lines_bound, lines_of_starts
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray, IntegerMap, Memory
@@ -96,20 +96,13 @@ class Starts(StepShape):
             for first in firsts
         ]
 
-    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
-        return np.concatenate(
-            [
-                self.causal.encode_step(answers.step - first + 1, _count_since(answers, k, first), own).ravel()
-                for first, own in self.open(answers.step, memory, self.causal.fresh(1))
-            ]
-        )
-
-    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
-        kept = [
-            self.causal.remember(answers.step - first + 1, _count_since(answers, k, first), own)
+    def encode_step(
+        self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
+    ) -> tuple[IntArray, Memory]:
+        return join_blocks(
+            self.causal.encode_step(answers.step - first + 1, _count_since(answers, k, first), own)
             for first, own in self.open(answers.step, memory, self.causal.fresh(1))
-        ]
-        return {name: np.stack([own[name] for own in kept]) for name in memory}
+        )
 
 
 def _count_since(answers: StepAnswers, k: int, first: int) -> IntArray:

@@ -96,11 +96,10 @@ class SeriesByThreshold(StepShape):
         """The memory of any of the maps before step 1."""
         return self._first.fresh()
 
-    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+    def encode_step(
+        self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
+    ) -> tuple[IntArray, Memory]:
         return self.at(k).encode_step(window, answers, k, memory)
-
-    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
-        return self.at(k).remember(window, answers, k, memory)
 
 
 @rule(

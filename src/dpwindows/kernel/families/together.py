@@ -17,7 +17,7 @@ from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.designs import StepAnswers, StepShape
 from dpwindows.kernel.maps.endless_counter import MOST_STEPS
-from dpwindows.kernel.maps.integer_maps import IntArray, Memory, pushed, widen
+from dpwindows.kernel.maps.integer_maps import IntArray, Memory, widen
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import Case, certify, rule
 
@@ -56,14 +56,12 @@ class MatrixFilter:
         """Nothing but zeros before the first step."""
         return {"exact": np.zeros((self.memory, self.lanes), dtype=np.int64)}
 
-    def encode_step(self, exact: IntArray, memory: Memory) -> IntArray:
-        """The exact integers of a step from the newest value of every series, shape (lanes,) to (lanes,)."""
-        series = widen(np.concatenate([exact[None], memory["exact"]]), self._growth)
-        return np.asarray(np.tensordot(self.matrices.astype(series.dtype), series, axes=([0, 2], [0, 1])))
-
-    def remember(self, exact: IntArray, memory: Memory) -> Memory:
-        """What encoding is to remember after a step."""
-        return {"exact": pushed(exact.astype(np.int64), memory["exact"])}
+    def encode_step(self, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
+        """The exact integers of a step from the newest value of every series, shape (lanes,) to (lanes,); the memory."""
+        newest_first = np.concatenate([exact[None], memory["exact"]])
+        series = widen(newest_first, self._growth)
+        mixed = np.asarray(np.tensordot(self.matrices.astype(series.dtype), series, axes=([0, 2], [0, 1])))
+        return mixed, {"exact": newest_first[:-1].astype(np.int64)}
 
 
 @dataclass(frozen=True)
@@ -95,16 +93,13 @@ class Together(StepShape):
         """The filter's memory before step 1."""
         return self.map.fresh()
 
-    def _newest(self, answers: StepAnswers, k: int) -> IntArray:
-        recent = answers.recent[k]
-        return np.array([recent[min(length, answers.step) - 1] for length in self.lengths], dtype=np.int64)
-
-    def encode_step(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> IntArray:
+    def encode_step(
+        self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory
+    ) -> tuple[IntArray, Memory]:
         """The integers that the filter makes of the newest counts, shape (lengths,)."""
-        return self.map.encode_step(self._newest(answers, k), memory)
-
-    def remember(self, window: WindowFamily, answers: StepAnswers, k: int, memory: Memory) -> Memory:
-        return self.map.remember(self._newest(answers, k), memory)
+        recent = answers.recent[k]
+        newest = [recent[min(length, answers.step) - 1] for length in self.lengths]
+        return self.map.encode_step(np.array(newest, dtype=np.int64), memory)
 
 
 @rule(

@@ -25,15 +25,13 @@ class IncrementSteps:
         """No increments yet, shape (0, lanes), and the value that the next increment is taken from."""
         return {"exact": np.zeros((0, lanes), dtype=np.int64), "last": np.zeros(lanes, dtype=np.int64)}
 
-    def encode_step(self: _RowsOnIncrements, position: int, exact: IntArray, memory: Memory) -> IntArray:
-        """The row of the position times all increments."""
-        increments = np.concatenate([memory["exact"], (exact - memory["last"])[None]])
-        return weighted_sum(self.row(position), increments)[None]
-
-    def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """The increments with the newest one after them."""
+    def encode_step(
+        self: _RowsOnIncrements, position: int, exact: IntArray, memory: Memory
+    ) -> tuple[IntArray, Memory]:
+        """The row of the position times all increments, which are remembered with the newest one after them."""
         value = exact.astype(np.int64)
-        return {"exact": np.concatenate([memory["exact"], (value - memory["last"])[None]]), "last": value}
+        increments = np.concatenate([memory["exact"], (value - memory["last"])[None]])
+        return weighted_sum(self.row(position), increments)[None], {"exact": increments, "last": value}
 
 
 @dataclass(frozen=True, eq=False)

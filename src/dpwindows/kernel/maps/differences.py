@@ -54,13 +54,10 @@ class AnchoredDifferences:
         """The series is known to be 0 at position 0."""
         return {"exact": np.zeros(lanes, dtype=np.int64)}
 
-    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
+    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
         """The weighted difference, and the weighted value at an anchor."""
         wide = widen(np.stack([exact, memory["exact"]]), 2 * max(self.step_weight, self.anchor_weight))
         rows = [self.step_weight * (wide[0] - wide[1])]
         if self.is_anchor(position):
             rows.append(self.anchor_weight * wide[0])
-        return np.stack(rows)
-
-    def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        return {"exact": exact.astype(np.int64)}
+        return np.stack(rows), {"exact": exact.astype(np.int64)}

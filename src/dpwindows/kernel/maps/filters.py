@@ -10,7 +10,6 @@ import numpy as np
 from dpwindows.kernel.maps.integer_maps import (
     IntArray,
     Memory,
-    pushed,
     require_length,
     require_positive,
     weighted_sum,
@@ -68,11 +67,8 @@ class Identity:
     def fresh(self, lanes: int) -> Memory:
         return {}
 
-    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
-        return self.encode(exact)[None]
-
-    def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        return {}
+    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
+        return self.encode(exact)[None], {}
 
 
 @dataclass(frozen=True)
@@ -94,12 +90,10 @@ class Filter:
         """Nothing but zeros before the first position."""
         return {"exact": np.zeros((len(self.taps) - 1, lanes), dtype=np.int64)}
 
-    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
+    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
+        newest_first = np.concatenate([exact[None], memory["exact"]])
         weights = np.array(self.taps, dtype=np.int64)
-        return weighted_sum(weights, np.concatenate([exact[None], memory["exact"]]))[None]
-
-    def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        return {"exact": pushed(exact.astype(np.int64), memory["exact"])}
+        return weighted_sum(weights, newest_first)[None], {"exact": newest_first[:-1].astype(np.int64)}
 
 
 @dataclass(frozen=True)
@@ -159,11 +153,9 @@ class OffsetFilter:
         """No values yet, shape (0, lanes): every one stays in memory."""
         return {"exact": np.zeros((0, lanes), dtype=np.int64)}
 
-    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
-        return weighted_sum(self.row(position), np.concatenate([memory["exact"], exact[None]]))[None]
-
-    def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        return {"exact": np.concatenate([memory["exact"], exact.astype(np.int64)[None]])}
+    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
+        series = np.concatenate([memory["exact"], exact[None]])
+        return weighted_sum(self.row(position), series)[None], {"exact": series.astype(np.int64)}
 
     @cached_property
     def _filter(self) -> tuple[IntArray, IntArray]:

@@ -58,12 +58,8 @@ class CausalMap(IntegerMap, Protocol):
         """The memory before the first position, for this number of lanes."""
         ...
 
-    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
-        """The exact integers measured at a position: values of shape (lanes,) to (rows_at, lanes)."""
-        ...
-
-    def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """The memory after a position."""
+    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
+        """The exact integers measured at a position, values of shape (lanes,) to (rows_at, lanes); the memory after it."""
         ...
 
 
@@ -87,11 +83,6 @@ def weighted_sum(weights: IntArray, values: IntArray) -> IntArray:
     """`sum_j weights_j values_j` along the first axis, in exact integers."""
     wide = widen(values, int(sum(abs(int(weight)) for weight in weights)))
     return np.asarray(np.tensordot(weights.astype(wide.dtype), wide, axes=1))
-
-
-def pushed(newest: np.ndarray, past: np.ndarray) -> np.ndarray:
-    """The past, newest first, with one more value in front and the oldest gone."""
-    return np.concatenate([newest[None], past[:-1]]) if len(past) else past
 
 
 def require_positive(what: str, *numbers: int) -> None:

@@ -45,8 +45,8 @@ class CausalTree:
         lanes = exact.reshape(len(exact), -1)
         memory, measured = self.fresh(lanes.shape[1]), []
         for position, values in enumerate(lanes, 1):
-            measured.append(self.encode_step(position, values, memory))
-            memory = self.remember(position, values, memory)
+            numbers, memory = self.encode_step(position, values, memory)
+            measured.append(numbers)
         return np.concatenate(measured).reshape(-1, *exact.shape[1:])
 
     def rows_at(self, position: int) -> int:
@@ -57,15 +57,11 @@ class CausalTree:
         """For each level the value at the end of its last complete node."""
         return {"exact": np.zeros((self.levels, lanes), dtype=np.int64)}
 
-    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> IntArray:
-        """Weighted node sums: differences of two values of the series."""
+    def encode_step(self, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
+        """Weighted node sums, differences of two values of the series; the value, for levels with a node that ends."""
         count = self.complete(position)
         wide = widen(np.concatenate([exact[None], memory["exact"][:count]]), 2 * max(self.weights))
         weights = np.array(self.weights[:count], dtype=wide.dtype)
-        return np.asarray(weights[:, None] * (wide[0] - wide[1:]))
-
-    def remember(self, position: int, exact: IntArray, memory: Memory) -> Memory:
-        """The value, for every level with a node that ends here."""
-        bounds = memory["exact"].copy()
-        bounds[: self.complete(position)] = exact.astype(np.int64)
-        return {"exact": bounds}
+        ends = memory["exact"].copy()
+        ends[:count] = exact.astype(np.int64)
+        return np.asarray(weights[:, None] * (wide[0] - wide[1:])), {"exact": ends}

@@ -12,8 +12,8 @@ import pyarrow as pa
 from dpwindows import durable
 from dpwindows.ledger.ledger import Ledger
 from dpwindows.stream import creating, gate, records, state_file, undo
-from dpwindows.stream.gate import Gate
-from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.publishing import Gate
+from dpwindows.stream.store import StateFile
 from tests.simulator import shim
 
 

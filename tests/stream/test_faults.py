@@ -16,7 +16,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.stream import creating, schema, state_file
-from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
 from tests.forked_commands import shown_as

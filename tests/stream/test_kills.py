@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from dpwindows.stream.closing import progress_at
 
 import dpwindows as dw
-from dpwindows.stream.close_step import read_progress
 from dpwindows.stream.mechanism import StepAnswers
 from dpwindows.stream.stream import Stream
 from tests.search import SEARCHING, TIMES
@@ -95,7 +95,7 @@ class Witness:
             assert closed >= max([*committed, *published, 0]), "an acknowledged step is lost"
             if begun:
                 assert closed <= max(begun), "a step was closed that no commit was begun for"
-            counts = read_progress(stream._state, stream._mechanism).counts
+            counts = progress_at(stream._position, stream._mechanism).counts
             if closed:
                 log = [event for step in range(1, closed + 1) for event in events_of(step)]
                 answers = counts.answers()

@@ -14,13 +14,13 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pytest
+from dpwindows.stream.schema import make_tables
 
 from dpwindows.ask.groups import grouping
 from dpwindows.count.events import EventColumns
 from dpwindows.stream import records
 from dpwindows.stream.records import Call, ClosedStep, Creation
-from dpwindows.stream.schema import make_tables
-from dpwindows.stream.state_file import DamagedError, StateFile
+from dpwindows.stream.store import DamagedError, StateFile
 
 CREATION = Creation(
     state_id="5" * 32,

@@ -28,7 +28,7 @@ from dpwindows.cli.screen import json_option, screen, short_promise, show_json, 
 from dpwindows.cli.values import build_stream_plan, column_names_of, open_ledger
 from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
-from dpwindows.stream.limits import MOST_STEPS
+from dpwindows.stream.calls import MOST_STEPS
 
 if TYPE_CHECKING:
     from dpwindows.release.release import Release
@@ -80,7 +80,7 @@ def create(state: Path, start: str, horizon: int | None, as_json: bool, **option
     its owner only, and will hold data: items, and when they last occurred.
     """
     from dpwindows.stream.creating import require_new
-    from dpwindows.stream.state_file import usable_path
+    from dpwindows.stream.store import usable_path
     from dpwindows.stream.stream import Stream
 
     ledger = open_ledger(options)

@@ -14,7 +14,7 @@ import pytest
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream import state_file, undo
 from dpwindows.stream.records import last_step, read_creation, token_of
-from dpwindows.stream.state_file import DamagedError, StateFile, TornLogError, log_of, state_error, usable_path
+from dpwindows.stream.store import DamagedError, StateFile, TornLogError, log_of, state_error, usable_path
 from tests.stream.streams import STEP, new_stream, plan_of, table_of
 
 

@@ -24,8 +24,8 @@ from dpwindows.ask.windows import window_steps
 from dpwindows.demo import write_flights
 from dpwindows.plan.description import loss_forecast
 from dpwindows.plan.warnings import _LARGE_DELTA, _LARGE_EPSILON
-from dpwindows.stream.recencies import _RARELY
 from dpwindows.stream.calls import MOST_STEPS
+from dpwindows.stream.recencies import _RARELY
 
 DOCS = Path(__file__).parent.parent / "docs"
 WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "twice": 2, "thirteen": 13, "forty": 40}
@@ -312,7 +312,7 @@ QUICK = [
         lambda: [MAX_STEPS / 1e6, MAX_STEPS // (365 * 86400)],
     ),
     Stated("streams.md", "more steps at once than {} |", lambda: [MOST_STEPS]),
-    Stated("streams.md", "leave the file, at most {} steps later", lambda: [_RARELY]),
+    Stated("streams.md", "leave the files, at most {} steps later", lambda: [_RARELY]),
 ]
 SLOW = [
     Stated(

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from dpwindows.stream.closing import progress_at
 
 import dpwindows as dw
+from dpwindows.stream.closing import progress_at
 from dpwindows.stream.mechanism import StepAnswers
 from dpwindows.stream.stream import Stream
 from tests.search import SEARCHING, TIMES

@@ -339,7 +339,7 @@ class PageMachine(RuleBasedStateMachine):
         bytes_cut=st.integers(1, 60),
     )
     def kill(self, which: int, happened: list[tuple[str, int]], at: str, journal: str, bytes_cut: int) -> None:
-        """The process ends, idle or before or after it commits a step; a journal of pages not yet written is no loss."""
+        """The process ends, idle or before or after it commits a step; a journal of unwritten pages is no loss."""
         file = self.file(which)
         if not self.may_go_on(file):
             return

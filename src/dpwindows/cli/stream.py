@@ -54,7 +54,7 @@ _output_options = stack(
 def stream() -> None:
     """Release window counts step by step, for as long as a service runs.
 
-    `create` makes a state file; `advance` closes the steps that have passed and writes their release; `show` writes
+    `create` makes a state; `advance` closes the steps that have passed and writes their release; `show` writes
     everything released so far. Running the same `advance` again is safe: it returns what was released.
     """
 
@@ -76,8 +76,9 @@ def stream() -> None:
 def create(state: Path, start: str, horizon: int | None, as_json: bool, **options: Any) -> None:
     """Make the new stream STATE: what will be released at every step, for whom, under which budget.
 
-    The budget is for the whole stream, however long it runs; with --ledger it is spent now. STATE is made readable by
-    its owner only, and will hold data: items, and when they last occurred.
+    The budget is for the whole stream, however long it runs; with --ledger it is spent now. STATE and the folder
+    STATE-items are made readable by their owner only, and will hold data: items, and when they last occurred. They
+    belong together: copy, move and back up both.
     """
     from dpwindows.stream.creating import require_new
     from dpwindows.stream.store import usable_path

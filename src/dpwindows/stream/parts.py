@@ -34,18 +34,18 @@ class LocalParts:
         self._whole: set[Part] = set()
 
     def write(self, known: Manifest, step: int, token: str, occurrences: str) -> Part | None:
-        """As `Recencies` says."""
+        """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
         query = self._shape.step(self._union(known), occurrences, step)
         return self._written(query, step, f"step={step}-token={token}.parquet")
 
     def changes(self, part: Part, oldest: int) -> list[Change]:
-        """As `Recencies` says."""
+        """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
         query = self._shape.changes(self._read(part), oldest)
         with self._engine.guarded() as connection:
             return [Change(*row) for row in connection.execute(query).fetchall()]
 
     def compact(self, parts: Manifest, step: int, token: str) -> Manifest:
-        """As `Recencies` says."""
+        """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
         oldest = self._shape.oldest_after(step)
         if not self._shape.stays:
             parts = tuple(part for part in parts if part.step >= oldest)
@@ -57,7 +57,7 @@ class LocalParts:
         return () if base is None else (base,)
 
     def settle(self, parts: Manifest) -> None:
-        """As `Recencies` says."""
+        """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
         try:
             for part in parts:
                 sync_file(self._folder / part.name)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.errors import EngineError, InputError
+from dpwindows.ledger.store import Kept
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.checks import columns_of
 from dpwindows.release.groups import group_columns
@@ -38,12 +39,19 @@ class Gate:
     """Stands between a state and everybody else; see `let_out`."""
 
     def __init__(self, state: StateFile, creation: Creation, ledger: Ledger | None) -> None:
-        """For one open state and the ledger that it was paid from."""
-        self._state, self._creation, self._ledger = state, creation, ledger
+        """For one open state; `ledger` says where the one that it was paid from is now, if it was moved. Close it.
+
+        Raises:
+            InputError: there is no such ledger, or one was given for a stream that was created without.
+        """
+        self._state, self._creation, self._kept = state, creation, Kept()
+        self._ledger = _ledger_of(creation, ledger, self._kept)
         self._refusal: InputError | None = None
         # The mark as it is, once it was read: nobody else writes that of a state that is open here.
         self._mark: Mark | None = None
         self._settled = False
+        # What the ledger had on record when it was asked last.
+        self._recorded: Recorded | None = None
 
     def let_out(self, position: Position, first: int, last: int) -> Release:
         """The release of some closed steps, read back from the state.
@@ -58,11 +66,14 @@ class Gate:
                 so that whatever else is asked of this gate is refused with the same error.
             EngineError: the state lost steps that were published, or something cannot be written. Nothing left.
         """
-        self.clear(position)
+        self.clear(position, leaving=True)
         return _release_of(self._state, self._creation, first, last)
 
-    def clear(self, position: Position) -> None:
-        """Establish the invariant for all closed steps, or raise, as `let_out` says."""
+    def clear(self, position: Position, *, leaving: bool = False) -> None:
+        """Establish the invariant for all closed steps, or raise, as `let_out` says.
+
+        Where no row leaves, it is enough to look at the ledger: what it has on record need not be on disk.
+        """
         if self._refusal is not None:
             raise self._refusal
         reached = Mark.of(self._creation.state_id, position.step, position.token)
@@ -72,10 +83,9 @@ class Gate:
             self._state.settle()
         self._settled = True
         try:
-            recorded = self._recorded(position)
+            self._require_recorded(position, leaving=leaving)
             self._require_no_loss(marked, position)
-            if self._ledger is not None and recorded is not None and recorded.step < position.step:
-                self._ledger.advance(reached.state_id, *recorded, position.step, position.token)
+            self._record(position)
         except InputError as refusal:
             self._refusal = refusal
             raise
@@ -83,21 +93,31 @@ class Gate:
             self._raise_mark(reached)
         self._mark = reached
 
-    def _recorded(self, position: Position) -> Recorded | None:
-        """The position on record, once it is clear that this state is the one that went on.
+    def close(self) -> None:
+        """Let the ledger go."""
+        self._kept.close()
 
-        It must be one that this state has been at, with its token. If it is not, the state is a backup or a copy, and
-        the steps after it were released by another file: with other noise than it would draw.
+    def _require_recorded(self, position: Position, *, leaving: bool) -> None:
+        """Check that the position on record is one that this state has been at, with its token.
+
+        If it is not, the state is a backup or a copy, and the steps after it were released by another file: with other
+        noise than it would draw. Where a step is about to be recorded, `_record` finds that out.
         """
-        if self._ledger is None:
-            return None
+        if self._ledger is None or (leaving and self._recorded is not None and self._recorded.step < position.step):
+            return
         from dpwindows.errors import StateBehindLedgerError
 
         state_id = self._creation.state_id
-        recorded = self._ledger.position(state_id)
+        recorded = self._ledger.position(state_id, to_act=leaving)
         if recorded.step > position.step or self._token(position, recorded.step) != recorded.token:
             raise StateBehindLedgerError(state_id, recorded_step=recorded.step, known_step=position.step)
-        return recorded
+        self._recorded = recorded
+
+    def _record(self, position: Position) -> None:
+        """Put a position on record, if the one that was there last still is."""
+        if self._ledger is not None and self._recorded is not None and self._recorded.step < position.step:
+            self._ledger.advance(self._creation.state_id, *self._recorded, position.step, position.token)
+            self._recorded = self._recorded._replace(step=position.step, token=position.token)
 
     def _token(self, position: Position, step: int) -> str:
         """The token of a position that the state has been at."""
@@ -173,8 +193,10 @@ def is_on_record(ledger: Ledger, state_id: str) -> bool:
     return any(entry.state == state_id for entry in ledger.book().entries)
 
 
-def ledger_of(creation: Creation, given: Ledger | None) -> Ledger | None:
+def _ledger_of(creation: Creation, given: Ledger | None, kept: Kept) -> Ledger | None:
     """The ledger of a stream: the one given, or else the one it was created with, at the path it had then.
+
+    It is asked on one connection, `kept`, which is the caller's to close.
 
     Raises:
         InputError: there is no such ledger, or one was given for a stream that was created without.
@@ -182,13 +204,13 @@ def ledger_of(creation: Creation, given: Ledger | None) -> Ledger | None:
     if given is not None:
         if creation.ledger is None:
             raise InputError("this stream was created without a ledger: its budget is not on record there")
-        return given
+        return type(given)(given.path, given.dataset, kept=kept)
     if creation.ledger is None:
         return None
     from dpwindows.ledger.ledger import Ledger
 
     try:
-        return Ledger.open(*creation.ledger)
+        return Ledger(*creation.ledger, kept=kept)
     except InputError as error:
         raise InputError(
             f"the ledger that this stream was paid from cannot be used ({error}): without it nobody can tell this "

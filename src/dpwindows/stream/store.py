@@ -44,6 +44,7 @@ TABLES = (
         estimate REAL NOT NULL, std_error REAL NOT NULL, bias_bound REAL NOT NULL, lower REAL NOT NULL,
         upper REAL NOT NULL, cell INTEGER, PRIMARY KEY (step, place)) WITHOUT ROWID""",
 )
+_DURABLE = "PRAGMA synchronous = EXTRA"
 BACKUP = "a backup may go on where it is the last step that the ledger has on record; otherwise create a new stream"
 _KEPT = "Nothing that was committed is lost: mend that, and run the same again"
 _DISK = {
@@ -192,7 +193,7 @@ def connected(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=0, check_same_thread=False
         )
-        connection.execute("PRAGMA synchronous = EXTRA")
+        connection.execute(_DURABLE)
         _require_ours(connection, path)
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if connection is not None:

@@ -66,8 +66,9 @@ if TYPE_CHECKING:
 class Stream:
     """An open stream. Make one with `create`, open it with `open`, and close it: it is open in one place at a time.
 
-    The state file holds the data that later steps need (items and when they last occurred), exact counts and noise. It
-    is created with mode 0600; keep it as private as the log.
+    The state file and the folder beside it (its name and `-items`) hold the data that later steps need: items and when
+    they last occurred, exact counts and noise. Only their owner may read them; keep them as private as the log, and
+    copy, move and back up both together.
     `notes` are remarks on the last `advance`, for its operator only: steps without an event, a time that is to come.
     """
 
@@ -81,8 +82,8 @@ class Stream:
     ) -> None:
         """Use `Stream.create` or `Stream.open`."""
         self._state, self._creation, self._mechanism = state, creation, mechanism
-        self._gate, self._settings = Gate(state, creation, ledger), settings
         self._engine, self._position = Engine(state.path, settings), records.read_position(state)
+        self._gate, self._settings = Gate(state, creation, ledger), settings
         self.notes: tuple[str, ...] = ()
 
     @classmethod
@@ -189,11 +190,14 @@ class Stream:
         state = StateFile(target, read_only=read_only)
         try:
             creation, arrays = _creation_of(state)
-            mechanism = _restored(state, creation, arrays)
-            stream = cls(state, creation, mechanism, publishing.ledger_of(creation, ledger), settings)
-            stream._gate.clear(stream._position)
+            stream = cls(state, creation, _restored(state, creation, arrays), ledger, settings)
         except BaseException:
             state.close()
+            raise
+        try:
+            stream._gate.clear(stream._position)
+        except BaseException:
+            stream.close()
             raise
         return stream
 
@@ -309,6 +313,7 @@ class Stream:
     def close(self) -> None:
         """Close the state file; twice is once."""
         self._engine.close()
+        self._gate.close()
         self._state.close()
 
     def __enter__(self) -> Self:

@@ -258,7 +258,11 @@ def rows_a_step(state: StateFile, step: int) -> int:
 
 
 def read_ends(state: StateFile, last: int) -> Int64Array:
-    """The ends of the steps up to one that is closed, as boundary values, shape (last,)."""
+    """The ends of the steps up to one that is closed, as boundary values, shape (last,).
+
+    Raises:
+        EngineError: the state is damaged.
+    """
     with state.guarded() as connection:
         rows = connection.execute("SELECT ends FROM steps WHERE step <= ? ORDER BY step", (last,)).fetchall()
     try:

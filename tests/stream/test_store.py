@@ -224,3 +224,14 @@ def test_a_state_without_a_lock_has_one_that_goes_on(path: Path, monkeypatch: py
             pass
     one.close()
     other.close()
+
+
+def test_a_state_that_another_tool_put_into_another_mode_is_put_back(path: Path) -> None:
+    """Its journal is the one that everything here is said of."""
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+    state = StateFile(path)
+    add_two(state)
+    state.close()
+    assert sorted(found.name for found in path.parent.iterdir()) == ["state", "state-items"]
+    assert numbers(path) == [1, 2]

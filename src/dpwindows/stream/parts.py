@@ -81,13 +81,17 @@ class LocalParts:
             os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             with self._engine.guarded() as connection:
                 copied = connection.execute(f"COPY ({query}) TO {quote_text(str(path))} ({_FORMAT})").fetchall()
-            rows = int(copied[0][0])
-            if rows == 0:
-                path.unlink()
-                return None
-            part = Part(name, step, rows, *_seen(path))
-        except OSError as error:
+            part = Part(name, step, int(copied[0][0]), *_seen(path))
+        except (EngineError, OSError) as error:
+            # A disk may be full of it.
+            with suppress(OSError):
+                path.unlink(missing_ok=True)
+            if isinstance(error, EngineError):
+                raise
             raise disk_error(self._state, f"{error.strerror or error} in {self._folder}") from None
+        if part.rows == 0:
+            path.unlink()
+            return None
         self._whole.add(part)
         return part
 

@@ -195,6 +195,9 @@ def connected(path: Path) -> sqlite3.Connection:
         )
         connection.execute(_DURABLE)
         _require_ours(connection, path)
+        # Another tool may have left it in another mode, which lasts.
+        if connection.execute("PRAGMA journal_mode = DELETE").fetchone()[0] != "delete":
+            raise EngineError(f"the state {path} is in another journal mode than ours, and cannot be put back to it")
     except (sqlite3.Error, UnicodeDecodeError) as error:
         if connection is not None:
             connection.close()
@@ -245,7 +248,9 @@ def _require_ours(connection: sqlite3.Connection, path: Path) -> None:
 def _locked(folder: Path, path: Path) -> int:
     """An open handle of the folder, locked until it is closed."""
     try:
-        handle = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+        folder.stat()
+        # Other systems do not open folders; there the database's own lock tells two writers apart (`records.close`).
+        handle = os.open(folder if os.name == "posix" else os.devnull, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
     except FileNotFoundError:
         raise DamagedError(
             f"the folder of items {folder} is missing, and the state {path} cannot go on without it: a stream is its "

@@ -342,29 +342,19 @@ class Stream:
         return timeline
 
     def _task(self, timeline: Timeline) -> Task:
-        """What a call is to do; `_position` was read when the state was opened, and nobody else writes it."""
+        """What a call is to do; the position is known, since nobody else writes the state."""
         closed = self._position.step
-        self._require_same_clock(timeline, min(closed, timeline.steps))
-        ending = self._call_of(timeline.steps) if timeline.steps <= closed else None
-        if ending is not None and ending.last != timeline.steps:
-            ending = None
-        return find_task(timeline.steps, closed, self._call_of(closed), ending, self._named)
-
-    def _call_of(self, step: int) -> Call | None:
-        """The call that closed a step."""
-        closed = records.read_step(self._state, step)
-        return None if closed is None else closed.call
-
-    def _require_same_clock(self, timeline: Timeline, step: int) -> None:
-        """Check that a closed step still ends when it ended: rules of time zones change."""
-        if step == 0:
-            return
-        found = records.read_step(self._state, step)
-        if found is None or found.ends != int(timeline.boundary_values[step]):
+        newest = records.read_step(self._state, closed)
+        asked = newest if timeline.steps >= closed else records.read_step(self._state, timeline.steps)
+        if asked is not None and asked.ends != int(timeline.boundary_values[asked.step]):
             raise InputError(
-                f"by the time zone rules installed here, step {step} of the stream ends at another moment than when it "
-                "was closed: install the rules (tzdata) it was closed with"
+                f"by the time zone rules installed here, step {asked.step} of the stream ends at another moment than "
+                "when it was closed: install the rules (tzdata) it was closed with"
             )
+        # A call that went on to a later time than it was made for first did not end here.
+        ended = asked is not None and asked.step == asked.call.last == timeline.steps
+        ending = asked.call if asked is not None and ended else None
+        return find_task(timeline.steps, closed, None if newest is None else newest.call, ending, self._named)
 
     def _hand_over(self, events: Any, timeline: Timeline, table: str | None, later: LaterPolicy) -> Handed:
         creation = self._creation

@@ -149,6 +149,34 @@ def test_a_stream_that_met_a_failing_disk_may_try_again(
         assert same(stream.advance(through=STEP), released)
 
 
+def test_no_step_stands_on_one_that_the_ledger_does_not_have(
+    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call for three steps, whose ledger cannot be written: one step is closed, and is recorded before the next."""
+
+    def fail(*arguments: Any) -> None:
+        raise dw.EngineError("the disk is full")
+
+    with new_stream(tmp_path / "state", plan_of(*PLAN), ledger=ledger) as stream:
+        events = table_of([event for step in LOG for event in step])
+        with monkeypatch.context() as patch:
+            patch.setattr(dw.Ledger, "advance", fail)
+            with pytest.raises(dw.EngineError, match="disk is full"):
+                stream.advance(events, 3 * STEP)
+        assert stream.closed_steps == 1
+        assert ledger.position(stream.description["state_id"]).step == 0
+        recorded = list[int]()
+        original = dw.Ledger.advance
+
+        def watched(self: dw.Ledger, *arguments: Any) -> None:
+            recorded.append(arguments[3])
+            original(self, *arguments)
+
+        monkeypatch.setattr(dw.Ledger, "advance", watched)
+        stream.advance(events, 3 * STEP)
+    assert recorded == [1, 2, 3]
+
+
 # --- Without a ledger: what a crash leaves ----------------------------------------------------------------------------
 
 _PUBLISH_AND_DIE = """

@@ -84,14 +84,26 @@ class Gate:
         self._settled = True
         try:
             self._require_recorded(position, leaving=leaving)
-            self._require_no_loss(marked, position)
+        except InputError as refusal:
+            self._refusal = refusal
+            raise
+        self._require_no_loss(marked, position)
+        self.record(position)
+        if marked != reached:
+            self._raise_mark(reached)
+        self._mark = reached
+
+    def record(self, position: Position) -> None:
+        """Put a step on record before the next one is closed: no step stands on one that its ledger does not have.
+
+        Raises:
+            StateBehindLedgerError, InputError, EngineError: as `let_out`.
+        """
+        try:
             self._record(position)
         except InputError as refusal:
             self._refusal = refusal
             raise
-        if marked != reached:
-            self._raise_mark(reached)
-        self._mark = reached
 
     def close(self) -> None:
         """Let the ledger go."""

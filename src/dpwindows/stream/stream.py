@@ -373,6 +373,7 @@ class Stream:
             return
         call = Call(task.first, task.last, moved)
         for step in range(task.closed + 1, task.last + 1):
+            self._gate.record(self._position)
             ends = int(timeline.boundary_values[step])
             given = (self._state, self._engine, self._mechanism, self._position)
             self._position = close_step(*given, ends=ends, call=call, handed=handed)

@@ -177,6 +177,14 @@ MUTANTS = [
         f"{GATE}test_twelve_copies_of_a_state_give_one_noise",
     ),
     Mutant(
+        "a step upon one that is not on record",
+        "A call for several steps closes them all, though its ledger has none of them.",
+        "stream/stream.py",
+        "            self._gate.record(self._position)\n",
+        "",
+        f"{GATE}test_no_step_stands_on_one_that_the_ledger_does_not_have",
+    ),
+    Mutant(
         "a part that is not on disk",
         "A manifest names items that a power failure takes away.",
         "stream/closing.py",

@@ -56,12 +56,12 @@ def table_of(events: Iterable[Event]) -> pa.Table:
 
 @contextmanager
 def spied(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, StepAnswers]]:
-    """The exact answers that mechanisms are given meanwhile, by step: the latest of each."""
+    """The exact answers that mechanisms without groups are given meanwhile, by step: the latest of each."""
     seen: dict[int, StepAnswers] = {}
     original = Mechanism.release_step
 
-    def release_step(self: Mechanism, answers: StepAnswers, memory: Any) -> Any:
-        seen[answers.step] = answers
+    def release_step(self: Mechanism, answers: list[StepAnswers], memory: Any) -> Any:
+        seen[answers[0].step] = answers[0]
         return original(self, answers, memory)
 
     with monkeypatch.context() as patch:

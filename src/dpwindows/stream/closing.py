@@ -18,7 +18,7 @@ from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.parts import LocalParts
 from dpwindows.stream.recencies import Recencies, Shape
 from dpwindows.stream.records import Call, ClosedStep, Position
-from dpwindows.stream.step_counts import CellCounts, Change, StepCounts, oldest_at
+from dpwindows.stream.step_counts import Change, StepCounts, oldest_at
 from dpwindows.stream.store import StateFile, damaged
 
 _COUNTS, _MEMORY = "counts/", "memory/"
@@ -26,30 +26,29 @@ _COUNTS, _MEMORY = "counts/", "memory/"
 
 @dataclass(frozen=True)
 class Progress:
-    """What the next step goes on from: exact counts by recency, and the mechanism's memory."""
+    """What the next step goes on from: exact counts by recency in every group, and the mechanism's memory."""
 
-    counts: StepCounts | CellCounts
+    counts: tuple[StepCounts, ...]
     memory: Memory
 
     def to_arrays(self) -> dict[str, np.ndarray]:
-        """As named arrays; `progress_at` reads them back."""
-        counts = {_COUNTS + name: values for name, values in self.counts.to_arrays().items()}
-        return counts | {_MEMORY + name: values for name, values in self.memory.items()}
+        """As named arrays, counts with the groups along the first axis; `progress_at` reads them back."""
+        groups = [counts.to_arrays() for counts in self.counts]
+        stacked = {_COUNTS + name: np.stack([group[name] for group in groups]) for name in groups[0]}
+        return stacked | {_MEMORY + name: values for name, values in self.memory.items()}
 
 
 def progress_at(position: Position, mechanism: Mechanism) -> Progress:
     """The progress after the last closed step."""
     if position.step == 0:
         nothing = StepCounts.before_all(mechanism.counted, mechanism.reach, totals=mechanism.needs_total)
-        before = nothing if mechanism.grouping is None else CellCounts((nothing,) * mechanism.cells)
-        return Progress(before, mechanism.fresh_memory())
-    counts, memory = (
+        return Progress((nothing,) * mechanism.cells, mechanism.fresh_memory())
+    stacked, memory = (
         {name.removeprefix(prefix): values for name, values in position.working.items() if name.startswith(prefix)}
         for prefix in (_COUNTS, _MEMORY)
     )
-    if mechanism.grouping is not None:
-        return Progress(CellCounts.from_arrays(position.step, mechanism.reach, counts, mechanism.cells), memory)
-    return Progress(StepCounts.from_arrays(position.step, mechanism.reach, counts), memory)
+    groups = [{name: values[cell] for name, values in stacked.items()} for cell in range(mechanism.cells)]
+    return Progress(tuple(StepCounts.from_arrays(position.step, mechanism.reach, group) for group in groups), memory)
 
 
 def close_step(
@@ -91,8 +90,11 @@ def close_step(
         parts = kept.compact(parts, step, token)
     if any(change.before >= step for change in changes):  # nothing has occurred in this step or a later one yet
         raise damaged(state.path)
-    counts = progress.counts.after(changes)
-    released, memory = mechanism.release_step(counts.answers(), progress.memory)
+    of_group: dict[int, list[Change]] = {}
+    for change in changes:
+        of_group.setdefault(change.cell, []).append(change)
+    counts = tuple(one.after(of_group.get(cell, ())) for cell, one in enumerate(progress.counts))
+    released, memory = mechanism.release_step([one.answers() for one in counts], progress.memory)
     rows = records.given_rows(released)
     released_at, versions = datetime.now(UTC).isoformat(timespec="seconds"), json.dumps(library_versions())
     closed = ClosedStep(

@@ -42,7 +42,6 @@ from dpwindows.plan.parts import cells_of
 from dpwindows.plan.stored_designs import Arrays, restored, stored, witness_from_dict, witness_to_dict
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.reading.designs import steps_of
-from dpwindows.stream.step_counts import CellAnswers
 
 __all__ = ["Mechanism", "StepAnswers"]
 
@@ -235,7 +234,7 @@ class Mechanism:
             for name, value in _joined([_fresh(design, k)] * len(measurement.cells), measurement).items()
         }
 
-    def release_step(self, answers: StepAnswers | CellAnswers, memory: Memory) -> tuple[pa.Table, Memory]:
+    def release_step(self, answers: StepAnswers | Sequence[StepAnswers], memory: Memory) -> tuple[pa.Table, Memory]:
         """Measure one step under fresh noise: the rows of every window that ends at it, and the memory after it.
 
         Guarantee: the rows of all steps together satisfy the budget (`dpwindows.kernel.measure.measure_step`) if this
@@ -254,9 +253,10 @@ class Mechanism:
             ValueError: the answers are of other groups than are measured.
             BudgetExceededError: as `dpwindows.kernel.measure.measure_step`.
         """
-        by_cell = answers.cells if isinstance(answers, CellAnswers) else (answers,)
+        by_cell = (answers,) if isinstance(answers, StepAnswers) else tuple(answers)
         if len(by_cell) != self.cells:
             raise ValueError(f"the answers are of {len(by_cell)} groups, and {self.cells} are measured")
+        step = by_cell[0].step
         for one in by_cell:
             self._require_sane(one)
         exact = [
@@ -271,7 +271,7 @@ class Mechanism:
             }
             for index, design in enumerate(self._designs)
         ]
-        self._require_charged(exact, answers.step)
+        self._require_charged(exact, step)
         noisy = measure_step(self.measurements, self.budget, exact)
         tables: list[pa.Table] = []
         after: Memory = {}
@@ -290,7 +290,7 @@ class Mechanism:
                 after |= {f"{index}.{k}.{name}": value for name, value in kept.items()}
             for series, query in enumerate(queries):
                 mine = slice(series, series + 1) if len(queries) > 1 else slice(None)
-                tables += [self._rows(answers.step, query, measurement, one, estimates, mine) for one in query.measures]
+                tables += [self._rows(step, query, measurement, one, estimates, mine) for one in query.measures]
         return pa.concat_tables(tables), after
 
     def _given(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -172,6 +173,14 @@ def test_closing_never_fails_and_is_for_good(path: Path) -> None:
     with pytest.raises(EngineError, match="open it again"), state.guarded():
         pass
     assert numbers(path) == [1]
+
+
+def test_a_state_that_nobody_closed_is_let_go(path: Path) -> None:
+    state = StateFile(path)
+    add_two(state)
+    del state
+    gc.collect()
+    assert numbers(path) == [1, 2]
 
 
 def test_a_forked_process_that_lives_on_keeps_no_lock(path: Path) -> None:

@@ -19,6 +19,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -80,13 +81,14 @@ class StateFile:
             raise InputError(f"there is no stream {str(path)!r}: make it with 'dpwindows stream create'") from None
         except OSError as error:
             raise EngineError(f"the state {path} cannot be read: {error.strerror or error}") from None
-        self._lock = _locked(self.folder, self.path)
+        # Also where nobody closes it.
+        self._let_go = weakref.finalize(self, _let_go, _locked(self.folder, self.path), self._process)
         try:
             require_private(self.folder, "folder of a stream's items")
             require_one_name(self.path, "state")
             self._connection = connected(self.path)
         except BaseException:
-            os.close(self._lock)
+            self._let_go()
             raise
 
     @property
@@ -163,15 +165,19 @@ class StateFile:
 
     def close(self) -> None:
         """Let the file go; twice is once. A copy of the process that opened it leaves all as it is."""
-        if os.getpid() != self._process or self._lock < 0:
+        if os.getpid() != self._process:
             return
         self._failed = True
         with suppress(sqlite3.Error):
             self._connection.close()
-        # Said, not only closed: a forked process shares the lock.
-        unlock(self._lock)
-        os.close(self._lock)
-        self._lock = -1
+        self._let_go()
+
+
+def _let_go(lock: int, process: int) -> None:
+    """Unlock a folder, also for processes that were forked with it; these leave it alone."""
+    if os.getpid() == process:
+        unlock(lock)
+        os.close(lock)
 
 
 def items_folder(path: Path) -> Path:

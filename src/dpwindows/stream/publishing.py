@@ -147,6 +147,7 @@ class Gate:
             if not self._state.read_only:
                 raise
             # Whoever may read the state and not its mark cannot go on with it, and draws nothing.
+            self._state.settle()
             return reached
 
     def _require_no_loss(self, marked: Mark | None, position: Position) -> None:

@@ -251,7 +251,7 @@ def test_three_hundred_steps_cost_what_the_first_ones_did(tmp_path: Path) -> Non
                 stream.advance(table, (first + together - 1) * STEP)
             work.append(sum(one.callcount for one in profile.getstats()))
             items = path.with_name("state-items")
-            known.append(duckdb.execute(f"SELECT count(DISTINCT item) FROM '{items}/*.parquet'").fetchall()[0][0])
+            known.append(duckdb.execute(f"SELECT count(DISTINCT item) FROM read_parquet('{items}/*')").fetchall()[0][0])
             used = path.stat().st_size + sum(part.stat().st_size for part in items.iterdir())
             sizes.append(used - (30 * 80 + 400) * first)  # but for the rows released, at most so many bytes
     # Of the items of the last 59 steps, which blocks reach back to, and of those since the last pruning.

@@ -133,7 +133,9 @@ def test_an_item_seen_in_a_step_to_come_is_noticed(
     """A part is written by its own checksum: whoever edits both is noticed by what the step makes of it."""
     path = copied(grouped if grouped_too else made, tmp_path / "state", mark=False)
     part = next(items_folder(path).iterdir())
-    duckdb.execute(f"COPY (SELECT * REPLACE (2147483647 AS r1) FROM '{part}') TO '{part}' (FORMAT parquet)")
+    duckdb.execute(
+        f"COPY (SELECT * REPLACE (2147483647 AS r1) FROM read_parquet('{part}')) TO '{part}' (FORMAT parquet)"
+    )
     with pytest.MonkeyPatch.context() as patch, Stream.open(path) as stream:
         patch.setattr(parts, "_seen", lambda path: stream._position.parts[0][3:])
         table = table_of([("a", 2, 1), ("b", 2, 1)])

@@ -167,7 +167,7 @@ def test_a_part_that_is_not_as_it_was_written_is_noticed(written: tuple[Path, Sh
 def test_what_is_not_ours_is_left_in_the_folder(written: tuple[Path, Shape, Manifest]) -> None:
     folder, shape, manifest = written
     (folder / "notes.txt").write_text("mine")
-    (folder / "step=9-token=ff.parquet").write_bytes(b"an attempt that was interrupted")
+    (folder / "step=9-token=ff.items").write_bytes(b"an attempt that was interrupted")
     LocalParts(Path("state"), folder, ENGINE, shape).drop(manifest)
     assert sorted(path.name for path in folder.iterdir()) == sorted(["notes.txt", *(part.name for part in manifest)])
 

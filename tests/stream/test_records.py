@@ -82,7 +82,7 @@ def write(state: StateFile, call: Call, *, cells: bool = False) -> Position:
     for step in range(call.first, call.last + 1):
         rows = records.given_rows(rows_of(step, 2, cells=cells))
         closed = step_of(step, call, rows)
-        part = Part(f"{step}.parquet", step, 2, 3, "4")
+        part = Part(f"{step}.items", step, 2, 3, "4")
         kind = ItemKind.named("integer")
         after = Position(step, closed.token, kind, (part,), {"memory": np.arange(step)})
         records.close(state, position, after, closed, rows)

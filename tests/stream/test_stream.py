@@ -12,6 +12,7 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dpwindows as dw
@@ -393,6 +394,15 @@ def test_huge_integer_times_are_beyond(tmp_path: Path) -> None:
             with pytest.raises(dw.InputError, match="at or after 2"):
                 stream.advance(pa.table({"who": ["a"], "at": times}), 2)
         stream.advance(pa.table({"who": ["a"], "at": pa.array(["-" + "9" * 30])}), 2)
+
+
+def test_a_folder_of_events_that_the_stream_lies_in_holds_no_items(tmp_path: Path) -> None:
+    """What reads all files of a folder, or a pattern, takes the parts of the items for no events."""
+    with new_stream(tmp_path / "state", plan_of(*PLAN)) as stream:
+        for step in (1, 2):
+            pq.write_table(table_of([("a", step, 1)]), tmp_path / f"{step}.parquet")
+            one = stream.advance(tmp_path, step * STEP)
+            assert same(stream.advance(tmp_path / "**" / "*.parquet", step * STEP), one)
 
 
 def test_unreadable_events_name_their_column_and_change_nothing(stream: Stream, tmp_path: Path) -> None:

@@ -1,9 +1,10 @@
 """Parts of recencies as Parquet files in a private folder beside the state; DuckDB is asked, and keeps nothing.
 
-A file is written once, under a name that holds its step and a random token, and never changed. It counts if the
-manifest of the state names it, with its size and checksum; what no manifest names is garbage, of an attempt that was
-interrupted or of a step before the last compaction. It is removed after the next commit, and never before: until then
-an earlier state may have to be put right again.
+A file is written once, under a name that holds its step and a random token, and never changed. (The name does not end
+in `.parquet`: whoever reads a folder of events takes no items for events.) A file counts if the manifest of the state
+names it, with its size and checksum; what no manifest names is garbage, of an attempt that was interrupted or of a step
+before the last compaction. It is removed after the next commit, and never before: until then an earlier state may have
+to be put right again.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dpwindows.stream.step_counts import Change
 from dpwindows.stream.store import damaged, disk_error
 
 _FORMAT = "FORMAT parquet, COMPRESSION snappy, USE_TMP_FILE false"
-_NAMED = re.compile(r"step=[0-9]+-token=[0-9a-f]+(-base)?\.parquet")
+_NAMED = re.compile(r"step=[0-9]+-token=[0-9a-f]+(-base)?\.items")
 
 
 class LocalParts:
@@ -36,7 +37,7 @@ class LocalParts:
     def write(self, known: Manifest, step: int, token: str, occurrences: str) -> Part | None:
         """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
         query = self._shape.step(self._union(known), occurrences, step)
-        return self._written(query, step, f"step={step}-token={token}.parquet")
+        return self._written(query, step, f"step={step}-token={token}.items")
 
     def changes(self, part: Part, oldest: int) -> list[Change]:
         """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
@@ -53,7 +54,7 @@ class LocalParts:
             return parts
         others = self._union(parts[1:]) if len(parts) > 1 else None
         query = self._shape.compacted(self._read(parts[0]), others, oldest)
-        base = self._written(query, max(part.step for part in parts), f"step={step}-token={token}-base.parquet")
+        base = self._written(query, max(part.step for part in parts), f"step={step}-token={token}-base.items")
         return () if base is None else (base,)
 
     def settle(self, parts: Manifest) -> None:

@@ -278,6 +278,32 @@ def test_a_journal_of_an_earlier_state_undoes_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == newest
 
 
+def test_the_journal_of_the_last_step_is_noticed_by_the_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is what a crash in the middle of that step would have left, so that it is undone; but its rows have left."""
+    path, kept = tmp_path / "state", list[bytes]()
+    started(path)
+    original = StateFile.commit
+
+    def commit(state: StateFile) -> None:
+        state._connection.execute("PRAGMA cache_spill = 1")
+        state._connection.execute("PRAGMA cache_size = 1")
+        state._connection.execute("UPDATE creation SET facts = facts")
+        kept.append(journal_of(path).read_bytes())
+        original(state)
+
+    with Stream.open(path) as stream, monkeypatch.context() as patch:
+        patch.setattr(StateFile, "commit", commit)
+        stream.advance(table_of(LOG[1]), 2 * STEP)
+    journal_of(path).touch(mode=0o600)
+    journal_of(path).write_bytes(kept[0])
+    with (
+        spied(monkeypatch) as seen,
+        pytest.raises(dw.EngineError, match="published, up to step 2 where it is at step 1"),
+    ):
+        Stream.open(path)
+    assert seen == {}
+
+
 def test_a_journal_that_others_may_write_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "state"
     started(path)

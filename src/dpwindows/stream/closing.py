@@ -130,5 +130,7 @@ def _occurrences(mechanism: Mechanism, step: int, call: Call, handed: Handed) ->
     if not moved and step not in handed.fingerprints:
         return None
     keys = "item" if mechanism.grouping is None else "cell, item"
-    total = "1" if mechanism.rule.distinct_steps else "sum(total)"
-    return f"SELECT {keys}, {total} AS total FROM handed WHERE step {'<=' if moved else '='} {step} GROUP BY {keys}"
+    total = "1" if mechanism.rule.distinct_steps else "sum(total)" if moved else "total"
+    # An item has one row a step.
+    within, together = (f"step <= {step}", f" GROUP BY {keys}") if moved else (f"step = {step}", "")
+    return f"SELECT {keys}, {total} AS total FROM handed WHERE {within}{together}"

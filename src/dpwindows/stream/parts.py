@@ -36,7 +36,7 @@ class LocalParts:
 
     def write(self, known: Manifest, step: int, token: str, occurrences: str) -> Part | None:
         """As `Recencies` says; raises `EngineError` where parts cannot be read or written."""
-        query = self._shape.step(self._union(known), occurrences, step)
+        query = self._shape.step(self._union(known), occurrences, step, once=len(known) < 2)
         return self._written(query, step, f"step={step}-token={token}.items")
 
     def changes(self, part: Part, oldest: int) -> list[Change]:

@@ -35,7 +35,7 @@ from dpwindows.stream.step_counts import NONE, Change, oldest_at
 
 # Where most items stay, what is old is dropped after this many steps.
 _RARELY = 64
-# Parts are read together in every step: more than these, or rows beyond those of the first part, are written as one.
+# Parts are read together in every step: as many as these, or rows beyond half of the first part's, are written as one.
 _MOST_PARTS, _FEW_ROWS = 16, 100_000
 
 
@@ -140,17 +140,18 @@ class Shape:
         columns = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in self.columns.items())
         return f"SELECT {columns} WHERE 1 = 0"
 
-    def step(self, known: str, occurrences: str, step: int) -> str:
-        """The rows of the part of a step, from what is known and what occurs."""
+    def step(self, known: str, occurrences: str, step: int, *, once: bool = False) -> str:
+        """The rows of the part of a step, from what is known and what occurs; `once`: known items have one row each."""
         keys, depth = ", ".join(self.keys), self.depth
         named = ", ".join(f"occurred.{key} AS {key}" for key in self.keys)
         same = " AND ".join(f"known.{key} = occurred.{key}" for key in self.keys)
-        groups = ", ".join([*(f"occurred.{key}" for key in self.keys), "occurred.total"])
-        before = ", ".join(f"max(known.r{j}) AS p{j}" for j in range(1, depth + 1))
-        had = "".join(f", coalesce(max(known.{name}), 0) AS {name}" for name in self.had)
+        groups = "" if once else f" GROUP BY {', '.join(f'occurred.{key}' for key in self.keys)}, occurred.total"
+        newest = {name: f"known.{name}" if once else f"max(known.{name})" for name in self.columns}
+        before = ", ".join(f"{newest[f'r{j}']} AS p{j}" for j in range(1, depth + 1))
+        had = "".join(f", coalesce({newest[name]}, 0) AS {name}" for name in self.had)
         joined = (
             f"SELECT {named}, occurred.total AS total, {before}{had} FROM ({occurrences}) AS occurred "
-            f"LEFT JOIN ({known}) AS known ON {same} GROUP BY {groups}"
+            f"LEFT JOIN ({known}) AS known ON {same}{groups}"
         )
         most = self.max_occurrences
         counts = "total" if most is None else f"CASE WHEN total < {most} - had THEN total ELSE {most} - had END"
@@ -237,4 +238,4 @@ class Shape:
             return False
         every = _RARELY if self.stays else min(max(self.reach + bool(self.series), 1), _RARELY)
         others = sum(part.rows for part in parts[1:])
-        return step % every == 0 or len(parts) >= _MOST_PARTS or others > max(parts[0].rows, _FEW_ROWS)
+        return step % every == 0 or len(parts) >= _MOST_PARTS or others > max(parts[0].rows // 2, _FEW_ROWS)

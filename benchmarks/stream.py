@@ -46,7 +46,7 @@ def run(options: argparse.Namespace, folder: Path) -> None:
     stream.close()
     print(f"{options.items:,} {options.item_type} items known, {options.events:,} events a step")
     print(", ".join(options.window), end=", ")
-    print(f"at least {options.at_least}; state {path.stat().st_size / 1e6:.1f} MB; DuckDB {duckdb.__version__}")
+    print(f"at least {options.at_least}; state and items {size_of(path):.1f} MB; DuckDB {duckdb.__version__}")
     seconds, busy, sizes = [], [], []
     opened = dw.Stream.open(path, settings=settings) if options.keep_open else None
     for step in range(2, options.steps + 2):
@@ -62,10 +62,16 @@ def run(options: argparse.Namespace, folder: Path) -> None:
                 stream.advance(events, step)
         seconds.append(time.perf_counter() - started)
         busy.append(time.process_time() - worked)
-        sizes.append(path.stat().st_size / 1e6)
+        sizes.append(size_of(path))
         if options.every and (step - 1) % options.every == 0:
             print(f"  step {step:5}: {seconds[-1]:.3f} s, {sizes[-1]:.1f} MB, {peak():.0f} MB memory", flush=True)
     report(np.array(seconds), np.array(busy), np.array(sizes))
+
+
+def size_of(path: Path) -> float:
+    """The megabytes of a state and its items."""
+    files = [path, *path.with_name(path.name + "-items").iterdir()]
+    return sum(file.stat().st_size for file in files) / 1e6
 
 
 def report(seconds: np.ndarray, busy: np.ndarray, sizes: np.ndarray) -> None:

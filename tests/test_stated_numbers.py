@@ -24,8 +24,8 @@ from dpwindows.ask.windows import window_steps
 from dpwindows.demo import write_flights
 from dpwindows.plan.description import loss_forecast
 from dpwindows.plan.warnings import _LARGE_DELTA, _LARGE_EPSILON
-from dpwindows.stream.items import _RARELY
-from dpwindows.stream.limits import MOST_STEPS
+from dpwindows.stream.calls import MOST_STEPS
+from dpwindows.stream.recencies import _RARELY
 
 DOCS = Path(__file__).parent.parent / "docs"
 WORDS = {"two": 2, "three": 3, "four": 4, "five": 5, "twice": 2, "thirteen": 13, "forty": 40}
@@ -312,7 +312,7 @@ QUICK = [
         lambda: [MAX_STEPS / 1e6, MAX_STEPS // (365 * 86400)],
     ),
     Stated("streams.md", "more steps at once than {} |", lambda: [MOST_STEPS]),
-    Stated("streams.md", "leave the file, at most {} steps later", lambda: [_RARELY]),
+    Stated("streams.md", "leave the files, at most {} steps later", lambda: [_RARELY]),
 ]
 SLOW = [
     Stated(
@@ -385,10 +385,10 @@ NOT_PROMISED = (
     # Twelve months at epsilon 1 each.
     r"12 (a|in the first) year",
     # Dates and values of examples, numbers of points, exit codes, a file's mode.
-    r"3 June|noon of 31 January to noon of 1 May|the number 7|^\d\. \*\*|mode 0600",
+    r"3 June|noon of 31 January to noon of 1 May|the number 7|^\d\. \*\*|mode 0[67]00",
     r"[Ee]xits?( code| with)? \d|\d: the (call|machine)|\*item-per:30",
     # Measured once, by the command that the page names.
-    r"On 2 cores(?s:.*)426 MB of memory",
+    r"On 2 cores(?s:.*)59 MB on disk",
 )
 
 

@@ -128,7 +128,7 @@ def _new_draft(path: Path, mode: int) -> tuple[Path, int]:
         draft = path.with_name(f".{path.name}.{secrets.token_hex(_DRAFT_BYTES)}.part")
         handle = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, mode)
         try:
-            ours = _try_lock(handle) is not _Lock.ANOTHERS
+            ours = try_lock(handle) is not Lock.ANOTHERS
             if ours and _is_named(handle, draft):
                 return draft, handle
         except BaseException:
@@ -152,7 +152,7 @@ def _remove_if_unlocked(draft: Path) -> None:
     with suppress(OSError):
         handle = os.open(draft, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         try:
-            if _try_lock(handle) is _Lock.OURS:
+            if try_lock(handle) is Lock.OURS:
                 draft.unlink()
         finally:
             os.close(handle)
@@ -208,7 +208,7 @@ def _taken(claim: Path, path: Path) -> int:
     while True:
         handle = os.open(claim, os.O_CREAT | os.O_RDWR | getattr(os, "O_NOFOLLOW", 0), 0o600)
         try:
-            if _try_lock(handle) is _Lock.ANOTHERS:
+            if try_lock(handle) is Lock.ANOTHERS:
                 raise InputError(f"another process is writing {str(path)!r}: name another output, or wait for it")
             if _is_named(handle, claim):
                 return handle
@@ -218,23 +218,32 @@ def _taken(claim: Path, path: Path) -> int:
         os.close(handle)
 
 
-class _Lock(Enum):
+class Lock(Enum):
+    """What became of an attempt to lock a file."""
+
     OURS, ANOTHERS, NOT_KNOWN_HERE = range(3)
 
 
-def _try_lock(handle: int) -> _Lock:
+def try_lock(handle: int) -> Lock:
     """Lock an open file until it is closed, unless another process has locked it."""
     if fcntl is None:  # pragma: no cover - not a POSIX system
-        return _Lock.NOT_KNOWN_HERE
+        return Lock.NOT_KNOWN_HERE
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return _Lock.ANOTHERS
+        return Lock.ANOTHERS
     except OSError as error:
         if error.errno not in _NO_LOCKS:
             raise
-        return _Lock.NOT_KNOWN_HERE
-    return _Lock.OURS
+        return Lock.NOT_KNOWN_HERE
+    return Lock.OURS
+
+
+def unlock(handle: int) -> None:
+    """Give up the lock of an open file, also for processes that were forked with it."""
+    if fcntl is not None:
+        with suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_UN)
 
 
 def _is_named(handle: int, path: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -69,6 +70,7 @@ def test_json_is_json_alone_and_quiet_is_silent() -> None:
         assert isinstance(json.loads(outcome.out), dict), words
     for path in ("l.db", "s.state", "s.state.mark", "out.json"):
         Path(path).unlink()
+    shutil.rmtree("s.state-items")
     for words in LINES:
         outcome = run(*words, "--quiet")
         assert (outcome.code, outcome.err) == (0, ""), words

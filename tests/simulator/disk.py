@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import random
+import stat
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,7 @@ class Change(NamedTuple):
 
 @dataclass
 class Inode:
-    """A file: what processes see, what is safe, and the changes in between."""
+    """A file, or a folder, which has no content: what processes see, what is safe, and the changes in between."""
 
     mode: int
     seen: bytearray = field(default_factory=bytearray)
@@ -44,6 +45,11 @@ class Inode:
     def of(cls, content: bytes, mode: int) -> Inode:
         """A file that is on disk."""
         return cls(mode, bytearray(content), content)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether names lie below its own."""
+        return stat.S_ISDIR(self.mode)
 
     def change(self, change: Change) -> None:
         """A process changed it."""
@@ -85,10 +91,10 @@ class Naming(NamedTuple):
 
 
 class Disk:
-    """Files below one folder; paths are relative to it."""
+    """Files below one folder; paths are relative to it. The folders `there` were always there."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = root
+    def __init__(self, root: Path, there: Iterable[str] = ()) -> None:
+        self.root, self._there = root, {".", *there}
         self.seen: dict[str, Inode] = {}
         self.safe: dict[str, Inode] = {}
         self.unsynced: list[Naming] = []
@@ -127,6 +133,10 @@ class Disk:
                 old, new = self._name(record.path), self._name(record.path2)
                 if self.seen[old] is not self.seen.get(new):
                     self._rename(Naming(self.seen[old], old, new))
+            case Op.MKDIR:
+                self._rename(Naming(Inode(stat.S_IFDIR | record.mode), None, self._name(record.path)))
+            case Op.RMDIR:
+                self._rename(Naming(None, self._name(record.path), None))
             case Op.LINK:
                 self._rename(Naming(self._file(record), None, self._name(record.path)))
             case Op.UNLINK:
@@ -161,6 +171,9 @@ class Disk:
         names = dict(self.safe)
         for naming in _chosen(self.unsynced, dice):
             _name(names, naming)
+        # What lies in a folder whose own name is lost is lost with it.
+        folders = self._there | {name for name, inode in names.items() if inode.is_folder}
+        names = {name: inode for name, inode in names.items() if str(Path(name).parent) in folders}
         self.seen, self.safe, self.unsynced = dict(names), names, []
         for inode in {id(inode): inode for inode in names.values()}.values():
             inode.lose_power(dice)
@@ -188,12 +201,15 @@ class Disk:
 
     def lay_out(self) -> None:
         """Write the files as they are seen."""
-        for path in self._files():
-            path.unlink()
+        for path in sorted(self._found(), reverse=True):
+            path.rmdir() if path.is_dir() else path.unlink()
         placed: dict[int, Path] = {}
         self._numbered = {}
         for name, inode in sorted(self.seen.items()):
             path = self.root / name
+            if inode.is_folder:
+                path.mkdir(mode=0o700)
+                continue
             if id(inode) in placed:
                 path.hardlink_to(placed[id(inode)])
                 continue
@@ -202,16 +218,17 @@ class Disk:
             placed[id(inode)] = path
             self._numbered[path.stat().st_ino] = inode
 
-    def _files(self) -> list[Path]:
-        return [path for path in self.root.rglob("*") if not path.is_dir()]
+    def _found(self) -> list[Path]:
+        """All files, and the folders that were made."""
+        return [path for path in self.root.rglob("*") if str(path.relative_to(self.root)) not in self._there]
 
     def difference(self) -> str | None:
         """Where the model is not what the files are: then the library did not see everything."""
-        there = {str(path.relative_to(self.root)) for path in self._files()}
+        there = {str(path.relative_to(self.root)) for path in self._found()}
         if there != set(self.seen):
             return f"names differ: {sorted(there ^ set(self.seen))}"
         for name, inode in self.seen.items():
-            if (self.root / name).read_bytes() != inode.seen:
+            if not inode.is_folder and (self.root / name).read_bytes() != inode.seen:
                 return f"the content of {name} differs"
         return None
 

@@ -127,21 +127,25 @@ class Simulator:
         before = self._backup
         there = self.disk.snapshot()
         own = sorted({name for name in {*before, *there} if _belongs(name, "state")})
-        logs = [name for name in own if name.endswith(".wal")]
+        journals = [name for name in own if name == "state-journal"]
+        items = [name for name in own if name.startswith("state-items")]
         if what == "everything":
             # Outputs left the machine: they are not put back.
             names = sorted({name for name in {*before, *there} if not name.startswith(f"{OUT}/")})
         elif what == "states":
             names = own
-        elif what == "some":
-            names = [name for name in own if name == "state" or name in logs]
-            names = [name for name in names if self._dice.random() < 0.7] or names[:1]
-        elif what == "logs":
-            names = logs
+        elif what == "state and items":
+            names = ["state", *items, *journals]
+        elif what == "state":
+            names = ["state", *journals]
+        elif what == "items":
+            names = items
+        elif what == "journal":
+            names = journals
         else:
-            return self._cut([name for name in own if name == "state" or name in logs])
-        if what == "logs" and self._dice.random() < 0.5:
-            before = {name: kept for name, kept in before.items() if name not in logs}
+            return self._harm([name for name in own if name == "state" or name in journals or name in items], what)
+        if what == "journal" and self._dice.random() < 0.5:
+            before = {name: kept for name, kept in before.items() if name not in journals}
         self.disk.restore(
             {name: before[name] for name in names if name in before}, [name for name in names if name not in before]
         )
@@ -152,15 +156,22 @@ class Simulator:
             self.witness.forget_ledger()
         return f"files: {', '.join(names) or 'none'}"
 
-    def _cut(self, names: list[str]) -> str:
-        there = self.disk.snapshot()
-        name = self._dice.choice(names[-1:] * 3 + names) if names else ""
-        if not name:
-            return "nothing to cut"
+    def _harm(self, names: list[str], how: str) -> str:
+        """A file loses its end, is gone, or has other bytes."""
+        there = {name: kept for name, kept in self.disk.snapshot().items() if name in names and kept[0]}
+        if not there:
+            return "nothing to harm"
+        name = self._dice.choice(sorted(there))
         content, mode = there[name]
-        length = max(0, len(content) - self._dice.choice((1, 5, 100, 700, 5000, len(content))))
-        self.disk.restore({name: (content[:length], mode)})
-        return f"{name}: {length} of {len(content)} bytes are left"
+        if how == "gone":
+            self.disk.restore({}, [name])
+            return f"{name} is gone"
+        at = max(0, len(content) - self._dice.choice((1, 5, 100, 700, 5000, len(content))))
+        changed = content[:at]
+        if how == "altered":
+            changed += bytes(byte ^ 0x55 for byte in content[at : at + 16]) + content[at + 16 :]
+        self.disk.restore({name: (changed, mode)})
+        return f"{name}: {how} from byte {at} of {len(content)} on"
 
     def _files(self) -> str:
         return ", ".join(f"{name} {len(inode.seen)}" for name, inode in sorted(self.disk.seen.items())) or "nothing"
@@ -232,7 +243,7 @@ class Simulator:
     def _begin(self, before: tuple[Verb, ...]) -> tuple[Disk, Witness]:
         """The disk after verbs without faults; they are done once."""
         if before not in self._prepared:
-            self.disk, self.witness = Disk(self.root), Witness(self.scratch)
+            self.disk, self.witness = Disk(self.root, workload.FOLDERS), Witness(self.scratch)
             self.disk.lay_out()
             # The same wherever and whenever it is made.
             self._seed, self._runs, self._digest, self._data = 0, 0, hashlib.sha256(), hashlib.sha256()
@@ -245,7 +256,7 @@ class Simulator:
                 raise SimulatorError(f"what was to be there already failed: {self.witness.endings}")
             self._prepared[before] = self.disk.snapshot(), self.witness
         files, witness = self._prepared[before]
-        disk = Disk(self.root)
+        disk = Disk(self.root, workload.FOLDERS)
         disk.restore(files)
         witness = deepcopy(witness)
         witness.endings.clear()
@@ -298,7 +309,7 @@ class _Running:
 
 def _belongs(name: str, state: str) -> bool:
     """Whether a file is a state's, or stands beside it."""
-    return name == state or name.startswith((f"{state}.", f".{state}."))
+    return name == state or name.startswith((f"{state}.", f".{state}.", f"{state}-"))
 
 
 def run_all(simulator: Simulator, schedules: Iterable[Schedule]) -> Iterable[tuple[Schedule, Outcome, float]]:

@@ -130,7 +130,7 @@ class Witness:
             self.unforced[output] = said["id"]
 
     def _check_mode(self, record: Record) -> None:
-        if record.op not in (Op.CREATE, Op.NAMELESS):
+        if record.op not in (Op.CREATE, Op.NAMELESS, Op.MKDIR):
             return
         path = Path(record.path)
         public = path.parent.name == OUT or (record.op == Op.NAMELESS and path.name == OUT)

@@ -65,8 +65,9 @@ class Backup:
 class Restore:
     """Somebody puts files of the backup back.
 
-    `what`: `everything`; `states` and what belongs to them; `some`: a part of that, never the marks; `logs`: the
-    write-ahead log is deleted or put back; `cut`: nothing is put back, and a file of a state loses its end.
+    `what`: `everything`; `states` and all that belongs to them; the `state and items` without the mark, the `state`
+    without its items, or the `items` alone; the `journal`, which is deleted or put back. Or nothing is put back, and a
+    file of a state loses its end (`cut`), has other bytes (`altered`) or is `gone`.
     """
 
     what: str
@@ -237,22 +238,33 @@ def _stream(maker: _Maker) -> _Made:
     return before, events
 
 
-def _checkpoint(maker: _Maker) -> _Made:
-    """A process is killed while a step is folded into the state, and the power fails on what it wrote."""
+def _commit(maker: _Maker) -> _Made:
+    """A process is killed at one of the syncs of a step, or within a page, and the power fails on what it wrote."""
+    relied_upon = maker.chance(0.25)
+    ledger = relied_upon or maker.chance(0.4)
     step = maker.dice.choice((1, 2, 3))
-    before = [Verb("create"), *(Verb("advance", step=number) for number in range(1, step + 1))]
+    before = [*([Verb("ledger")] if ledger else []), Verb("create", ledger=ledger)]
+    before += [Verb("advance", step=number) for number in range(1, step + 1)]
     events: list[Event] = []
+    if relied_upon:
+        # What a process committed, and did not see on disk, the next one puts on record; then the power takes it away.
+        # The fifth sync of a commit is that of the folder, after the two of a part if the step has one.
+        step += 1
+        for at in ((5, 7), (6, 7, 8)):
+            fault = Fault(Action.KILL_BEFORE, Class.SYNCS, maker.dice.choice(at))
+            events.append(Run((replace(maker.process(maker.advance(step), faulty=0.0), fault=fault),)))
+        events.append(PowerFailure())
     for _ in range(maker.dice.choice((1, 2, 3))):
         step = min(HORIZON, step + 1)
-        # The seventh and eighth sync of a call are those of the undo file; the tenth is that of the blocks written in
-        # place, which is the eighth where nothing is kept, and the eleventh that of the header.
-        fault = Fault(Action.KILL_BEFORE, Class.SYNCS, maker.dice.choice((7, 8, 8, 8, 9, 10, 10, 10, 10, 11)))
-        if maker.chance(0.2):
-            fault = Fault(Action.KILL_SHORT, Class.DATA, maker.dice.randint(10, 25), share=maker.dice.randint(1, 99))
-        events += [Run((replace(maker.process(maker.advance(step), faulty=0.0), fault=fault),)), PowerFailure()]
-        if maker.chance(0.4):
-            # Killed, or short of power, while it is mended.
-            events += [maker.run(Verb("show"), faulty=1.0), *maker.power(0.7)]
+        action = maker.dice.choice((Action.KILL_BEFORE, Action.KILL_AFTER))
+        fault = Fault(action, Class.SYNCS, maker.dice.randint(1, 12))
+        if maker.chance(0.3):
+            fault = Fault(Action.KILL_SHORT, Class.DATA, maker.dice.randint(1, 30), share=maker.dice.randint(1, 99))
+        events += [Run((replace(maker.process(maker.advance(step), faulty=0.0), fault=fault),)), *maker.power(0.5)]
+        if maker.chance(0.6):
+            # Killed again, or short of power, while it is undone or goes on from what the first one left.
+            again = Verb("show") if maker.chance(0.5) else maker.advance(step)
+            events += [maker.killed(again, of=Class.SYNCS), *maker.power(0.8)]
     events += maker.settled(maker.advance(step), Verb("show"))
     return before, events
 
@@ -327,6 +339,12 @@ def _two(maker: _Maker) -> _Made:
     return before, [*events, *maker.settled(*([create] if what == "create" else []), maker.advance(3), Verb("show"))]
 
 
+RESTORED = (
+    *("everything", "states", "state and items", "state and items", "state", "state", "items", "items"),
+    *("journal", "journal", "cut", "cut", "altered", "altered", "gone", "gone"),
+)
+
+
 def _backup(maker: _Maker) -> _Made:
     """A backup is put back, whole or in part, after the stream went on; with and without a ledger."""
     ledger = maker.chance(0.5)
@@ -336,9 +354,9 @@ def _backup(maker: _Maker) -> _Made:
     dead = Fault(Action.KILL_BEFORE, Class.NOTES, maker.dice.choice((3, 4, 5)))
     events: list[Event] = []
     if maker.chance(0.4):
-        # A write-ahead log stays beside the state.
+        # A journal stays beside the state, of a step that is not closed; or of one that is, parts that nothing names.
         step += 1
-        events.append(Run((Process((Verb("advance", step=step), Verb("show")), dead, keep=True),)))
+        events.append(maker.killed(Verb("advance", step=step), of=maker.dice.choice((Class.SYNCS, Class.DATA))))
     events.append(Backup())
     for _ in range(maker.dice.choice((1, 1, 2))):
         step += 1
@@ -346,7 +364,7 @@ def _backup(maker: _Maker) -> _Made:
             events.append(maker.run(maker.advance(step), faulty=0.2))
         else:
             events.append(Run((Process((Verb("advance", step=step), Verb("show")), dead, keep=True),)))
-    events.append(Restore(maker.dice.choice(("everything", "states", "some", "some", "logs", "logs", "cut", "cut"))))
+    events.append(Restore(maker.dice.choice(RESTORED)))
     if maker.chance(0.5):
         events.append(maker.run(maker.advance(step), Verb("show"), keep=maker.chance(0.5)))
         events += maker.power(0.4)
@@ -374,7 +392,7 @@ def _copies(maker: _Maker) -> _Made:
 
 _FAMILIES: dict[str, tuple[int, Callable[[_Maker], _Made]]] = {
     "stream": (40, _stream),
-    "checkpoint": (10, _checkpoint),
+    "commit": (10, _commit),
     "create": (12, _create),
     "release": (16, _release),
     "two": (14, _two),

@@ -90,3 +90,11 @@ def test_what_a_failed_sync_lost_is_lost_although_the_next_one_succeeds(tmp_path
     assert left(tmp_path, *failed, tries=20) == [{"a": b"old"}]
     again = (*failed, record(Op.WRITE, data=b"new"), record(Op.SYNC, "a"))
     assert left(tmp_path, *again, tries=20) == [{"a": b"new"}]
+
+
+def test_what_lies_in_a_folder_needs_its_name_too(tmp_path: Path) -> None:
+    made = (record(Op.MKDIR, "f"), record(Op.CREATE, "f/a"), record(Op.WRITE, data=b"old"), record(Op.SYNC, "f/a"))
+    disks = [sorted(disk) for disk in left(tmp_path, *made, record(Op.SYNC_FOLDER, "f"))]
+    assert sorted(disks) == [[], ["f", "f/a"]]
+    safe = (*made[:1], record(Op.SYNC_FOLDER, "."), *made[1:])
+    assert sorted(sorted(disk) for disk in left(tmp_path, *safe)) == [["f"], ["f", "f/a"]]

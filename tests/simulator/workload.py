@@ -30,7 +30,7 @@ from dpwindows.plan import description
 from dpwindows.release import files as release_files
 from dpwindows.release.release import Release
 from dpwindows.release.run import run_plan
-from dpwindows.stream import close_step as closing
+from dpwindows.stream import closing, recencies
 from dpwindows.stream.stream import Stream
 from tests.simulator import shim
 from tests.stream.streams import STEP, Event, table_of
@@ -43,6 +43,8 @@ HORIZON = 12
 OUT = "out"
 # In a folder of its own, as it should be: what syncs this one does not sync that of the states.
 LEDGER = "books/ledger"
+# Folders that are there before anything happens.
+FOLDERS = (OUT, str(Path(LEDGER).parent))
 UMASK = 0o022
 
 
@@ -106,7 +108,7 @@ def release_plan(request: int) -> dw.Plan:
 
 def make_folders(root: Path) -> None:
     """The folders that processes find."""
-    for name in (OUT, str(Path(LEDGER).parent)):
+    for name in FOLDERS:
         (root / name).mkdir(parents=True, mode=0o700)
 
 
@@ -123,6 +125,8 @@ def live(root: Path, verbs: Iterable[Verb], keep: bool, plant: Callable[[], None
     os.umask(UMASK)
     kernel.draw_noise = _noise
     ledger.PATIENCE = ledger_store.PATIENCE = 0.05
+    # Parts are written as one, and others removed, within a few steps.
+    recencies._MOST_PARTS, recencies._RARELY = 3, 4
     plant()
     work = _Work(root, keep)
     for number, verb in enumerate(verbs):
@@ -181,8 +185,8 @@ class _Work:
         """Do one verb; how it ended (ok, input, engine or traceback), and the message."""
         ending = _ending(lambda: getattr(self, f"_{verb.what}")(verb))
         if not self.keep or ending[0] != "ok":
-            closing = _ending(self.close)
-            return ending if ending[0] != "ok" else closing
+            closed = _ending(self.close)
+            return ending if ending[0] != "ok" else closed
         return ending
 
     def close(self) -> None:

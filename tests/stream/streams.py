@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -55,12 +56,12 @@ def table_of(events: Iterable[Event]) -> pa.Table:
 
 @contextmanager
 def spied(monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[int, StepAnswers]]:
-    """The exact answers that mechanisms are given meanwhile, by step: the latest of each."""
+    """The exact answers that mechanisms without groups are given meanwhile, by step: the latest of each."""
     seen: dict[int, StepAnswers] = {}
     original = Mechanism.release_step
 
-    def release_step(self: Mechanism, answers: StepAnswers, memory: Any) -> Any:
-        seen[answers.step] = answers
+    def release_step(self: Mechanism, answers: list[StepAnswers], memory: Any) -> Any:
+        seen[answers[0].step] = answers[0]
         return original(self, answers, memory)
 
     with monkeypatch.context() as patch:
@@ -77,6 +78,20 @@ def require_exact(answers: StepAnswers, log: list[Event], plan: dw.StreamPlan) -
         assert list(answers.recent[k]) == wanted
     if mechanism.needs_total:
         assert answers.total == {k: count_at_least(log, k, 1, step) for k in mechanism.thresholds}
+
+
+def copied(path: Path, to: Path, *, mark: bool = True) -> Path:
+    """A state and its items in another place or under another name, with its mark or without; what is there goes."""
+    for ending in ("", "-items", "-journal", *([".mark"] if mark else [])):
+        beside, copy = path.with_name(path.name + ending), to.with_name(to.name + ending)
+        if copy.is_dir():
+            shutil.rmtree(copy)
+        copy.unlink(missing_ok=True)
+        if beside.is_dir():
+            shutil.copytree(beside, copy)
+        elif beside.exists():
+            shutil.copy(beside, copy)
+    return to
 
 
 def same(one: dw.Release, other: dw.Release) -> bool:

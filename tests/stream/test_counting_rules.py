@@ -11,7 +11,7 @@ import pytest
 import dpwindows as dw
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.count.query.first_runs import series_number
-from dpwindows.stream import items
+from dpwindows.stream import recencies
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.stream import Stream
 from tests.brute_force import first_occurrences, once_a_step, rolling, rolling_in_first_runs
@@ -65,7 +65,7 @@ def streamed(path: Path, plan: dw.StreamPlan, log: list[Event], steps: int) -> N
 def test_a_stream_counts_the_first_occurrences(once: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options: dict[str, Any] = {"unit": "item-add-remove", "horizon": 9, "max_occurrences": 3, "distinct_steps": once}
     plan, log = plan_of("rolling:2", "any:3", "cumulative", thresholds=(1, 2), **options), random_log(2, 9)
-    monkeypatch.setattr(items, "_RARELY", 2)
+    monkeypatch.setattr(recencies, "_RARELY", 2)
     with spied(monkeypatch) as seen:
         streamed(tmp_path / "state", plan, log, 9)
     held = first_occurrences(once_a_step(log) if once else log, 3)
@@ -83,7 +83,7 @@ def test_a_stream_counts_items_in_their_first_runs(
     plan = plan_of("rolling:1", "rolling:2", "rolling:4", "cumulative", thresholds=(1,), **options)
     rng = random.Random(most)
     log = [(item, step, 2) for step in range(1, 21) for item in "abcdefgh" if rng.random() < 0.25]
-    monkeypatch.setattr(items, "_RARELY", 2)
+    monkeypatch.setattr(recencies, "_RARELY", 2)
     with spied(monkeypatch) as seen:
         streamed(tmp_path / "state", plan, log, 20)
     mechanism, held = Mechanism.of_plan(plan), once_a_step(log) if once else log

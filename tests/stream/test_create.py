@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import dpwindows as dw
-from dpwindows.stream import creating, stream_ledger
+from dpwindows.stream import creating, publishing
+from dpwindows.stream.calls import MOST_STEPS
 from dpwindows.stream.creating import draft_path
-from dpwindows.stream.limits import MOST_STEPS
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run, run_process
 from tests.patience import PATIENCE
@@ -47,19 +47,19 @@ def test_whoever_comes_while_a_stream_is_paid_for_pays_nothing(
 ) -> None:
     """The other one comes at the worst moment: between the first look at the name and the payment."""
     state, in_ledger = tmp_path / "state", ("--ledger", tmp_path / "ledger", "--dataset", "log")
-    original, outcomes = stream_ledger.spend, []
+    original, outcomes = publishing.spend, []
 
     def spend(*arguments: Any) -> None:
         outcomes.append(run_process("stream", "create", state, *ASKED, *in_ledger))
         assert spent(ledger) == 0.0
         original(*arguments)
 
-    monkeypatch.setattr(stream_ledger, "spend", spend)
+    monkeypatch.setattr(publishing, "spend", spend)
     assert run("stream", "create", state, *ASKED, *in_ledger).code == 0
     assert [outcome.code for outcome in outcomes] == [2]
     assert "another process" in outcomes[0].err
     assert spent(ledger) == 1.0
-    assert left(tmp_path) == ["ledger", "state", "state.mark"]
+    assert left(tmp_path) == ["ledger", "state", "state-items", "state.mark"]
 
 
 def test_of_several_at_once_one_pays(tmp_path: Path, ledger: dw.Ledger) -> None:
@@ -113,7 +113,7 @@ def test_what_was_paid_for_and_not_named_is_named_by_the_next_call(
         assert [entry.state for entry in ledger.book().entries] == [stream.description["state_id"]]
         stream.advance(table_of([("a", 1, 1)]), STEP)
     assert spent(ledger) == 1.0
-    assert left(tmp_path) == ["ledger", "state", "state.mark"]
+    assert left(tmp_path) == ["ledger", "state", "state-items", "state.mark"]
 
 
 def test_a_payment_of_which_nothing_was_heard_is_not_made_again(
@@ -166,13 +166,16 @@ def test_what_a_killed_process_leaves_is_removed_by_the_next_call(
     path = tmp_path / "state"
     fail_to_name(path, monkeypatch, None)
     draft = draft_path(path)
-    draft.with_name(draft.name + ".wal").write_bytes(b"cut")
+    draft.with_name(draft.name + "-journal").write_bytes(b"cut")
     draft_path(tmp_path / "second").write_bytes(b"cut")
     (tmp_path / ".other.part").write_bytes(b"another's")
     (tmp_path / ".state.claim").write_bytes(b"")
-    for made in (path, tmp_path / "second"):
-        new_stream(made, plan_of(*PLAN)).close()
-    assert left(tmp_path) == [".other.part", "second", "second.mark", "state", "state.mark"]
+    for place in (path, tmp_path / "second"):
+        new_stream(place, plan_of(*PLAN)).close()
+    assert left(tmp_path) == [
+        ".other.part",
+        *(name + end for name in ("second", "state") for end in ("", "-items", ".mark")),
+    ]
 
 
 def test_a_draft_that_got_its_name_is_forgotten(tmp_path: Path, ledger: dw.Ledger) -> None:
@@ -183,10 +186,11 @@ def test_a_draft_that_got_its_name_is_forgotten(tmp_path: Path, ledger: dw.Ledge
     with pytest.raises(dw.InputError, match="exists already"):
         new_stream(path, plan_of(*PLAN), ledger=ledger)
     Stream.open(path).close()
-    assert left(tmp_path) == ["ledger", "state", "state.mark"]
+    assert left(tmp_path) == ["ledger", "state", "state-items", "state.mark"]
     # Whoever moved the stream away instead does not get it twice.
     draft_path(path).hardlink_to(path)
     path.rename(tmp_path / "moved")
+    (tmp_path / "state-items").rename(tmp_path / "moved-items")
     with new_stream(path, plan_of(*PLAN), ledger=ledger) as one, Stream.open(tmp_path / "moved") as other:
         assert one.description["state_id"] != other.description["state_id"]
     assert spent(ledger) == 2.0
@@ -215,17 +219,17 @@ def test_the_umask_is_left_alone_and_files_are_private_under_any(
 
         def require_new(path: Path) -> None:
             original(path)
-            seen.update(stat.S_IMODE(found.stat().st_mode) for found in tmp_path.iterdir())
+            seen.update(stat.S_IMODE(found.stat().st_mode) for found in tmp_path.rglob("*"))
 
         monkeypatch.setattr(creating, "require_new", require_new)
         with new_stream(tmp_path / "state", plan_of(*PLAN)) as stream:
             for step in (1, 2):
                 stream.advance(table_of([("a", step, 1)]), step * STEP)
-                seen.update(stat.S_IMODE(found.stat().st_mode) for found in tmp_path.iterdir())
+                seen.update(stat.S_IMODE(found.stat().st_mode) for found in tmp_path.rglob("*"))
     finally:
         monkeypatch.undo()
         os.umask(before)
-    assert seen == {0o600}
+    assert seen == {0o600, 0o700}
 
 
 @pytest.mark.parametrize("mode", [0o620, 0o602, 0o666])

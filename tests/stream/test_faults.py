@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import errno
-import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 
 import dpwindows as dw
-from dpwindows.stream import creating, schema, state_file
-from dpwindows.stream.state_file import StateFile
+from dpwindows.stream import creating, parts, store
+from dpwindows.stream.mark import mark_path
+from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
 from tests.forked_commands import shown_as
-from tests.stream.streams import STEP, Event, new_stream, plan_of, require_exact, same, spied, table_of
+from tests.stream.streams import STEP, Event, copied, new_stream, plan_of, require_exact, same, spied, table_of
 
 PLAN = ("rolling:2", "cumulative")
 LOG: list[list[Event]] = [[("a", 1, 1), ("b", 1, 3)], [("a", 2, 2)], [("b", 3, 1), ("c", 3, 1)]]
@@ -73,21 +74,28 @@ main()
 
 @pytest.mark.slow
 def test_a_full_disk_loses_nothing(tmp_path: Path, python: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The log of a step does not fit: first not at all, then in part."""
+    """The items of a step do not fit: first not at all, then in part."""
     path, events = tmp_path / "state", tmp_path / "events.csv"
     first = started(path)
     size = path.stat().st_size
     many = [f"item-{i},{STEP + i % STEP},1" for i in range(200_000)]
     events.write_text("who,at,times\n" + "\n".join(many) + "\n")
-    for more in (4096 - size, 100_000 - size, 1_000_000 - size):
+    for more in (4096 - size, 100_000 - size, 400_000 - size):
         command = ("stream", "advance", path, events, "--through", str(2 * STEP))
         done = ran(python, _SHORT_OF_DISK, path, str(more), *command)
         assert done.returncode == 1, done.stderr
-        assert "may not grow any more" in done.stderr or "full" in done.stderr, done.stderr
+        assert "may not grow any more" in done.stderr or "too large" in done.stderr, done.stderr
         assert "Traceback" not in done.stderr
         with Stream.open(path) as stream:
             assert stream.closed_steps == 1
     require_whole(path, first, monkeypatch)
+    assert {part.name for part in (tmp_path / "state-items").iterdir()} == named(path)
+
+
+def named(path: Path) -> set[str]:
+    """The parts that a state's manifest names."""
+    with Stream.open(path) as stream:
+        return {part.name for part in stream._position.parts}
 
 
 @pytest.mark.parametrize("committed", [False, True])
@@ -101,7 +109,9 @@ def test_a_failed_commit_is_found_out_afterwards(
     def commit(state: StateFile) -> None:
         if committed:
             original(state)
-        raise duckdb.IOException('Could not write file "state.wal": No space left on device')
+        failure = sqlite3.OperationalError("database or disk is full")
+        failure.sqlite_errorcode = sqlite3.SQLITE_FULL
+        raise failure
 
     original = StateFile.commit
     with Stream.open(path) as stream, monkeypatch.context() as patch:
@@ -115,7 +125,10 @@ def test_a_failed_commit_is_found_out_afterwards(
     require_whole(path, first, monkeypatch)
 
 
-def test_a_failed_sync_of_the_folder_publishes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("failing", ["sync_file", "sync_folder"])
+def test_a_failed_sync_of_the_items_closes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: str
+) -> None:
     path = tmp_path / "state"
     first = started(path)
 
@@ -123,9 +136,26 @@ def test_a_failed_sync_of_the_folder_publishes_nothing(tmp_path: Path, monkeypat
         raise OSError(errno.EIO, "Input/output error")
 
     with Stream.open(path) as stream, monkeypatch.context() as patch:
-        patch.setattr(state_file, "_settle_folder", fail)
+        patch.setattr(parts, failing, fail)
         with pytest.raises(dw.EngineError, match="Input/output error"):
             stream.advance(table_of(LOG[1]), 2 * STEP)
+        assert stream.closed_steps == 1
+    require_whole(path, first, monkeypatch)
+
+
+def test_a_failed_sync_of_the_folder_publishes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What another process committed is not relied upon, as long as it may not be on disk."""
+    path = tmp_path / "state"
+    first = started(path)
+    mark_path(path).unlink()
+
+    def fail(path: Path) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "sync_folder", fail)
+        with pytest.raises(dw.EngineError, match="Input/output error"):
+            Stream.open(path)
     require_whole(path, first, monkeypatch)
 
 
@@ -148,6 +178,7 @@ with tempfile.TemporaryDirectory() as scratch, contextlib.redirect_stdout(io.Str
         shutil.copytree(folder, scratch, dirs_exist_ok=True)
         os.chmod(scratch, 0o755)
         os.chmod(scratch + "/state", 0o600)
+        os.chmod(scratch + "/state-items", 0o700)
         main([argument.replace(folder, scratch) for argument in arguments])
 if os.geteuid() == 0:
     os.setegid(65534)
@@ -164,6 +195,7 @@ def test_a_read_only_disk_can_be_shown_and_nothing_else(
     first = started(path)
     events.write_text(f"who,at,times\na,{STEP},1\n")
     path.chmod(0o444)
+    path.with_name("state-items").chmod(0o555)
     open_folder.chmod(0o555)
     asked = ("--item", "a", "--time", "b", "--start", "0", "--step", "1", "--window", "cumulative", "--unit", "event")
     calls: list[tuple[tuple[str | Path, ...], int]] = [
@@ -178,6 +210,7 @@ def test_a_read_only_disk_can_be_shown_and_nothing_else(
         if code:
             assert "denied" in done.stderr or "cannot be written" in done.stderr or "read-only" in done.stderr
     open_folder.chmod(0o755)
+    path.with_name("state-items").chmod(0o700)
     path.chmod(0o600)
     require_whole(path, first, monkeypatch)
 
@@ -191,13 +224,14 @@ def test_what_is_no_state_is_refused(tmp_path: Path) -> None:
         Stream.open(path)
     with pytest.raises(dw.InputError, match="is a folder"):
         Stream.open(tmp_path)
+    (tmp_path / "state-items").mkdir()
     for content in (b"", b"short", b"SQLite format 3\x00" + bytes(5000), b"who,at\na,1\n" * 900):
         path.write_bytes(content)
         with pytest.raises(dw.InputError, match="not the state of a stream"):
             Stream.open(path)
         assert path.read_bytes() == content
     path.unlink()
-    duckdb.connect(str(path)).execute("CREATE TABLE creation (facts VARCHAR)").close()
+    sqlite3.connect(path).execute("CREATE TABLE creation (facts TEXT)").connection.close()
     with pytest.raises(dw.InputError, match="not the state of a stream"):
         Stream.open(path)
 
@@ -206,14 +240,14 @@ def test_a_truncated_or_damaged_state_says_so(tmp_path: Path) -> None:
     path, broken = tmp_path / "state", tmp_path / "broken"
     first = started(path)
     content = path.read_bytes()
-    for size in (4096, 13_000, len(content) // 2, len(content) - 100_000):
-        broken.write_bytes(content[:size])
-        with pytest.raises(dw.EngineError, match="damaged or cut short"), Stream.open(broken) as stream:
+    for size in (4096, 13_000, len(content) // 2, len(content) - 100):
+        copied(path, broken, mark=False).write_bytes(content[:size])
+        with pytest.raises(dw.EngineError, match="damaged"), Stream.open(broken) as stream:
             stream.advance(table_of(LOG[1]), 2 * STEP)
-    for at in range(13_000, len(content), len(content) // 7):
+    for at in range(100, len(content), 512):
         flipped = bytearray(content)
         flipped[at : at + 64] = bytes(byte ^ 255 for byte in flipped[at : at + 64])
-        broken.write_bytes(bytes(flipped))
+        copied(path, broken, mark=False).write_bytes(bytes(flipped))
         assert outcome_of(broken, first) in ("whole", "damaged"), "what was hit may not be in use"
 
 
@@ -235,15 +269,16 @@ def outcome_of(path: Path, first: dw.Release) -> str:
         "UPDATE released SET estimate = estimate + 1 WHERE place = 0",
         "DELETE FROM released WHERE place = 1",
         "UPDATE creation SET facts = replace(facts, '0.95', '0.94')",
-        "UPDATE working SET step = 7",
-        "UPDATE working SET content = encode('nothing')",
+        "UPDATE position SET step = 7",
+        "UPDATE position SET working = CAST('nothing' AS BLOB)",
         "DELETE FROM steps",
     ],
 )
 def test_an_edited_state_is_noticed(tmp_path: Path, edit: str) -> None:
     path = tmp_path / "state"
     started(path)
-    duckdb.connect(str(path)).execute(edit).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute(edit)
     with pytest.raises(dw.EngineError, match="does not agree with its checksums"), Stream.open(path) as stream:
         stream.advance(through=STEP, empty=False) if "released" in edit else stream.advance(table_of(LOG[1]), 2 * STEP)
 
@@ -251,22 +286,15 @@ def test_an_edited_state_is_noticed(tmp_path: Path, edit: str) -> None:
 # --- Versions ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_newer_state_asks_for_a_newer_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_newer_state_asks_for_a_newer_library(tmp_path: Path) -> None:
     path = tmp_path / "state"
     started(path)
-    for name in ("VERSION", "GROUPED"):
-        monkeypatch.setattr(schema, name, 0)
-    with pytest.raises(dw.InputError, match="version 1, and this dpwindows knows versions up to 0: use a newer"):
-        Stream.open(path)
-
-
-def test_a_state_can_be_read_by_the_oldest_engine_we_allow(tmp_path: Path) -> None:
-    path = tmp_path / "state"
-    started(path)
-    with duckdb.connect() as connection:
-        connection.execute(f"ATTACH '{path}' AS state (READ_ONLY)")
-        tags = connection.execute("SELECT tags FROM duckdb_databases() WHERE database_name = 'state'").fetchall()
-    assert tags[0][0]["storage_version"].startswith("v1.4")
+    for version, said in ((2, "version 2, and this dpwindows knows version 1: use a newer"), (0, "of another kind")):
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute(f"PRAGMA user_version = {version}")
+            connection.execute(f"PRAGMA application_id = {store.MARK if version else 0}")
+        with pytest.raises(dw.InputError, match=said):
+            Stream.open(path)
 
 
 # --- Several at once --------------------------------------------------------------------------------------------------
@@ -326,7 +354,7 @@ def ledger(tmp_path: Path) -> dw.Ledger:
 def test_a_backup_is_refused_once_the_stream_went_on(tmp_path: Path, ledger: dw.Ledger) -> None:
     path, backup = tmp_path / "state", tmp_path / "backup"
     first = started(path, ledger=ledger)
-    shutil.copy(path, backup)
+    copied(path, backup, mark=False)
     with Stream.open(backup) as stream:  # it is still where the ledger is
         assert same(stream.advance(through=STEP), first)
     with Stream.open(path) as stream:
@@ -342,7 +370,7 @@ def test_of_two_copies_one_goes_on(tmp_path: Path, ledger: dw.Ledger) -> None:
     """Both draw noise for the same step; only the first to be on record hands it out."""
     path, copy = tmp_path / "state", tmp_path / "copy"
     started(path, ledger=ledger)
-    shutil.copy(path, copy)
+    copied(path, copy, mark=False)
     with Stream.open(path) as one, Stream.open(copy) as other:
         one.advance(table_of(LOG[1]), 2 * STEP)
         with pytest.raises(dw.StateBehindLedgerError):
@@ -385,16 +413,16 @@ def test_the_whole_budget_is_spent_before_there_is_a_state(
         patch.setattr(creating, "_name", crash)
         with pytest.raises(KeyboardInterrupt):
             new_stream(path, plan_of(*PLAN), ledger=ledger)
-    assert sorted(found.name for found in tmp_path.iterdir()) == [".state.part", "ledger"]
+    assert sorted(found.name for found in tmp_path.iterdir()) == [".state.part", "ledger", "state-items"]
     assert ledger.book().to_dict()["spent"]["epsilon"] == 1.0
     with pytest.raises(dw.InputError, match="asks for"):
         new_stream(tmp_path / "other", plan_of(*PLAN), ledger=ledger)
-    assert sorted(found.name for found in tmp_path.iterdir()) == [".state.part", "ledger"]
+    assert sorted(found.name for found in tmp_path.iterdir()) == [".state.part", "ledger", "state-items"]
     with new_stream(path, plan_of(*PLAN), ledger=ledger) as stream:
         assert ledger.position(stream.description["state_id"]).step == 0
     assert ledger.book().to_dict()["spent"]["epsilon"] == 1.0
     assert len(ledger.book().entries) == 1
-    assert sorted(found.name for found in tmp_path.iterdir()) == ["ledger", "state", "state.mark"]
+    assert sorted(found.name for found in tmp_path.iterdir()) == ["ledger", "state", "state-items", "state.mark"]
 
 
 def test_a_ledger_that_is_gone_or_was_never_there(tmp_path: Path, ledger: dw.Ledger) -> None:

@@ -208,9 +208,8 @@ def test_a_period_longer_than_the_forecast_is_charged_whole(budget: Budget, hori
     memory, change = design.shape.fresh(), 0
     for step in range(1, steps + 1):
         answers = StepAnswers(step, {1: np.repeat(recent[step - 1], window)}, {1: 1})
-        encoded = design.encode_step(answers, 1, memory)
+        encoded, memory = design.encode_step(answers, 1, memory)
         change += sum(abs(int(value)) if design.problem.law == LAPLACE else int(value) ** 2 for value in encoded)
-        memory = design.remember(answers, 1, memory)
     assert change <= design.sensitivity
 
 

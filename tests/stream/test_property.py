@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 import dpwindows as dw
-from dpwindows.stream import items
+from dpwindows.stream import recencies
 from dpwindows.stream.mechanism import StepAnswers
-from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.search import examples
 from tests.stream.streams import STEP, Event, new_stream, plan_of, require_exact, same, spied, table_of
@@ -50,7 +50,7 @@ class StreamMachine(RuleBasedStateMachine):
         self.resources = contextlib.ExitStack()
         folder = Path(self.resources.enter_context(tempfile.TemporaryDirectory()))
         patch = self.resources.enter_context(pytest.MonkeyPatch.context())
-        patch.setattr(items, "_RARELY", 3)
+        patch.setattr(recencies, "_RARELY", 3)
         self.exact: dict[int, StepAnswers] = self.resources.enter_context(spied(patch))
         self.plan, self.path, ledger = plan_of(*plan), folder / "state", None
         if with_ledger:

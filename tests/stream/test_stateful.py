@@ -28,11 +28,11 @@ import dpwindows as dw
 from dpwindows.errors import EngineError, InputError, OverBudgetError, StateBehindLedgerError
 from dpwindows.ledger import store as ledger_store
 from dpwindows.ledger.ledger import Ledger
-from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.ledger.requests import request
 from tests.search import examples
-from tests.stream.streams import STEP, Event, new_stream, plan_of, table_of
+from tests.stream.streams import STEP, Event, copied, new_stream, plan_of, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 
@@ -70,11 +70,6 @@ class File:
     def open(self) -> Stream:
         assert self.stream is not None
         return self.stream
-
-    def cut(self, steps: int) -> None:
-        """Only so many steps are left."""
-        del self.line[steps:]
-        self.calls = {last: made for last, made in self.calls.items() if last <= steps}
 
 
 @dataclass(frozen=True)
@@ -306,20 +301,10 @@ class PageMachine(RuleBasedStateMachine):
         self.closed(file)
         other = File(self.folder / f"copy {self.names}", list(file.line), dict(file.calls))
         self.names += 1
-        for beside in self.beside(file.path):
-            if with_mark or beside == file.path:
-                shutil.copy(beside, other.path.with_name(beside.name.replace(file.path.name, other.path.name, 1)))
+        copied(file.path, other.path, mark=with_mark)
         self.files.append(other)
         self.opened(other)
         self.opened(file)
-
-    def beside(self, path: Path) -> list[Path]:
-        """A state and what belongs to it."""
-        return [
-            found
-            for found in path.parent.iterdir()
-            if found.name == path.name or found.name.startswith(path.name + ".")
-        ]
 
     @rule(which=pick)
     def back_up(self, which: int) -> None:
@@ -350,11 +335,11 @@ class PageMachine(RuleBasedStateMachine):
         which=pick,
         happened=one_step,
         at=st.sampled_from(["idle", "before", "after"]),
-        log=st.sampled_from(["whole", "whole", "deleted", "cut"]),
+        journal=st.sampled_from(["whole", "deleted", "cut"]),
         bytes_cut=st.integers(1, 60),
     )
-    def kill(self, which: int, happened: list[tuple[str, int]], at: str, log: str, bytes_cut: int) -> None:
-        """The process ends, idle or before or after it commits a step, and its log may be lost or torn."""
+    def kill(self, which: int, happened: list[tuple[str, int]], at: str, journal: str, bytes_cut: int) -> None:
+        """The process ends, idle or before or after it commits a step; a journal of unwritten pages is no loss."""
         file = self.file(which)
         if not self.may_go_on(file):
             return
@@ -366,55 +351,18 @@ class PageMachine(RuleBasedStateMachine):
         if at == "after":
             file.line += self.draw(1)
             file.calls[last] = Made(last, events, "refuse")
-        found = self.as_it_lies(file)
-        wal = file.path.with_name(file.path.name + ".wal")
-        lost = log != "whole" and wal.exists() and wal.stat().st_size > 0
-        if lost and log == "deleted":
-            wal.unlink()
-        elif lost:
-            wal.write_bytes(wal.read_bytes()[:-bytes_cut])
-        if not lost:
-            self.opened(file)
-            assert not file.refused, f"nothing was lost of {found}"
-            return
-        self.open_after_loss(file)
+        left = self.as_it_lies(file)
+        if journal != "whole" and left.exists():
+            left.write_bytes(left.read_bytes()[:-bytes_cut]) if journal == "cut" else left.unlink()
+        self.opened(file)
+        assert not file.refused
 
-    def open_after_loss(self, file: File) -> None:
-        """A log is gone or torn: then the state is refused, or nothing that is on record is missing."""
-        try:
-            stream = Stream.open(file.path)
-        except (EngineError, StateBehindLedgerError):
-            file.refused = True
-        else:
-            file.stream = stream
-            kept = stream.closed_steps
-            assert kept >= len(self.record), f"step {kept + 1} was published, and would be drawn again"
-            inside = any(made.first <= kept < last for last, made in file.calls.items())
-            file.cut(kept)
-            self.record = list(file.line)
-            if not inside:
-                return
-            # Half a call is left: `test_stream_property` goes on from there.
-            self.closed(file)
-        self.files.remove(file)
-        if not self.files:
-            self.end_of_all()
-
-    def as_it_lies(self, file: File) -> list[str]:
-        """Leave the files as they are at this moment: closing them in order would fold the log into the state."""
-        kept = self.folder / "as it lies"
-        kept.mkdir()
-        for beside in self.beside(file.path):
-            shutil.copy(beside, kept / beside.name)
+    def as_it_lies(self, file: File) -> Path:
+        """Leave the files as they are at this moment: closing them in order would undo what was not committed."""
+        kept = copied(file.path, self.folder / "as it lies")
         self.closed(file)
-        for beside in self.beside(file.path):
-            beside.unlink()
-        names = []
-        for beside in sorted(kept.iterdir()):
-            shutil.copy(beside, file.path.parent / beside.name)
-            names.append(f"{beside.name}: {beside.stat().st_size}")
-        shutil.rmtree(kept)
-        return names
+        copied(kept, file.path)
+        return file.path.with_name(file.path.name + "-journal")
 
     @contextlib.contextmanager
     def crashing(self, when: str) -> Iterator[None]:

@@ -12,10 +12,11 @@ from typing import Any
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import dpwindows as dw
-from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.stream.streams import STEP, new_stream, plan_of, require_exact, same, spied, table_of
 
@@ -39,16 +40,16 @@ def test_state_is_for_its_owner_only_from_the_start(tmp_path: Path, monkeypatch:
     commit = StateFile.commit
 
     def watched(state: StateFile) -> None:
+        seen.update(mode(path) for path in tmp_path.rglob("*"))
+        seen.add(len(list(tmp_path.glob("state-journal"))) << 20)
         commit(state)
-        seen.update(mode(path) for path in tmp_path.iterdir())
-        seen.add(len(list(tmp_path.glob("state.wal"))) << 20)
 
     monkeypatch.setattr(StateFile, "commit", watched)
     with new_stream(tmp_path / "state", plan_of(*PLAN)) as stream:
         assert mode(tmp_path / "state") == 0o600
         stream.advance(table_of([("a", 1, 1)]), STEP)
-    assert seen == {0o600, 1 << 20}, "the log was not there to be looked at, or others may read it"
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "state.mark"]
+    assert seen == {0o600, 0o700, 1 << 20}, "the journal was not there to be looked at, or others may read it"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["state", "state-items", "state.mark"]
 
 
 def test_nothing_is_made_over_something(tmp_path: Path) -> None:
@@ -56,9 +57,12 @@ def test_nothing_is_made_over_something(tmp_path: Path) -> None:
     with pytest.raises(dw.InputError, match="exists already"):
         new_stream(tmp_path / "state", plan_of(*PLAN))
     assert (tmp_path / "state").read_text() == "mine"
-    (tmp_path / "other.wal").write_text("left behind")
-    with pytest.raises(dw.InputError, match=r"other\.wal exists already"):
-        new_stream(tmp_path / "other", plan_of(*PLAN))
+    (tmp_path / "other-journal").write_text("left behind")
+    (tmp_path / "third-items").mkdir()
+    (tmp_path / "third-items" / "part").write_text("of a stream whose state is gone")
+    for name, there in (("other", "other-journal"), ("third", "third-items")):
+        with pytest.raises(dw.InputError, match=f"{there} exists already"):
+            new_stream(tmp_path / name, plan_of(*PLAN))
     with pytest.raises(dw.InputError, match="folder of the state does not exist"):
         new_stream(tmp_path / "no" / "state", plan_of(*PLAN))
 
@@ -390,6 +394,15 @@ def test_huge_integer_times_are_beyond(tmp_path: Path) -> None:
             with pytest.raises(dw.InputError, match="at or after 2"):
                 stream.advance(pa.table({"who": ["a"], "at": times}), 2)
         stream.advance(pa.table({"who": ["a"], "at": pa.array(["-" + "9" * 30])}), 2)
+
+
+def test_a_folder_of_events_that_the_stream_lies_in_holds_no_items(tmp_path: Path) -> None:
+    """What reads all files of a folder, or a pattern, takes the parts of the items for no events."""
+    with new_stream(tmp_path / "state", plan_of(*PLAN)) as stream:
+        for step in (1, 2):
+            pq.write_table(table_of([("a", step, 1)]), tmp_path / f"{step}.parquet")
+            one = stream.advance(tmp_path, step * STEP)
+            assert same(stream.advance(tmp_path / "**" / "*.parquet", step * STEP), one)
 
 
 def test_unreadable_events_name_their_column_and_change_nothing(stream: Stream, tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 import dpwindows as dw
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
-from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.store import StateFile
 from dpwindows.stream.stream import Stream
 from tests.stream.streams import STEP, Event, new_stream, plan_of, table_of
 

@@ -26,7 +26,7 @@ from dpwindows.cli.screen import json_option, screen, short_promise, show_json, 
 from dpwindows.cli.values import Asked, build_stream_plan
 from dpwindows.errors import counted
 from dpwindows.plan.forecast_table import say_notes, show_forecast
-from dpwindows.stream.limits import MOST_STEPS
+from dpwindows.stream.calls import MOST_STEPS
 
 if TYPE_CHECKING:
     from dpwindows.count.events import EngineSettings, EventColumns
@@ -54,7 +54,7 @@ _output_options = stack(
 def stream() -> None:
     """Release window counts step by step, for as long as a service runs.
 
-    `create` makes a state file; `advance` closes the steps that have passed and writes their release; `show` writes
+    `create` makes a state; `advance` closes the steps that have passed and writes their release; `show` writes
     everything released so far. Running the same `advance` again is safe: it returns what was released.
     """
 
@@ -85,11 +85,12 @@ def create(
 ) -> None:
     """Make the new stream STATE: what will be released at every step, for whom, under which budget.
 
-    The budget is for the whole stream, however long it runs; with --ledger it is spent now. STATE is made readable by
-    its owner only, and will hold data: items, and when they last occurred.
+    The budget is for the whole stream, however long it runs; with --ledger it is spent now. STATE and the folder
+    STATE-items are made readable by their owner only, and will hold data: items, and when they last occurred. They
+    belong together: copy, move and back up both.
     """
     from dpwindows.stream.creating import require_new
-    from dpwindows.stream.state_file import usable_path
+    from dpwindows.stream.store import usable_path
     from dpwindows.stream.stream import Stream
 
     planned = build_stream_plan(horizon, start, step, time_zone, asked)

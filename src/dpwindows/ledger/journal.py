@@ -1,5 +1,7 @@
 """Refuses a journal that is older than its ledger, for such a journal would undo what was spent since.
 
+The state of a stream, which is such a file too, is looked at in the same way.
+
 Before a transaction changes pages, SQLite writes them to a journal beside the file. Whoever opens the file after a
 crash finds the journal and puts these pages back. SQLite goes by the name alone. So a ledger that was moved away
 without its journal, written, and moved back would silently be put back to its older state, and so would a ledger with
@@ -34,14 +36,16 @@ _COUNTER = struct.Struct(">2I")
 _COUNTER_AT = 24
 _WRAP = 1 << 32
 _MOUNTS = Path("/proc/self/mountinfo")
+# Which command shows what a file has on record.
+_SHOWN = {"ledger": "ledger", "state": "stream"}
 
 # Files that were looked at, by device and inode, for as long as the process lives: to close one would give up the locks
 # that the engine has on it for another thread.
 _open: dict[tuple[int, int], int] = {}
 
 
-def require_one_name(path: Path) -> None:
-    """Check that a ledger is found under one name only, as its journal is.
+def require_one_name(path: Path, what: str = "ledger") -> None:
+    """Check that a ledger, or another such file, is found under one name only, as its journal is.
 
     Raises:
         InputError: it has several, or is a file mounted by itself.
@@ -49,20 +53,20 @@ def require_one_name(path: Path) -> None:
     links = path.stat().st_nlink
     if links > 1:
         raise InputError(
-            f"the ledger {str(path)!r} has {links} names (hard links), and what is left of an interrupted write is "
+            f"the {what} {str(path)!r} has {links} names (hard links), and what is left of an interrupted write is "
             "found under one of them only: remove all names but one, or use a symbolic link"
         )
     with suppress(OSError):
         mounted = {_unescaped(line.split()[4]) for line in _MOUNTS.read_text("utf-8", "surrogateescape").splitlines()}
         if str(path.resolve()) in mounted:
             raise InputError(
-                f"the ledger {str(path)!r} is mounted as a single file, and what is left of an interrupted write lies "
+                f"the {what} {str(path)!r} is mounted as a single file, and what is left of an interrupted write lies "
                 "beside it, where the other side does not see it: mount its folder instead"
             )
 
 
-def require_current_journal(path: Path) -> None:
-    """Check that a journal beside a ledger, if there is one, was left by the last that wrote it.
+def require_current_journal(path: Path, what: str = "ledger") -> None:
+    """Check that a journal beside a ledger, or another such file, was left by the last that wrote it.
 
     Raises:
         EngineError: it is of an earlier state.
@@ -81,7 +85,7 @@ def require_current_journal(path: Path) -> None:
         return
     except OSError as error:
         raise EngineError(
-            f"the ledger {str(path)!r}, or the journal beside it, cannot be read: {error.strerror or error}"
+            f"the {what} {str(path)!r}, or the journal beside it, cannot be read: {error.strerror or error}"
         ) from None
     if found is None:
         return
@@ -89,9 +93,10 @@ def require_current_journal(path: Path) -> None:
     ahead = pages - pages_before if counter_before is None else _signed(counter - counter_before) - 1
     if ahead > 0:
         raise EngineError(
-            f"the ledger {str(path)!r} was written since {journal.name} was left beside it, which would undo all of "
-            "that: it was moved without the journal, or used under another name. Nothing is spent from it. Remove the "
-            "journal only if 'dpwindows ledger show' of a copy without it lists all that was spent"
+            f"the {what} {str(path)!r} was written since {journal.name} was left beside it, which would undo all of "
+            "that: it was moved without the journal, or used under another name. Nothing is spent or drawn from it. "
+            f"Remove the journal only if 'dpwindows {_SHOWN[what]} show' of a copy without it lists all that was "
+            "recorded"
         )
 
 

@@ -34,7 +34,7 @@ import secrets
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -81,11 +81,14 @@ class Ledger:
 
     path: Path
     dataset: str
+    _kept: ledger_store.Kept | None = field(repr=False, compare=False)
 
-    def __init__(self, path: str | Path, dataset: str) -> None:
+    def __init__(self, path: str | Path, dataset: str, *, kept: ledger_store.Kept | None = None) -> None:
+        """Open a dataset; `kept` is the connection that a stream asks it on, which the caller closes."""
         _require_name(dataset)
         object.__setattr__(self, "path", Path(path))
         object.__setattr__(self, "dataset", dataset)
+        object.__setattr__(self, "_kept", kept)
         ledger_store.require_trusted(self.path)
         self.book()
 
@@ -140,7 +143,8 @@ class Ledger:
 
     def book(self) -> Book:
         """The dataset's total and all its entries, as plain values."""
-        return book_of(self.path, self.dataset)
+        with ledger_store.reading(self.path, kept=self._kept) as connection:
+            return read_book(connection, self.path, self.dataset)
 
     def require_room(self, request: Request) -> None:
         """Check that a request fits what is left, without spending.
@@ -180,13 +184,13 @@ class Ledger:
                 self._begin(connection, state, token)
         return number
 
-    def position(self, state: str) -> Position:
-        """The last step that a stream was cleared to publish, and its token.
+    def position(self, state: str, *, to_act: bool = True) -> Position:
+        """The last step that a stream was cleared to publish, and its token; with `to_act` it is on disk.
 
         Raises:
             InputError: this dataset has no such stream.
         """
-        with ledger_store.reading(self.path, to_act=True) as connection:
+        with ledger_store.reading(self.path, to_act=to_act, kept=self._kept) as connection:
             return self._position(connection, state)[0]
 
     def advance(self, state: str, known_step: int, known_token: str, new_step: int, new_token: str) -> None:
@@ -210,7 +214,7 @@ class Ledger:
         known, new = Position(known_step, known_token), Position(new_step, new_token)
         if new.step <= known.step or new.token in ("", known.token):
             raise InputError(f"a stream advances to a later step under a new token, got {known} and {new}")
-        with ledger_store.writing(self.path) as connection:
+        with ledger_store.writing(self.path, self._kept) as connection:
             found, before = self._position(connection, state)
             if (before, found) == (known, new):
                 return

@@ -84,33 +84,56 @@ def create_file(path: Path) -> None:
     _settle(path)
 
 
+class Kept:
+    """A connection that is opened when it is first used, and used again as long as the file is the same. Close it."""
+
+    def __init__(self) -> None:
+        self.connection: sqlite3.Connection | None = None
+        self._file: tuple[int, int] | None = None
+
+    def to(self, path: Path) -> sqlite3.Connection:
+        """The connection to a ledger, from whichever thread."""
+        seen = path.stat()
+        if self.connection is None or self._file != (seen.st_dev, seen.st_ino):
+            self.close()
+            self.connection, self._file = _opened(path, PATIENCE), (seen.st_dev, seen.st_ino)
+        return self.connection
+
+    def close(self) -> None:
+        """Let the file go."""
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None
+
+
 @contextmanager
-def writing(path: Path) -> Iterator[sqlite3.Connection]:
+def writing(path: Path, kept: Kept | None = None) -> Iterator[sqlite3.Connection]:
     """One transaction that may write: all of it is durable when the block ends, none of it if the block raises.
 
-    What it finds is durable, too.
+    What it finds is durable, too. `kept` is the connection of whoever asks more than once.
 
     Raises:
         InputError: the file is missing, no ledger of this version, or not private.
         EngineError: it is damaged, locked, or cannot be written.
     """
     require_trusted(path)
-    with _transaction(path, "BEGIN IMMEDIATE") as connection:
+    with _transaction(path, "BEGIN IMMEDIATE", kept) as connection:
         _settle(path)
         yield connection
 
 
 @contextmanager
-def reading(path: Path, *, to_act: bool = False) -> Iterator[sqlite3.Connection]:
+def reading(path: Path, *, to_act: bool = False, kept: Kept | None = None) -> Iterator[sqlite3.Connection]:
     """One transaction that reads a consistent state; raises as `writing` does, but anybody's file may be looked at.
 
     Args:
         path: the file.
         to_act: noise is drawn, or numbers are published, by what is read: it must be nobody else's, and on disk.
+        kept: the connection of whoever asks more than once.
     """
     if to_act:
         require_trusted(path)
-    with _transaction(path, "BEGIN") as connection:
+    with _transaction(path, "BEGIN", kept) as connection:
         if to_act:
             _settle(path)
         yield connection
@@ -161,11 +184,11 @@ def turn(path: Path, patience: float) -> Iterator[None]:
 
 
 @contextmanager
-def _transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
+def _transaction(path: Path, begin: str, kept: Kept | None = None) -> Iterator[sqlite3.Connection]:
     if not path.is_file():
         raise InputError(f"there is no ledger {str(path)!r}: make one with 'dpwindows ledger create'")
     require_current_journal(path)
-    with _connected(path) as connection:
+    with _connected(path, kept=kept) as connection:
         connection.execute(_DURABLE)
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute(begin)
@@ -175,16 +198,11 @@ def _transaction(path: Path, begin: str) -> Iterator[sqlite3.Connection]:
 
 
 @contextmanager
-def _connected(path: Path, patience: float | None = None) -> Iterator[sqlite3.Connection]:
+def _connected(path: Path, patience: float | None = None, kept: Kept | None = None) -> Iterator[sqlite3.Connection]:
     """A connection that never makes a file; what was not committed is undone, and errors become ours."""
     connection = None
     try:
-        connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=rw",
-            uri=True,
-            isolation_level=None,
-            timeout=PATIENCE if patience is None else patience,
-        )
+        connection = _opened(path, PATIENCE if patience is None else patience) if kept is None else kept.to(path)
         yield connection
     except UnicodeDecodeError:
         # The library's own message quotes what it could not read.
@@ -195,7 +213,18 @@ def _connected(path: Path, patience: float | None = None) -> Iterator[sqlite3.Co
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.rollback()
-            connection.close()
+            if kept is None:
+                connection.close()
+
+
+def _opened(path: Path, patience: float) -> sqlite3.Connection:
+    return sqlite3.connect(
+        f"{path.absolute().as_uri()}?mode=rw",
+        uri=True,
+        isolation_level=None,
+        timeout=patience,
+        check_same_thread=False,
+    )
 
 
 def damaged(path: Path, how: object) -> EngineError:

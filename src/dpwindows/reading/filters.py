@@ -9,11 +9,16 @@ from functools import cached_property
 import numpy as np
 
 from dpwindows.kernel.maps.filters import Filter, Identity, OffsetFilter
-from dpwindows.kernel.maps.integer_maps import Memory, pushed
+from dpwindows.kernel.maps.integer_maps import Memory
 from dpwindows.reading.moments import FloatArray, SeriesReader, StepReader
 
 # Variances are worked out up to this position; beyond, a stable filter's are at their limit.
 _SETTLED = 1 << 15
+
+
+def pushed(newest: np.ndarray, past: np.ndarray) -> np.ndarray:
+    """The past, newest first, with one more value in front and the oldest gone."""
+    return np.concatenate([newest[None], past[:-1]]) if len(past) else past
 
 
 def invert_filter(taps: Sequence[int], filtered: FloatArray) -> FloatArray:

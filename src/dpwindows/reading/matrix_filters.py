@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from dpwindows.kernel.families.together import MatrixFilter
-from dpwindows.kernel.maps.integer_maps import Memory, pushed
+from dpwindows.kernel.maps.integer_maps import Memory
+from dpwindows.reading.filters import pushed
 from dpwindows.reading.moments import FloatArray, StepReader
 
 # Moments are worked out up to this step; beyond, a stable filter's are at their limit.

@@ -1,11 +1,12 @@
 """Continual release: window counts one step at a time, for as long as a stream runs.
 
-- `mechanism`: exact counts of a step in, released rows out;
-- `items`, `step_counts`: recencies kept up step by step, and the exact counts that follow from them;
-- `given_events`, `calls`: the events of one call, and which of them are counted where;
-- `creating`, `recovery`: a state made once, and opened again whatever happened to it;
-- `close_step`, `records`, `schema`, `state_file`: what is kept, and one transaction for each step;
-- `gate`, `mark`: rows leave once they are on record and on disk;
-- `stream_ledger`: what a stream and its ledger tell each other;
-- `stream`: all of it together, `dpwindows.Stream`.
+- `stream`: all of it together, `dpwindows.Stream`;
+- `given_events`, `calls`, `remarks`: the events of one call, which of them are counted where, and what is said of them;
+- `recencies`, `parts`: what is kept of every item, in parts that are written once; as Parquet files in a folder;
+- `engine`: DuckDB, which reads and joins, and keeps nothing;
+- `step_counts`, `mechanism`: the exact counts that follow, and exact counts in, released rows out;
+- `closing`: one step, all of it at once;
+- `store`, `records`: the state, one SQLite file, and what it records: where state, position and token stand, and why;
+- `publishing`, `mark`: rows leave once they are on record and on disk; what a stream and its ledger tell each other;
+- `creating`: a state made once, and paid for once.
 """

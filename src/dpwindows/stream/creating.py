@@ -1,7 +1,7 @@
 """Making a new state: claimed, filled, paid for and named, in this order, so that it is paid for once.
 
 1. *Claim.* Of several that would make the same state one goes on, and the others are told before they pay.
-2. *Draft.* The state is written whole beside its place, and is on disk under its draft's name.
+2. *Draft.* The folder of the items is made, the state is written whole beside its place, and both are on disk.
 3. *Pay.* The ledger records the budget with the draft's random id.
 4. *Name.* The draft gets the name of the state.
 
@@ -15,29 +15,19 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import tempfile
 from collections.abc import Callable, Mapping
+from contextlib import closing, suppress
 from pathlib import Path
 
-import duckdb
 import numpy as np
 
-from dpwindows.count.events import EngineSettings
-from dpwindows.durable import claimed, sync_folder, write_atomically
+from dpwindows.durable import claimed, same_file, sync_folder, write_atomically
 from dpwindows.errors import EngineError, InputError
-from dpwindows.stream import records, schema
-from dpwindows.stream.named_arrays import pack
-from dpwindows.stream.records import Creation
-from dpwindows.stream.state_file import (
-    STORAGE,
-    DamagedError,
-    StateFile,
-    TornLogError,
-    attached,
-    log_of,
-    logs_left,
-    state_error,
-)
+from dpwindows.stream import records
+from dpwindows.stream.records import Creation, pack
+from dpwindows.stream.store import DamagedError, connected, items_folder, journal_of, make_tables, state_error
 
 
 def create_state(
@@ -73,6 +63,8 @@ def create_state(
                 pay()
             except InputError:
                 draft.unlink(missing_ok=True)
+                with suppress(OSError):
+                    items_folder(path).rmdir()
                 raise
         _name(draft, path)
 
@@ -86,11 +78,17 @@ def require_new(path: Path) -> None:
     """
     if not path.parent.is_dir():
         raise InputError(f"the folder of the state does not exist: {path.parent}")
-    for existing in (path, log_of(path)):
-        if existing.exists() or existing.is_symlink():
+    folder = items_folder(path)
+    for existing in (path, journal_of(path), folder):
+        # An empty folder is one that a creation left which was interrupted.
+        if existing.is_symlink() or (existing.exists() and not (existing == folder and _is_empty(folder))):
             raise InputError(f"{existing} exists already: a stream is created once; name another state")
     if not os.access(path.parent, os.W_OK):
         raise EngineError(f"the folder of the state cannot be written to: {path.parent}")
+
+
+def _is_empty(folder: Path) -> bool:
+    return folder.is_dir() and not any(folder.iterdir())
 
 
 def draft_path(path: Path) -> Path:
@@ -121,7 +119,7 @@ def _paid_draft(
                 "interrupted when it may have been paid for: repeat it as it was, which pays no second time, or "
                 f"give its budget up by removing {draft}"
             )
-    for leftover in (draft, *logs_left(draft)):
+    for leftover in (draft, journal_of(draft)):
         leftover.unlink(missing_ok=True)
     return None
 
@@ -129,32 +127,24 @@ def _paid_draft(
 def _read_draft(draft: Path) -> tuple[Creation, dict[str, np.ndarray]] | None:
     """What a draft holds; None if it was not finished, and so not paid for."""
     try:
-        state = StateFile(draft, read_only=True)
-    except (InputError, DamagedError, TornLogError):
+        with closing(connected(draft)) as connection:
+            return records.read_creation(connection)
+    except (InputError, DamagedError, ValueError, sqlite3.DatabaseError):
         return None
-    try:
-        schema.require_version(state)
-        return records.read_creation(state)
-    except (InputError, DamagedError):
-        return None
-    finally:
-        state.close()
 
 
 def _write_draft(draft: Path, path: Path, creation: Creation, arrays: Mapping[str, np.ndarray]) -> None:
-    """Fill a state in a private folder, and put it under its draft's name, on disk."""
+    """Fill a state in a private folder, and put it under its draft's name, on disk, with a folder for its items."""
     try:
+        items_folder(path).mkdir(mode=0o700, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix="dpwindows-") as private:
             made = Path(private) / "state"
-            connection, scratch = attached(made, f"STORAGE_VERSION '{STORAGE}'", EngineSettings())
-            with scratch, connection:
-                connection.execute("BEGIN")
-                schema.make_tables(connection, grouped=creation.columns.grouping is not None)
+            with closing(make_tables(made)) as connection:
                 records.write_creation(connection, creation, arrays)
                 connection.execute("COMMIT")
-                connection.execute("CHECKPOINT")
+            # It syncs the folder that both are in.
             write_atomically(draft, lambda name: shutil.copyfile(made, name), replace=True, private=True)
-    except duckdb.Error as error:
+    except sqlite3.Error as error:
         raise state_error(path, error) from None
     except OSError as error:
         raise _unwritten(path, error) from None
@@ -163,6 +153,9 @@ def _write_draft(draft: Path, path: Path, creation: Creation, arrays: Mapping[st
 def _name(draft: Path, path: Path) -> None:
     """Give the draft its name, unless something else has it by now."""
     try:
+        if not items_folder(path).exists():  # somebody took it away since the draft was written
+            items_folder(path).mkdir(mode=0o700)
+            sync_folder(path.parent)
         try:
             path.hardlink_to(draft)
         except FileExistsError:
@@ -186,3 +179,11 @@ def _unwritten(path: Path, error: OSError) -> EngineError:
     return EngineError(
         f"the state {path} cannot be written: {error.strerror or error}. Run the same again: it pays once"
     )
+
+
+def forget_draft(path: Path) -> None:
+    """Remove the other name of a state whose creation was interrupted after it got its own."""
+    draft = draft_path(path)
+    with suppress(OSError):
+        if draft.exists() and same_file(draft, path):
+            draft.unlink()

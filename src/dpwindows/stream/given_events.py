@@ -22,7 +22,7 @@ from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.groups import span_of
 from dpwindows.count.query.dialect import quote_text
 from dpwindows.errors import InputError
-from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.engine import Engine
 
 NOTHING = "0" * 32
 """The fingerprint of a step without events."""
@@ -59,7 +59,7 @@ class ItemKind:
 class Handed:
     """The events of one call: in the temporary table `handed` (item, step, total), and by step.
 
-    With groups an item is a pair of the group's code, `cell`, and the `item`; an event is there once for every level.
+    With groups the code of the group is in `cell`; an event is there once for every level.
 
     `steps` are the steps that have rows, ascending; the step after the last one of the timeline stands for everything
     later. `kind` is None if there are no rows.
@@ -86,7 +86,7 @@ EMPTY = Handed(None, {})
 
 
 def hand_over(
-    state: StateFile,
+    engine: Engine,
     source: object,
     columns: EventColumns,
     timeline: Timeline,
@@ -96,59 +96,45 @@ def hand_over(
     table: str | None,
     settings: EngineSettings,
 ) -> Handed:
-    """Read events into the temporary table `handed` of a state's connection; with `later` those after the timeline too.
+    """Read events into the temporary table `handed` of an engine; with `later` those after the timeline too.
 
     Raises:
         InputError: the events cannot be read as asked.
         EngineError: the engine failed while reading.
     """
+    keys = ["item"] if columns.grouping is None else ["cell", "item"]
     with open_events(source, columns, timeline, cap=_MOST, table=table, settings=settings, later=later) as events:
-        engine = events.connection
-        engine.execute("SET TimeZone = 'UTC'")
-        item_type = engine.sql(events.sql).types[0]
+        reader = events.connection
+        reader.execute("SET TimeZone = 'UTC'")
+        item_type = reader.sql(events.sql).types[0]
         kind = ItemKind.of(item_type.id, str(item_type))
         # Read and grouped before it leaves that engine, so that whatever is wrong with the events shows there.
-        with progress_bar(engine, "reading events", shown=settings.progress):
+        with progress_bar(reader, "reading events", shown=settings.progress):
             span = None if columns.grouping is None else span_of(timeline, later=later)
-            engine.execute(_grouped_sql(events, kind, span))
-        grouped = columns.grouping is not None
-        with state.guarded() as connection:
-            _lay_out(connection, engine.table("grouped").to_arrow_reader(), item_type_of(kind, grouped=grouped))
-    with state.guarded() as connection:
-        fingerprints = _fingerprints(connection, key, "item.cell || ':' || item.item" if grouped else "item")
+            reader.execute(_grouped_sql(events, kind, span))
+        with engine.guarded() as connection:
+            _lay_out(connection, reader.table("grouped").to_arrow_reader(), keys)
+    with engine.guarded() as connection:
+        fingerprints = _fingerprints(connection, key, " || ':' || ".join(keys))
     return Handed(kind if fingerprints else None, fingerprints)
-
-
-def forget(state: StateFile) -> None:
-    """Drop the tables that a call leaves beside the state."""
-    with state.guarded() as connection:
-        connection.execute("DROP TABLE IF EXISTS handed")
-        connection.execute("DROP TABLE IF EXISTS touched")
-
-
-def item_type_of(kind: ItemKind, *, grouped: bool) -> str:
-    """The SQL type that a stream keeps its items as; with groups each is a pair with its group."""
-    return f"STRUCT(cell INTEGER, item {kind.sql_type})" if grouped else kind.sql_type
 
 
 def _grouped_sql(events: EventRelation, kind: ItemKind, span: int | None) -> str:
     """The rows of `handed`; with groups, steps are places in cells of `span` (`places_sql`)."""
     total = f"CAST(least(sum(count), {_MOST}) AS BIGINT)" if events.weighted else "count(*)"
     item = "hex(item)" if kind.name == "BLOB" else f"CAST(item AS {kind.sql_type})"
+    cell, place = (f"CAST(step {sign} {span} AS INTEGER)" for sign in ("//", "%"))
+    place = "step" if span is None else f"{cell} AS cell, {place} AS step"
     rows = f"SELECT item, step, {total} AS total FROM ({events.sql}) GROUP BY item, step"
-    if span is not None:
-        item = f"struct_pack(cell := CAST(step // {span} AS INTEGER), item := {item})"
-    step = "step" if span is None else f"CAST(step % {span} AS INTEGER) AS step"
-    return f"CREATE TEMP TABLE grouped AS SELECT {item} AS item, {step}, total FROM ({rows})"
+    return f"CREATE TEMP TABLE grouped AS SELECT {item} AS item, {place}, total FROM ({rows})"
 
 
-def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, item_type: str) -> None:
+def _lay_out(connection: duckdb.DuckDBPyConnection, rows: pa.RecordBatchReader, keys: list[str]) -> None:
     connection.register("arriving", rows)
     try:
         # In order of steps, so that reading one step skips the others.
         connection.execute(
-            f"CREATE OR REPLACE TEMP TABLE handed AS SELECT CAST(item AS {item_type}) AS item, step, total "
-            "FROM arriving ORDER BY step"
+            f"CREATE OR REPLACE TEMP TABLE handed AS SELECT {', '.join(keys)}, step, total FROM arriving ORDER BY step"
         )
     finally:
         connection.unregister("arriving")

@@ -1,8 +1,8 @@
 """The high-water mark beside a state: the last step that was cleared to be published, by its token.
 
-A state that was rolled back, by a restored file, a header that never reached the disk or a log that was lost, would
-draw fresh noise for published steps. A ledger notices this; without one, this small file does. It is written, whole and
-synced, before any row of its step leaves, and whoever opens the state compares the two.
+A state that was put back to an earlier one would draw fresh noise for published steps. A ledger notices this; without
+one, this small file does. It is written, whole and synced, before any row of its step leaves, and whoever opens the
+state compares the two.
 
 It is no part of the state: a state that was moved or copied without its mark goes on and gets a new one. So it notices
 a state that was rolled back where it lies, and not a restored backup of both files.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from dpwindows.durable import write_atomically
 from dpwindows.errors import EngineError
-from dpwindows.stream.named_arrays import digest
+from dpwindows.stream.records import digest
 
 _LONGEST = 4096
 

@@ -42,7 +42,6 @@ from dpwindows.plan.parts import cells_of
 from dpwindows.plan.stored_designs import Arrays, restored, stored, witness_from_dict, witness_to_dict
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.reading.reader import steps_of
-from dpwindows.stream.step_counts import CellAnswers
 
 __all__ = ["Mechanism", "StepAnswers"]
 
@@ -235,7 +234,7 @@ class Mechanism:
             for name, value in _joined([_fresh(design, k)] * len(measurement.cells), measurement).items()
         }
 
-    def release_step(self, answers: StepAnswers | CellAnswers, memory: Memory) -> tuple[pa.Table, Memory]:
+    def release_step(self, answers: StepAnswers | Sequence[StepAnswers], memory: Memory) -> tuple[pa.Table, Memory]:
         """Measure one step under fresh noise: the rows of every window that ends at it, and the memory after it.
 
         Guarantee: the rows of all steps together satisfy the budget (`dpwindows.kernel.measure.measure_step`) if this
@@ -254,25 +253,25 @@ class Mechanism:
             ValueError: the answers are of other groups than are measured.
             BudgetExceededError: as `dpwindows.kernel.measure.measure_step`.
         """
-        by_cell = answers.cells if isinstance(answers, CellAnswers) else (answers,)
+        by_cell = (answers,) if isinstance(answers, StepAnswers) else tuple(answers)
         if len(by_cell) != self.cells:
             raise ValueError(f"the answers are of {len(by_cell)} groups, and {self.cells} are measured")
+        step = by_cell[0].step
         for one in by_cell:
             self._require_sane(one)
-        exact = [
+        encoded = [
             {
-                k: np.concatenate(
-                    [
-                        design.encode_step(read, k, _part(kept, _EXACT))
-                        for read, kept in self._given(index, by_cell, k, memory)
-                    ]
-                )
+                k: [
+                    design.encode_step(read, k, _part(kept, _EXACT))
+                    for read, kept in self._given(index, by_cell, k, memory)
+                ]
                 for k in design.problem.thresholds
             }
             for index, design in enumerate(self._designs)
         ]
-        self._require_charged(exact, answers.step)
-        noisy = measure_step(self.measurements, self.budget, by_cell[0].step, exact)
+        exact = [{k: np.concatenate([own for own, _ in cells]) for k, cells in one.items()} for one in encoded]
+        self._require_charged(exact, step)
+        noisy = measure_step(self.measurements, self.budget, step, exact)
         tables: list[pa.Table] = []
         after: Memory = {}
         for index, (queries, measurement, design) in enumerate(
@@ -281,16 +280,20 @@ class Mechanism:
             estimates = {}
             for k, values in noisy[index].items():
                 parts = np.split(values.astype(np.float64), len(measurement.cells))
+                reader = steps_of(_one(design, k))
+                given = self._given(index, by_cell, k, memory)
+                # Reading sees nothing exact.
                 read = [
-                    _read_step(design, read, k, part, kept)
-                    for part, (read, kept) in zip(parts, self._given(index, by_cell, k, memory), strict=True)
+                    reader.decode_step(step, part, _part(own, _NOISY))
+                    for part, (_, own) in zip(parts, given, strict=True)
                 ]
                 estimates[k] = np.concatenate([estimate for estimate, _ in read])
-                kept = _joined([kept for _, kept in read], measurement)
+                both = zip(encoded[index][k], read, strict=True)
+                kept = _joined([_kept(encoding, reading) for (_, encoding), (_, reading) in both], measurement)
                 after |= {f"{index}.{k}.{name}": value for name, value in kept.items()}
             for series, query in enumerate(queries):
                 mine = slice(series, series + 1) if len(queries) > 1 else slice(None)
-                tables += [self._rows(answers.step, query, measurement, one, estimates, mine) for one in query.measures]
+                tables += [self._rows(step, query, measurement, one, estimates, mine) for one in query.measures]
         return pa.concat_tables(tables), after
 
     def _given(
@@ -364,14 +367,6 @@ class Mechanism:
 def _fresh(design: StepDesign, k: int) -> Memory:
     """What encoding and reading of a threshold remember before step 1."""
     return _kept(design.shape.fresh(), steps_of(_one(design, k)).fresh())
-
-
-def _read_step(
-    design: StepDesign, answers: StepAnswers, k: int, measured: FloatArray, memory: Memory
-) -> tuple[FloatArray, Memory]:
-    """Estimates of the windows that end at a step, and what is remembered after it; reading sees nothing exact."""
-    estimates, noisy = steps_of(_one(design, k)).decode_step(answers.step, measured, _part(memory, _NOISY))
-    return estimates, _kept(design.remember(answers, k, _part(memory, _EXACT)), noisy)
 
 
 def _one(design: StepDesign, k: int) -> StepDesign:

@@ -1,13 +1,36 @@
-"""The records in a state: how the stream was created, each closed step, each call, and what was released."""
+"""What a state records: how the stream was created, its position, each closed step and its released rows.
+
+**Where state, position and token are recorded, and why.** Four places know how far a stream is.
+
+- *In the table `position` of the state*: the last closed step, its random token, exact counts, the mechanism's memory,
+  and the manifest of the items. That is all that the next step goes on from, in one row: the transaction that closes a
+  step replaces it, and only if it still is where the step began.
+- *In its tables `steps` and `released`*: of each closed step its end, its token, the fingerprint of its events, its
+  call and its rows. The same transaction adds them, and nothing changes them again, so that a step has one noise.
+- *In the ledger*: the last step that may leave, and its token. Of all copies of a state, the one whose token is on
+  record goes on; and one restored backup does not put back both files.
+- *In the mark beside the state*: a digest of the last step's token, once its rows may leave. A state that is put back
+  is behind it, as the mark is no part of a backup.
+
+They are written in this order, each durable before the next begins: parts of items, state, ledger, mark; then the rows
+leave. So the state may be ahead of the ledger and the mark, by a step that nobody saw and that is recorded when the
+state is opened next; where it is behind one of them, or was never there, it is refused. The token is drawn for each
+step: two draws for one step, of two copies or before and after a crash, differ in it even where all their numbers
+agree. The items themselves stand in parts beside the state, since they alone are large; a part counts if the manifest
+of the position names it, and so becomes valid with the step. Each row is sealed by a digest, so that a damaged or
+edited one is noticed; this is no protection against whoever may write the file.
+"""
 
 from __future__ import annotations
 
+import hashlib
+import io
 import json
+import sqlite3
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import duckdb
 import numpy as np
 import pyarrow as pa
 
@@ -15,10 +38,10 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.events import EventColumns
 from dpwindows.stream.given_events import ItemKind
-from dpwindows.stream.named_arrays import digest, pack, unpack
-from dpwindows.stream.state_file import DamagedError, StateFile
+from dpwindows.stream.recencies import Manifest, Part
+from dpwindows.stream.store import StateFile, damaged, in_use
 
-# Of a step's random token. Tokens of 16 bytes are of steps closed before release ids followed from them.
+# Of a step's random token.
 TOKEN_BYTES = 24
 # The columns of released rows that a mechanism gives; those of a release file follow from them and the timeline.
 _TEXTS, _WHOLE = ("window", "measure"), ("k", "first_step", "last_step")
@@ -34,6 +57,7 @@ _SCHEMA = pa.schema(
         *((name, pa.float64()) for name in _REAL),
     ]
 )
+Arrays = Mapping[str, np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -45,7 +69,7 @@ class Creation:
         secret: the key of the fingerprints.
         token: of the position before the first step, for the ledger.
         described: the part of release metadata that is the same for all releases of the stream.
-        mechanism: the mechanism's plain values; its arrays are `arrays`.
+        mechanism: the mechanism's plain values; its arrays are stored beside them.
         columns: how every row of every call's events is read.
         start: first moment, canonical.
         begins: the same as a boundary value.
@@ -96,17 +120,6 @@ class Creation:
         return cls(**values | {"columns": columns, "ledger": tuple(ledger) if ledger else None})
 
 
-class ClosedStep(NamedTuple):
-    """A step that is closed for good, and the release that closed it."""
-
-    step: int
-    ends: int
-    fingerprint: str
-    token: str
-    released_at: str
-    versions: str
-
-
 class Call(NamedTuple):
     """The steps that one call closes; `moved` is the fingerprint of the late events it counted in its first step."""
 
@@ -115,183 +128,208 @@ class Call(NamedTuple):
     moved: str
 
 
-def write_creation(connection: duckdb.DuckDBPyConnection, creation: Creation, arrays: Mapping[str, np.ndarray]) -> None:
-    """Write what was fixed, and the mechanism's arrays, into a new state."""
+class ClosedStep(NamedTuple):
+    """A step that is closed for good: its end, its events, its token, the release that closed it, and its call."""
+
+    step: int
+    ends: int
+    fingerprint: str
+    token: str
+    released_at: str
+    versions: str
+    call: Call
+    rows_digest: str
+
+
+@dataclass(frozen=True)
+class Position:
+    """Where a stream is: its last closed step, and all that the next one goes on from.
+
+    `kind` is that of the items, None as long as there were none; `working` are exact counts and the mechanism's memory.
+    """
+
+    step: int
+    token: str
+    kind: ItemKind | None = None
+    parts: Manifest = ()
+    working: Arrays = field(default_factory=dict)
+
+    def sealed(self) -> tuple[Any, ...]:
+        """The row of the table `position`."""
+        kind = None if self.kind is None else self.kind.name
+        values = (self.step, self.token, kind, json.dumps(self.parts), pack(self.working))
+        return (*values, digest(*values))
+
+
+# --- Written ----------------------------------------------------------------------------------------------------------
+
+
+def write_creation(connection: sqlite3.Connection, creation: Creation, arrays: Arrays) -> None:
+    """Write what was fixed, the mechanism's arrays, and the position before the first step into a new state."""
     facts, content = creation.to_json(), pack(arrays)
-    connection.execute("INSERT INTO creation VALUES (?, ?, ?)", [facts, content, digest(facts, content)])
+    connection.execute("INSERT INTO creation VALUES (?, ?, ?)", (facts, content, digest(facts, content)))
+    connection.execute("INSERT INTO position VALUES (?, ?, ?, ?, ?, ?)", Position(0, creation.token).sealed())
 
 
-def read_creation(state: StateFile) -> tuple[Creation, dict[str, np.ndarray]]:
+def close(state: StateFile, before: Position, after: Position, closed: ClosedStep, rows: pa.Table) -> None:
+    """Record a closed step, its rows and the position after it, all of it at once.
+
+    Raises:
+        EngineError: the state cannot be written, or is no longer where it was before the step.
+    """
+    with state.transaction() as connection:
+        moved = connection.execute(
+            "UPDATE position SET step = ?, token = ?, kind = ?, parts = ?, working = ?, digest = ? "
+            "WHERE step = ? AND token = ?",
+            (*after.sealed(), before.step, before.token),
+        )
+        if moved.rowcount != 1:
+            raise in_use(state.path)
+        values = (*closed[:6], *closed.call, closed.rows_digest)
+        marks = ", ".join("?" * (len(values) + 1))
+        connection.execute(f"INSERT INTO steps VALUES ({marks})", (*values, digest(*values)))
+        cells = rows[CELL].to_pylist() if CELL in rows.column_names else [None] * rows.num_rows
+        columns = [rows[name].to_pylist() for name in GIVEN]
+        placed = zip([closed.step] * rows.num_rows, range(rows.num_rows), *columns, cells, strict=True)
+        marks = ", ".join("?" * (len(GIVEN) + 3))
+        connection.executemany(f"INSERT INTO released VALUES ({marks})", placed)
+
+
+# --- Read -------------------------------------------------------------------------------------------------------------
+
+
+def read_creation(connection: sqlite3.Connection) -> tuple[Creation, dict[str, np.ndarray]]:
     """How a stream was created, and the arrays of its mechanism.
 
     Raises:
-        EngineError: the state is damaged.
+        ValueError: it does not agree with its digest.
     """
-    with state.guarded() as connection:
-        rows = connection.execute("SELECT facts, arrays, digest FROM creation").fetchall()
-    if len(rows) != 1 or digest(rows[0][0], bytes(rows[0][1])) != rows[0][2]:
-        raise damaged(state)
-    return Creation.from_json(rows[0][0]), unpack(bytes(rows[0][1]))
+    rows = connection.execute("SELECT facts, arrays, digest FROM creation").fetchall()
+    if len(rows) != 1 or digest(*rows[0][:2]) != rows[0][2]:
+        raise ValueError("the creation is not as it was written")
+    return Creation.from_json(rows[0][0]), unpack(rows[0][1])
 
 
-def write_working(connection: duckdb.DuckDBPyConnection, step: int, arrays: Mapping[str, np.ndarray]) -> None:
-    """Replace exact counts and the mechanism's memory by those after a step."""
-    content = pack(arrays)
-    first, later = "INSERT INTO working VALUES (?, ?, ?)", "UPDATE working SET step = ?, content = ?, digest = ?"
-    connection.execute(first if step == 1 else later, [step, content, digest(step, content)])
-
-
-def read_working(state: StateFile) -> tuple[int, dict[str, np.ndarray]]:
-    """The last closed step, and exact counts and memory after it; step 0 and nothing before the first.
+def read_position(state: StateFile) -> Position:
+    """Where the stream is.
 
     Raises:
         EngineError: the state is damaged.
     """
     with state.guarded() as connection:
-        rows = connection.execute("SELECT step, content, digest FROM working").fetchall()
-        closed = connection.execute("SELECT coalesce(max(step), 0), count(*) FROM steps").fetchall()[0]
-    if not rows and closed == (0, 0):
-        return 0, {}
-    if len(rows) != 1 or closed != (rows[0][0], rows[0][0]) or digest(rows[0][0], bytes(rows[0][1])) != rows[0][2]:
-        raise damaged(state)
-    return int(rows[0][0]), unpack(bytes(rows[0][1]))
-
-
-def read_kind(state: StateFile) -> ItemKind | None:
-    """The kind of the items, None as long as there were none.
-
-    Raises:
-        EngineError: the state is damaged.
-    """
-    with state.guarded() as connection:
-        rows = connection.execute("SELECT kind FROM item_kind").fetchall()
-    if len(rows) > 1:
-        raise damaged(state, "its table item_kind is not as it was made")
-    return ItemKind.named(rows[0][0]) if rows else None
-
-
-def write_step(connection: duckdb.DuckDBPyConnection, closed: ClosedStep, call: Call, rows: pa.Table) -> None:
-    """Record a closed step, the call that closed it, and its released rows."""
-    given = _given(rows)
-    placed = given.add_column(0, "place", pa.array(range(given.num_rows), pa.int32()))
-    connection.register("given", placed)
-    try:
-        connection.execute(f"INSERT INTO released SELECT {closed.step}, * FROM given")
-    finally:
-        connection.unregister("given")
-    connection.execute("INSERT INTO steps VALUES (?, ?, ?, ?, ?, ?, ?)", [*closed, rows_digest(closed.step, given)])
-    if closed.step == call.first:
-        connection.execute("INSERT INTO calls VALUES (?, ?, ?)", list(call))
-    else:
-        connection.execute("UPDATE calls SET last = ? WHERE first = ?", [call.last, call.first])
+        rows = connection.execute("SELECT step, token, kind, parts, working, digest FROM position").fetchall()
+        closed = connection.execute("SELECT coalesce(max(step), 0), count(*) FROM steps").fetchone()
+    if len(rows) != 1 or digest(*rows[0][:5]) != rows[0][5] or closed != (rows[0][0], rows[0][0]):
+        raise damaged(state.path)
+    step, token, kind, parts, working = rows[0][:5]
+    named = tuple(Part(*values) for values in json.loads(parts))
+    return Position(step, token, None if kind is None else ItemKind.named(kind), named, unpack(working))
 
 
 def read_step(state: StateFile, step: int) -> ClosedStep | None:
-    """One closed step; None if it is not closed."""
+    """One closed step; None if it is not closed.
+
+    Raises:
+        EngineError: the state is damaged.
+    """
     found = read_steps(state, step, step)
     return found[0] if found else None
 
 
 def read_steps(state: StateFile, first: int, last: int) -> list[ClosedStep]:
-    """The closed steps among some, ascending."""
+    """The closed steps among some, ascending.
+
+    Raises:
+        EngineError: the state is damaged.
+    """
     with state.guarded() as connection:
         rows = connection.execute(
-            "SELECT step, ends, fingerprint, token, released_at, versions FROM steps WHERE step BETWEEN ? AND ? "
-            "ORDER BY step",
-            [first, last],
+            "SELECT * FROM steps WHERE step BETWEEN ? AND ? ORDER BY step", (first, last)
         ).fetchall()
-    return [ClosedStep(*row) for row in rows]
-
-
-def last_step(state: StateFile) -> int:
-    """The last closed step, 0 if there is none."""
-    with state.guarded() as connection:
-        return int(connection.execute("SELECT coalesce(max(step), 0) FROM steps").fetchall()[0][0])
+    if any(digest(*row[:-1]) != row[-1] for row in rows):
+        raise damaged(state.path)
+    return [ClosedStep(*(*row[:6], Call(*row[6:9]), row[9])) for row in rows]
 
 
 def rows_a_step(state: StateFile, step: int) -> int:
     """How many numbers a closed step released."""
     with state.guarded() as connection:
-        return int(connection.execute("SELECT count(*) FROM released WHERE step = ?", [step]).fetchall()[0][0])
-
-
-def token_of(state: StateFile, creation: Creation, step: int) -> str:
-    """The token of the position after a step that is closed.
-
-    Raises:
-        EngineError: the state is damaged.
-    """
-    if step == 0:
-        return creation.token
-    found = read_step(state, step)
-    if found is None:
-        raise damaged(state)
-    return found.token
-
-
-def release_id(state: StateFile, creation: Creation, first: int, last: int) -> str:
-    """The id of the release of some closed steps: another one wherever a number could be another.
-
-    It follows from the random token and the digest of the rows of each step, so that a step that was drawn anew is
-    never taken for the one that was lost. Steps closed before ids were made like this keep the id they were published
-    under, which follows from their numbers.
-    """
-    with state.guarded() as connection:
-        rows = connection.execute(
-            "SELECT step, token, rows_digest FROM steps WHERE step BETWEEN ? AND ? ORDER BY step", [first, last]
-        ).fetchall()
-    if not rows or len(rows[-1][1]) < 2 * TOKEN_BYTES:
-        return digest(creation.state_id, first, last)[:32]
-    return digest(creation.state_id, first, last, *(part for row in rows for part in row))[:32]
+        return int(connection.execute("SELECT count(*) FROM released WHERE step = ?", (step,)).fetchone()[0])
 
 
 def read_ends(state: StateFile, last: int) -> Int64Array:
-    """The ends of the steps up to one that is closed, as boundary values, shape (last,)."""
-    with state.guarded() as connection:
-        table = connection.sql(f"SELECT ends FROM steps WHERE step <= {int(last)} ORDER BY step").to_arrow_table()
-    return _numbers(table["ends"])
-
-
-def find_call(state: StateFile, *, last: int | None = None, holding: int | None = None) -> Call | None:
-    """The call that ends with a step, or the one that a step belongs to; None if there is none."""
-    condition, step = ("last = ?", last) if last is not None else ("first <= ? AND last >= ?", holding)
-    with state.guarded() as connection:
-        values = [step] * condition.count("?")
-        rows = connection.execute(f"SELECT first, last, moved FROM calls WHERE {condition}", values).fetchall()
-    return Call(*rows[0]) if rows else None
-
-
-def read_released(state: StateFile, first: int, last: int) -> pa.Table:
-    """The released rows of some steps, in the order of their steps, each step checked against its digest.
+    """The ends of the steps up to one that is closed, as boundary values, shape (last,).
 
     Raises:
         EngineError: the state is damaged.
     """
     with state.guarded() as connection:
-        stored = connection.table("released").columns  # as `schema` has seen to when the state was opened
-        names = ", ".join(f'"{name}"' for name in (*GIVEN, CELL) if name in stored)
-        table = connection.sql(
-            f"SELECT step, {names} FROM released WHERE step BETWEEN {int(first)} AND {int(last)} ORDER BY step, place"
-        ).to_arrow_table()
-        digests = connection.execute(
-            "SELECT step, rows_digest FROM steps WHERE step BETWEEN ? AND ? ORDER BY step", [first, last]
+        rows = connection.execute("SELECT ends FROM steps WHERE step <= ? ORDER BY step", (last,)).fetchall()
+    try:
+        return np.array([ends for (ends,) in rows], dtype=np.int64)
+    except (TypeError, ValueError, OverflowError):
+        raise damaged(state.path) from None
+
+
+def read_released(state: StateFile, steps: list[ClosedStep], *, grouped: bool) -> pa.Table:
+    """The released rows of some steps that follow each other, each step checked against its digest.
+
+    Raises:
+        EngineError: the state is damaged.
+    """
+    names = (*GIVEN, CELL) if grouped else GIVEN
+    listed = ", ".join(f'"{name}"' for name in names)
+    with state.guarded() as connection:
+        rows = connection.execute(
+            f"SELECT step, {listed} FROM released WHERE step BETWEEN ? AND ? ORDER BY step, place",
+            (steps[0].step, steps[-1].step),
         ).fetchall()
-    if any(column.null_count for column in table.columns):  # cells may be null in the state's table
-        raise damaged(state)
-    of_step = _numbers(table["step"])
-    given = _given(table)
-    for step, expected in digests:
-        low, high = np.searchsorted(of_step, [step, step + 1])
-        if rows_digest(step, given.slice(int(low), int(high - low))) != expected:
-            raise damaged(state)
+    of_step, *columns = zip(*rows, strict=True) if rows else [()] * (len(names) + 1)
+    try:
+        given = _typed({name: list(column) for name, column in zip(names, columns, strict=True)})
+    except (pa.ArrowException, KeyError, TypeError, ValueError):
+        raise damaged(state.path) from None
+    # Around pa.Table.slice by masks, which would import pandas.
+    places = np.array(of_step, dtype=np.int64)
+    for closed in steps:
+        low, high = np.searchsorted(places, [closed.step, closed.step + 1])
+        if rows_digest(closed.step, given.slice(int(low), int(high - low))) != closed.rows_digest:
+            raise damaged(state.path)
     return given
 
 
-def _given(rows: pa.Table) -> pa.Table:
-    """The columns that a mechanism gives, in their types; with groups their codes last."""
-    grouped = CELL in rows.column_names
-    schema = _SCHEMA.append(pa.field(CELL, pa.int32())) if grouped else _SCHEMA
-    return rows.select(schema.names).cast(schema).combine_chunks()
+def release_id(creation: Creation, steps: list[ClosedStep]) -> str:
+    """The id of the release of some closed steps: another one wherever a number could be another.
+
+    It follows from the random token and the digest of the rows of each step, so that a step that was drawn anew is
+    never taken for the one that was lost.
+    """
+    parts = [part for closed in steps for part in (closed.step, closed.token, closed.rows_digest)]
+    return digest(creation.state_id, steps[0].step, steps[-1].step, *parts)[:32]
+
+
+# --- Rows and digests -------------------------------------------------------------------------------------------------
+
+
+def given_rows(rows: pa.Table) -> pa.Table:
+    """The columns that a mechanism gives, in their types and as the database keeps them; with groups their codes last.
+
+    A database has one zero: adding it turns the other one into it.
+    """
+    names = (*GIVEN, CELL) if CELL in rows.column_names else GIVEN
+    columns = {name: rows[name].combine_chunks() for name in names}
+    return _typed(columns | {name: pa.array(_numbers(rows[name], "float64") + 0.0) for name in _REAL})
+
+
+def _typed(columns: Mapping[str, Any]) -> pa.Table:
+    schema = _SCHEMA.append(pa.field(CELL, pa.int32())) if CELL in columns else _SCHEMA
+    values = dict(columns)
+    if isinstance(values["complete"], list):
+        values["complete"] = [{0: False, 1: True}[value] for value in values["complete"]]
+    table = pa.table({name: pa.array(values[name], schema.field(name).type) for name in schema.names}, schema=schema)
+    if any(column.null_count for column in table.columns):
+        raise ValueError("a value is missing")
+    return table
 
 
 def rows_digest(step: int, rows: pa.Table) -> str:
@@ -308,9 +346,24 @@ def _numbers(column: pa.ChunkedArray, kind: str = "int64") -> np.ndarray:
     return np.from_dlpack(column.cast(kind).combine_chunks())
 
 
-def damaged(state: StateFile, found: str = "what it holds does not agree with its checksums") -> DamagedError:
-    """The error for a state whose tables or records are not as they were written."""
-    return DamagedError(
-        f"the state {state.path} is damaged: {found}. A backup may go on where it is the last step that the ledger has "
-        "on record; otherwise create a new stream"
-    )
+def pack(arrays: Arrays) -> bytes:
+    """Arrays of numbers, of any shape, as the bytes of an uncompressed `.npz` file."""
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)  # type: ignore[arg-type]  # no array is named as its one option is
+    return stream.getvalue()
+
+
+def unpack(content: bytes) -> dict[str, np.ndarray]:
+    """The arrays that `pack` was given. Raises `ValueError` if the bytes are something else."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as stored:
+        return {name: stored[name] for name in stored.files}
+
+
+def digest(*parts: object) -> str:
+    """SHA-256 of a sequence of texts, numbers and bytes; different sequences have different digests."""
+    found = hashlib.sha256()
+    for part in parts:
+        content = part if isinstance(part, bytes) else str(part).encode()
+        found.update(f"{type(part).__name__}:{len(content)}:".encode())
+        found.update(content)
+    return found.hexdigest()

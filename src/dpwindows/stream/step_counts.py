@@ -24,7 +24,7 @@ NONE = -1
 class Change(NamedTuple):
     """So many items changed the step of their k-th most recent occurrence; `before` may be `NONE`, `after` not.
 
-    In place of a threshold, k may be the number of a series with bounded runs (`count.first_runs.series_number`).
+    In place of a threshold, k may be the number of a series with bounded runs (`count.query.first_runs.series_number`).
     """
 
     k: int
@@ -90,48 +90,6 @@ class StepCounts:
         recent = {int(name[7:]): counts for name, counts in arrays.items() if name.startswith("recent.")}
         total = {int(name[6:]): int(count) for name, count in arrays.items() if name.startswith("total.")}
         return cls(step, reach, recent, total)
-
-
-@dataclass(frozen=True)
-class CellAnswers:
-    """What the mechanism asks for in every group, by the group's code."""
-
-    step: int
-    cells: tuple[StepAnswers, ...]
-
-
-@dataclass(frozen=True)
-class CellCounts:
-    """The exact counts of every group, by its code, each as if its events were the whole log."""
-
-    cells: tuple[StepCounts, ...]
-
-    @property
-    def step(self) -> int:
-        """The step at whose end they are."""
-        return self.cells[0].step
-
-    def after(self, changes: Iterable[Change]) -> CellCounts:
-        """As of `StepCounts`, of every group."""
-        own: dict[int, list[Change]] = {}
-        for change in changes:
-            own.setdefault(change.cell, []).append(change)
-        return CellCounts(tuple(counts.after(own.get(cell, ())) for cell, counts in enumerate(self.cells)))
-
-    def answers(self) -> CellAnswers:
-        """As of `StepCounts`, of every group."""
-        return CellAnswers(self.step, tuple(counts.answers() for counts in self.cells))
-
-    def to_arrays(self) -> dict[str, np.ndarray]:
-        """As named arrays, the groups along the first axis; `from_arrays` gives it back."""
-        parts = [counts.to_arrays() for counts in self.cells]
-        return {name: np.stack([part[name] for part in parts]) for name in parts[0]}
-
-    @classmethod
-    def from_arrays(cls, step: int, reach: int, arrays: Mapping[str, np.ndarray], cells: int) -> CellCounts:
-        """The counts that `to_arrays` gave, of `cells` groups."""
-        parts = [{name: values[cell] for name, values in arrays.items()} for cell in range(cells)]
-        return cls(tuple(StepCounts.from_arrays(step, reach, part) for part in parts))
 
 
 def oldest_at(step: int, reach: int) -> int:

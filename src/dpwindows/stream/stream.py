@@ -6,13 +6,15 @@
     with dw.Stream.open("users.state") as stream:
         release = stream.advance("events/2026-01-01.parquet", through="2026-01-02")
 
-**Order of things.** A step is closed by one transaction that holds everything: the items' recencies, the exact counts,
-the mechanism's memory, the noisy rows, the fingerprint of the events and a random token. Then the ledger, if there is
-one, records the token; then the rows are handed out, read back from the state. So what was handed out is on disk and
-on record, and what is not on disk was never seen: if a call fails or the machine does, the same call again returns the
-stored rows, or closes what was left. `gate` has the one function that rows leave through.
+**Order of things.** The items of a step are written first, as a part that nothing names yet. Then one transaction
+closes the step: it names the part, and holds the exact counts, the mechanism's memory, the noisy rows, the fingerprint
+of the events and a random token. Then the ledger, if there is one, records the token; then the rows are handed out,
+read back from the state. So what was handed out is on disk and on record, and what is not on disk was never seen: if a
+call fails or the machine does, the same call again returns the stored rows, or closes what was left. `publishing` has
+the one function that rows leave through.
 
-`calls` says what a repeated call returns, what becomes of late events, and why the guarantee covers them.
+`records` says where state, position and token stand, and why; `calls` what a repeated call returns, what becomes of
+late events, and why the guarantee covers them.
 """
 
 from __future__ import annotations
@@ -36,26 +38,26 @@ from dpwindows.kernel.accounting import BudgetExceededError
 from dpwindows.plan.stored_designs import BAD_VALUES
 from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.release import Release
-from dpwindows.stream import creating, records, schema, stream_ledger
+from dpwindows.stream import creating, publishing, records
 from dpwindows.stream.calls import (
+    MOST_STEPS,
     LatePolicy,
     LaterPolicy,
     Task,
     find_task,
     moved_fingerprint,
+    require_few,
     require_later_policy,
     require_policy,
 )
-from dpwindows.stream.close_step import close_step, read_progress, require_items
-from dpwindows.stream.gate import Gate
-from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, forget, hand_over, require_kind
-from dpwindows.stream.limits import MOST_STEPS, require_few
+from dpwindows.stream.closing import close_step
+from dpwindows.stream.engine import Engine
+from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, hand_over, require_kind
 from dpwindows.stream.mechanism import Mechanism
+from dpwindows.stream.publishing import Gate
 from dpwindows.stream.records import Call, Creation
-from dpwindows.stream.recovery import open_state
 from dpwindows.stream.remarks import notes_on
-from dpwindows.stream.state_file import StateFile, usable_path
-from dpwindows.stream.stored_release import release_of
+from dpwindows.stream.store import StateFile, damaged, usable_path
 
 if TYPE_CHECKING:
     from dpwindows.ledger.ledger import Ledger
@@ -64,8 +66,9 @@ if TYPE_CHECKING:
 class Stream:
     """An open stream. Make one with `create`, open it with `open`, and close it: it is open in one place at a time.
 
-    The state file holds the data that later steps need (items and when they last occurred), exact counts and noise. It
-    is created with mode 0600; keep it as private as the log.
+    The state file and the folder beside it (its name and `-items`) hold the data that later steps need: items and when
+    they last occurred, exact counts and noise. Only their owner may read them; keep them as private as the log, and
+    copy, move and back up both together.
     `notes` are remarks on the last `advance`, for its operator only: steps without an event, a time that is to come.
     """
 
@@ -79,6 +82,7 @@ class Stream:
     ) -> None:
         """Use `Stream.create` or `Stream.open`."""
         self._state, self._creation, self._mechanism = state, creation, mechanism
+        self._engine, self._position = Engine(state.path, settings), records.read_position(state)
         self._gate, self._settings = Gate(state, creation, ledger), settings
         self.notes: tuple[str, ...] = ()
 
@@ -154,8 +158,8 @@ class Stream:
             target,
             creation,
             arrays,
-            pay=lambda: None if ledger is None else stream_ledger.spend(ledger, plan, creation),
-            is_paid=lambda state_id: ledger is not None and stream_ledger.is_on_record(ledger, state_id),
+            pay=lambda: None if ledger is None else publishing.spend(ledger, plan, creation),
+            is_paid=lambda state_id: ledger is not None and publishing.is_on_record(ledger, state_id),
         )
         return cls.open(target, ledger, settings=settings)
 
@@ -181,18 +185,19 @@ class Stream:
             StateBehindLedgerError: the state is a restored backup or a copy; going on would release steps again.
             EngineError: it is open elsewhere, damaged, rolled back, or cannot be read or written.
         """
-        settings = settings or EngineSettings()
-        state = open_state(usable_path(path), read_only=read_only, settings=settings)
+        settings, target = settings or EngineSettings(), usable_path(path)
+        creating.forget_draft(target)
+        state = StateFile(target, read_only=read_only)
         try:
-            schema.require_version(state)
-            creation, arrays = records.read_creation(state)
-            mechanism = _restored(state, creation, arrays)
-            require_items(state, mechanism)
-            found = stream_ledger.ledger_of(creation, ledger)
-            stream = cls(state, creation, mechanism, found, settings)
-            stream._gate.clear()
+            creation, arrays = _creation_of(state)
+            stream = cls(state, creation, _restored(state, creation, arrays), ledger, settings)
         except BaseException:
             state.close()
+            raise
+        try:
+            stream._gate.clear(stream._position)
+        except BaseException:
+            stream.close()
             raise
         return stream
 
@@ -245,7 +250,7 @@ class Stream:
             timeline = self._timeline_to(through)
             policy = require_policy(late, self._mechanism.unit)
             require_later_policy(later, policy)
-            self._gate.clear()
+            self._gate.clear(self._position)
             task = self._task(timeline)
             require_few(task.open_steps, max_steps, records.rows_a_step(self._state, task.closed))
             if events is None and not empty and not task.finished:
@@ -257,7 +262,7 @@ class Stream:
                 handed = EMPTY if events is None else self._hand_over(events, timeline, table, later)
                 moved = moved_fingerprint(task, handed, self._fingerprint, policy, self._named, self._mechanism.unit)
                 self._close(task, timeline, handed, moved)
-                forget(self._state)
+                self._engine.forget()
                 closed = range(task.closed + 1, task.last + 1)
                 given = tuple(closed) if empty else handed.steps
                 self.notes = notes_on(closed, given, timeline, self._named)
@@ -280,7 +285,8 @@ class Stream:
     @property
     def closed_steps(self) -> int:
         """How many steps are closed."""
-        return records.last_step(self._state)
+        with self._state.turn():
+            return self._position.step
 
     @property
     def through(self) -> str | int:
@@ -306,6 +312,8 @@ class Stream:
 
     def close(self) -> None:
         """Close the state file; twice is once."""
+        self._engine.close()
+        self._gate.close()
         self._state.close()
 
     def __enter__(self) -> Self:
@@ -334,32 +342,29 @@ class Stream:
         return timeline
 
     def _task(self, timeline: Timeline) -> Task:
-        closed = self.closed_steps
-        newest = records.find_call(self._state, holding=closed) if closed else None
-        self._require_same_clock(timeline, min(closed, timeline.steps))
-        ending = records.find_call(self._state, last=timeline.steps)
-        return find_task(timeline.steps, closed, newest, ending, self._named)
-
-    def _require_same_clock(self, timeline: Timeline, step: int) -> None:
-        """Check that a closed step still ends when it ended: rules of time zones change."""
-        if step == 0:
-            return
-        found = records.read_step(self._state, step)
-        if found is None or found.ends != int(timeline.boundary_values[step]):
+        """What a call is to do; the position is known, since nobody else writes the state."""
+        closed = self._position.step
+        newest = records.read_step(self._state, closed)
+        asked = newest if timeline.steps >= closed else records.read_step(self._state, timeline.steps)
+        if asked is not None and asked.ends != int(timeline.boundary_values[asked.step]):
             raise InputError(
-                f"by the time zone rules installed here, step {step} of the stream ends at another moment than when it "
-                "was closed: install the rules (tzdata) it was closed with"
+                f"by the time zone rules installed here, step {asked.step} of the stream ends at another moment than "
+                "when it was closed: install the rules (tzdata) it was closed with"
             )
+        # A call that went on to a later time than it was made for first did not end here.
+        ended = asked is not None and asked.step == asked.call.last == timeline.steps
+        ending = asked.call if asked is not None and ended else None
+        return find_task(timeline.steps, closed, None if newest is None else newest.call, ending, self._named)
 
     def _hand_over(self, events: Any, timeline: Timeline, table: str | None, later: LaterPolicy) -> Handed:
         creation = self._creation
         handed = hand_over(
-            *(self._state, events, creation.columns, timeline, creation.secret),
+            *(self._engine, events, creation.columns, timeline, creation.secret),
             later=later == "refuse",
             table=table,
             settings=self._settings,
         )
-        require_kind(records.read_kind(self._state), handed.kind, creation.columns.item)
+        require_kind(self._position.kind, handed.kind, creation.columns.item)
         return handed
 
     def _close(self, task: Task, timeline: Timeline, handed: Handed, moved: str) -> None:
@@ -367,10 +372,11 @@ class Stream:
         if task.finished:
             return
         call = Call(task.first, task.last, moved)
-        progress = read_progress(self._state, self._mechanism)
         for step in range(task.closed + 1, task.last + 1):
+            self._gate.record(self._position)
             ends = int(timeline.boundary_values[step])
-            progress = close_step(self._state, self._mechanism, progress, ends=ends, call=call, handed=handed)
+            given = (self._state, self._engine, self._mechanism, self._position)
+            self._position = close_step(*given, ends=ends, call=call, handed=handed)
 
     def _fingerprint(self, step: int) -> str:
         found = records.read_step(self._state, step)
@@ -380,7 +386,7 @@ class Stream:
         return str(self._creation.end_of(step))
 
     def _release(self, first: int, last: int) -> Release:
-        return release_of(self._state, self._creation, self._gate.let_out(first, last), first, last)
+        return self._gate.let_out(self._position, first, last)
 
 
 def _require_calendar(plan: StreamPlan, timeline: Timeline) -> None:
@@ -392,6 +398,14 @@ def _require_calendar(plan: StreamPlan, timeline: Timeline) -> None:
                 f"the plan has {window} by the calendar of {window.calendar}, and the stream that of {found}: give "
                 "StreamPlan the start, step and time_zone that the stream is created with"
             )
+
+
+def _creation_of(state: StateFile) -> tuple[Creation, dict[str, np.ndarray]]:
+    try:
+        with state.guarded() as connection:
+            return records.read_creation(connection)
+    except ValueError:
+        raise damaged(state.path) from None
 
 
 def _restored(state: StateFile, creation: Creation, arrays: dict[str, np.ndarray]) -> Mechanism:

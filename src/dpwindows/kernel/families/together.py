@@ -57,7 +57,7 @@ class MatrixFilter:
         return {"exact": np.zeros((self.memory, self.lanes), dtype=np.int64)}
 
     def encode_step(self, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
-        """The exact integers of a step from the newest value of every series, shape (lanes,) to (lanes,); the memory."""
+        """The exact integers of a step from the newest value of every series, shape (lanes,); the memory after it."""
         newest_first = np.concatenate([exact[None], memory["exact"]])
         series = widen(newest_first, self._growth)
         mixed = np.asarray(np.tensordot(self.matrices.astype(series.dtype), series, axes=([0, 2], [0, 1])))

@@ -25,9 +25,7 @@ class IncrementSteps:
         """No increments yet, shape (0, lanes), and the value that the next increment is taken from."""
         return {"exact": np.zeros((0, lanes), dtype=np.int64), "last": np.zeros(lanes, dtype=np.int64)}
 
-    def encode_step(
-        self: _RowsOnIncrements, position: int, exact: IntArray, memory: Memory
-    ) -> tuple[IntArray, Memory]:
+    def encode_step(self: _RowsOnIncrements, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
         """The row of the position times all increments, which are remembered with the newest one after them."""
         value = exact.astype(np.int64)
         increments = np.concatenate([memory["exact"], (value - memory["last"])[None]])

@@ -59,7 +59,7 @@ class CausalMap(IntegerMap, Protocol):
         ...
 
     def encode_step(self, position: int, exact: IntArray, memory: Memory) -> tuple[IntArray, Memory]:
-        """The exact integers measured at a position, values of shape (lanes,) to (rows_at, lanes); the memory after it."""
+        """The exact integers of a position, values of shape (lanes,) to (rows_at, lanes), and the memory after it."""
         ...
 
 

@@ -4,25 +4,28 @@ from __future__ import annotations
 
 import os
 import shutil
+import sqlite3
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dpwindows as dw
-from dpwindows.stream import gate, recovery, state_file
+from dpwindows.stream import closing as closing_module
+from dpwindows.stream import publishing, records
 from dpwindows.stream import stream as stream_module
-from dpwindows.stream.close_step import close_step, read_progress
+from dpwindows.stream.closing import close_step
 from dpwindows.stream.mark import mark_path, write_mark
-from dpwindows.stream.state_file import StateFile
+from dpwindows.stream.store import StateFile, journal_of
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
 from tests.patience import PATIENCE
-from tests.stream.streams import STEP, Event, new_stream, plan_of, same, spied, table_of
+from tests.stream.streams import STEP, Event, copied, new_stream, plan_of, same, spied, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
 
@@ -46,14 +49,6 @@ def started(path: Path, **options: Any) -> dw.Release:
         return stream.advance(table_of(LOG[0]), STEP)
 
 
-def copied(path: Path, to: Path) -> Path:
-    """A state with all that is beside it, elsewhere."""
-    to.mkdir()
-    for found in path.parent.glob(f"{path.name}*"):
-        shutil.copy(found, to / found.name)
-    return to / path.name
-
-
 # --- Under a ledger ---------------------------------------------------------------------------------------------------
 
 
@@ -63,7 +58,7 @@ def test_twelve_copies_of_a_state_give_one_noise(
 ) -> None:
     """All of them close the step before the ledger hears of any."""
     started(tmp_path / "state", ledger=ledger)
-    copies = [copied(tmp_path / "state", tmp_path / str(number)) for number in range(12)]
+    copies = [copied(tmp_path / "state", tmp_path / f"copy-{number}") for number in range(12)]
     together = threading.Barrier(len(copies))
 
     def close_and_wait(*arguments: Any, **options: Any) -> Any:
@@ -139,7 +134,7 @@ def test_a_stream_that_met_a_failing_disk_may_try_again(
 
     with new_stream(tmp_path / "state", plan_of(*PLAN), ledger=ledger) as stream:
         with spied(monkeypatch) as seen, monkeypatch.context() as patch:
-            patch.setattr(dw.Ledger if failing == "ledger" else gate, WRITES[failing], fail)
+            patch.setattr(dw.Ledger if failing == "ledger" else publishing, WRITES[failing], fail)
             for _ in range(2):
                 with pytest.raises(dw.EngineError, match="disk is full"):
                     stream.advance(table_of(LOG[0]), STEP)
@@ -154,7 +149,35 @@ def test_a_stream_that_met_a_failing_disk_may_try_again(
         assert same(stream.advance(through=STEP), released)
 
 
-# --- Without a ledger: logs that are lost -----------------------------------------------------------------------------
+def test_no_step_stands_on_one_that_the_ledger_does_not_have(
+    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A call for three steps, whose ledger cannot be written: one step is closed, and is recorded before the next."""
+
+    def fail(*arguments: Any) -> None:
+        raise dw.EngineError("the disk is full")
+
+    with new_stream(tmp_path / "state", plan_of(*PLAN), ledger=ledger) as stream:
+        events = table_of([event for step in LOG for event in step])
+        with monkeypatch.context() as patch:
+            patch.setattr(dw.Ledger, "advance", fail)
+            with pytest.raises(dw.EngineError, match="disk is full"):
+                stream.advance(events, 3 * STEP)
+        assert stream.closed_steps == 1
+        assert ledger.position(stream.description["state_id"]).step == 0
+        recorded = list[int]()
+        original = dw.Ledger.advance
+
+        def watched(self: dw.Ledger, *arguments: Any) -> None:
+            recorded.append(arguments[3])
+            original(self, *arguments)
+
+        monkeypatch.setattr(dw.Ledger, "advance", watched)
+        stream.advance(events, 3 * STEP)
+    assert recorded == [1, 2, 3]
+
+
+# --- Without a ledger: what a crash leaves ----------------------------------------------------------------------------
 
 _PUBLISH_AND_DIE = """
 import os, sys
@@ -168,35 +191,21 @@ os._exit(9)
 """
 
 
-def require_same_again(path: Path, published: dw.Release) -> None:
-    """The second step is what was published, or is refused for good."""
-    with Stream.open(path) as stream:
-        again = stream.advance(table_of(LOG[1]), 2 * STEP)
-        assert same(again, published), "another noise for a published step"
-        stream.advance(table_of(LOG[2]), 3 * STEP)
-
-
 @pytest.mark.slow
-def test_no_step_that_was_published_is_lost_with_the_log(tmp_path: Path) -> None:
-    """A process publishes and is killed; then the log is cut, deleted or overwritten."""
+def test_what_was_published_is_in_two_places_and_nowhere_else(tmp_path: Path) -> None:
+    """A process publishes and is killed: its state and items alone, without the mark, give the same again."""
     path, out = tmp_path / "state", tmp_path / "2.json"
     started(path)
     command = [sys.executable, "-c", _PUBLISH_AND_DIE, str(path), str(out)]
     assert subprocess.run(command, cwd=Path(__file__).parents[2], check=False).returncode == 9
     published = dw.Release.load(out)
-    log = path.with_name("state.wal")
-    content = log.read_bytes() if log.exists() else b""
-    damages = [b"", content[:-5], content[: len(content) // 2], content[:-3] + bytes(3)] if content else [b""]
-    for number, damage in enumerate(damages):
-        copy = copied(path, tmp_path / str(number))
-        copy.with_name("state.wal").write_bytes(damage)
-        require_same_again(copy, published)
-    alone = tmp_path / "moved"
-    shutil.copy(path, alone)
-    require_same_again(alone, published)
+    assert not journal_of(path).exists()
+    with Stream.open(copied(path, tmp_path / "moved", mark=False)) as stream:
+        assert same(stream.advance(table_of(LOG[1]), 2 * STEP), published), "another noise for a published step"
+        stream.advance(table_of(LOG[2]), 3 * STEP)
 
 
-def left_in_the_log(path: Path, monkeypatch: pytest.MonkeyPatch) -> dw.Release:
+def left_by_a_crash(path: Path, monkeypatch: pytest.MonkeyPatch) -> dw.Release:
     """A stream whose first step was published and whose second was committed by a process that then ended."""
     first = started(path)
     original = StateFile.commit
@@ -205,77 +214,149 @@ def left_in_the_log(path: Path, monkeypatch: pytest.MonkeyPatch) -> dw.Release:
         original(state)
         raise Crash
 
-    stream = Stream.open(path, settings=SETTINGS)
-    with monkeypatch.context() as patch:
+    with Stream.open(path, settings=SETTINGS) as stream, monkeypatch.context() as patch:
         patch.setattr(StateFile, "commit", commit)
         with pytest.raises(Crash):
             stream.advance(table_of(LOG[1]), 2 * STEP)
-    kept = copied(path, path.parent / "kept")
-    stream.close()
-    for found in kept.parent.iterdir():
-        shutil.copy(found, path.parent / found.name)
     return first
 
 
-DAMAGES: dict[str, Callable[[bytes], bytes]] = {
-    "whole": lambda log: log,
-    "empty": lambda log: b"",
-    "cut": lambda log: log[:-5],
-    "cut in its head": lambda log: log[:7],
-    "half": lambda log: log[: len(log) // 2],
-    "last page lost": lambda log: log[: len(log) - len(log) % 4096] + bytes(len(log) % 4096),
-    "first page lost": lambda log: bytes(4096) + log[4096:],
-    "end turned": lambda log: log[:-3] + bytes(byte ^ 255 for byte in log[-3:]),
-    "a page in between lost": lambda log: log[:4096] + bytes(min(4096, len(log) - 4096)) + log[8192:],
-    "zeros": lambda log: bytes(len(log)),
-}
-
-
-@pytest.mark.quick(1)
-@pytest.mark.parametrize("damage", sorted(DAMAGES))
-def test_a_torn_log_costs_no_published_step_and_no_stream(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
-) -> None:
-    """Pages that a power failure takes from an unsynced log: what it held was seen by nobody."""
+def test_a_step_that_nobody_saw_is_published_as_it_was_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "state"
-    first = left_in_the_log(path, monkeypatch)
-    log = path.with_name("state.wal")
-    content = log.read_bytes()
-    assert len(content) > 4096
-    log.write_bytes(DAMAGES[damage](content))
-    with Stream.open(path, read_only=True) as stream:
-        assert same(stream.advance(through=STEP), first)
-        assert stream.closed_steps == (2 if damage == "whole" else 1)
+    first = left_by_a_crash(path, monkeypatch)
+    with spied(monkeypatch) as seen:
+        with Stream.open(path, read_only=True) as stream:
+            assert stream.closed_steps == 2
+            shown = stream.show()
+        with Stream.open(path) as stream:
+            second = stream.advance(table_of(LOG[1]), 2 * STEP)
+            assert same(stream.advance(through=STEP), first)
+    assert seen == {}
+    assert shown.table.slice(first.table.num_rows).equals(second.table)
+
+
+def hot(path: Path) -> None:
+    """Leave the journal of a transaction that wrote half of its pages, as a process does that is killed."""
+    journal = journal_of(path)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA cache_size = 1")
+        connection.execute("BEGIN IMMEDIATE")
+        connection.execute("UPDATE position SET working = zeroblob(100000)")
+        connection.execute("UPDATE steps SET token = 'torn'")
+        kept = path.read_bytes(), journal.read_bytes()
+        connection.execute("ROLLBACK")
+    for file, content in zip((path, journal), kept, strict=True):
+        file.touch(mode=0o600)
+        file.write_bytes(content)
+
+
+def test_what_was_not_committed_is_undone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "state"
+    first = started(path)
+    before = path.read_bytes()
+    hot(path)
+    assert path.read_bytes() != before
     with Stream.open(path) as stream:
-        second = stream.advance(table_of(LOG[1]), 2 * STEP)
         assert same(stream.advance(through=STEP), first)
+        stream.advance(table_of(LOG[1]), 2 * STEP)
+    assert not journal_of(path).exists()
+
+
+def test_a_journal_of_an_earlier_state_undoes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    started(path)
+    hot(path)
+    old = journal_of(path).read_bytes()
+    for step in (2, 3):
+        with Stream.open(path) as stream:
+            stream.advance(table_of(LOG[step - 1]), step * STEP)
+    journal_of(path).touch(mode=0o600)
+    journal_of(path).write_bytes(old)
+    newest = path.read_bytes()
+    with pytest.raises(dw.EngineError, match="was written since state-journal was left beside it"):
+        Stream.open(path)
+    assert path.read_bytes() == newest
+
+
+def test_the_journal_of_the_last_step_is_noticed_by_the_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is what a crash in the middle of that step would have left, so that it is undone; but its rows have left."""
+    path, kept = tmp_path / "state", list[bytes]()
+    started(path)
+    original = StateFile.commit
+
+    def commit(state: StateFile) -> None:
+        state._connection.execute("PRAGMA cache_spill = 1")
+        state._connection.execute("PRAGMA cache_size = 1")
+        state._connection.execute("UPDATE creation SET facts = facts")
+        kept.append(journal_of(path).read_bytes())
+        original(state)
+
+    with Stream.open(path) as stream, monkeypatch.context() as patch:
+        patch.setattr(StateFile, "commit", commit)
+        stream.advance(table_of(LOG[1]), 2 * STEP)
+    journal_of(path).touch(mode=0o600)
+    journal_of(path).write_bytes(kept[0])
+    with (
+        spied(monkeypatch) as seen,
+        pytest.raises(dw.EngineError, match="published, up to step 2 where it is at step 1"),
+    ):
+        Stream.open(path)
+    assert seen == {}
+
+
+def test_a_journal_that_others_may_write_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    started(path)
+    hot(path)
+    journal_of(path).chmod(0o666)
+    with pytest.raises(dw.InputError, match="others may write the journal of a stream"):
+        Stream.open(path)
+
+
+def test_a_second_name_is_refused(tmp_path: Path) -> None:
+    """What a crash leaves is found under one name of a file."""
+    started(tmp_path / "state")
+    (tmp_path / "other").hardlink_to(tmp_path / "state")
+    with pytest.raises(dw.InputError, match="2 names"):
+        Stream.open(tmp_path / "state")
+
+
+# --- Items that are not those of the state ----------------------------------------------------------------------------
+
+
+def test_a_state_without_its_items_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    started(path)
+    shutil.copy(path, tmp_path / "alone")
+    with pytest.raises(dw.EngineError, match=r"alone-items is missing.*copied and moved together"):
+        Stream.open(tmp_path / "alone")
+    (tmp_path / "alone-items").mkdir(mode=0o700)
+    with Stream.open(tmp_path / "alone") as stream:
+        stream.show()
+        with pytest.raises(dw.EngineError, match="is missing, which holds items"):
+            stream.advance(table_of(LOG[1]), 2 * STEP)
+        assert stream.closed_steps == 1
+    # Nothing was drawn or removed: once the items are there, it goes on.
+    (tmp_path / "alone-items").rmdir()
+    shutil.copytree(tmp_path / "state-items", tmp_path / "alone-items")
+    with Stream.open(tmp_path / "alone") as stream:
+        stream.advance(table_of(LOG[1]), 2 * STEP)
+
+
+def test_items_of_an_earlier_or_later_state_are_not_taken_for_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "state"
+    started(path)
+    before = copied(path, tmp_path / "before", mark=False)
     with Stream.open(path) as stream:
-        assert same(stream.advance(through=2 * STEP), second)
-
-
-def test_a_torn_log_is_not_given_up_where_it_may_hold_a_published_step(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "state"
-    left_in_the_log(path, monkeypatch)
-    log = path.with_name("state.wal")
-    torn = DAMAGES["end turned"](log.read_bytes())
-    log.write_bytes(torn)
-    mark_path(path).unlink()
-    for read_only in (False, True):
-        with pytest.raises(dw.EngineError, match="log beside the state"):
-            Stream.open(path, read_only=read_only)
-    assert log.read_bytes() == torn
-
-
-def test_what_is_only_in_the_log_is_not_shown_where_nothing_can_be_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "state"
-    left_in_the_log(path, monkeypatch)
-    monkeypatch.setattr(recovery, "logs_left", lambda path: [])  # as if the log came when this was looked at
-    with pytest.raises(dw.EngineError, match="could not be folded"):
-        Stream.open(path, read_only=True)
+        stream.advance(table_of(LOG[1]), 2 * STEP)
+    after = copied(path, tmp_path / "after", mark=False)
+    shutil.rmtree(after.with_name("after-items"))
+    shutil.copytree(before.with_name("before-items"), after.with_name("after-items"))
+    with Stream.open(after) as stream, pytest.raises(dw.EngineError, match="is missing, which holds items"):
+        stream.advance(table_of(LOG[2]), 3 * STEP)
+    # The other way round all parts are there, and one more that nothing names: without mark and ledger nobody can tell.
+    with Stream.open(before) as stream:
+        assert stream.closed_steps == 1
 
 
 # --- Without a ledger: states that are put back -----------------------------------------------------------------------
@@ -284,11 +365,11 @@ def test_what_is_only_in_the_log_is_not_shown_where_nothing_can_be_written(
 def test_a_state_that_was_rolled_back_where_it_lies_is_refused(tmp_path: Path) -> None:
     path, backup = tmp_path / "state", tmp_path / "backup"
     started(path)
-    shutil.copy(path, backup)
+    copied(path, backup)
     with Stream.open(path) as stream:
         stream.advance(table_of(LOG[1]), 2 * STEP)
-    newest = path.read_bytes()
-    shutil.copy(backup, path)
+    newest = copied(path, tmp_path / "newest")
+    copied(backup, path, mark=False)
     for read_only in (False, True):
         with pytest.raises(dw.EngineError, match="lost steps that were published, up to step 2 where it is at step 1"):
             Stream.open(path, read_only=read_only)
@@ -296,7 +377,7 @@ def test_a_state_that_was_rolled_back_where_it_lies_is_refused(tmp_path: Path) -
         outcome = run("stream", *arguments)
         assert outcome.code == 1
         assert "lost steps" in outcome.err
-    path.write_bytes(newest)
+    copied(newest, path, mark=False)
     with Stream.open(path) as stream:
         assert stream.closed_steps == 2
         stream.advance(table_of(LOG[2]), 3 * STEP)
@@ -322,6 +403,7 @@ def test_a_state_moves_without_its_mark(tmp_path: Path) -> None:
     path, elsewhere = tmp_path / "state", tmp_path / "moved"
     first = started(path)
     path.rename(elsewhere)
+    path.with_name("state-items").rename(elsewhere.with_name("moved-items"))
     with Stream.open(elsewhere) as stream:
         assert same(stream.advance(through=STEP), first)
         stream.advance(table_of(LOG[1]), 2 * STEP)
@@ -349,14 +431,16 @@ def test_a_damaged_mark_is_not_taken_for_none(tmp_path: Path, content: bytes | s
 
 
 class Watch:
-    """What happens to which file, in order: syncs, the ledger's record, the engine's opening."""
+    """What happens to which file, in order: our syncs, commits, the ledger's record, the mark, rows that leave."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder, self.seen = folder, list[str]()
         monkeypatch.setattr(os, "fsync", self._before(os.fsync, self._sync))
-        monkeypatch.setattr(state_file, "attached", self._before(state_file.attached, lambda *_: "attach"))
+        monkeypatch.setattr(StateFile, "commit", self._before(StateFile.commit, lambda *_: "commit"))
         monkeypatch.setattr(dw.Ledger, "advance", self._before(dw.Ledger.advance, lambda *_: "ledger"))
-        monkeypatch.setattr(gate, "write_mark", self._before(write_mark, lambda *_: "mark"))
+        monkeypatch.setattr(publishing, "write_mark", self._before(write_mark, lambda *_: "mark"))
+        out = self._before(records.read_released, lambda *_: "rows")
+        monkeypatch.setattr(records, "read_released", out)
 
     def _before(self, original: Callable[..., Any], name: Callable[..., str]) -> Callable[..., Any]:
         def watched(*arguments: Any, **options: Any) -> Any:
@@ -367,30 +451,16 @@ class Watch:
 
     def _sync(self, handle: int) -> str:
         found = os.fstat(handle)
-        for path in (self.folder, *self.folder.iterdir()):
+        for path in (self.folder, *self.folder.rglob("*")):
             if os.path.samestat(found, path.stat()):
-                return f"sync {'folder' if path == self.folder else path.name}"
+                return "sync folder" if path == self.folder else f"sync {path.name.split('=')[0].split('.')[-1]}"
         return "sync something"
 
-    def after(self, event: str) -> list[str]:
-        """What happened after the last event of that name."""
-        return self.seen[len(self.seen) - self.seen[::-1].index(event) :]
+    def count(self, sort: str) -> int:
+        return sum(event.startswith(sort) for event in self.seen)
 
 
-def test_what_recovery_reads_is_on_disk_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "streams"
-    folder.mkdir()
-    left_in_the_log(folder / "state", monkeypatch)
-    watch = Watch(folder, monkeypatch)
-    Stream.open(folder / "state").close()
-    before = watch.seen[: watch.seen.index("attach")]
-    assert {"sync state", "sync state.wal", "sync folder"} <= set(before)
-    # And what was folded in, before anything is recorded.
-    recorded = watch.seen[watch.seen.index("attach") : watch.seen.index("mark")]
-    assert {"sync state", "sync folder"} <= set(recorded)
-
-
-def test_a_step_is_on_disk_before_the_ledger_and_the_mark_know_it(
+def test_parts_state_ledger_mark_and_rows_follow_each_other(
     tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = tmp_path / "streams"
@@ -398,14 +468,42 @@ def test_a_step_is_on_disk_before_the_ledger_and_the_mark_know_it(
     with new_stream(folder / "state", plan_of(*PLAN), ledger=ledger) as stream:
         watch = Watch(folder, monkeypatch)
         stream.advance(table_of(LOG[0]), STEP)
-        assert not state_file.logs_left(folder / "state")
-    before, after = watch.seen[: watch.seen.index("ledger")], watch.after("ledger")
-    assert {"sync state", "sync folder"} <= set(before)
-    assert "mark" not in before
-    assert "mark" in after
-    written = watch.after("mark")
-    assert any(event.startswith("sync .state.mark.") for event in written)
-    assert written[-1] == "sync folder", "and only then does a row leave"
+    own = [event for event in watch.seen if event != "sync something"]
+    parts, committed, rest = ["sync step", "sync state-items"], ["commit", "ledger", "mark"], own[5:]
+    assert own[:5] == [*parts, *committed]
+    assert rest == ["sync part", "sync folder", "rows"], "the mark and its name, and only then does a row leave"
+
+
+@pytest.mark.parametrize("with_ledger", [False, True])
+def test_a_step_syncs_and_asks_the_ledger_no_more_than_it_must(
+    tmp_path: Path, ledger: dw.Ledger, monkeypatch: pytest.MonkeyPatch, with_ledger: bool
+) -> None:
+    """What SQLite syncs for a commit of the state, and for one of the ledger, comes on top."""
+    started(tmp_path / "state", **({"ledger": ledger} if with_ledger else {}))
+    watch, opened = Watch(tmp_path, monkeypatch), list[str]()
+    connect = sqlite3.connect
+
+    def counted(path: Any, *arguments: Any, **options: Any) -> Any:
+        opened.extend(["ledger"] * ("ledger" in str(path)))
+        return connect(path, *arguments, **options)
+
+    monkeypatch.setattr(sqlite3, "connect", counted)
+    with Stream.open(tmp_path / "state", settings=SETTINGS) as stream:
+        stream.advance(table_of(LOG[1]), 2 * STEP)
+    assert watch.count("sync") <= 5
+    assert len(opened) == with_ledger
+
+
+def test_what_another_process_committed_is_on_disk_before_anyone_relies_on_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left_by_a_crash(tmp_path / "state", monkeypatch)
+    watch = Watch(tmp_path, monkeypatch)
+    with Stream.open(tmp_path / "state") as stream:
+        assert watch.seen[:2] == ["sync folder", "mark"]
+        watch.seen.clear()
+        stream.show()
+    assert watch.seen == ["rows"]
 
 
 # --- One process, and one thread at a time ----------------------------------------------------------------------------
@@ -443,17 +541,17 @@ def test_threads_take_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     found: list[dw.Release] = []
     with Stream.open(path, settings=SETTINGS) as stream:
         other = threading.Thread(target=lambda: found.append(stream.advance(table_of(LOG[1]), 2 * STEP)))
-        read = read_progress
+        read = closing_module.progress_at
 
         def interrupted(*given: Any) -> Any:
             progress = read(*given)
-            monkeypatch.setattr(stream_module, "read_progress", read)
+            monkeypatch.setattr(closing_module, "progress_at", read)
             other.start()
             other.join(0.5)
             assert not found, "the other thread went on"
             return progress
 
-        monkeypatch.setattr(stream_module, "read_progress", interrupted)
+        monkeypatch.setattr(closing_module, "progress_at", interrupted)
         first = stream.advance(table_of(LOG[1]), 2 * STEP)
         other.join()
         assert same(found[0], first)

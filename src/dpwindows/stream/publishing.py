@@ -1,0 +1,287 @@
+"""The only way out for a stream's rows: each is handed out after its step is on disk and on record.
+
+What a stream and its ledger tell each other is here as well: the budget, once, and each position before its rows leave.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from dpwindows.ask.timeline import Timeline
+from dpwindows.ask.zones import Int64Array
+from dpwindows.errors import EngineError, InputError
+from dpwindows.ledger.store import Kept
+from dpwindows.plan.stream_plan import StreamPlan
+from dpwindows.release.checks import columns_of
+from dpwindows.release.groups import group_columns
+from dpwindows.release.release import Release
+from dpwindows.stream import records
+from dpwindows.stream.mark import HiddenMarkError, Mark, mark_path, read_mark, write_mark
+from dpwindows.stream.records import Creation, Position
+from dpwindows.stream.store import StateFile, damaged
+
+if TYPE_CHECKING:
+    from dpwindows.ledger.ledger import Ledger
+    from dpwindows.ledger.ledger import Position as Recorded
+
+_UNWRITABLE = (errno.EACCES, errno.EPERM, errno.EROFS)
+# Rules of time zones that change move the end of a step by less, in microseconds: even a day left out is one day.
+_RULES_MOVE = 2 * 86_400_000_000
+
+
+class Gate:
+    """Stands between a state and everybody else; see `let_out`."""
+
+    def __init__(self, state: StateFile, creation: Creation, ledger: Ledger | None) -> None:
+        """For one open state; `ledger` says where the one that it was paid from is now, if it was moved. Close it.
+
+        Raises:
+            InputError: there is no such ledger, or one was given for a stream that was created without.
+        """
+        self._state, self._creation, self._kept = state, creation, Kept()
+        self._ledger = _ledger_of(creation, ledger, self._kept)
+        self._refusal: InputError | None = None
+        # The mark as it is, once it was read: nobody else writes that of a state that is open here.
+        self._mark: Mark | None = None
+        self._settled = False
+        # What the ledger had on record when it was asked last.
+        self._recorded: Recorded | None = None
+
+    def let_out(self, position: Position, first: int, last: int) -> Release:
+        """The release of some closed steps, read back from the state.
+
+        Invariant: a row leaves only when its step is on disk, the ledger, if there is one, has the state's position on
+        record by its random token, and the mark beside the state says that it may have left. So what somebody saw is
+        never drawn again: not after a crash or a power failure; not by a state that was put back where it lies; and
+        under a ledger not by any copy.
+
+        Raises:
+            StateBehindLedgerError, InputError: the ledger does not know this state at this position. It never will,
+                so that whatever else is asked of this gate is refused with the same error.
+            EngineError: the state lost steps that were published, or something cannot be written. Nothing left.
+        """
+        self.clear(position, leaving=True)
+        return _release_of(self._state, self._creation, first, last)
+
+    def clear(self, position: Position, *, leaving: bool = False) -> None:
+        """Establish the invariant for all closed steps, or raise, as `let_out` says.
+
+        Where no row leaves, it is enough to look at the ledger: what it has on record need not be on disk.
+        """
+        if self._refusal is not None:
+            raise self._refusal
+        reached = Mark.of(self._creation.state_id, position.step, position.token)
+        marked = self._mark or self._marked(reached)
+        if marked != reached and not self._settled:
+            # Another process may have committed the last step, and not lived to see it on disk.
+            self._state.settle()
+        self._settled = True
+        try:
+            self._require_recorded(position, leaving=leaving)
+        except InputError as refusal:
+            self._refusal = refusal
+            raise
+        self._require_no_loss(marked, position)
+        self.record(position)
+        if marked != reached:
+            self._raise_mark(reached)
+        self._mark = reached
+
+    def record(self, position: Position) -> None:
+        """Put a step on record before the next one is closed: no step stands on one that its ledger does not have.
+
+        Raises:
+            StateBehindLedgerError, InputError, EngineError: as `let_out`.
+        """
+        try:
+            self._record(position)
+        except InputError as refusal:
+            self._refusal = refusal
+            raise
+
+    def close(self) -> None:
+        """Let the ledger go."""
+        self._kept.close()
+
+    def _require_recorded(self, position: Position, *, leaving: bool) -> None:
+        """Check that the position on record is one that this state has been at, with its token.
+
+        If it is not, the state is a backup or a copy, and the steps after it were released by another file: with other
+        noise than it would draw. Where a step is about to be recorded, `_record` finds that out.
+        """
+        if self._ledger is None or (leaving and self._recorded is not None and self._recorded.step < position.step):
+            return
+        from dpwindows.errors import StateBehindLedgerError
+
+        state_id = self._creation.state_id
+        recorded = self._ledger.position(state_id, to_act=leaving)
+        if recorded.step > position.step or self._token(position, recorded.step) != recorded.token:
+            raise StateBehindLedgerError(state_id, recorded_step=recorded.step, known_step=position.step)
+        self._recorded = recorded
+
+    def _record(self, position: Position) -> None:
+        """Put a position on record, if the one that was there last still is."""
+        if self._ledger is not None and self._recorded is not None and self._recorded.step < position.step:
+            self._ledger.advance(self._creation.state_id, *self._recorded, position.step, position.token)
+            self._recorded = self._recorded._replace(step=position.step, token=position.token)
+
+    def _token(self, position: Position, step: int) -> str:
+        """The token of a position that the state has been at."""
+        if step in (0, position.step):
+            return self._creation.token if step == 0 else position.token
+        closed = records.read_step(self._state, step)
+        if closed is None:
+            raise damaged(self._state.path)
+        return closed.token
+
+    def _marked(self, reached: Mark) -> Mark | None:
+        try:
+            return read_mark(self._state.path)
+        except HiddenMarkError:
+            if not self._state.read_only:
+                raise
+            # Whoever may read the state and not its mark cannot go on with it, and draws nothing.
+            self._state.settle()
+            return reached
+
+    def _require_no_loss(self, marked: Mark | None, position: Position) -> None:
+        """Check that the state has been where the mark beside it is; that of another stream says nothing of it."""
+        if marked is None or marked.state_id != self._creation.state_id:
+            return
+        behind = marked.step > position.step
+        if behind or marked != Mark.of(marked.state_id, marked.step, self._token(position, marked.step)):
+            raise EngineError(
+                f"the state {self._state.path} is damaged, or was put back to an earlier one: it does not agree with "
+                f"its checksums in {mark_path(self._state.path)}. It lost steps that were published, up to step "
+                f"{marked.step} where it is at step {position.step}, and would publish them again with other noise. "
+                "Put the newest state back; if it is lost, create a new stream, which spends its own budget"
+            )
+
+    def _raise_mark(self, mark: Mark) -> None:
+        try:
+            write_mark(self._state.path, mark)
+        except EngineError as error:
+            # A reader may lie on a disk that cannot be written. It draws nothing, and what it reads is on disk.
+            if not (self._state.read_only and getattr(error.__cause__, "errno", None) in _UNWRITABLE):
+                raise
+
+
+# --- The budget, once ---------------------------------------------------------------------------------------------
+
+
+def spend(ledger: Ledger, plan: StreamPlan, creation: Creation) -> None:
+    """Pay for a whole stream, before its state can be used.
+
+    Raises:
+        OverBudgetError: the dataset's total would be exceeded; nothing was spent.
+        InputError: the dataset does not admit the stream.
+        EngineError: the ledger cannot be written.
+    """
+    ledger.spend(request(plan, creation), state=creation.state_id, token=creation.token)
+
+
+def request(plan: StreamPlan, creation: Creation) -> Any:
+    """The stream as a ledger sees it."""
+    from dpwindows.ledger.request import Request
+    from dpwindows.plan.description import asked_of
+
+    timeline = Timeline.of_length(creation.start, plan.horizon or 1, creation.step, creation.time_zone)
+    asked, columns = asked_of(plan), creation.columns
+    return Request("stream", asked, plan.budget, plan.unit, timeline, columns, endless=plan.horizon is None)
+
+
+def is_on_record(ledger: Ledger, state_id: str) -> bool:
+    """Whether a stream was paid for.
+
+    Raises:
+        InputError: the ledger is damaged.
+        EngineError: it cannot be read.
+    """
+    return any(entry.state == state_id for entry in ledger.book().entries)
+
+
+def _ledger_of(creation: Creation, given: Ledger | None, kept: Kept) -> Ledger | None:
+    """The ledger of a stream: the one given, or else the one it was created with, at the path it had then.
+
+    It is asked on one connection, `kept`, which is the caller's to close.
+
+    Raises:
+        InputError: there is no such ledger, or one was given for a stream that was created without.
+    """
+    if given is not None:
+        if creation.ledger is None:
+            raise InputError("this stream was created without a ledger: its budget is not on record there")
+        return type(given)(given.path, given.dataset, kept=kept)
+    if creation.ledger is None:
+        return None
+    from dpwindows.ledger.ledger import Ledger
+
+    try:
+        return Ledger(*creation.ledger, kept=kept)
+    except InputError as error:
+        raise InputError(
+            f"the ledger that this stream was paid from cannot be used ({error}): without it nobody can tell this "
+            "state from a copy. If it was moved, say where it is"
+        ) from None
+
+
+# --- The release of stored rows -----------------------------------------------------------------------------------
+
+
+def _release_of(state: StateFile, creation: Creation, first: int, last: int) -> Release:
+    """The rows of steps `first` to `last` as a release: the same to the last bit, whenever they are asked for."""
+    steps = records.read_steps(state, first, last)
+    if len(steps) != last - first + 1:
+        raise damaged(state.path)
+    rows = records.read_released(state, steps, grouped=creation.columns.grouping is not None)
+    timeline = Timeline.of_length(creation.start, last, creation.step, creation.time_zone)
+    dated = _dated(creation, rows, _ends(state, timeline))
+    described = {name: value for name, value in creation.described.items() if name != "versions"}
+    metadata = {
+        "release_id": records.release_id(creation, steps),
+        "released_at": steps[-1].released_at,
+        **described,
+        "timeline": {
+            "start": creation.start,
+            "end": timeline.to_dict()["end"],
+            "step": creation.step,
+            "time_zone": creation.time_zone,
+            "steps": last,
+        },
+        "stream": {"state_id": creation.state_id, "first_step": first, "last_step": last},
+        "versions": json.loads(steps[-1].versions),
+    }
+    return Release(dated.select(columns_of(metadata)), metadata)
+
+
+def _ends(state: StateFile, timeline: Timeline) -> Int64Array:
+    """When the steps of a timeline ended by the rules of its zone when they were closed, shape (T,)."""
+    ends, expected = records.read_ends(state, timeline.steps), timeline.boundary_values[1:]
+    moved = 0 if timeline.is_integer else _RULES_MOVE
+    if len(ends) != len(expected) or ((ends < expected - moved) | (ends > expected + moved)).any():
+        raise damaged(state.path)
+    return ends
+
+
+def _dated(creation: Creation, rows: pa.Table, ends: Int64Array) -> pa.Table:
+    """The rows with the times of their windows, in the columns of a release."""
+    bounds = np.concatenate([[creation.begins], ends])
+    integer = isinstance(creation.step, int)
+    kind = pa.int64() if integer else pa.timestamp("us", tz=creation.time_zone)
+    # Around pa.array, which would import pandas.
+    boundaries = pa.Array.from_buffers(kind, len(bounds), [None, pa.py_buffer(bounds)])
+    columns = {name: rows[name].combine_chunks() for name in rows.column_names}
+    columns |= {
+        "start": boundaries.take(pc.subtract(columns["first_step"], 1)),
+        "end": boundaries.take(columns["last_step"]),
+        "consistent": pa.nulls(rows.num_rows, pa.int64()),
+    }
+    if creation.columns.grouping is not None:
+        columns |= group_columns(creation.columns.grouping, columns[records.CELL])
+    return pa.table(columns)

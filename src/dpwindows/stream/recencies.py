@@ -1,0 +1,241 @@
+"""The items of a stream and the steps of their last occurrences, kept in parts that are written once and never changed.
+
+For each item the steps `r1 >= r2 >= ...` of its last `depth` occurrences are kept, multiplicities counted, where
+`depth` is the largest threshold asked for; null where there are fewer. That is all of an item's past that can matter:
+a step with c occurrences puts c times its number in front and shifts the rest back, and the k-th most recent
+occurrence lies in step `rk`. Items are kept as they are, never by a hash. In a stream with groups an item is known by
+two columns, the code of its group, `cell`, and `item`, and each of these pairs has recencies of its own.
+
+**Parts.** Closing a step writes one part: a row for each item that occurs in it, with all of its recencies after the
+step, and those before it as far as they are counted (`p1`, `p2`, ...). So a step writes as much as it has items, and
+its changes are one query over the part itself: counts and recencies come from the same bytes. The *manifest* names the
+parts that together are the recencies after a step. An item may have rows in several of them. No recency ever gets
+smaller, nor does any other column that is kept, so that the newest row of an item is its largest value in each column,
+in whatever order parts are read.
+
+**Compaction.** Parts that have become many, or long, are read together and written as one. It changes no answer. Of
+what is too old for every window (`oldest_at`) only its being there is kept then, as step 0, and where no totals are
+asked for not even that.
+
+Where a rule bounds what an item adds, `had` is how many occurrences of it counted, and `run_i` how many runs of the
+series in place i it has had (`count.query.first_runs` is the specification). Such items are never dropped.
+
+The queries are standard SQL: the same text runs on every engine that can join two tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple, Protocol
+
+from dpwindows.count.query.first_runs import Series, series_number
+from dpwindows.stream.step_counts import NONE, Change, oldest_at
+
+# Where most items stay, what is old is dropped after this many steps.
+_RARELY = 64
+# Parts are read together in every step: as many as these, or rows beyond half of the first part's, are written as one.
+_MOST_PARTS, _FEW_ROWS = 16, 100_000
+
+
+class Part(NamedTuple):
+    """One part: its name, the newest step in it, its rows, and the bytes and SHA-256 of what was written."""
+
+    name: str
+    step: int
+    rows: int
+    size: int
+    digest: str
+
+
+Manifest = tuple[Part, ...]
+
+
+class Recencies(Protocol):
+    """Where parts are kept; `parts.LocalParts` keeps them as files in a folder."""
+
+    def write(self, known: Manifest, step: int, token: str, occurrences: str) -> Part | None:
+        """Write the part of a step: items that occur in it, joined with what is known of them; None if none does.
+
+        Args:
+            known: the parts that are the recencies after the step before.
+            step: later than all in these.
+            token: random; no other attempt to close the step writes under it.
+            occurrences: the name of a relation with the columns of an item, each once, and total, at least 1.
+        """
+        ...
+
+    def changes(self, part: Part, oldest: int) -> list[Change]:
+        """How recencies changed in the step of a part; those from and to steps before `oldest` as from and to 0."""
+        ...
+
+    def compact(self, parts: Manifest, step: int, token: str) -> Manifest:
+        """The parts after a step with those that no window asks for dropped, and written as one if that is due."""
+        ...
+
+    def settle(self, parts: Manifest) -> None:
+        """Return when these parts, and their names, are on disk."""
+        ...
+
+    def drop(self, named: Manifest) -> None:
+        """Remove whatever this manifest, which is on disk, does not name."""
+        ...
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What is kept of an item, and the queries that keep it.
+
+    Attributes:
+        item_type: the SQL type of items.
+        grouped: whether an item is one of a group.
+        thresholds: every k whose changes are told, ascending.
+        reach: how many steps back windows ask.
+        totals: whether counts since the start are asked for, so that items stay.
+        max_occurrences: how many occurrences of an item count, None for all.
+        max_runs: in how many runs of each series an item counts, None for all.
+        series: thresholds and lengths of the rolling counts with bounded runs; told under their numbers.
+    """
+
+    item_type: str
+    grouped: bool
+    thresholds: tuple[int, ...]
+    reach: int
+    totals: bool
+    max_occurrences: int | None = None
+    max_runs: int | None = None
+    series: tuple[Series, ...] = ()
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The columns that an item is known by, and their types."""
+        return ({"cell": "INTEGER"} if self.grouped else {}) | {"item": self.item_type}
+
+    @cached_property
+    def counted(self) -> tuple[int, ...]:
+        """Every k whose changes matter."""
+        return tuple(sorted({*self.thresholds, *(k for k, _ in self.series)}))
+
+    @property
+    def depth(self) -> int:
+        """How many occurrences of an item may matter."""
+        return self.counted[-1]
+
+    @property
+    def had(self) -> dict[str, str]:
+        """What is kept of an item beside its recencies: what it has had."""
+        bounded = ["had"] * (self.max_occurrences is not None) + [f"run_{place}" for place in range(len(self.series))]
+        return dict.fromkeys(bounded, "BIGINT")
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The columns that every part has, and their types."""
+        return self.keys | {f"r{j}": "INTEGER" for j in range(1, self.depth + 1)} | self.had
+
+    # --- Queries ------------------------------------------------------------------------------------------------------
+
+    def nothing(self) -> str:
+        """The query of a part without rows."""
+        columns = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in self.columns.items())
+        return f"SELECT {columns} WHERE 1 = 0"
+
+    def step(self, known: str, occurrences: str, step: int, *, once: bool = False) -> str:
+        """The rows of the part of a step, from what is known and what occurs; `once`: known items have one row each."""
+        keys, depth = ", ".join(self.keys), self.depth
+        named = ", ".join(f"occurred.{key} AS {key}" for key in self.keys)
+        same = " AND ".join(f"known.{key} = occurred.{key}" for key in self.keys)
+        groups = "" if once else f" GROUP BY {', '.join(f'occurred.{key}' for key in self.keys)}, occurred.total"
+        newest = {name: f"known.{name}" if once else f"max(known.{name})" for name in self.columns}
+        before = ", ".join(f"{newest[f'r{j}']} AS p{j}" for j in range(1, depth + 1))
+        had = "".join(f", coalesce({newest[name]}, 0) AS {name}" for name in self.had)
+        joined = (
+            f"SELECT {named}, occurred.total AS total, {before}{had} FROM ({occurrences}) AS occurred "
+            f"LEFT JOIN ({known}) AS known ON {same}{groups}"
+        )
+        most = self.max_occurrences
+        counts = "total" if most is None else f"CASE WHEN total < {most} - had THEN total ELSE {most} - had END"
+        fresh = f"CASE WHEN counted < {depth} THEN counted ELSE {depth} END"
+        told = "".join(f", p{k}" for k in self.counted)
+        after = "".join(f", CAST({value} AS BIGINT) AS {name}" for name, value in self._had_after(step).items())
+        kept = "".join(f", {name}" for name in ("had", "counted")[: 2 * ("had" in self.had)])
+        kept += "".join(f", {name}" for name in self.had if name != "had")
+        shifted = ", ".join(f"CAST({self._shifted(j, step)} AS INTEGER) AS r{j}" for j in range(1, depth + 1))
+        counted = f"SELECT joined.*, {counts} AS counted FROM ({joined}) AS joined"
+        fresh = f"SELECT counts.*, {fresh} AS fresh FROM ({counted}) AS counts"
+        moved = f"SELECT {keys}{told}, {shifted}{kept} FROM ({fresh}) AS fresh"
+        recencies = ", ".join(f"r{j}" for j in range(1, depth + 1))
+        return f"SELECT {keys}{told}, {recencies}{after} FROM ({moved}) AS moved"
+
+    @staticmethod
+    def _shifted(j: int, step: int) -> str:
+        """The j-th recency once `fresh` occurrences stand in front; one is the most frequent number of them."""
+        cases = "".join(f" WHEN fresh = {by} THEN p{j - by}" for by in range(1, j))
+        return f"CASE{cases} WHEN fresh >= {j} THEN {step} ELSE p{j} END"
+
+    def _had_after(self, step: int) -> dict[str, str]:
+        """What an item has had after a step that it occurs in, by column."""
+        after = {"had": "had + counted"} if self.max_occurrences is not None else {}
+        for place, (k, length) in enumerate(self.series):
+            begins = f"r{k} > {step - length} AND (p{k} IS NULL OR p{k} < {step - length})"
+            after[f"run_{place}"] = f"run_{place} + CASE WHEN {begins} THEN 1 ELSE 0 END"
+        return after
+
+    def changes(self, part: str, oldest: int) -> str:
+        """The changes of the step of a part: a row for each pair of an old and a new recency of each threshold."""
+
+        def known(recency: str) -> str:
+            return f"CASE WHEN {recency} IS NULL THEN {NONE} WHEN {recency} < {oldest} THEN 0 ELSE {recency} END"
+
+        told = [(k, k, "") for k in self.thresholds]
+        told += [
+            (series_number(place), k, f" AND run_{place} <= {self.max_runs}")
+            for place, (k, _) in enumerate(self.series)
+        ]
+        cell = "cell" if self.grouped else "0"
+        queries = [
+            f"SELECT {number} AS k, left_step, entered, count(*) AS items, cell FROM (SELECT {known(f'p{k}')} AS "
+            f"left_step, {known(f'r{k}')} AS entered, {cell} AS cell FROM ({part}) AS part "
+            f"WHERE r{k} IS NOT NULL{within}) AS pairs GROUP BY left_step, entered, cell"
+            for number, k, within in told
+        ]
+        return " UNION ALL ".join(queries)
+
+    def compacted(self, first: str, others: str | None, oldest: int) -> str:
+        """The newest row of every item that matters, of a long part and others after it."""
+        names = list(self.columns)
+        newest = f"SELECT {', '.join(names)} FROM ({first}) AS first"
+        if others is not None:
+            largest = ", ".join(f"max({name}) AS {name}" for name in names if name not in self.keys)
+            keys, same = ", ".join(self.keys), " AND ".join(f"first.{key} = later.{key}" for key in self.keys)
+            newest = (
+                f"SELECT {keys}, {largest} FROM ({others}) AS others GROUP BY {keys} UNION ALL {newest} "
+                f"WHERE NOT EXISTS (SELECT 1 FROM ({others}) AS later WHERE {same})"
+            )
+        kept = ", ".join(
+            f"CAST(CASE WHEN {name} < {oldest} THEN 0 ELSE {name} END AS INTEGER) AS {name}"
+            if name in {f"r{j}" for j in range(1, self.depth + 1)}
+            else name
+            for name in names
+        )
+        matters = "" if self.stays else f" WHERE r1 >= {oldest}"
+        return f"SELECT {kept} FROM ({newest}) AS newest{matters}"
+
+    # --- What is dropped, and when ------------------------------------------------------------------------------------
+
+    @property
+    def stays(self) -> bool:
+        """Whether an item that was there once is kept for ever."""
+        return self.totals or bool(self.had)
+
+    def oldest_after(self, step: int) -> int:
+        """The first step that anything asks for once a step is closed; for runs a step more than for windows."""
+        return oldest_at(step + 1, self.reach + bool(self.series))
+
+    def is_due(self, parts: Sequence[Part], step: int) -> bool:
+        """Whether parts are to be written as one after a step."""
+        if not parts:
+            return False
+        every = _RARELY if self.stays else min(max(self.reach + bool(self.series), 1), _RARELY)
+        others = sum(part.rows for part in parts[1:])
+        return step % every == 0 or len(parts) >= _MOST_PARTS or others > max(parts[0].rows // 2, _FEW_ROWS)

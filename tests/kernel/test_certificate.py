@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from dpwindows.ask.counting_rule import CountingRule
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, PureDP, Unit
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, ItemPerPeriod, PureDP, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, RollingTogether, ToDate, Tumbling, WindowFamily
 from dpwindows.ask.windows import longest_window
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
@@ -32,6 +32,7 @@ from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.families.together import MatrixFilter, Together
 from dpwindows.kernel.maps.counters import MatrixCounter
+from dpwindows.kernel.maps.differences import AnchoredDifferences
 from dpwindows.kernel.maps.endless_counter import EndlessCounter
 from dpwindows.kernel.maps.filters import Filter, Identity
 from dpwindows.kernel.maps.integer_maps import CausalMap, IntArray
@@ -415,6 +416,60 @@ def test_what_is_asked_in_classes_of_others_is_refused(problem: Problem) -> None
     """A regression: the kernel looked at the classes of maps, and at no others."""
     with pytest.raises(NotCertifiedError):
         _ = Design(problem, Series(Identity(1)), "").certificate
+
+
+class Whole(int):
+    """A whole number that adds up to nothing."""
+
+    def __add__(self, other: int) -> int:
+        return 0
+
+    __radd__ = __add__
+
+
+@pytest.mark.parametrize(
+    "problem",
+    [
+        asked(Rolling(Whole(3)), LAPLACE),
+        asked(AnyWindow(Whole(3)), GAUSSIAN, ItemLevel()),
+        asked(Rolling(2), LAPLACE, ItemPerPeriod(Whole(3))),
+        replace(asked(Rolling(2), LAPLACE, ItemLevel()), rule=CountingRule(max_runs=Whole(1))),
+    ],
+    ids=str,
+)
+def test_whole_numbers_of_what_is_asked_are_pythons_own(problem: Problem) -> None:
+    shape = Starts(3, Identity(1)) if isinstance(problem.window, AnyWindow) else Series(Identity(1))
+    with pytest.raises(NotCertifiedError):
+        _ = Design(problem, shape, "").certificate
+
+
+def forged() -> dict[str, Design]:
+    """Designs of maps whose numbers were changed behind the back of what makes them: by name."""
+    presence, week = asked(Cumulative(), LAPLACE, ItemAddRemove()), asked(Rolling(2), LAPLACE)
+    tree, spaced, alone, endless = CausalTree(2, (1, 1)), AnchoredDifferences(1, 5, 4), Identity(3), EndlessCounter(9)
+    gaps = GapFilter((8, -4), (3,) * 4, 0, 9)
+    for held, name, value in (
+        (tree, "weights", (9, -8)),
+        (spaced, "anchor_weight", -4),
+        (alone, "unit", -1),
+        (endless, "bits", 63),
+        (gaps, "total", 0),
+    ):
+        object.__setattr__(held, name, value)
+    return {
+        "levels that cancel": StepDesign(presence, Series(tree), "", horizon=4),
+        "anchors that cancel": Design(week, Series(spaced), ""),
+        "a negative lattice": Design(week, Series(alone), ""),
+        "too fine a lattice": Design(replace(presence, law=GAUSSIAN), Series(endless), ""),
+        "no total": Design(asked(AnyWindow(), GAUSSIAN, ItemLevel()), Gaps(gaps), ""),
+    }
+
+
+@pytest.mark.parametrize("name", forged())
+def test_what_a_map_checks_when_it_is_made_holds_when_it_is_certified(name: str) -> None:
+    """Copies from pickles, or numbers set in a frozen one, were not looked at when it was made."""
+    with pytest.raises(NotCertifiedError):
+        _ = forged()[name].certificate
 
 
 @pytest.mark.parametrize("horizon", [0, -1, True])

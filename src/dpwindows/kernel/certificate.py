@@ -67,6 +67,9 @@ def require_own(problem: Problem, shape: Any, horizon: int | None) -> None:
         raise NotCertifiedError(problem, shape)
     if any(type(steps) is not int or steps < 1 for steps in (problem.steps, 1 if horizon is None else horizon)):
         raise NotCertifiedError(problem, shape)
+    whom = (problem.window, problem.unit, problem.rule)
+    if not all(_is_exact(getattr(part, place.name)) for part in whom for place in fields(part)):
+        raise NotCertifiedError(problem, shape)
     if type(shape).__module__.startswith(_KERNEL) and not _is_own(shape):
         raise NotCertifiedError(problem, shape)
 
@@ -88,4 +91,20 @@ def _is_own(part: Any) -> bool:
     if not is_dataclass(part) or not type(part).__module__.startswith(_KERNEL):
         return False
     held = [getattr(part, place.name) for place in fields(part) if place.name != "inner"]
-    return all(map(_is_own, held))
+    return all(map(_is_own, held)) and _is_as_made(part)
+
+
+def _is_as_made(part: Any) -> bool:
+    """Whether what a class checks when one of it is made holds still: bounds add up weights that are positive."""
+    try:
+        getattr(type(part), "__post_init__", lambda _: None)(part)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_exact(value: Any) -> bool:
+    """Whether whole numbers are Python's own: a class derived from them might add up otherwise."""
+    if isinstance(value, tuple):
+        return all(map(_is_exact, value))
+    return not isinstance(value, int) or type(value) in (int, bool)

@@ -191,6 +191,6 @@ def certify(case: Case) -> tuple[int, str]:
         ValueError: an answer to what a bound asks is none that is legal.
     """
     bounds = [(bound, one.proof) for one in RULES if one.is_for(case) and (bound := one.bound(case)) is not None]
-    if not bounds:
+    if not bounds or min(bounds)[0] < 0:
         raise NotCertifiedError(case.problem, case.measured)
     return min(bounds)

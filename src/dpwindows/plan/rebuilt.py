@@ -23,7 +23,7 @@ from dpwindows.kernel.groups import Groups
 from dpwindows.kernel.measure import Measurement
 from dpwindows.kernel.problem import Problem
 from dpwindows.plan.description import ENDLESS, HORIZON, INTEGERS, TOGETHER
-from dpwindows.plan.stored_designs import design_from_dict
+from dpwindows.plan.stored_designs import BAD_VALUES, design_from_dict
 from dpwindows.plan.stream_plan import planned_steps
 
 
@@ -46,7 +46,7 @@ def rebuilt(metadata: Mapping[str, Any], entry: Mapping[str, Any]) -> Measuremen
         # A bound refuses what it cannot serve: here, with what is wrong, and not where its number is first read.
         _ = design.certificate
         return Measurement(design, noise["law"], float(noise["scale"]), groups)
-    except (KeyError, TypeError, ValueError) as error:
+    except (*BAD_VALUES, ValueError) as error:
         raise InputError(
             f"the release does not say by which integers {entry.get('window')} was measured ({error}): each of its "
             "numbers has an error, differences and ratios have none that is known. Use the version of dpwindows "

@@ -57,6 +57,7 @@ BAD_VALUES = (
     AttributeError,
     EOFError,
     LookupError,
+    MemoryError,
     NotImplementedError,
     StopIteration,
     TypeError,

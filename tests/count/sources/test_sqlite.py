@@ -219,6 +219,27 @@ def test_an_engine_that_converts_values_is_read_as_the_file_is(tmp_path: Path) -
     engine.dispose()
 
 
+def test_a_name_that_is_shown_and_not_held_makes_no_item(tmp_path: Path) -> None:
+    """SQLite takes a name in double quotes that no column has for a text: each row would be the same item."""
+    path = written(tmp_path / "l.db", [("a", 0, 1), ("b", 0, 1)], '"id [x]", at, n')
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}", connect_args={"detect_types": sqlite3.PARSE_COLNAMES})
+    for source in (engine, path):
+        with pytest.raises((EngineError, InputError)):
+            counted(source)
+    engine.dispose()
+
+
+def test_an_engine_that_makes_other_rows_is_read_as_the_file_is(tmp_path: Path) -> None:
+    path = written(tmp_path / "l.db", [("a", 0, 1), ("b", 0, 1)])
+    engine = sqlalchemy.create_engine(f"sqlite:///{path}", poolclass=sqlalchemy.StaticPool)
+    with engine.connect() as connection:
+        driver: Any = connection.connection.driver_connection
+    driver.row_factory = lambda cursor, row: dict.fromkeys(("same", "keys"), row)
+    assert counted(engine) == [2, 0]
+    assert driver.row_factory is not None
+    engine.dispose()
+
+
 def test_layouts_and_other_sources_do_not_go_together(tmp_path: Path) -> None:
     path = written(tmp_path / "l.db", [("a", 0, 1)])
     for source in (path, f"sqlite:///{path}"):
@@ -430,6 +451,42 @@ def test_a_damaged_file(tmp_path: Path, damage: slice) -> None:
     content[damage] = b"\xff" * (damage.stop - damage.start)
     path.write_bytes(bytes(content))
     with pytest.raises(InputError, match="damaged"):
+        counted(path)
+
+
+def test_a_file_that_is_cut_within_a_page(tmp_path: Path) -> None:
+    """SQLite reads what is missing of a last page as nulls, and rows without an item are no events."""
+    path = written(tmp_path / "l.db", [(f"item-{i}" * 20, i % 2, 1) for i in range(50)])
+    content = path.read_bytes()
+    for missing in (1, 100, 1000):
+        path.write_bytes(content[:-missing])
+        with pytest.raises(InputError, match="cut off within a page"):
+            counted(path)
+    path.write_bytes(content)
+    assert counted(path) == [25, 25]
+
+
+def test_what_is_looked_at_is_what_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A link that is turned in between leads nowhere else."""
+    first, other, link = alone(tmp_path / "a" / "l.db", [(1, 0, 1)]), tmp_path / "b" / "l.db", tmp_path / "link.db"
+    alone(other, [(item, 0, 1) for item in range(5)])
+    link.symlink_to(first)
+
+    def turned(path: Path, *, immutable: bool) -> sqlite3.Connection:
+        link.unlink()
+        link.symlink_to(other)
+        return _open(path, immutable=immutable)
+
+    monkeypatch.setattr(sqlite, "_open", turned)
+    assert counted(link) == [1, 0]
+
+
+@pytest.mark.parametrize("what", ["table", "column"])
+def test_names_that_are_not_text(tmp_path: Path, what: str) -> None:
+    path = written(tmp_path / "l.db", [("a", 0, 1)], "id, at, zzzq", "yyyq")
+    name = b"yyyq" if what == "table" else b"zzzq"
+    path.write_bytes(path.read_bytes().replace(name, b"\xff" + name[1:]))
+    with pytest.raises(InputError, match="not UTF-8"):
         counted(path)
 
 

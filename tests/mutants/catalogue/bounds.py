@@ -662,4 +662,12 @@ MUTANTS = [
         "kind = np.int64",
         f"{LINES}test_sums_beyond_64_bits_are_exact",
     ),
+    Mutant(
+        "a map is looked at once",
+        "Weights that were changed after a map was made are certified as they are, and one takes off what others cost.",
+        "kernel/certificate.py",
+        "    return all(map(_is_own, held)) and _is_as_made(part)\n",
+        "    return all(map(_is_own, held))\n",
+        "tests/kernel/test_certificate.py::test_what_a_map_checks_when_it_is_made_holds_when_it_is_certified",
+    ),
 ]

@@ -192,4 +192,12 @@ MUTANTS = [
         "THEN {written} ELSE {written} END",
         "tests/end_to_end/test_raw_logs.py::test_mixed_types_in_json_are_one_text_or_refused",
     ),
+    Mutant(
+        "a name for a text",
+        "A column shown by another name than it has is a text, the same in every row: all events are one item's.",
+        "count/sources/sqlite.py",
+        'f"+{relation}.{quote_name(name)} AS {role}"',
+        'f"+{quote_name(name)} AS {role}"',
+        "tests/count/sources/test_sqlite.py::test_a_name_that_is_shown_and_not_held_makes_no_item",
+    ),
 ]

@@ -26,7 +26,7 @@ from dpwindows.count.query.dialect import SHOWN, quote_name, quote_text
 from dpwindows.count.sources.database import own_engine, parse_address, translated
 from dpwindows.count.sources.files import absent, at_home
 from dpwindows.count.sources.names import chosen_table, require_columns
-from dpwindows.count.sources.sqlite_files import as_it_lies
+from dpwindows.count.sources.sqlite_files import as_it_lies, require_whole
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -109,7 +109,8 @@ def _chosen(connection: sqlite3.Connection, columns: EventColumns, table: str | 
     described = connection.execute(f"SELECT * FROM {relation} LIMIT 0").description
     require_columns(columns, [column[0] for column in described], f"table {name}")
     # The plus changes no value, and takes the declared type away, by which a connection may be set to convert values.
-    chosen = ", ".join(f"+{quote_name(name)} AS {role}" for role, name in columns.roles)
+    # A name in double quotes that no column has is a text to SQLite, unless the table stands before it.
+    chosen = ", ".join(f"+{relation}.{quote_name(name)} AS {role}" for role, name in columns.roles)
     return f"SELECT {chosen} FROM {relation}" + ("" if limit is None else f" LIMIT {limit}")
 
 
@@ -160,15 +161,17 @@ def _opened(source: object, columns: EventColumns) -> Iterator[sqlite3.Connectio
     connected = _file_connection(source) if isinstance(source, str | Path) else _engine_connection(source, explain)
     try:
         with connected as connection:
-            text_factory, connection.text_factory = connection.text_factory, str
+            factories = connection.text_factory, connection.row_factory
+            connection.text_factory, connection.row_factory = str, None
             try:
                 if not connection.in_transaction:
                     connection.execute("BEGIN")
                 yield connection
             finally:
-                connection.rollback()
-                connection.text_factory = text_factory
-    except sqlite3.Error as error:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                connection.text_factory, connection.row_factory = factories
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         raise explain(error) from None
 
 
@@ -185,6 +188,9 @@ def _path(source: str | Path) -> Path:
     path = at_home((parse_address(text, "SQLite").database or "") if "://" in text else text)
     if not path.is_file():
         raise absent("SQLite file", str(path))
+    # What is looked at is what is opened, whatever becomes of a link to it.
+    path = path.resolve()
+    require_whole(path)
     return path
 
 
@@ -211,8 +217,14 @@ def _engine_connection(source: object, explain: _Explain) -> Iterator[sqlite3.Co
 
 def _explained(columns: EventColumns, error: BaseException | None) -> InputError | EngineError:
     text = str(error)
+    if isinstance(error, UnicodeDecodeError):
+        return InputError(
+            "the name of a column of the SQLite file is not UTF-8: name it otherwise, in a view for example"
+        )
     if undecoded := re.search("Could not decode to UTF-8 column '([a-z_0-9]+)' with text '(.*)'", text, re.DOTALL):
         role, value = undecoded[1], undecoded[2][:SHOWN]
+        if role not in dict(columns.roles):
+            return InputError(f"a name in the SQLite file is not UTF-8, such as {value!r}")
         return InputError(
             f"the {said_role(role)} column {dict(columns.roles)[role]!r} holds text that is not UTF-8, such "
             f"as {value!r}; mend it, or take its bytes, CAST(... AS BLOB) in a view for example"

@@ -60,6 +60,22 @@ def as_it_lies(path: Path) -> Iterator[bool]:
     _require_unchanged(path, before)
 
 
+def require_whole(path: Path) -> None:
+    """Refuse a file that is cut off within its last page: SQLite reads what is missing there as nulls.
+
+    Raises:
+        InputError: its size is no whole number of pages.
+    """
+    try:
+        header, size = first_bytes(path, 18), path.stat().st_size
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
+    page = int.from_bytes(header[16:18], "big") if header.startswith(b"SQLite format 3\0") else 0
+    page = 1 << 16 if page == 1 else page
+    if page and size % page:
+        raise InputError(f"the SQLite file {path} is cut off within a page of {page} bytes: copy it again, whole")
+
+
 def _require_unchanged(path: Path, before: _Look) -> None:
     if _look(path) != before:
         raise EngineError(

@@ -36,7 +36,7 @@ ROOT = Path(dpwindows.kernel.__file__).parent
 # What every release calls, whatever it measures.
 CORE = ("measure:measure", "measure:measure_step", "designs:Design", "designs:StepDesign", "rules:certify")
 README = dw.Plan(
-    [dw.Rolling(28).at_least(1)],
+    [dw.Rolling(28).at_least(1, 3), dw.AnyWindow(max_length=90).at_least(1, 3)],
     timeline=dw.Timeline("2013-01-01", "2014-01-01", time_zone="America/New_York"),
     unit=dw.ItemAddRemove(),
     budget=dw.ApproxDP(1.0, 1e-6),

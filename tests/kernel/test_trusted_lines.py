@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dpwindows.kernel.families.series import Series
+from dpwindows.kernel.families.thresholds import SeriesByThreshold
 from dpwindows.kernel.rules import PROOFS, RULES, name_of
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
@@ -25,10 +25,10 @@ def trusted(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 def test_a_release_rests_on_its_proof_and_on_no_other(trusted: Any) -> None:
     design = trusted.README.allotments[0].measurement.design
-    assert isinstance(design.shape, Series)
+    assert isinstance(design.shape, SeriesByThreshold)
     own, bound = trusted.own(design), PROOFS[design.proof]
-    assert ("families.series", "Series") in own
-    assert ("maps.counters", type(design.shape.map).__name__) in own
+    assert ("families.thresholds", "SeriesByThreshold") in own
+    assert ("maps.counters", type(design.shape.maps[0]).__name__) in own
     proved = {place[1] for place in own} & {other.__name__ for other in PROOFS.values()}
     assert proved == {bound.__name__}
     assert name_of(bound) == design.proof

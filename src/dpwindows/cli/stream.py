@@ -123,7 +123,8 @@ def create(
         tell(f"Note: {planned.rule.promise}")
     console.print(f"\n{short_promise(promise, f'dpwindows stream show {state}')}", style="dim", soft_wrap=True)
     if ledger is None:
-        console.print(_WITHOUT_LEDGER, soft_wrap=True)
+        # A warning, and so not silenced.
+        click.echo(_WITHOUT_LEDGER, err=True)
 
 
 @stream.command()
@@ -267,8 +268,11 @@ def _describe(opened: Stream, console: Console) -> None:
         for query in about["queries"]
     )
     zone = f" ({timeline['time_zone']})" if timeline.get("time_zone") is not None else ""
+    paid_from = opened.paid_from
+    ledger = "none: a copy, or an old state put back, may go unnoticed" if paid_from is None else ", ".join(paid_from)
     lines = (
         f"Stream    {about['state_id']}",
+        f"Ledger    {ledger}",
         f"Releases  {asked}",
         f"Steps     {timeline['step']} from {timeline['start']}{zone}, "
         + ("without end" if horizon is None else f"{horizon:,} in all"),

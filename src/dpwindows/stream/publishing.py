@@ -227,7 +227,8 @@ def _ledger_of(creation: Creation, given: Ledger | None, kept: Kept) -> Ledger |
     except InputError as error:
         raise InputError(
             f"the ledger that this stream was paid from cannot be used ({error}): without it nobody can tell this "
-            "state from a copy. If it was moved, say where it is"
+            "state from a copy, and a new one does not know the stream. Put it back, or say where it is, with "
+            "--ledger FILE --dataset NAME at every call"
         ) from None
 
 

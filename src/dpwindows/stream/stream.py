@@ -300,6 +300,11 @@ class Stream:
         timeline = {"start": creation.start, "step": creation.step, "time_zone": creation.time_zone}
         return {**creation.described, "state_id": creation.state_id, "horizon": creation.horizon, "timeline": timeline}
 
+    @property
+    def paid_from(self) -> tuple[str, str] | None:
+        """The path and the dataset of the ledger that the stream was created with, None without one."""
+        return self._creation.ledger
+
     def _repr_html_(self) -> str:
         """A notebook shows what was released so far, or, before that, the errors to expect."""
         from dpwindows.report.notebook import forecast_html

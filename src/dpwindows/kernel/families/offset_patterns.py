@@ -1,9 +1,10 @@
 """Certified sensitivities of rolling counts through any lower-triangular matrix, for one item added or removed.
 
-An item that is present at all may be counted at half of all steps, so much of its cost is the mean of its series. Noise
-with a common random offset is lenient about the mean: its precision is a Toeplitz matrix less a constant. The bounds
-here find such a constant in the very integers that are applied: of any matrix, and of a filter with an offset in far
-less time.
+How far can one item, added or removed, move what is measured? Its answers are a 0/1 series f with n ones, and it moves
+the numbers measured by `M f`. The bounds here have the form `|M f|^2 <= f'Gf - c n^2`, with a Toeplitz matrix G and a
+constant c >= 0, which are read off the very integers that are applied. An item may be counted at half of all steps, so
+n is large where f is costly, and the constant takes much of it off: that is what noise with a common random offset
+gains. There is one bound for any matrix M, and one for a filter with an offset, in far less time.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ def rolling_offset_add_remove_l2(case: Case) -> int | None:
     as n is one of these x. The first maximum is `P^2 / (4 c)` at `x = P / (2 c)`, or `P m - c m^2` where that is beyond
     m (`PriceOfOnes`). The second maximum over all such patterns is bounded in `run_patterns`, with P a price for
     every one; `Lags` rounds r up and P is a whole number of its units. The rest is rounded up. c is the
-    least number that makes no `r_d`, d >= 1, positive, and 0 if none is needed; the prices are searched for, and any
-    of them gives a bound. Thresholds are measured apart; their squared norms add. QED.
+    largest number >= 0 that makes no `r_d`, d >= 1, positive, or 0 if some `a_d` is; any other c >= 0 would do. The
+    prices are searched for, and any of them gives a bound. Thresholds are measured apart; their squared norms add. QED.
     """
     weights = case.measured.weights
     if weights.shape != (case.steps, case.steps):

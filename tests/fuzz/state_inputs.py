@@ -7,7 +7,6 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-import duckdb
 from hypothesis import strategies as st
 
 from tests.fuzz.case import Case
@@ -20,25 +19,33 @@ _BY = ("--by", "origin", "--values", "EWR,JFK")
 
 
 @cache
-def _valid_state(*more: str) -> bytes:
+def _valid_state(*more: str) -> dict[str, bytes]:
+    """The files of a state: itself, its mark and its items."""
     with tempfile.TemporaryDirectory() as folder:
         state, log = str(Path(folder) / "state"), Path(folder) / "log.csv"
         log.write_text("who,at,origin\nann,2013-01-02,EWR\nbob,2013-01-03,JFK\n")
         run("stream", "create", state, *STREAM, "--rho", "1", *more)
         run("stream", "advance", state, str(log), "--through", "2013-01-04", "-o", str(Path(folder) / "o.json"))
-        return Path(state).read_bytes()
+        files = [
+            path for path in Path(folder).rglob("*") if path.is_file() and path not in (log, Path(folder) / "o.json")
+        ]
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in files}
 
 
 @st.composite
 def states(draw: st.DrawFn) -> Case:
-    """States, with and without groups, with damaged bytes or with their own tables changed."""
-    content, changed = _valid_state(*draw(st.sampled_from(((), _BY)))), []
-    how = draw(st.sampled_from(("none",) * 7 + ("bytes", "rows", "rows", "rows")))
-    if how == "bytes":
-        content = draw(byte_changes(content, most=40))
-    elif how == "rows":
-        content, what = draw(_duckdb_changes(content))
+    """States, with and without groups: damaged bytes, changed tables, or a file that is lost."""
+    files, changed = dict(_valid_state(*draw(st.sampled_from(((), _BY))))), []
+    how = draw(st.sampled_from(("none",) * 7 + ("bytes", "bytes", "rows", "rows", "rows", "lost")))
+    if how == "rows":
+        files["state"], what = draw(_sqlite_changes(files["state"]))
         changed.append(what)
+    elif how != "none":
+        one = draw(st.sampled_from(sorted(files)))
+        content = files.pop(one)
+        changed.append(one)
+        if how == "bytes":
+            files[one] = draw(byte_changes(content, most=40))
     # The state is closed up to the fourth of January.
     through = draw(st.integers(5, 20))
     rows = draw(st.lists(st.tuples(st.sampled_from(("ann", "bob", "[/b]", "日本")), st.integers(4, through - 1))))
@@ -50,55 +57,8 @@ def states(draw: st.DrawFn) -> Case:
         *[("stream", "advance", "state", "log.csv", "--through", f"2013-01-{through:02}")] * 4,
         ("stream", "advance", "state", "--through", "2013-01-04"),
     )
-    files = {"state": content, "log.csv": log.encode()}
+    files["log.csv"] = log.encode()
     return Case(draw(st.sampled_from(commands)), files, (0, 1, 2), None, (how, *changed))
-
-
-_VALUES = (
-    *("NULL", "0", "-1", "2", "2147483647", "9223372036854775807", "-9223372036854775808", "'nan'", "'inf'"),
-    *("''", "'x'", "'[]'", "'{}'", "'integer'", "'\\xFF'", "'[1]'", "'é'", "repeat('9', 5000)", "repeat('[', 5000)"),
-)
-_TYPES = ("VARCHAR", "BLOB", "BOOLEAN", "SMALLINT", "BIGINT", "HUGEINT", "DOUBLE", "DATE", "VARCHAR[]", "DECIMAL(9, 2)")
-
-
-@st.composite
-def _duckdb_changes(draw: st.DrawFn, content: bytes) -> tuple[bytes, str]:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "state"
-        path.write_bytes(content)
-        connection = duckdb.connect(str(path))
-        places = connection.execute(
-            "SELECT schema_name, table_name, column_name FROM duckdb_columns() WHERE NOT internal ORDER BY ALL"
-        ).fetchall()
-        schema, table, column = draw(st.sampled_from(places))
-        where = f'"{schema}"."{table}"'
-        value, kind = draw(st.sampled_from(_VALUES)), draw(st.sampled_from(_TYPES))
-        sql = draw(
-            st.sampled_from(
-                (
-                    *[f'UPDATE {where} SET "{column}" = {value}'] * 5,
-                    *[f'UPDATE {where} SET "{column}" = {value} WHERE rowid = 1'] * 3,
-                    f"DELETE FROM {where}",
-                    f"DELETE FROM {where} WHERE rowid = 1",
-                    f"INSERT INTO {where} SELECT * FROM {where}",
-                    f"DROP TABLE {where}",
-                    f"ALTER TABLE {where} RENAME TO other",
-                    f"ALTER TABLE {where} RENAME TO other; CREATE VIEW {where} AS SELECT * FROM other",
-                    f'ALTER TABLE {where} DROP COLUMN "{column}"',
-                    f'ALTER TABLE {where} RENAME COLUMN "{column}" TO other',
-                    f"ALTER TABLE {where} ADD COLUMN other {kind}",
-                    f'ALTER TABLE {where} ALTER COLUMN "{column}" TYPE {kind} USING {value}',
-                    f'ALTER TABLE {where} ALTER COLUMN "{column}" TYPE {kind}',
-                    f'ALTER TABLE {where} ALTER COLUMN "{column}" DROP NOT NULL; UPDATE {where} SET "{column}" = NULL',
-                )
-            )
-        )
-        try:
-            connection.execute(sql)
-        except duckdb.Error:
-            sql = f"refused: {sql}"
-        connection.close()
-        return path.read_bytes(), sql
 
 
 # --- Ledgers ----------------------------------------------------------------------------------------------------------

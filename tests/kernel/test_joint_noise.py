@@ -19,7 +19,10 @@ from dpwindows.ask.queries import Rolling
 from dpwindows.kernel import joint_noise
 from dpwindows.kernel import measure as kernel
 from dpwindows.kernel.accounting import CUBE, GAUSSIAN, JOINT, LAPLACE, RANGE, BudgetExceededError, Cost, Law, certify
+from dpwindows.kernel.designs import StepDesign
+from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.joint_noise import RadiusLaw, draw_jointly, radius_law
+from dpwindows.kernel.maps.filters import Identity
 from dpwindows.kernel.measure import Measurement, add_noise, draw_noise, measure, measure_step
 from dpwindows.reading.noise_moments import joint_variance, log_normaliser
 from tests.kernel.joint_laws import LAWS, STEPS, Vector, design_of, norm
@@ -233,8 +236,9 @@ def test_it_is_drawn_for_each_vector_apart_and_never_step_by_step(monkeypatch: p
     assert found[1].tolist() != found[2].tolist()
     with pytest.raises(BudgetExceededError):
         measure([Measurement(design, CUBE, 1.999)], PureDP(1.0), answers)
-    with pytest.raises(ValueError, match="step by step"):
-        measure_step([Measurement(design, CUBE, 2.0)], PureDP(1.0), 1, [{1: np.zeros(2), 2: np.zeros(2)}])
+    by_step = StepDesign(design.problem, Series(Identity()), "test", horizon=STEPS)
+    with pytest.raises(ValueError, match="for a whole vector at once was asked for step by step"):
+        measure_step([Measurement(by_step, CUBE, 2.0)], PureDP(1.0), 1, [{1: np.zeros(1), 2: np.zeros(1)}])
     assert len(asked) == 5
 
 

@@ -13,8 +13,8 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.stream import creating, publishing
-from dpwindows.stream.calls import MOST_STEPS
 from dpwindows.stream.creating import draft_path
+from dpwindows.stream.limits import MOST_STEPS
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run, run_process
 from tests.patience import PATIENCE

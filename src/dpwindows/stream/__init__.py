@@ -1,7 +1,7 @@
 """Continual release: window counts one step at a time, for as long as a stream runs.
 
 - `stream`: all of it together, `dpwindows.Stream`;
-- `given_events`, `calls`, `remarks`: the events of one call, which of them are counted where, and what is said of them;
+- `given_events`, `calls`, `limits`, `remarks`: the events of one call, where they are counted, what is said of them;
 - `recencies`, `parts`: what is kept of every item, in parts that are written once; as Parquet files in a folder;
 - `engine`: DuckDB, which reads and joins, and keeps nothing;
 - `step_counts`, `mechanism`: the exact counts that follow, and exact counts in, released rows out;

@@ -44,7 +44,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple
 
 from dpwindows.ask.privacy import ItemPerPeriod, Unit
-from dpwindows.errors import InputError, time_text
+from dpwindows.errors import InputError
 from dpwindows.stream.given_events import NOTHING, Handed
 from dpwindows.stream.records import Call
 
@@ -52,11 +52,6 @@ LatePolicy = Literal["refuse", "ignore", "move"]
 POLICIES: tuple[LatePolicy, ...] = ("refuse", "ignore", "move")
 LaterPolicy = Literal["refuse", "ignore"]
 LATER_POLICIES: tuple[LaterPolicy, ...] = ("refuse", "ignore")
-
-MOST_STEPS = 3000
-"""The most steps that one call closes unless its caller allows more: two days of minutes."""
-# What a step costs at least, and with each million items, in seconds (docs/streams.md).
-_LEAST, _A_MILLION = 0.02, 0.2
 
 
 class Task(NamedTuple):
@@ -81,31 +76,6 @@ class Task(NamedTuple):
     def finished(self) -> bool:
         """True if all its steps are closed."""
         return self.closed >= self.last
-
-
-def require_few(steps: int, most: int, numbers_a_step: int) -> None:
-    """Check that a call closes no more steps than it may, before anything is read or drawn.
-
-    More are more often a mistake in the time than a gap.
-
-    Args:
-        steps: how many it would close.
-        most: how many it may.
-        numbers_a_step: how many numbers the last closed step released, 0 if none is closed.
-
-    Raises:
-        InputError: it would close more, or `most` is not at least 1.
-    """
-    if isinstance(most, bool) or not isinstance(most, int) or most < 1:
-        raise InputError(f"max_steps must be a whole number from 1, got {most!r}")
-    if steps <= most:
-        return
-    numbers = f" and release {steps * numbers_a_step:,} numbers or more" if numbers_a_step else ""
-    raise InputError(
-        f"this call would close {steps:,} steps{numbers}, and at most {most:,} are closed at once. It takes about "
-        f"{time_text(steps * _LEAST)}, and {time_text(steps * _A_MILLION)} more for each million items. If the "
-        f"time is right, allow it with --max-steps {steps} (in Python max_steps={steps}). Nothing was read or drawn"
-    )
 
 
 def find_task(last: int, closed: int, newest: Call | None, ending: Call | None, name: Callable[[int], str]) -> Task:

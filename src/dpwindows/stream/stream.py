@@ -40,19 +40,18 @@ from dpwindows.plan.stream_plan import StreamPlan
 from dpwindows.release.release import Release
 from dpwindows.stream import creating, publishing, records
 from dpwindows.stream.calls import (
-    MOST_STEPS,
     LatePolicy,
     LaterPolicy,
     Task,
     find_task,
     moved_fingerprint,
-    require_few,
     require_later_policy,
     require_policy,
 )
 from dpwindows.stream.closing import close_step
 from dpwindows.stream.engine import Engine
 from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, hand_over, require_kind
+from dpwindows.stream.limits import MOST_STEPS, require_few
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.publishing import Gate
 from dpwindows.stream.records import Call, Creation

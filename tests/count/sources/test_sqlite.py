@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import sqlite3
+import threading
 import time
 from contextlib import closing
 from pathlib import Path
@@ -361,7 +362,12 @@ def test_a_file_written_a_moment_ago_is_waited_for(tmp_path: Path, monkeypatch: 
     # However long this process is kept from working.
     monkeypatch.setattr(time, "time", lambda: clock[0])
 
+    slept = time.sleep
+
     def sleep(seconds: float) -> None:
+        if threading.current_thread() is not threading.main_thread():
+            slept(seconds)
+            return
         waited.append(seconds)
         clock[0] += seconds + 0.01
 

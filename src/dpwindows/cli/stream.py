@@ -123,8 +123,7 @@ def create(
         tell(f"Note: {planned.rule.promise}")
     console.print(f"\n{short_promise(promise, f'dpwindows stream show {state}')}", style="dim", soft_wrap=True)
     if ledger is None:
-        # A warning, and so not silenced.
-        click.echo(_WITHOUT_LEDGER, err=True)
+        console.print(_WITHOUT_LEDGER, soft_wrap=True)
 
 
 @stream.command()

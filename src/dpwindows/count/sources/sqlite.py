@@ -85,11 +85,12 @@ def copy_rows(
         types = _types(connection, relation, columns)
         described = ", ".join(f"{role} {quote_name(type_.engine)}" for role, type_ in types.items())
         engine.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({described})")
-        rows = connection.execute(relation)
-        while batch := rows.fetchmany(_ROWS_AT_ONCE):
-            engine.register(_BATCH, _arrow(batch, types, columns))
-            engine.execute(f"INSERT INTO {name} FROM {_BATCH}")
-            engine.unregister(_BATCH)
+        # A cursor left open in the middle keeps the file locked, beyond the end of its transaction and connection.
+        with closing(connection.execute(relation)) as rows:
+            while batch := rows.fetchmany(_ROWS_AT_ONCE):
+                engine.register(_BATCH, _arrow(batch, types, columns))
+                engine.execute(f"INSERT INTO {name} FROM {_BATCH}")
+                engine.unregister(_BATCH)
     return {role: type_.engine for role, type_ in types.items()}
 
 

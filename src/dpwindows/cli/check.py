@@ -40,9 +40,9 @@ def check(events: str, settings: EngineSettings, time_zone: str, as_json: bool, 
 
     Exits with 2 if a release would be refused, or would be nothing but noise.
     """
-    from dpwindows.count.check import Told, check_events
+    from dpwindows.count.check import LogOptions, check_events
 
-    found = check_events(events, Told(**said, time_zone=time_zone if zone_said() else None), settings)
+    found = check_events(events, LogOptions(**said, time_zone=time_zone if zone_said() else None), settings)
     if as_json:
         click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False))
     else:

@@ -76,7 +76,7 @@ def release(
     password of a database comes from --password-file, PGPASSWORD or ~/.pgpass, and never stands in the address.
     """
     from dpwindows.ask.timeline import Timeline
-    from dpwindows.count.engines.duckdb_sample import remark_on_zones
+    from dpwindows.count.sample import remark_on_zones
     from dpwindows.plan.measured_plan import plan_of
     from dpwindows.release.run import run_plan
 

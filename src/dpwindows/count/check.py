@@ -15,11 +15,10 @@ from typing import Any
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines import engine_name
-from dpwindows.count.engines.duckdb_look import Look, look
-from dpwindows.count.engines.duckdb_sample import Sample, remark_on_zones, sample_of
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
-from dpwindows.count.guesses import guessed_columns, time_guess
+from dpwindows.count.look import Look, look
 from dpwindows.count.query.dialect import Kind
+from dpwindows.count.sample import Sample, guessed_columns, remark_on_zones, sample_of, time_guess
 from dpwindows.errors import InputError, counted, percent
 
 _WARNING = "For your eyes only: exact figures of the log, protected by nothing. Nothing was written or spent."
@@ -28,11 +27,12 @@ _MOST_STEPS = 500
 _STEPS = {"1m": ("m", 60), "15m": ("m", 900), "1h": ("h", 3600), "1d": ("d", 86_400), "1w": ("d", 604_800)}
 _GRAINS = ("s", "m", "h", "d")
 _EARLIEST, _LATEST = "1990", "2100"
+_PRIVACY = ("--unit", "item-add-remove", "--epsilon", "1", "--delta", "1e-6")
 
 
 @dataclass(frozen=True)
-class Told:
-    """What the operator said of a log; None where nothing was said."""
+class LogOptions:
+    """The options by which an operator says how a log is to be read; None where one is left out."""
 
     item: str | None = None
     time: str | None = None
@@ -78,7 +78,7 @@ class Check:
         }
 
 
-def check_events(source: str, told: Told, settings: EngineSettings | None = None) -> Check:
+def check_events(source: str, options: LogOptions, settings: EngineSettings | None = None) -> Check:
     """Look at a log: Parquet, CSV or JSON Lines files, or a DuckDB or SQLite database.
 
     Raises:
@@ -92,37 +92,40 @@ def check_events(source: str, told: Told, settings: EngineSettings | None = None
             f"check looks at Parquet, CSV and JSON Lines files and at DuckDB and SQLite databases, and {source!r} is "
             f"read by the engine {engine}: look at it with a query of its own, such as count(*), min and max of time"
         )
-    sample = sample_of(source, told.layout, told.table)
-    columns, guessed, formats = _reading(sample, told)
-    timeline = _timeline(told, integer=formats[:1] == ("integer",))
-    found = look(source, columns, timeline, integer=formats[:1] == ("integer",), table=told.table, settings=settings)
-    step = told.step or _step(found)
-    asked = told.time_zone is None and formats[:1] != ("integer",)
-    unzoned = remark_on_zones(source, columns, told.table, settings) if asked else None
-    notes = [*([unzoned] if unzoned else []), *_notes(found, formats, columns)]
-    zone = "UTC" if unzoned else told.time_zone
-    command = _command(source, columns, replace(told, time_zone=zone), step)
-    return Check(columns, guessed, found, step, tuple(_problems(found, columns, timeline)), tuple(notes), command)
+    sample = sample_of(source, options.layout, options.table)
+    columns, guessed, formats = _guessed_reading(sample, options)
+    integer = formats[:1] == ("integer",)
+    timeline = _timeline(options, integer=integer)
+    seen = look(source, columns, timeline, integer=integer, table=options.table, settings=settings)
+    step = options.step or _suitable_step(seen)
+    notes = list(_notes(seen, formats, columns))
+    asked = options.time_zone is None and not integer
+    if asked and (unzoned := remark_on_zones(source, columns, options.table, settings)):
+        notes.insert(0, unzoned)
+        options = replace(options, time_zone="UTC")
+    command, problems = _command(source, columns, options, step), tuple(_problems(seen, columns, timeline))
+    return Check(columns, guessed, seen, step, problems, tuple(notes), command)
 
 
-def _reading(sample: Sample, told: Told) -> tuple[EventColumns, dict[str, str], tuple[str, ...]]:
+def _guessed_reading(sample: Sample, options: LogOptions) -> tuple[EventColumns, dict[str, str], tuple[str, ...]]:
     """How the log is read, what of that was guessed, by option, and the formats that its times may have."""
-    item, time = guessed_columns(sample, told.item, told.time)
-    guessed = {} if told.item else {"--item": item}
-    guessed |= {} if told.time else {"--time": time}
+    item, time = guessed_columns(sample, options.item, options.time)
+    guessed = {} if options.item else {"--item": item}
+    guessed |= {} if options.time else {"--time": time}
     layout = sample.layout
-    if layout is not None and layout != told.layout:
+    if layout is not None and layout != options.layout:
         guessed |= {"--delimiter": layout.delimiter} if layout.delimiter else {}
         guessed |= {"--no-header --columns": ",".join(layout.names)} if layout.names else {}
-    guess = time_guess(sample.values[time], sample.kinds[time]) if time in sample.names else None
-    formats = guess.formats if guess is not None and told.time_format is None else ()
-    time_format = told.time_format
+    time_format, item_type = options.time_format, options.item_type
+    formats: tuple[str, ...] = ()
+    if time in sample.names and time_format is None:
+        guess = time_guess(sample.values[time], sample.kinds[time])
+        formats = guess.formats if guess is not None else ()
     if formats and formats[0] not in ("iso", "integer"):
         time_format = guessed["--time-format"] = formats[0]
-    item_type = told.item_type
     if item_type is None and item in sample.names and _wants_integers(sample, item):
         item_type = guessed["--item-type"] = "integer"
-    columns = EventColumns(item, time, told.count, time_format=time_format, item_type=item_type, layout=layout)
+    columns = EventColumns(item, time, options.count, time_format=time_format, item_type=item_type, layout=layout)
     return columns, guessed, formats
 
 
@@ -133,54 +136,52 @@ def _wants_integers(sample: Sample, item: str) -> bool:
     return sample.kinds[item] is Kind.FLOAT or (written and any(value.endswith(".0") for value in there))
 
 
-def _timeline(told: Told, *, integer: bool) -> Timeline | None:
-    """The public range, where all of it was said."""
-    if told.start is None and told.end is None:
+def _timeline(options: LogOptions, *, integer: bool) -> Timeline | None:
+    """The public range, where all of it was given."""
+    if options.start is None and options.end is None:
         return None
-    if told.start is None or told.end is None:
+    if options.start is None or options.end is None:
         raise InputError("give both --start and --end, or neither")
     # Without a step any will do that cuts the range: only what lies inside is counted.
-    steps = [told.step] if told.step else ["1"] if integer else ["1d", "1m", "1s"]
     refused = []
-    for step in steps:
+    for step in [options.step] if options.step else ["1"] if integer else ["1d", "1m", "1s"]:
         try:
-            return Timeline(told.start, told.end, step, told.time_zone or "UTC")
+            return Timeline(options.start, options.end, step, options.time_zone or "UTC")
         except InputError as error:
             refused.append(error)
     raise refused[0]
 
 
-def _step(found: Look) -> str:
+def _suitable_step(seen: Look) -> str:
     """The finest usual step that is no finer than the times are written, and leaves a series that can be read."""
-    if isinstance(found.first, int):
-        return str(max(1, 10 ** max(0, len(str(found.span // _MOST_STEPS)) - 1))) if found.span > _MOST_STEPS else "1"
-    coarsest = _GRAINS.index(found.grain) if found.grain else 0
+    if isinstance(seen.first, int):
+        return str(max(1, 10 ** max(0, len(str(seen.span // _MOST_STEPS)) - 1))) if seen.span > _MOST_STEPS else "1"
+    coarsest = _GRAINS.index(seen.grain) if seen.grain else 0
     for step, (grain, seconds) in _STEPS.items():
-        if _GRAINS.index(grain) >= coarsest and found.span <= _MOST_STEPS * seconds * 10**6:
+        if _GRAINS.index(grain) >= coarsest and seen.span <= _MOST_STEPS * seconds * 10**6:
             return step
     return "1mo"
 
 
-def _problems(found: Look, columns: EventColumns, timeline: Timeline | None) -> Iterator[str]:
-    if not found.rows:
+def _problems(seen: Look, columns: EventColumns, timeline: Timeline | None) -> Iterator[str]:
+    if not seen.rows:
         yield "there is no row in it: a release of it would be nothing but noise"
         return
-    if found.bad_rows:
-        first = found.bad[0]
+    if seen.bad_rows:
+        first = seen.bad[0]
         where = f" in {first.place}" if first.place else ""
-        name = dict(columns.roles)[first.role]
         yield (
-            f"{counted(found.bad_rows, 'row')} cannot be read, such as {first.text!r} in the {first.role} column "
-            f"{name!r}{where}: {_mend(first.role, columns)}"
+            f"{counted(seen.bad_rows, 'row')} cannot be read, such as {first.text!r} in {columns.title(first.role)}"
+            f"{where}: {_mend(first.role, columns)}"
         )
-    if found.first is None and not found.bad_rows:
+    if seen.first is None and not seen.bad_rows:
         yield f"no row has a time in the column {columns.time!r}: a release of it would be nothing but noise"
-    elif not found.items:
+    elif not seen.items:
         yield f"no row has an item in the column {columns.item!r}: a release of it would be nothing but noise"
-    elif timeline is not None and not found.rows_inside and not found.bad_rows:
+    elif timeline is not None and not seen.rows_inside and not seen.bad_rows:
         yield (
-            f"of {counted(found.rows, 'row')} none lies in the range {timeline.start} to {timeline.end}, as times go "
-            f"from {found.first} to {found.last}: a release of it would be nothing but noise; is the year right?"
+            f"of {counted(seen.rows, 'row')} none lies in the range {timeline.start} to {timeline.end}, as times go "
+            f"from {seen.first} to {seen.last}: a release of it would be nothing but noise; is the year right?"
         )
 
 
@@ -193,42 +194,36 @@ def _mend(role: str, columns: EventColumns) -> str:
     return f"it is not as --time-format {columns.time_format!r} says: give another, or mend them"
 
 
-def _notes(found: Look, formats: tuple[str, ...], columns: EventColumns) -> Iterator[str]:
-    outside = found.rows - (found.rows_inside or 0) - min(found.rows, found.null_items + found.null_times)
-    if found.rows_inside and outside > 0 and not found.bad_rows:
-        share = percent(outside / found.rows)
+def _notes(seen: Look, formats: tuple[str, ...], columns: EventColumns) -> Iterator[str]:
+    outside = seen.rows - (seen.rows_inside or 0) - min(seen.rows, seen.null_items + seen.null_times)
+    if seen.rows_inside and outside > 0 and not seen.bad_rows:
+        share = percent(outside / seen.rows)
         yield f"{share} of the rows lie outside the range, or have a count below 1, and are ignored"
     if len(formats) > 1:
         others = ", ".join(formats[1:3])
         yield f"the first times fit --time-format {formats[0]!r} and {others!r} alike: which one is meant, you must say"
-    if isinstance(found.first, str) and not _EARLIEST <= found.first < _LATEST:
+    if isinstance(seen.first, str) and not _EARLIEST <= seen.first < _LATEST:
         right = f"{columns.time!r} the column of times"
         if columns.time_format is not None:
             right = f"--time-format {columns.time_format} right (seconds, milliseconds, microseconds)"
-        yield f"the first time is {found.first}: is {right}?"
-    elif isinstance(found.last, str) and found.last > datetime.now(UTC).isoformat():
-        yield f"the last time is {found.last}, which is still to come"
-    if found.items == found.rows > 1:
+        yield f"the first time is {seen.first}: is {right}?"
+    elif isinstance(seen.last, str) and seen.last > datetime.now(UTC).isoformat():
+        yield f"the last time is {seen.last}, which is still to come"
+    if seen.items == seen.rows > 1:
         yield f"every item occurs once: is {columns.item!r} the column of items?"
-    if found.items == 1 < found.rows:
+    if seen.items == 1 < seen.rows:
         yield f"all rows have the same item: is {columns.item!r} the column of items?"
 
 
-def _command(source: str, columns: EventColumns, told: Told, step: str) -> str:
+def _command(source: str, columns: EventColumns, options: LogOptions, step: str) -> str:
     """The release to run next, with what only its operator can say left in capitals."""
-    words = ["dpwindows", "release", source, "--item", columns.item, "--time", columns.time]
-    for option, value in (
-        ("--count", columns.count),
-        ("--time-format", columns.time_format),
-        ("--item-type", columns.item_type),
-        ("--table", told.table),
-    ):
-        words += [option, value] if value is not None else []
-    if columns.layout is not None:
-        words += ["--delimiter", columns.layout.delimiter] if columns.layout.delimiter else []
-        words += ["--no-header", "--columns", ",".join(columns.layout.names)] if columns.layout.names else []
-    words += ["--start", told.start or "START", "--end", told.end or "END", "--step", step]
-    words += ["--time-zone", told.time_zone] if told.time_zone is not None else []
-    words += ["--window", f"rolling:{7 if step == '1d' else 10}", "--unit", "item-add-remove"]
-    words += ["--epsilon", "1", "--delta", "1e-6"]
-    return shlex.join([*words, "-o", "release.parquet"])
+    layout = columns.layout or CsvLayout()
+    given: list[tuple[str, str | None]] = [("--item", columns.item), ("--time", columns.time)]
+    given += [("--count", columns.count), ("--time-format", columns.time_format), ("--item-type", columns.item_type)]
+    given += [("--table", options.table), ("--delimiter", layout.delimiter)]
+    given += [("--columns", None if layout.names is None else ",".join(layout.names))]
+    given += [("--start", options.start or "START"), ("--end", options.end or "END"), ("--step", step)]
+    given += [("--time-zone", options.time_zone), ("--window", f"rolling:{7 if step == '1d' else 10}")]
+    words = [word for option, value in given if value is not None for word in (option, value)]
+    words = ["dpwindows", "release", source, *["--no-header"] * (layout.names is not None), *words]
+    return shlex.join([*words, *_PRIVACY, "-o", "release.parquet"])

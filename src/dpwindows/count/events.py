@@ -34,8 +34,7 @@ class CsvLayout:
     def __post_init__(self) -> None:
         mark = {"\\t": "\t", "tab": "\t"}.get(str(self.delimiter), self.delimiter)
         object.__setattr__(self, "delimiter", mark)
-        plain = isinstance(mark, str) and len(mark) == 1 and mark.isascii() and (mark.isprintable() or mark == "\t")
-        if mark not in (None, SPACES) and (not plain or str(mark).isalnum() or str(mark) in '"\\'):
+        if mark not in (None, SPACES) and not re.fullmatch(r"[!#-/:-@\[\]-`{-~ \t]", str(mark)):
             raise InputError(
                 f"delimiter must be one ASCII character that is no letter, digit, quote or backslash, \\t for a tab, "
                 f"or {SPACES} for runs of spaces, got {self.delimiter!r}"
@@ -46,8 +45,7 @@ class CsvLayout:
 
     def refuse(self, what: str) -> InputError:
         """The error for a source that is laid out by itself."""
-        said = "delimiter" if self.names is None else "no-header and columns"
-        options = f"--{said.replace(' and ', ' and --')}"
+        options = "--delimiter" if self.names is None else "--no-header and --columns"
         return InputError(f"{options} say how CSV files are laid out, and {what}: leave them out, or give CSV files")
 
     @property
@@ -101,18 +99,20 @@ class EventColumns:
         object.__setattr__(self, "layout", None if self.layout == CsvLayout() else self.layout)
         if self.item_type not in (None, "integer"):
             raise InputError(f"item_type must be 'integer' or left out, got {self.item_type!r}")
+        names = self._names_by_place
         for role, name in self.roles:
+            use = role_name(role)
             if not isinstance(name, str) or not name:
-                raise InputError(f"the {role} column must be given by its name, got {name!r}")
-            if name == self.count and role != "count":
+                raise InputError(f"the {use} column must be given by its name, got {name!r}")
+            if name == self.count and use != "count":
                 raise InputError(
-                    f"the column {name!r} is given for the {said_role(role)} and for the count: one event more would "
-                    f"move all others of its row to another {said_role(role)}, which no guarantee covers; leave "
-                    "--count out, or name another column"
+                    f"the column {name!r} is given for the {use} and for the count: one event more would move all "
+                    f"others of its row to another {use}, which no guarantee covers; leave --count out, or name "
+                    "another column"
                 )
-            if (names := self._by_place) is not None and names.count(name) != 1:
+            if names is not None and names.count(name) != 1:
                 raise InputError(
-                    f"--columns must name the column {name!r} for the {said_role(role)} once{near(name, names)}, got "
+                    f"--columns must name the column {name!r} for the {use} once{near(name, names)}, got "
                     f"{', '.join(names)}"
                 )
 
@@ -124,6 +124,10 @@ class EventColumns:
         names = () if self.grouping is None else self.grouping.names
         return [*pairs, *((f"group_{place}", name) for place, name in enumerate(names))]
 
+    def title(self, role: str) -> str:
+        """What messages call the column of a role: its use and its name."""
+        return f"the {role_name(role)} column {dict(self.roles)[role]!r}"
+
     @property
     def facts(self) -> dict[str, Any]:
         """How a row is read, as plain values: equal for two of these only where they read every row alike.
@@ -131,43 +135,39 @@ class EventColumns:
         They are of every field, but for those that were left out. A column is known by its name; where a file has none
         it is known by its place, from 1, since what it is called may change with every call.
         """
-        known = {role: self._known(name) for role, name in self.roles}
-        groups = [known.pop(role) for role in tuple(known) if said_role(role) == "group"]
+        names = self._names_by_place
+        known = {role: name if names is None else names.index(name) + 1 for role, name in self.roles}
+        groups = [known.pop(role) for role in tuple(known) if role_name(role) == "group"]
         layout = None if self.layout is None else self.layout.facts
-        return _said(vars(self) | known | {"layout": layout, "grouping": groups or None})
+        return _given(vars(self) | known | {"layout": layout, "grouping": groups or None})
 
     def to_dict(self) -> dict[str, Any]:
         """Every field as plain values, but for those that were left out; `from_dict` gives it back."""
         plain = {"layout": self.layout and asdict(self.layout), "grouping": self.grouping and self.grouping.to_dict()}
-        return _said(vars(self) | plain)
+        return _given(vars(self) | plain)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> EventColumns:
         """What `to_dict` gave."""
-        found = dict(values)
-        if (layout := found.get("layout")) is not None:
-            found["layout"] = csv_layout(layout["delimiter"], layout["names"])
-        if (groups := found.get("grouping")) is not None:
-            found["grouping"] = Grouping.from_dict(groups)
-        return cls(**found)
+        read = dict(values)
+        if (layout := values.get("layout")) is not None:
+            read["layout"] = csv_layout(layout["delimiter"], layout["names"])
+        if (groups := values.get("grouping")) is not None:
+            read["grouping"] = Grouping.from_dict(groups)
+        return cls(**read)
 
     @property
-    def _by_place(self) -> tuple[str, ...] | None:
+    def _names_by_place(self) -> tuple[str, ...] | None:
         """The columns of files without a line of names, from left to right; None where files name them."""
         return None if self.layout is None else self.layout.names
 
-    def _known(self, name: str) -> str | int:
-        """What a column is known by."""
-        names = self._by_place
-        return name if names is None else names.index(name) + 1
 
-
-def _said(values: Mapping[str, Any]) -> dict[str, Any]:
+def _given(values: Mapping[str, Any]) -> dict[str, Any]:
     # That there is no count says something too: then rows are the events.
     return {name: value for name, value in values.items() if value is not None or name == "count"}
 
 
-def said_role(role: str) -> str:
+def role_name(role: str) -> str:
     """What a column is for, in words."""
     return role.partition("_")[0]
 

@@ -16,8 +16,7 @@ import duckdb
 import pyarrow as pa
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines.duckdb import EventRelation, open_events
-from dpwindows.count.engines.duckdb_progress import progress_bar
+from dpwindows.count.engines.duckdb import EventRelation, open_events, progress_bar
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.groups import span_of
 from dpwindows.count.query.dialect import quote_text

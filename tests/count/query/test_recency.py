@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
-from dpwindows.count.engines.duckdb_progress import progress_bar
+from dpwindows.count.engines.duckdb import progress_bar
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.query.recency import recency_sql
 from dpwindows.errors import InputError

@@ -21,7 +21,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
 from dpwindows.count.sources import sqlite
 from dpwindows.count.sources.sqlite import _arrow, _open
-from dpwindows.count.sources.sqlite_files import as_it_lies
+from dpwindows.count.sources.sqlite_files import immutable_while_unchanged
 from dpwindows.errors import EngineError, InputError
 from tests.counting import count_events
 from tests.end_to_end.command_line import run
@@ -382,7 +382,7 @@ def test_a_file_written_a_moment_ago_is_waited_for(tmp_path: Path, monkeypatch: 
 
 def test_a_time_ahead_of_the_clock_says_nothing(tmp_path: Path) -> None:
     path = alone(tmp_path / "w" / "l.db", [("a", 0, 1)], seconds_ago=-3600)
-    with as_it_lies(path) as immutable:
+    with immutable_while_unchanged(path) as immutable:
         assert not immutable
     assert counted(path) == [1, 0]
 
@@ -445,7 +445,7 @@ def test_a_commit_that_is_only_in_the_log_is_counted(tmp_path: Path) -> None:
 def test_a_file_in_another_mode_is_locked_while_it_is_read(tmp_path: Path) -> None:
     for path, expected in ((written(tmp_path / "l.db", []), False), (alone(tmp_path / "w" / "l.db", []), True)):
         os.utime(path, (0, 0))
-        with as_it_lies(path) as immutable:
+        with immutable_while_unchanged(path) as immutable:
             assert immutable is expected
 
 

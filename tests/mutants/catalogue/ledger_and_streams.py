@@ -68,8 +68,8 @@ MUTANTS = [
         "columns known by what they are called",
         "Once the columns of a file without a line of names are renamed, a row counts twice for the price of once.",
         "count/events.py",
-        "return name if names is None else names.index(name) + 1",
-        "return name",
+        "name if names is None else names.index(name) + 1 for",
+        "name for",
         f"{ONE_READING}test_columns_renamed_are_the_same_columns_for_a_ledger",
     ),
     Mutant(
@@ -92,8 +92,8 @@ MUTANTS = [
         "a reading written out by hand",
         "What times and items are read by is no part of the request: one event has two times under one clock's name.",
         "count/events.py",
-        "_said(vars(self) | known | {",
-        '_said({"count": None} | known | {',
+        "_given(vars(self) | known | {",
+        '_given({"count": None} | known | {',
         "tests/ledger/test_readings.py::test_a_ledger_knows_it_again_where_the_list_says",
     ),
     Mutant(

@@ -8,31 +8,30 @@ from __future__ import annotations
 import re
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 
 import duckdb
 import pyarrow as pa
 
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.engines.duckdb_progress import progress_bar
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text, shown, such_as
 from dpwindows.count.query.relation import EventQueries, unreadable
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
-from dpwindows.count.sources.duckdb import find_parts, out_of_memory, outside, reaches_out
+from dpwindows.count.sources.duckdb import INT96, Part, find_parts, translated
 from dpwindows.count.sources.json_lines import unreadable_field
 from dpwindows.count.sources.places import place_of, place_of_line, place_of_no_object
 from dpwindows.count.time_formats import has_offset
 from dpwindows.errors import EngineError, InputError
+from dpwindows.progress import bar_text, painted, watched
 
-Config = dict[str, str | bool | int | float | list[str]]
 _NO_FIXED_WIDTH = ("varchar", "blob", "bit", "bignum")
 _WIDER_THAN_BIGINT = ("ubigint", "hugeint", "uhugeint")
+_DISK = ("No space left", "File too large", "Disk quota", "lock on file", "Permission denied", "Input/output error")
 
 
 class _DuckDB(Dialect):
@@ -40,7 +39,6 @@ class _DuckDB(Dialect):
 
     name = "duckdb"
     divide = "//"
-    reads_floats = True
 
     def microseconds(self, column: Column, about: str) -> str:
         if column.type_name in ("TIMESTAMP_NS", "TIMESTAMPTZ_NS"):
@@ -49,11 +47,9 @@ class _DuckDB(Dialect):
         return "epoch_us(time)" if column.kind is Kind.INSTANT else "epoch_us(TRY_CAST(time AS TIMESTAMP))"
 
     def between(self, column: Column, low: datetime, high: datetime) -> str:
-        if column.kind is Kind.DATE:
-            return f"time >= DATE '{low.date()}' AND time < DATE '{high.date()}'"
-        if column.type_name == "TIMESTAMP WITH TIME ZONE":
-            return f"time >= TIMESTAMPTZ '{low}+00' AND time < TIMESTAMPTZ '{high}+00'"
-        return f"time >= TIMESTAMP '{low}' AND time < TIMESTAMP '{high}'" if column.type_name == "TIMESTAMP" else "TRUE"
+        if column.type_name not in ("DATE", "TIMESTAMP", "TIMESTAMP WITH TIME ZONE"):
+            return "TRUE"
+        return super().between(Column(Kind.WALL, "TIMESTAMP") if column == INT96 else column, low, high)
 
     def matches(self, text: str, pattern: str) -> str:
         return f"regexp_full_match({text}, {quote_text(pattern)})"
@@ -73,6 +69,10 @@ class _DuckDB(Dialect):
         read = f"CASE WHEN {zoned} THEN {instant} ELSE {local} END"
         wall = f"CASE WHEN {self.matches('time', TIME_TEXT)} THEN {read} END"
         return f"SELECT *, {wall} AS wall, CASE WHEN {zoned} THEN 0 END AS ahead FROM ({relation}) AS texts"
+
+    def whole_float(self, number: str, beyond: int) -> str:
+        within = f"{number} > -{beyond} AND {number} < {beyond}"
+        return f"CASE WHEN {within} AND floor({number}) = {number} THEN CAST({number} AS BIGINT) END"
 
     def whole_items(self, column: Column, beyond: int) -> str | None:
         """All as BIGINT, so that files of several types go together, but for integers that may not fit."""
@@ -100,15 +100,6 @@ class _DuckDB(Dialect):
 
     def failure(self, message: str, column: str) -> str:
         return f"CAST(error({quote_text(message)} || {shown(f'CAST({column} AS VARCHAR)')}) AS BIGINT)"
-
-
-class _Lenient(_DuckDB):
-    def failure(self, message: str, column: str) -> str:
-        return "CAST(NULL AS BIGINT)"
-
-
-LENIENT: Dialect = _Lenient()
-"""For looking at a log: what cannot be read is null, and no failure."""
 
 
 @dataclass(frozen=True)
@@ -184,8 +175,7 @@ def open_events(
     """
     with private_engine(settings or EngineSettings()) as connection:
         parts = find_parts(connection, source, columns, table)
-        held = [part for part in parts if part.types["item"].kind is not Kind.NULL]
-        kinds = sorted({_items_of(part.of, part.types["item"], columns) for part in held})
+        kinds = sorted({_items_of(part, columns) for part in parts if part.types["item"].kind is not Kind.NULL})
         if len(kinds) > 1:
             raise InputError(
                 f"the item column {columns.item!r} has different types in different files "
@@ -203,10 +193,10 @@ def open_events(
             )
 
 
-def _items_of(own: str, column: Column, columns: EventColumns) -> str:
+def _items_of(part: Part, columns: EventColumns) -> str:
     """The type that the items of a part come to be of, which is that of all other parts."""
-    wide = column.type_name.lower() in _WIDER_THAN_BIGINT
-    return own if columns.item_type is None or wide else "bigint"
+    wide = part.types["item"].type_name.lower() in _WIDER_THAN_BIGINT
+    return part.of if columns.item_type is None or wide else "bigint"
 
 
 @contextmanager
@@ -216,22 +206,12 @@ def private_engine(settings: EngineSettings) -> Iterator[duckdb.DuckDBPyConnecti
     Raises:
         EngineError: no directory to spill to can be made.
     """
-    scratch, config = isolated(settings)
-    with scratch, duckdb.connect(":memory:", config=config | {"preserve_insertion_order": False}) as connection:
-        yield connection
-
-
-def isolated(settings: EngineSettings) -> tuple[tempfile.TemporaryDirectory[str], Config]:
-    """A private directory to spill to, and the configuration of an engine that loads no extension by itself.
-
-    Raises:
-        EngineError: no directory to spill to can be made.
-    """
     try:
         scratch = tempfile.TemporaryDirectory(prefix="dpwindows-", dir=settings.spill_directory)
     except OSError as error:
         raise EngineError(f"no directory to spill to can be made: {error.strerror or error}") from None
-    config: Config = {
+    config: dict[str, str | bool | int | float | list[str]] = {
+        "preserve_insertion_order": False,
         "temp_directory": scratch.name,
         "autoinstall_known_extensions": False,
         "autoload_known_extensions": False,
@@ -242,49 +222,58 @@ def isolated(settings: EngineSettings) -> tuple[tempfile.TemporaryDirectory[str]
         config["memory_limit"] = settings.memory_limit.strip()
     if settings.threads is not None:
         config["threads"] = settings.threads
-    return scratch, config
+    with scratch, duckdb.connect(":memory:", config=config) as connection:
+        yield connection
 
 
 @contextmanager
-def running(columns: EventColumns, source: object = None) -> Iterator[None]:
+def progress_bar(connection: duckdb.DuckDBPyConnection, label: str, *, shown: bool = True) -> Iterator[None]:
+    """Show how far the queries on `connection` are, and how long they will still take, while the block runs.
+
+    Work of less than a second shows nothing, and so does a stream that nobody is looking at. The bar is erased.
+    """
+    if not (shown and watched()):
+        yield
+        return
+    connection.execute("SET enable_progress_bar = true")
+    connection.execute("SET enable_progress_bar_print = false")
+    with painted(lambda seconds: bar_text(label, connection.query_progress(), seconds)):
+        yield
+
+
+def running(columns: EventColumns, source: object = None) -> AbstractContextManager[None]:
     """Turn what the engine says while it runs into our two kinds of errors; of rows they show the values refused.
 
     Raises:
         InputError: the events cannot be read.
         EngineError: the engine failed.
     """
-    try:
-        yield
-    except duckdb.OutOfMemoryException:
-        raise out_of_memory() from None
-    except duckdb.Error as error:
-        text = str(error)
-        place = partial(place_of, source, columns)
-        if refusal := unreadable(text, columns, place) or unreadable_field(text, columns, place):
-            raise refusal from None
-        if reaches_out(error):
-            raise outside("the table") from None
-        line = re.search(r"CSV Error on Line: [0-9]+", text)
-        if line or (isinstance(error, duckdb.InvalidInputException) and "CSV" in text):
-            which = such_as(text, "", lambda _, start: place_of_line(source, start)).removeprefix(", such as ")
-            raise InputError(
-                f"a CSV file is malformed ({line[0] if line else which or 'invalid CSV'}): it must be UTF-8, with the "
-                f"same number of fields in every row, fields with delimiters in double quotes, and one kind of line end"
-            ) from None
-        if "JSON" in text and isinstance(error, duckdb.InvalidInputException):
-            where = place_of_no_object(source) or "invalid JSON"
-            raise InputError(
-                f"a file of JSON Lines is malformed ({where}): each line is one object in UTF-8, in which no name is "
-                f"repeated"
-            ) from None
-        # The readers' own complaints arrive as the base class, lengths beyond a file's end as failures of the disk.
-        damaged = type(error) is duckdb.Error or isinstance(error, duckdb.InvalidInputException | duckdb.DataError)
-        if damaged or "Could not read enough bytes" in text:
-            raise InputError(f"the events cannot be read ({type(error).__name__}): a file is damaged") from None
-        raise EngineError(f"the engine failed ({type(error).__name__}){_disk_hint(text)}") from None
+    return translated("the table", lambda error: _explained(error, columns, source))
 
 
-def _disk_hint(text: str) -> str:
-    hints = ("No space left", "File too large", "Disk quota", "lock on file", "Permission denied", "Input/output error")
-    found = [hint for hint in hints if hint in text]
-    return f": {found[0].lower()}" if found else ""
+def _explained(error: duckdb.Error, columns: EventColumns, source: object) -> InputError | EngineError:
+    text, invalid = str(error), isinstance(error, duckdb.InvalidInputException)
+
+    def place(role: str, value: str) -> str:
+        return place_of(source, columns, role, value)
+
+    if refusal := unreadable(text, columns, place) or unreadable_field(text, columns, place):
+        return refusal
+    line = re.search(r"CSV Error on Line: [0-9]+", text)
+    if line or (invalid and "CSV" in text):
+        which = such_as(text, "", lambda _, start: place_of_line(source, start)).removeprefix(", such as ")
+        return InputError(
+            f"a CSV file is malformed ({line[0] if line else which or 'invalid CSV'}): it must be UTF-8, with the "
+            f"same number of fields in every row, fields with delimiters in double quotes, and one kind of line end"
+        )
+    if invalid and "JSON" in text:
+        return InputError(
+            f"a file of JSON Lines is malformed ({place_of_no_object(source) or 'invalid JSON'}): each line is one "
+            f"object in UTF-8, in which no name is repeated"
+        )
+    # The readers' own complaints arrive as the base class, lengths beyond a file's end as failures of the disk.
+    damaged = type(error) is duckdb.Error or invalid or isinstance(error, duckdb.DataError)
+    if damaged or "Could not read enough bytes" in text:
+        return InputError(f"the events cannot be read ({type(error).__name__}): a file is damaged")
+    hint = next((f": {hint.lower()}" for hint in _DISK if hint in text), "")
+    return EngineError(f"the engine failed ({type(error).__name__}){hint}")

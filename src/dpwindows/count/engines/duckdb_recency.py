@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from dpwindows.count.query.recency import rows_back, sum_recencies_sql, sum_steps_back_sql
+from dpwindows.count.query.recency import move_signs, rows_back, sum_steps_back_sql, summed_sql
 
 _MARK = "dpwindows found rows out of order"
 # With offsets beyond its vectors of 2048 rows DuckDB gathers all rows first; a sum of up to k counts a row stops
@@ -57,7 +57,8 @@ def in_order_sql(
 placed AS ({_placed_sql("code, step" + ", occurrences" * weighted, hashed)}),
 """
     if weighted:
-        return sum_recencies_sql(f"{before}near AS ({_near_sql(thresholds)}),\n", _reached_sql(thresholds), thresholds)
+        moved = f"near AS ({_near_sql(thresholds)}),\nmoved AS ({_moved_sql(thresholds)})"
+        return f"\nWITH {before}{moved},\n{summed_sql('moved', move_signs(thresholds))}"
     return sum_steps_back_sql(before, _steps_back_sql(thresholds), thresholds, span=span, reach=reach)
 
 
@@ -89,29 +90,29 @@ def _near_sql(thresholds: Sequence[int]) -> str:
     """Each row with the rows before it that may hold its recencies, numbered from 0 for itself."""
     lags = "".join(
         f", lag({name}, {back}) OVER () AS {name}_{back}"
-        for back in range(1, max(thresholds))
+        for back in range(1, max(thresholds) + 1)
         for name in ("step", "occurrences", "first")
     )
-    return f"""SELECT step AS step_0, occurrences AS occurrences_0, first AS first_0{lags},
-        CASE WHEN NOT lead(first) OVER () THEN lead(step) OVER () END AS next_step
-    FROM placed"""
+    return f"SELECT step AS step_0, occurrences AS occurrences_0, first AS first_0{lags} FROM placed"
 
 
-def _reached_sql(thresholds: Sequence[int]) -> str:
-    """The relation of `sum_recencies_sql`.
+def _moved_sql(thresholds: Sequence[int]) -> str:
+    """The relation `moved` of `recency.moved_sql`, but for the item.
 
     The k-th most recent occurrence after a row lies in the latest row from which the counts up to this one add up to
     at least k. A count is at least 1, so it is at most k - 1 rows back, unless the item's first row comes before.
     """
-    return (
-        f"SELECT step_0 AS step, next_step, {', '.join(f'{_recency(k)} AS recency_{k}' for k in thresholds)} FROM near"
+    moves = ", ".join(
+        f"{_recency(k, 0)} AS recency_{k}, CASE WHEN NOT first_0 THEN {_recency(k, 1)} END AS before_{k}"
+        for k in thresholds
     )
+    return f"SELECT step_0 AS step, {moves} FROM near"
 
 
-def _recency(k: int) -> str:
-    """The recency after a row: rows are added from it backwards until they hold k occurrences or the item begins."""
+def _recency(k: int, latest: int) -> str:
+    """The recency after the row `latest`: rows are added backwards until they hold k occurrences or the item begins."""
     branches = []
-    for back in range(k):
-        held = " + ".join(f"occurrences_{row}" for row in range(back + 1))
+    for back in range(latest, latest + k):
+        held = " + ".join(f"occurrences_{row}" for row in range(latest, back + 1))
         branches.append(f"WHEN {held} >= {k} THEN step_{back} WHEN first_{back} THEN NULL")
     return f"CASE {' '.join(branches)} END"

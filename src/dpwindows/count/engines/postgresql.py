@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pyarrow as pa
@@ -65,11 +64,10 @@ class _PostgreSQL(Dialect):
             return f"CASE WHEN {about} THEN CAST(time - DATE '1970-01-01' AS bigint) * 86400000000 END"
         return f"CASE WHEN {about} THEN CAST(extract(epoch FROM time) * 1000000 AS bigint) END"
 
-    def between(self, column: Column, low: datetime, high: datetime) -> str:
-        if column.kind is Kind.DATE:
-            return f"time >= DATE '{low.date()}' AND time < DATE '{high.date()}'"
-        name, zone = ("TIMESTAMPTZ", "+00") if column.kind is Kind.INSTANT else ("TIMESTAMP", "")
-        return f"time >= {name} '{low}{zone}' AND time < {name} '{high}{zone}'"
+    def exact(self, role: str, name: str, column: Column) -> str:
+        if role == "item" and column.type_name == "CHARACTER":
+            return f"bpcharsend({name})"  # as text it would lose its trailing spaces
+        return f'CAST({name} AS text) COLLATE "C"' if column.kind is Kind.TEXT else name
 
     def matches(self, text: str, pattern: str) -> str:
         return f"{text} ~ {quote_text(f'^({pattern})$')}"
@@ -114,17 +112,13 @@ def signed_counts(request: CountRequest) -> pa.Table:
     """
     engine = _engine(request.source, request.settings)
     with translated(lambda error: _explain(error, request.columns)), _snapshot(engine) as connection:
-        relation = _relation(connection, request.columns, request.table)
-        return _fetch(connection, counting_sql(_PostgreSQL(), request, *relation))
-
-
-def _fetch(connection: Connection, query: str) -> pa.Table:
-    """The result of a query for signed counts."""
-    batches = [
-        pa.record_batch([pa.array(column, pa.int64()) for column in zip(*rows, strict=True)], schema=_SCHEMA)
-        for rows in _run(connection, query).partitions(_ROWS_AT_ONCE)
-    ]
-    return pa.Table.from_batches(batches, _SCHEMA)
+        relation, names, types = _relation(connection, request.columns, request.table)
+        rows = _run(connection, counting_sql(_PostgreSQL(), request, relation, names, types))
+        batches = [
+            pa.record_batch([pa.array(column, pa.int64()) for column in zip(*some, strict=True)], schema=_SCHEMA)
+            for some in rows.partitions(_ROWS_AT_ONCE)
+        ]
+        return pa.Table.from_batches(batches, _SCHEMA)
 
 
 def _run(connection: Connection, query: str) -> CursorResult[Any]:
@@ -172,25 +166,26 @@ def _snapshot(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def _relation(connection: Connection, columns: EventColumns, table: str | None) -> tuple[str, dict[str, Column]]:
-    """The query for our columns of a table or view as item, time[, count], and their types."""
+def _relation(
+    connection: Connection, columns: EventColumns, table: str | None
+) -> tuple[str, dict[str, str], dict[str, Column]]:
+    """A table or view, and the names and types of our columns, by role."""
     schema, name = _table(connection, table)
     require_columns(columns, _column_names(connection, schema, name), f"table {name}")
     relation = f"{quote_name(schema)}.{quote_name(name)}"
-    types = _types(connection, relation, columns)
-    chosen = ", ".join(f"{_exact(role, quote_name(name), types[role])} AS {role}" for role, name in columns.roles)
-    return f"SELECT {chosen} FROM {relation}", types
+    names = {role: quote_name(name) for role, name in columns.roles}
+    return relation, names, _types(connection, relation, names)
 
 
 def _table(connection: Connection, table: str | None) -> tuple[str, str]:
-    found = _ask(
+    tables = _ask(
         connection,
         "SELECT nspname, relname, pg_table_is_visible(c.oid) FROM pg_class AS c "
         "JOIN pg_namespace AS n ON n.oid = relnamespace WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
         "AND nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY 3 DESC, 1, 2",
     )
-    shown = [name if visible else f"{schema}.{name}" for schema, name, visible in found]
-    return chosen_table([(schema, name) for schema, name, _ in found], shown, table, "the database")
+    shown = [name if visible else f"{schema}.{name}" for schema, name, visible in tables]
+    return chosen_table([(schema, name) for schema, name, _ in tables], shown, table, "the database")
 
 
 def _column_names(connection: Connection, schema: str, name: str) -> list[str]:
@@ -202,17 +197,16 @@ def _column_names(connection: Connection, schema: str, name: str) -> list[str]:
     return [row[0] for row in _ask(connection, query, schema=schema, name=name)]
 
 
-def _types(connection: Connection, relation: str, columns: EventColumns) -> dict[str, Column]:
+def _types(connection: Connection, relation: str, names: dict[str, str]) -> dict[str, Column]:
     """The types of our columns; those of domains are the types below them."""
-    wanted = ", ".join(f"{quote_name(name)} AS {role}" for role, name in columns.roles)
-    result = _run(connection, f"SELECT {wanted} FROM {relation} LIMIT 0")
+    result = _run(connection, f"SELECT {', '.join(names.values())} FROM {relation} LIMIT 0")
     assert result.cursor is not None, "a SELECT has a cursor"
-    type_ids = [str(described[1]) for described in result.cursor.description]
+    type_ids = [str(column[1]) for column in result.cursor.description]
     result.close()
     query = f"""SELECT CAST(oid AS text), typname, typtype, typcategory, format_type(oid, NULL) FROM pg_type
         WHERE oid IN ({", ".join(type_ids)})"""
-    found = {row[0]: row[1:] for row in _ask(connection, query)}
-    return {role: _column(*found[type_id]) for (role, _), type_id in zip(columns.roles, type_ids, strict=True)}
+    described = {row[0]: row[1:] for row in _ask(connection, query)}
+    return {role: _column(*described[type_id]) for role, type_id in zip(names, type_ids, strict=True)}
 
 
 def _ask(connection: Connection, query: str, **parameters: str) -> list[tuple[Any, ...]]:
@@ -223,20 +217,9 @@ def _ask(connection: Connection, query: str, **parameters: str) -> list[tuple[An
 
 def _column(name: str, sort: str, category: str, shown: str) -> Column:
     """A column by its type's name in the catalogue, its sort and category, and its name for people."""
-    if sort == "e":
-        kind = Kind.EXACT
-    elif sort in ("c", "r", "m") or category == "A":
-        kind = Kind.NESTED
-    else:
-        kind = _KIND_OF.get(name, Kind.OTHER)
+    nested = sort in ("c", "r", "m") or category == "A"
+    kind = Kind.EXACT if sort == "e" else Kind.NESTED if nested else _KIND_OF.get(name, Kind.OTHER)
     return Column(kind, "CHARACTER" if name == "bpchar" else shown.upper())
-
-
-def _exact(role: str, name: str, column: Column) -> str:
-    """A column such that two of its texts are equal only if their bytes are: collations may take more for equal."""
-    if role == "item" and column.type_name == "CHARACTER":
-        return f"bpcharsend({name})"  # as text it would lose its trailing spaces
-    return f'CAST({name} AS text) COLLATE "C"' if column.kind is Kind.TEXT else name
 
 
 def _explain(error: BaseException | None, columns: EventColumns) -> InputError | EngineError:

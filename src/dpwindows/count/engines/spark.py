@@ -7,14 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
 import pyarrow as pa
 
 from dpwindows.count.engines.spark_session import running, session_for
-from dpwindows.count.events import EventColumns
 from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text
 from dpwindows.count.query.relation import counting_sql, unreadable
 from dpwindows.count.request import CountRequest
@@ -45,7 +43,8 @@ class _Spark(Dialect):
 
     name = "spark"
     divide = "div"
-    materialized = False
+    wall, instant = "TIMESTAMP_NTZ", "TIMESTAMP_LTZ"
+    materialized = ""
 
     def microseconds(self, column: Column, about: str) -> str:
         if column.kind is Kind.INSTANT:
@@ -57,11 +56,10 @@ class _Spark(Dialect):
         clock = "CAST(hour(time) AS BIGINT) * 3600000000 + CAST(minute(time) AS BIGINT) * 60000000"
         return f"{day} + {clock} + CAST(date_part('SECOND', time) * 1000000 AS BIGINT)"
 
-    def between(self, column: Column, low: datetime, high: datetime) -> str:
-        if column.kind is Kind.DATE:
-            return f"time >= DATE'{low.date()}' AND time < DATE'{high.date()}'"
-        name, zone = ("TIMESTAMP_LTZ", "+00:00") if column.kind is Kind.INSTANT else ("TIMESTAMP_NTZ", "")
-        return f"time >= {name}'{low}{zone}' AND time < {name}'{high}{zone}'"
+    def exact(self, role: str, name: str, column: Column) -> str:
+        if " COLLATE " not in column.type_name:
+            return name
+        return f"CAST({name} AS BINARY)" if role == "item" else f"CAST(CAST({name} AS BINARY) AS STRING)"
 
     def matches(self, text: str, pattern: str) -> str:
         # $ would let a line end follow.
@@ -116,8 +114,10 @@ def signed_counts(request: CountRequest) -> pa.Table:
     ):
         require_columns(columns, frame.columns, "the Spark relation")
         with _view(session, frame) as view:
-            relation = _relation(frame, view, columns)
-            return session.sql(counting_sql(_Spark(), request, *relation)).toArrow()
+            places = {role: frame.columns.index(name) for role, name in columns.roles}
+            types = {role: _column(frame.schema[place].dataType.simpleString()) for role, place in places.items()}
+            names = {role: f"c{place}" for role, place in places.items()}
+            return session.sql(counting_sql(_Spark(), request, view, names, types)).toArrow()
 
 
 @contextmanager
@@ -131,24 +131,8 @@ def _view(session: SparkSession, frame: DataFrame) -> Iterator[str]:
         session.catalog.dropTempView(name)
 
 
-def _relation(frame: DataFrame, view: str, columns: EventColumns) -> tuple[str, dict[str, Column]]:
-    """The query for our columns as item, time[, count], and their types."""
-    places = {role: frame.columns.index(name) for role, name in columns.roles}
-    shown = {role: frame.schema[place].dataType.simpleString() for role, place in places.items()}
-    types = {role: _column(name) for role, name in shown.items()}
-    chosen = ", ".join(f"{_exact(role, f'c{place}', shown[role])} AS {role}" for role, place in places.items())
-    return f"SELECT {chosen} FROM {view}", types
-
-
 def _column(shown: str) -> Column:
     """A column by the name of its type; whole decimals are how Spark reads unsigned 64-bit integers."""
     name = shown.split("(")[0].split("<")[0].split(" ")[0]
     whole = name == "decimal" and shown.endswith(",0)")
     return Column(Kind.INTEGER if whole else _KIND_OF.get(name, Kind.OTHER), shown.upper())
-
-
-def _exact(role: str, name: str, shown: str) -> str:
-    """A column such that two of its texts are equal only if their bytes are: collations may take more for equal."""
-    if " collate " not in shown:
-        return name
-    return f"CAST({name} AS BINARY)" if role == "item" else f"CAST(CAST({name} AS BINARY) AS STRING)"

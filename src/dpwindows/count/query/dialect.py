@@ -49,15 +49,16 @@ class Column:
 class Dialect(ABC):
     """How one engine spells the little that is not standard SQL.
 
-    `name` is the engine's. `reads_floats` says that it reads whole numbers out of floating-point columns. `divide` is
-    the operator that divides two whole numbers of at least 0, rounding down. `materialized` says that the engine reads
-    MATERIALIZED.
+    `name` is the engine's. `divide` is the operator that divides two whole numbers of at least 0, rounding down, `wall`
+    and `instant` stand before a literal of a time without and with an offset, and `materialized` before a common table
+    expression that is read more than once.
     """
 
     name: str
     divide: str = "/"
-    reads_floats: bool = False
-    materialized: bool = True
+    wall: str = "TIMESTAMP"
+    instant: str = "TIMESTAMPTZ"
+    materialized: str = "MATERIALIZED "
 
     @abstractmethod
     def microseconds(self, column: Column, about: str) -> str:
@@ -68,16 +69,38 @@ class Dialect(ABC):
         """
 
     @abstractmethod
-    def between(self, column: Column, low: datetime, high: datetime) -> str:
-        """A condition that holds at least for the times of a column in [low, high), cheap enough to skip blocks."""
-
-    @abstractmethod
     def matches(self, text: str, pattern: str) -> str:
         """A condition: `text` as a whole matches INTEGER_TEXT or TIME_TEXT."""
 
     @abstractmethod
     def number(self, text: str) -> str:
         """Text that matches INTEGER_TEXT as a number of any type; null, and no error, where it does not fit."""
+
+    @abstractmethod
+    def text_times(self, relation: str) -> str:
+        """A relation whose column `time` is text, with two bigint columns more.
+
+        `wall` is the time as microseconds since 1970-01-01T00:00 on its own clock, fractions cut after six digits, null
+        where the text is not a time (TIME_TEXT); `ahead` its offset from UTC in microseconds, null where it has none.
+        """
+
+    @abstractmethod
+    def failure(self, message: str, column: str) -> str:
+        """A bigint expression that fails with this message wherever it is evaluated; `column` is one it may read.
+
+        Engines inside this process add the value (`shown`); those of a server do not, whose logs others read.
+        """
+
+    def between(self, column: Column, low: datetime, high: datetime) -> str:
+        """A condition that holds at least for the times of a column in [low, high), cheap enough to skip blocks."""
+        if column.kind is Kind.DATE:
+            return f"time >= DATE '{low.date()}' AND time < DATE '{high.date()}'"
+        name, zone = (self.instant, "+00:00") if column.kind is Kind.INSTANT else (self.wall, "")
+        return f"time >= {name} '{low}{zone}' AND time < {name} '{high}{zone}'"
+
+    def exact(self, role: str, name: str, column: Column) -> str:
+        """A column of a source such that two of its texts are equal only if their bytes are, whatever its collation."""
+        return name
 
     def text_literal(self, text: str) -> str:
         """Text as a literal that is compared byte for byte with a text column of a source."""
@@ -87,10 +110,12 @@ class Dialect(ABC):
         """A DECIMAL as a whole number that compares with any other; null where it is none."""
         return f"CASE WHEN floor({number}) = ceil({number}) THEN floor({number}) END"
 
-    def whole_float(self, number: str, beyond: int) -> str:
-        """A FLOAT as a bigint; null where it is not whole, or not between -`beyond` and `beyond`, both excluded."""
-        within = f"{number} > -{beyond} AND {number} < {beyond}"
-        return f"CASE WHEN {within} AND floor({number}) = {number} THEN CAST({number} AS BIGINT) END"
+    def whole_float(self, number: str, beyond: int) -> str | None:
+        """A FLOAT as a bigint, null where it is not whole, or not between -`beyond` and `beyond`, both excluded.
+
+        None if the engine reads no whole numbers out of floating-point columns.
+        """
+        return None
 
     def whole_items(self, column: Column, beyond: int) -> str | None:
         """A column `item` as whole numbers, null where it stands for none; None if the engine does not make them.
@@ -102,21 +127,6 @@ class Dialect(ABC):
     def patterned_times(self, relation: str, pattern: str) -> str | None:
         """As `text_times`, where `time` is text of a pattern of strptime; None if the engine does not read such."""
         return None
-
-    @abstractmethod
-    def failure(self, message: str, column: str) -> str:
-        """A bigint expression that fails with this message wherever it is evaluated; `column` is one it may read.
-
-        Engines inside this process add the value (`shown`); those of a server do not, whose logs others read.
-        """
-
-    @abstractmethod
-    def text_times(self, relation: str) -> str:
-        """A relation whose column `time` is text, with two bigint columns more.
-
-        `wall` is the time as microseconds since 1970-01-01T00:00 on its own clock, fractions cut after six digits, null
-        where the text is not a time (TIME_TEXT); `ahead` its offset from UTC in microseconds, null where it has none.
-        """
 
 
 Place = Callable[[str, str], str]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpwindows.ask.counting_rule import LOST
-from dpwindows.count.query.recency import summed_sql
+from dpwindows.count.query.recency import move_signs, moved_sql, summed_sql
 
 Series = tuple[int, int]
 """A threshold k and the length W of a rolling window, in steps."""
@@ -41,27 +41,18 @@ def first_runs_sql(
     `before` as in `recency.recency_sql`.
     """
     every = sorted({k for k, _ in series} | set(thresholds))
-    most = max(every)
-    count = f"CASE WHEN count > {most} THEN {most} ELSE count END" if weighted else "1"
-    by_step, by_number = "PARTITION BY item ORDER BY step", "PARTITION BY item ORDER BY numbered"
-    recencies = ", ".join(
-        f"CASE WHEN numbered >= {k} THEN first_value(step) OVER ({by_number} RANGE BETWEEN {k - 1} PRECEDING AND "
-        f"CURRENT ROW) END AS recency_{k}"
-        for k in every
-    )
-    befores = ", ".join(f"recency_{k}, lag(recency_{k}) OVER ({by_step}) AS before_{k}" for k in every)
+    count = f"CASE WHEN count > {max(every)} THEN {max(every)} ELSE count END" if weighted else "1"
+    by_step = f"SELECT item, step, CAST(sum({count}) AS BIGINT) AS count FROM {events} AS events GROUP BY item, step"
+    order = "(PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING)"
     # Counted at the end of this step, and not at that of the step before.
-    starts = ", ".join(
-        f"CASE WHEN recency_{k} > step - {length} AND (before_{k} IS NULL OR before_{k} < step - {length}) "
-        f"THEN 1 ELSE 0 END AS starts_{place}"
+    runs = ", ".join(
+        f"sum(CASE WHEN recency_{k} > step - {length} AND (before_{k} IS NULL OR before_{k} < step - {length}) "
+        f"THEN 1 ELSE 0 END) OVER {order} AS run_{place}"
         for place, (k, length) in enumerate(series)
     )
-    runs = ", ".join(
-        f"sum(starts_{place}) OVER ({by_step} ROWS UNBOUNDED PRECEDING) AS run_{place}" for place in range(len(series))
-    )
     plain = ", ".join(f"recency_{k}, before_{k}" for k in every)
-    kept = ", ".join(
-        f"CASE WHEN run_{place} <= {max_runs} THEN {name}_{k} END AS {name}_in_{place}"
+    kept = "".join(
+        f", CASE WHEN run_{place} <= {max_runs} THEN {name}_{k} END AS {name}_in_{place}"
         for place, (k, _) in enumerate(series)
         for name in ("recency", "before")
     )
@@ -70,24 +61,15 @@ def first_runs_sql(
         for place in range(len(series))
         for name, sign in (("recency", 1), ("before", -1))
     ]
-    signs += [(f"{name}_{k}", k, sign) for k in thresholds for name, sign in (("recency", 1), ("before", -1))]
-    # The row of an item with which the first of its runs too many begins.
-    lost = ""
+    signs += move_signs(thresholds)
     if loss:
+        # The row of an item with which the first of its runs too many begins.
         beyond = " OR ".join(f"run_{place} > {max_runs}" for place in range(len(series)))
-        earlier = f"lag(CASE WHEN {beyond} THEN 1 ELSE 0 END, 1, 0) OVER ({by_step})"
-        lost = f", CASE WHEN ({beyond}) AND {earlier} = 0 THEN CAST(1 AS BIGINT) END AS lost"
+        earlier = f"lag(CASE WHEN {beyond} THEN 1 ELSE 0 END, 1, 0) OVER (PARTITION BY item ORDER BY step)"
+        kept += f", CASE WHEN ({beyond}) AND {earlier} = 0 THEN CAST(1 AS BIGINT) END AS lost"
         signs.append(("lost", LOST, 1))
     return f"""
-WITH {before}held AS (
-    SELECT item, step, CAST(sum({count}) AS BIGINT) AS occurrences FROM {events} AS events GROUP BY item, step
-),
-running AS (
-    SELECT item, step, CAST(sum(occurrences) OVER ({by_step} ROWS UNBOUNDED PRECEDING) AS BIGINT) AS numbered FROM held
-),
-reached AS (SELECT item, step, {recencies} FROM running),
-moved AS (SELECT item, step, {befores} FROM reached),
-started AS (SELECT item, step, {plain}, {starts} FROM moved),
-ranked AS (SELECT item, step, {plain}, {runs} FROM started),
-kept AS (SELECT step, {plain}, {kept}{lost} FROM ranked),
+WITH {before}{moved_sql(f"({by_step})", every)},
+ranked AS (SELECT item, step, {plain}, {runs} FROM moved),
+kept AS (SELECT step, {plain}{kept} FROM ranked),
 {summed_sql("kept", signs)}"""

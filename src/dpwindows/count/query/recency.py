@@ -42,8 +42,8 @@ def recency_sql(
     is does no harm.
     """
     if weighted and tuple(thresholds) != (1,):
-        own, reached = _recencies_sql(events, thresholds)
-        return sum_recencies_sql(before + own, reached, thresholds)
+        moved = moved_sql(events, thresholds)
+        return f"\nWITH {before}{moved},\n{summed_sql('moved', move_signs(thresholds))}"
     return sum_steps_back_sql(before, _steps_back_sql(events, thresholds), thresholds, span, reach)
 
 
@@ -121,20 +121,22 @@ FROM counted JOIN signs ON counted.place = signs.place
 WHERE recency IS NOT NULL{added}"""
 
 
-def _recencies_sql(events: str, thresholds: Sequence[int]) -> tuple[str, str]:
-    """The relations of `sum_recencies_sql`: occurrences are numbered, and looked up k - 1 numbers back.
+def moved_sql(events: str, thresholds: Sequence[int]) -> str:
+    """Common table expressions, the last of them `moved`, where a row may be several occurrences.
 
-    `numbered` is the running number of the last occurrence of a row. More than max(k) occurrences in one row are as
-    good as max(k). Rows of one step come in any order; only the sum of their moves matters.
+    Its columns are item, step and, for each threshold k, recency_k and before_k: the item's recency after this row and
+    after its row before, null for none. Occurrences are numbered, and looked up k - 1 numbers back: `numbered` is the
+    running number of the last occurrence of a row. More than max(k) occurrences in one row are as good as max(k). Rows
+    of one step come in any order; only the sum of their moves matters, as in `sum_steps_back_sql`.
     """
-    most = max(thresholds)
-    order = "(PARTITION BY item ORDER BY numbered"
+    order, most = "(PARTITION BY item ORDER BY numbered", max(thresholds)
     recencies = ", ".join(
         f"CASE WHEN numbered >= {k} THEN first_value(step) OVER {order} RANGE BETWEEN {k - 1} PRECEDING "
         f"AND CURRENT ROW) END AS recency_{k}"
         for k in thresholds
     )
-    before = f"""capped AS (
+    befores = ", ".join(f"recency_{k}, lag(recency_{k}) OVER {order}) AS before_{k}" for k in thresholds)
+    return f"""capped AS (
     SELECT item, step, CASE WHEN count > {most} THEN {most} ELSE count END AS occurrences FROM {events} AS events
 ),
 running AS (
@@ -142,32 +144,10 @@ running AS (
         AS numbered
     FROM capped
 ),
-"""
-    return before, f"SELECT step, lead(step) OVER {order}) AS next_step, {recencies} FROM running"
+reached AS (SELECT item, step, numbered, {recencies} FROM running),
+moved AS (SELECT item, step, {befores} FROM reached)"""
 
 
-def sum_recencies_sql(before: str, reached: str, thresholds: Sequence[int]) -> str:
-    """The query for the signed counts where a row may be several occurrences.
-
-    `reached` is a query with the columns step, next_step (of the item's next row, null after its last) and, for each
-    threshold k, recency_k: the item's recency after this row, null for none. It may use the common table expressions
-    `before`, each of which ends with a comma.
-
-    A recency reached at one row is left again, at its step, by the item's next row. Within one step only the sum of
-    the moves matters, as in `sum_steps_back_sql`: rows need no grouping by step.
-    """
-    sets = ", ".join(f"({at}, recency_{k})" for k in thresholds for at in ("step", "next_step"))
-    which = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN {k}" for k in thresholds)
-    found = " ".join(f"WHEN grouping(recency_{k}) = 0 THEN recency_{k}" for k in thresholds)
-    counted = (
-        f"SELECT CASE {which} END AS k, CASE WHEN grouping(step) = 0 THEN step ELSE next_step END AS changed_at, "
-        f"CASE {found} END AS recency, CASE WHEN grouping(step) = 0 THEN count(*) ELSE -count(*) END AS change "
-        f"FROM reached GROUP BY GROUPING SETS ({sets})"
-    )
-    return f"""
-WITH {before}reached AS ({reached}),
-counted AS ({counted})
-SELECT k, changed_at AS step, recency, CAST(sum(change) AS BIGINT) AS delta
-FROM counted
-WHERE recency IS NOT NULL AND changed_at IS NOT NULL
-GROUP BY k, changed_at, recency HAVING sum(change) <> 0"""
+def move_signs(thresholds: Sequence[int]) -> list[tuple[str, int, int]]:
+    """What `summed_sql` adds up of `moved`: at its step a row reaches one recency and leaves another."""
+    return [(f"{column}_{k}", k, sign) for k in thresholds for column, sign in (("recency", 1), ("before", -1))]

@@ -25,7 +25,8 @@ from dpwindows.count.request import CountRequest
 from dpwindows.count.time_formats import EPOCHS
 from dpwindows.errors import InputError
 
-_EXACT = (Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.WALL, Kind.INSTANT, Kind.DATE, Kind.EXACT, Kind.NULL)
+_TIMES = (Kind.WALL, Kind.INSTANT, Kind.DATE)
+_EXACT = (*_TIMES, Kind.INTEGER, Kind.DECIMAL, Kind.TEXT, Kind.EXACT, Kind.NULL)
 _MARK = "dpwindows cannot read column: "
 # Later than any timeline of times may end.
 _LAST_DAY = datetime(9999, 12, 31)
@@ -104,9 +105,9 @@ class EventQueries:
         if self._columns.item_type is not None:
             relation = self._whole_items(relation, types["item"])
         else:
-            _require_exact(types["item"], self._columns.item)
+            _require_exact(types["item"], self._columns.title("item"))
         time = self._time(relation, types["time"])
-        count = "CAST(1 AS BIGINT)" if self._columns.count is None else self._count(types["count"], self._columns.count)
+        count = self._count(types.get("count"))
         inner = (
             f"SELECT item, {time.moment} AS moment, {count} AS count{self._groups} FROM ({time.relation}) AS source "
             f"WHERE item IS NOT NULL AND {time.about}"
@@ -136,41 +137,39 @@ class EventQueries:
         whole = self._dialect.whole_items(column, _EXACT_BELOW.get(column.type_name, 2**53))
         if whole is None:
             raise InputError(
-                f"the item column {self._columns.item!r} is of type {column.type_name}, and the engine "
+                f"{self._columns.title('item')} is of type {column.type_name}, and the engine "
                 f"{self._dialect.name} makes no whole numbers: leave --item-type out, or write it as integers"
             )
         others = ", time" if self._columns.count is None else ", time, count"
         return f"SELECT {whole} AS item{others}{self._groups} FROM ({relation}) AS typed"
 
     def _time(self, relation: str, column: Column) -> _Reading:
+        time_format, named = self._columns.time_format, f"the time column {self._columns.time!r} is of type"
         if column.kind is Kind.NULL:
             return _Reading(relation, "CAST(NULL AS BIGINT)", self._instants, "FALSE")
         if self._timeline.is_integer:
-            read = self._numbered_time(relation, column, 1, "integer_time")
-            if read is None:
+            if (read := self._numbered_time(relation, column, 1, "integer_time")) is None:
                 raise InputError(
-                    f"the time column {self._columns.time!r} is of type {column.type_name}, but the timeline has "
-                    f'integer steps; give a start, end and step of times, such as step "1d"'
+                    f"{named} {column.type_name}, but the timeline has integer steps; give a start, end and step of "
+                    f'times, such as step "1d"'
                 )
             return read
-        if self._columns.time_format in EPOCHS:
-            read = self._numbered_time(relation, column, EPOCHS[self._columns.time_format], "epoch_time")
-            if read is None:
+        if time_format in EPOCHS:
+            if (read := self._numbered_time(relation, column, EPOCHS[time_format], "epoch_time")) is None:
                 raise self._format_refused(column, "whole numbers, or text of them")
             return read
-        if self._columns.time_format is not None:
-            return self._patterned_time(relation, column, self._columns.time_format)
+        if time_format is not None:
+            return self._clock_time(self._patterned(relation, column, time_format), "patterned_time")
         if column.kind is Kind.TEXT:
-            return self._text_time(relation)
-        if column.kind not in (Kind.WALL, Kind.INSTANT, Kind.DATE):
-            whole = column.kind in (Kind.INTEGER, Kind.DECIMAL)
-            whole = whole or column.kind is Kind.FLOAT
-            units = "--time-format epoch-s, epoch-ms or epoch-us"
-            advice = "; for integer time give step as a plain integer" if whole else ""
-            advice += f", and for seconds or such since 1970 {units}" if whole else ""
+            return self._clock_time(self._dialect.text_times(relation), "time")
+        if column.kind not in _TIMES:
+            advice = (
+                "; for integer time give step as a plain integer, and for seconds or such since 1970 --time-format "
+                "epoch-s, epoch-ms or epoch-us"
+            )
             raise InputError(
-                f"the time column {self._columns.time!r} is of type {column.type_name}; steps of "
-                f"{self._timeline.step_text} need a timestamp, a date or {_TIME_ADVICE}{advice}"
+                f"{named} {column.type_name}; steps of {self._timeline.step_text} need a timestamp, a date or "
+                f"{_TIME_ADVICE}{advice if column.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT) else ''}"
             )
         steps = self._instants if column.kind is Kind.INSTANT else self._walls
         # Two days to spare cover every offset: this lets the engine skip whole blocks of rows.
@@ -193,8 +192,13 @@ class EventQueries:
             about = f"time >= {low}" + ("" if self._later else f" AND time < {high}")
         return _Reading(relation, number if unit == 1 else f"({number}) * {unit}", self._instants, about)
 
-    def _patterned_time(self, relation: str, column: Column, pattern: str) -> _Reading:
-        """Instants out of text of a pattern; text without an offset is local to the zone."""
+    def _clock_time(self, timed: str, what: str) -> _Reading:
+        """Instants out of a relation of `text_times`; text without an offset is local to the zone."""
+        moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
+        return _Reading(timed, self._or_fail("time", moment, what), self._instants)
+
+    def _patterned(self, relation: str, column: Column, pattern: str) -> str:
+        """As `text_times`, for text of a pattern."""
         if column.kind not in (Kind.TEXT, Kind.INTEGER):
             raise self._format_refused(column, "text, or whole numbers such as 20130131")
         timed = self._dialect.patterned_times(relation, pattern)
@@ -203,29 +207,24 @@ class EventQueries:
                 f"the engine {self._dialect.name} does not read times by a pattern such as --time-format {pattern!r}; "
                 f"make the column {self._columns.time!r} a timestamp, in a view for example, or count with duckdb"
             )
-        moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
-        return _Reading(timed, self._or_fail("time", moment, "patterned_time"), self._instants)
+        return timed
 
     def _format_refused(self, column: Column, wanted: str) -> InputError:
         what = "says itself what its times are: leave --time-format out"
-        if column.kind not in (Kind.WALL, Kind.INSTANT, Kind.DATE):
-            what = f"goes with {wanted}, as the engine {self._dialect.name} reads them: write it so"
-            what = f"is read by --time-format {self._columns.time_format}, which {what}"
+        if column.kind not in _TIMES:
+            what = (
+                f"is read by --time-format {self._columns.time_format}, which goes with {wanted}, as the engine "
+                f"{self._dialect.name} reads them: write it so"
+            )
         return InputError(f"the time column {self._columns.time!r} is of type {column.type_name}, and {what}")
 
-    def _text_time(self, relation: str) -> _Reading:
-        """Instants out of ISO text; text without an offset is local to the zone."""
-        moment = f"wall - coalesce(ahead, {offset_sql('wall', self._timeline.offsets)})"
-        return _Reading(self._dialect.text_times(relation), self._or_fail("time", moment, "time"), self._instants)
-
-    def _count(self, column: Column, name: str) -> str:
-        if column.kind is Kind.NULL:
-            return "CAST(NULL AS BIGINT)"
+    def _count(self, column: Column | None) -> str:
+        if column is None or column.kind is Kind.NULL:
+            return f"CAST({'1' if column is None else 'NULL'} AS BIGINT)"
         number = self._number("count", column, 0, self._cap, "count")
         if number is None:
-            raise InputError(
-                f"the count column {name!r} is of type {column.type_name}; counts must be of an integer type"
-            )
+            title = self._columns.title("count")
+            raise InputError(f"{title} is of type {column.type_name}; counts must be of an integer type")
         return number
 
     def _number(self, role: str, column: Column, low: int, high: int, what: str) -> str | None:
@@ -240,14 +239,14 @@ class EventQueries:
                 return self._or_fail(role, _clamped(self._dialect.whole(role), low, high), f"decimal_{what}")
             case Kind.TEXT:
                 # What does not fit the type is beyond all bounds.
-                beyond = f"CASE WHEN trim({role}) LIKE '-%' THEN {low} ELSE {high} END"
+                beyond = f"CASE WHEN {role} LIKE '%-%' THEN {low} ELSE {high} END"
                 value = f"coalesce({self._dialect.number(role)}, {beyond})"
-                whole = f"CASE WHEN {self._dialect.matches(role, INTEGER_TEXT)} THEN {value} END"
-                return self._or_fail(role, _clamped(whole, low, high), what)
-            case Kind.FLOAT if self._dialect.reads_floats and what == "epoch_time":
-                whole = self._dialect.whole_float(role, _EXACT_BELOW[column.type_name])
-                read = self._or_fail(role, _clamped(whole, low, high), f"decimal_{what}")
-                return f"CASE WHEN NOT isnan({role}) THEN {read} END"
+                number = f"CASE WHEN {self._dialect.matches(role, INTEGER_TEXT)} THEN {value} END"
+                return self._or_fail(role, _clamped(number, low, high), what)
+            case Kind.FLOAT if what == "epoch_time":
+                if (whole := self._dialect.whole_float(role, _EXACT_BELOW[column.type_name])) is not None:
+                    read = self._or_fail(role, _clamped(whole, low, high), f"decimal_{what}")
+                    return f"CASE WHEN NOT isnan({role}) THEN {read} END"
         return None
 
     def _or_fail(self, column: str, value: str, role: str) -> str:
@@ -256,14 +255,18 @@ class EventQueries:
         return f"CASE WHEN {column} IS NOT NULL THEN coalesce({value}, {failure}) END"
 
 
-def counting_sql(dialect: Dialect, request: CountRequest, relation: str, types: Mapping[str, Column]) -> str:
-    """The query for the signed counts of a source that is one relation, with its types as for `EventQueries.sql`.
+def counting_sql(
+    dialect: Dialect, request: CountRequest, relation: str, names: Mapping[str, str], types: Mapping[str, Column]
+) -> str:
+    """The query for the signed counts of one relation, whose columns have these names, as SQL, and types, by role.
 
     Raises:
         InputError: a column's type does not serve.
     """
     columns, wanted = request.columns, request.wanted
-    events = EventQueries(dialect, columns, request.timeline, cap=wanted.cap).events([(relation, types)])
+    chosen = ", ".join(f"{dialect.exact(role, names[role], types[role])} AS {role}" for role in names)
+    writer = EventQueries(dialect, columns, request.timeline, cap=wanted.cap)
+    events = writer.events([(f"SELECT {chosen} FROM {relation}", types)])
     return wanted.sql(f"({events})", weighted=columns.count is not None, materialized=dialect.materialized)
 
 
@@ -272,30 +275,29 @@ def unreadable(message: str, columns: EventColumns, place: Place | None = None) 
 
     `place` tells where a value stands, where that has a name.
     """
-    _, found, rest = message.partition(_MARK)
-    if not found:
-        return None
-    what = re.findall(r"[a-z_]+", rest)[0]
-    return unreadable_values(what, columns, such_as(rest, _role_of(what), place))
+    found = re.search(f"{_MARK}([a-z_]+)(.*)", message, re.DOTALL)
+    return found and unreadable_values(found[1], columns, such_as(found[2], _role_of(found[1]), place))
 
 
 def unreadable_values(what: str, columns: EventColumns, example: str = "") -> InputError:
     """The error for values that are not what their column should hold; `what` is a key of _WANTED, or decimal_ one."""
-    role = _role_of(what)
-    name = dict(columns.roles)[role]
-    wanted = _WANTED[what.removeprefix("decimal_")]
+    role, wanted = _role_of(what), _WANTED[what.removeprefix("decimal_")]
+    title = columns.title(role)
     if what.startswith("decimal"):
         mend = "read them in the unit they are written in (--time-format)" if "epoch" in what else "round the others"
         return InputError(
-            f"the {role} column {name!r} holds decimals, and not all of them are whole numbers{example}; "
-            f"{wanted}: {mend}, or leave them out before, in a view for example"
+            f"{title} holds decimals, and not all of them are whole numbers{example}; {wanted}: {mend}, or leave them "
+            f"out before, in a view for example"
         )
     if columns.time_format is not None and role == "time":
-        said = f"--time-format {columns.time_format!r}"
-        return InputError(f"the time column {name!r} is not all as {said} says{example}; {wanted}: give another format")
-    mend = {"time": ", or say what it is with --time-format", "count": ", or leave --count out"}.get(what, "")
-    mend = ", or give --start, --end and a --step of times" if what == "integer_time" else mend
-    return InputError(f"the {role} column {name!r} is text and not all of it can be read{example}; {wanted}{mend}")
+        written = f"as --time-format {columns.time_format!r} says"
+        return InputError(f"{title} is not all {written}{example}; {wanted}: give another format")
+    mend = {
+        "time": ", or say what it is with --time-format",
+        "count": ", or leave --count out",
+        "integer_time": ", or give --start, --end and a --step of times",
+    }.get(what, "")
+    return InputError(f"{title} is text and not all of it can be read{example}; {wanted}{mend}")
 
 
 def _role_of(what: str) -> str:
@@ -307,21 +309,20 @@ def _clamped(value: str, low: int, high: int) -> str:
     return f"CAST(CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END AS BIGINT)"
 
 
-def _require_exact(column: Column, name: str) -> None:
+def _require_exact(column: Column, title: str) -> None:
     """Refuse a type whose values may be equal without being the same item, or the same without being equal."""
     if column.kind in _EXACT:
         return
+    said = f"of type {column.type_name}; items must be text, integers, UUIDs or such"
     if column.kind is Kind.FLOAT:
-        raise InputError(
-            f"the item column {name!r} is of type {column.type_name}, and floating-point numbers do not identify "
-            f"items; write it as integers or text (a pandas column of integers with gaps needs the type Int64), "
-            f"or give --item-type integer, if they are whole numbers"
+        said = (
+            f"of type {column.type_name}, and floating-point numbers do not identify items; write it as integers or "
+            f"text (a pandas column of integers with gaps needs the type Int64), or give --item-type integer, if they "
+            f"are whole numbers"
         )
-    if column.kind is Kind.NESTED:
-        raise InputError(
-            f"the item column {name!r} is of the nested type {column.type_name}; make one of its fields, "
-            f"or all of it as text, a column of its own, in a view for example"
+    elif column.kind is Kind.NESTED:
+        said = (
+            f"of the nested type {column.type_name}; make one of its fields, or all of it as text, a column of its "
+            f"own, in a view for example"
         )
-    raise InputError(
-        f"the item column {name!r} is of type {column.type_name}; items must be text, integers, UUIDs or such"
-    )
+    raise InputError(f"{title} is {said}")

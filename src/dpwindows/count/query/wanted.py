@@ -76,7 +76,7 @@ class Wanted:
         most = (self.rule.max_occurrences or 0) + self.loss
         return max(*self.thresholds, *(k for k, _ in self.series), most, 1)
 
-    def occurrences(self, events: str, *, weighted: bool, materialized: bool = True) -> Occurrences:
+    def occurrences(self, events: str, *, weighted: bool, materialized: str = "MATERIALIZED ") -> Occurrences:
         """The occurrences of a relation (item, step, count) that count, but for those beyond the last run allowed."""
         found = Occurrences("", events, weighted)
         if self.rule.distinct_steps:
@@ -86,14 +86,13 @@ class Wanted:
             return found
         first = _first_weighted_sql if found.weighted else _first_rows_sql
         # What is lost is read off the same relation, and a source may be read once only.
-        kept = "MATERIALIZED " if self.loss and materialized else ""
-        bounded = first(found.relation, self.rule.max_occurrences, kept)
+        bounded = first(found.relation, self.rule.max_occurrences, materialized if self.loss else "")
         return Occurrences(found.before + bounded, "first_ones", found.weighted)
 
-    def sql(self, events: str, *, weighted: bool, materialized: bool = True) -> str:
+    def sql(self, events: str, *, weighted: bool, materialized: str = "MATERIALIZED ") -> str:
         """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
 
-        `materialized` says that the engine reads MATERIALIZED.
+        `materialized` stands before what is read more than once (`Dialect`).
         """
         counted = self.occurrences(events, weighted=weighted, materialized=materialized)
         relation, before, weighted = counted.relation, counted.before, counted.weighted

@@ -8,8 +8,8 @@ nothing is written to a source. Messages name columns, types and files.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,6 @@ from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.count.query.dialect import Column, Kind, quote_name, quote_text, shown
 from dpwindows.count.sources.csv_files import CsvHeader, read_header
 from dpwindows.count.sources.database import database_of
-from dpwindows.count.sources.duckdb_types import INT96, TEXT, column_of
 from dpwindows.count.sources.files import files_of, folder_keys, kind_of, require_one_place
 from dpwindows.count.sources.json_lines import json_lines_sql, require_fields
 from dpwindows.count.sources.names import chosen_table, require_columns, require_told_apart
@@ -35,6 +34,25 @@ _DATABASE = "dpwindows_source"
 _ROWS = "dpwindows_rows"
 # Arrow has no exact counterpart of these; as text they stay distinct values.
 _NO_ARROW_TYPE = ("hugeint", "uhugeint", "uuid", "bit", "bignum")
+_KINDS = {
+    Kind.INTEGER: (
+        *("tinyint", "smallint", "integer", "bigint", "hugeint"),
+        *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
+    ),
+    Kind.DECIMAL: ("decimal",),
+    Kind.TEXT: ("varchar",),
+    Kind.WALL: ("timestamp", "timestamp_s", "timestamp_ms", "timestamp_ns"),
+    Kind.INSTANT: ("timestamp with time zone", "timestamptz_ns"),
+    Kind.DATE: ("date",),
+    Kind.EXACT: ("boolean", "blob", "uuid", "enum", "bit", "bignum", "time", "time_ns"),
+    Kind.FLOAT: ("float", "double"),
+    Kind.NESTED: ("list", "struct", "map", "array", "union", "variant"),
+    Kind.NULL: ("null", "sqlnull"),
+}
+_KIND_OF = {type_id: kind for kind, type_ids in _KINDS.items() for type_id in type_ids}
+TEXT = Column(Kind.TEXT, "VARCHAR")
+# Instants in the old form of Parquet files that Spark still writes; the engine takes them for times without a zone.
+INT96 = Column(Kind.INSTANT, "TIMESTAMP")
 
 
 @dataclass(frozen=True)
@@ -50,67 +68,60 @@ class Part:
     of: str
 
 
+def column_of(type_id: str) -> Column:
+    """What a column can serve as, by the engine's identifier of its type."""
+    return Column(_KIND_OF.get(type_id, Kind.OTHER), type_id.upper())
+
+
 @contextmanager
-def reading(what: str) -> Iterator[None]:
+def translated(what: str, explain: Callable[[duckdb.Error], InputError | EngineError]) -> Iterator[None]:
+    """Turn what the engine says into our two kinds of errors; `explain` does so where its memory sufficed.
+
+    Raises:
+        InputError: `what` is a view that reads other files than that of its database; or as explained.
+        EngineError: memory ran out, be it to open a file; or as explained.
+    """
+    try:
+        yield
+    except duckdb.OutOfMemoryException:
+        raise EngineError(
+            "the engine ran out of memory or of disk to spill to; raise memory_limit, take fewer threads, "
+            "or give a spill_directory with more room"
+        ) from None
+    except duckdb.Error as error:
+        if isinstance(error, duckdb.PermissionException) and "disabled by configuration" in str(error):
+            raise InputError(
+                f"{what} cannot be read: it is a view that reads files outside of its database, such as "
+                f"read_csv('...') or an attached database, and a database that is handed over reads nothing else on "
+                f"this machine; make it a table, or give the files themselves"
+            ) from None
+        raise explain(error) from None
+
+
+def reading(what: str) -> AbstractContextManager[None]:
     """Turn what the engine says while a source is opened into our two kinds of errors.
 
     Raises:
         InputError: the source cannot be read.
         EngineError: it is in use elsewhere, or memory ran out.
     """
-    try:
-        yield
-    except duckdb.OutOfMemoryException:
-        raise out_of_memory() from None
-    except duckdb.Error as error:
+
+    def explained(error: duckdb.Error) -> InputError | EngineError:
         text = str(error)
-        if reaches_out(error):
-            raise outside(what) from None
         if "already attached" in text or "file handle conflict" in text:
-            raise EngineError(
-                f"{what} is open in this process; close that connection or pass a relation made from it"
-            ) from None
+            return EngineError(f"{what} is open in this process; close that connection or pass a relation made from it")
         if "lock on file" in text:
-            raise EngineError(f"{what} is locked by another process that writes to it; try again later") from None
-        raise InputError(f"{what} cannot be read: {_first_line(error)}") from None
+            return EngineError(f"{what} is locked by another process that writes to it; try again later")
+        # Later lines may quote rows.
+        return InputError(f"{what} cannot be read: {text.splitlines()[0] if text else type(error).__name__}")
 
-
-def reaches_out(error: duckdb.Error) -> bool:
-    """Whether the engine refused to read what is outside of the database that it was given."""
-    return isinstance(error, duckdb.PermissionException) and "disabled by configuration" in str(error)
-
-
-def outside(what: str) -> InputError:
-    """The error for a view that reads other files than that of its database."""
-    return InputError(
-        f"{what} cannot be read: it is a view that reads files outside of its database, such as read_csv('...') or an "
-        f"attached database, and a database that is handed over reads nothing else on this machine; make it a table, "
-        f"or give the files themselves"
-    )
-
-
-def out_of_memory() -> EngineError:
-    """The error for an engine whose memory does not suffice, be it to open a file."""
-    return EngineError(
-        "the engine ran out of memory or of disk to spill to; raise memory_limit, take fewer threads, "
-        "or give a spill_directory with more room"
-    )
-
-
-def _first_line(error: Exception) -> str:
-    """The first line of an engine message: later lines may quote rows."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
+    return translated(what, explained)
 
 
 def find_parts(
-    connection: duckdb.DuckDBPyConnection,
-    source: object,
-    columns: EventColumns,
-    table: str | None,
-    *,
-    copied: int | None = None,
+    connection: duckdb.DuckDBPyConnection, source: object, columns: EventColumns, table: str | None
 ) -> list[Part]:
-    """Open any source on `connection`; of one that has to be copied, at most the first `copied` rows.
+    """Open any source on `connection`.
 
     Raises:
         InputError: it is missing, unreadable or lacks a column.
@@ -118,11 +129,11 @@ def find_parts(
     """
     address = database_of(source) == "sqlite"
     if isinstance(source, str | Path) and not address:
-        return _path_parts(connection, str(source), columns, table, copied)
+        return _path_parts(connection, str(source), columns, table)
     if columns.layout is not None:
         raise columns.layout.refuse("a data frame, a relation or a database has columns with names")
     if address:
-        return _sqlite_parts(connection, source, columns, table, copied)
+        return _sqlite_parts(connection, source, columns, table)
     if table is not None:
         raise InputError("table names a table of a database file; it does not go with a data frame or relation")
     return _frame_parts(connection, source, columns)
@@ -132,7 +143,7 @@ def find_parts(
 
 
 def _path_parts(
-    connection: duckdb.DuckDBPyConnection, text: str, columns: EventColumns, table: str | None, copied: int | None
+    connection: duckdb.DuckDBPyConnection, text: str, columns: EventColumns, table: str | None
 ) -> list[Part]:
     files = files_of(text)
     kind = kind_of(files, text, csv=columns.layout is not None)
@@ -141,17 +152,20 @@ def _path_parts(
     if kind in ("DuckDB", "SQLite"):
         if len(files) > 1:
             raise InputError(f"{text} names {len(files)} {kind} databases; give one")
-        if kind == "SQLite":
-            return _sqlite_parts(connection, files[0], columns, table, copied)
-        return _database_parts(connection, files[0], columns, table)
+        reader = _sqlite_parts if kind == "SQLite" else _database_parts
+        return reader(connection, files[0], columns, table)
     if table is not None:
         raise InputError(f"table goes with a database file; {text} is {kind}")
     if kind == "JSON Lines":
         require_fields(files, columns)
         types = {role: TEXT for role, _ in columns.roles}
         return [Part(json_lines_sql(file_list(files), columns), types, "varchar")]
-    reader = _parquet_parts if kind == "Parquet" else _csv_parts
-    return reader(connection, files, columns)
+    if kind == "Parquet":
+        return _parquet_parts(connection, files, columns)
+    headers: dict[CsvHeader, list[Path]] = {}
+    for file in files:
+        headers.setdefault(read_header(file, columns), []).append(file)
+    return [_csv_part(header, members, columns) for header, members in headers.items()]
 
 
 def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
@@ -159,15 +173,15 @@ def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
     for file in files:
         groups.setdefault(_parquet_signature(connection, file, columns), []).append(file)
     parts = []
-    places = {role: place for place, (role, _) in enumerate(columns.roles)}
-    for (signature, keys), members in groups.items():
+    for (types, keys), members in groups.items():
         # Said outright: left to itself the engine decides by the names of all files together.
         in_folders = "true, hive_types_autocast=false" if keys else "false"
         relation = f"read_parquet({file_list(members)}, hive_partitioning={in_folders})"
-        with reading(_named(members)):
-            part = _part(connection, relation, columns, _named(members))
-        if signature[places["time"]].startswith("INT96"):
-            part.types["time"] = INT96
+        named = str(members[0]) if len(members) == 1 else f"one of {len(members)} files such as {members[0]}"
+        with reading(named):
+            part = _part(connection, relation, columns, named)
+        # The second role is the time.
+        part.types["time"] = INT96 if types[1].startswith("INT96") else part.types["time"]
         parts.append(part)
     return parts
 
@@ -188,8 +202,7 @@ def _parquet_signature(
         ).fetchall()
     # Sorted here: the engine takes more memory for it than it may have been given.
     own = _columns_of([field[1:] for field in sorted(described)])
-    keys = folder_keys(file.parts[:-1])
-    types = dict(own)
+    keys, types = folder_keys(file.parts[:-1]), dict(own)
     require_told_apart(columns, [name for name, _ in own] + sorted(set(keys) - set(types)), str(file))
     require_one_place(columns, types, keys, str(file))
     in_folders = any(name in keys for _, name in columns.roles)
@@ -212,48 +225,38 @@ def _columns_of(schema: Sequence[tuple[str, int | None, str]]) -> list[tuple[str
     return found
 
 
-def _csv_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path], columns: EventColumns) -> list[Part]:
-    groups: dict[CsvHeader, list[Path]] = {}
-    for file in files:
-        groups.setdefault(read_header(file, columns), []).append(file)
-    return [_csv_part(header, members, columns) for header, members in groups.items()]
-
-
 def _csv_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -> Part:
-    """Every column is read as text, under a name of ours: nothing is sniffed, ids keep their bytes."""
-    if header.delimiter == SPACES:
-        return _spaced_part(header, files, columns)
-    struct = ", ".join(f"'c{index}': 'VARCHAR'" for index in range(len(header.names)))
-    relation = (
-        f"read_csv({file_list(files)}, columns={{{struct}}}, auto_detect=false, "
-        f"header={'true' if header.named else 'false'}, skip=0, "
-        f"delim={quote_text(header.delimiter)}, quote='\"', escape='\"', nullstr='', allow_quoted_nulls=false, "
-        f"comment='', strict_mode=true, null_padding=false, ignore_errors=false, hive_partitioning=false)"
-    )
+    """Every column is read as text, under a name of ours: nothing is sniffed, ids keep their bytes.
+
+    The line of names, where there is one, is left out wherever it is repeated. Lines that are cut at runs of spaces and
+    tabs are read whole, by a delimiter that no text has.
+    """
     chosen = {role: f"c{place}" for role, place in header.places(columns).items()}
-    return _text_part(header, chosen, relation, columns)
-
-
-def _spaced_part(header: CsvHeader, files: Sequence[Path], columns: EventColumns) -> Part:
-    """Lines are read whole, by a delimiter that no text has, and cut at runs of spaces and tabs."""
-    lines = (
-        f"read_csv({file_list(files)}, columns={{'line': 'VARCHAR'}}, auto_detect=false, header=false, skip=0, "
-        f"delim='\x01\x02', quote='', escape='', nullstr='', comment='', strict_mode=true, null_padding=false, "
-        f"ignore_errors=false, hive_partitioning=false)"
-    )
-    cut = f"SELECT line, string_split_regex(trim(line, ' \t\r'), '[ \t]+') AS cut FROM {lines}"
-    failure = f"CAST(error('CSV: another number of fields' || {shown('line')}) AS VARCHAR[])"
-    # An empty line is passed over: of no fields, each is null.
-    fields = f"CASE WHEN len(cut) = {len(header.names)} THEN cut WHEN cut <> [''] THEN {failure} END"
-    chosen = {role: f"fields[{place + 1}]" for role, place in header.places(columns).items()}
-    return _text_part(header, chosen, f"(SELECT {fields} AS fields FROM ({cut}) AS lines) AS spaced", columns)
-
-
-def _text_part(header: CsvHeader, chosen: dict[str, str], relation: str, columns: EventColumns) -> Part:
-    """Columns of text, but for the line of names where there is one, and wherever it is repeated."""
+    if header.delimiter == SPACES:
+        lines = _csv_reader(files, ["line"], header="false", delim="\x01\x02", quote="", escape="")
+        cut = f"SELECT line, string_split_regex(trim(line, ' \t\r'), '[ \t]+') AS cut FROM {lines}"
+        failure = f"CAST(error('CSV: another number of fields' || {shown('line')}) AS VARCHAR[])"
+        # An empty line is passed over: of no fields, each is null.
+        fields = f"CASE WHEN len(cut) = {len(header.names)} THEN cut WHEN cut <> [''] THEN {failure} END"
+        chosen = {role: f"fields[{place + 1}]" for role, place in header.places(columns).items()}
+        relation = f"(SELECT {fields} AS fields FROM ({cut}) AS lines) AS spaced"
+    else:
+        quotes = {"delim": header.delimiter, "quote": '"', "escape": '"'}
+        names = [f"c{place}" for place in range(len(header.names))]
+        relation = _csv_reader(files, names, header=str(header.named).lower(), **quotes)
     repeated = " AND ".join(f"{chosen[role]} = {quote_text(name)}" for role, name in columns.roles)
     events = f" WHERE NOT ({repeated})" if header.named else ""
     return Part(_select(chosen, relation) + events, dict.fromkeys(chosen, TEXT), "varchar")
+
+
+def _csv_reader(files: Sequence[Path], names: Sequence[str], *, header: str, **marks: str) -> str:
+    texts = ", ".join(f"'{name}': 'VARCHAR'" for name in names)
+    cut = ", ".join(f"{name}={quote_text(mark)}" for name, mark in marks.items())
+    return (
+        f"read_csv({file_list(files)}, columns={{{texts}}}, auto_detect=false, header={header}, skip=0, {cut}, "
+        f"nullstr='', allow_quoted_nulls=false, comment='', strict_mode=true, null_padding=false, "
+        f"ignore_errors=false, hive_partitioning=false)"
+    )
 
 
 def file_list(files: Sequence[Path]) -> str:
@@ -261,20 +264,16 @@ def file_list(files: Sequence[Path]) -> str:
     return "[" + ", ".join(quote_text(re.sub(r"([*?\[])", r"[\1]", str(file))) for file in files) + "]"
 
 
-def _named(files: Sequence[Path]) -> str:
-    return str(files[0]) if len(files) == 1 else f"one of {len(files)} files such as {files[0]}"
-
-
 # --- databases in files --------------------------------------------------------------------------------------------
 
 
 def _sqlite_parts(
-    connection: duckdb.DuckDBPyConnection, source: object, columns: EventColumns, table: str | None, copied: int | None
+    connection: duckdb.DuckDBPyConnection, source: object, columns: EventColumns, table: str | None
 ) -> list[Part]:
     with reading("the SQLite database"):
-        types = copy_rows(connection, _ROWS, source, columns, table, limit=copied)
-    found = {role: column_of(type_id) for role, type_id in types.items()}
-    return [Part(f"SELECT {', '.join(types)} FROM {_ROWS}", found, types["item"])]
+        types = copy_rows(connection, _ROWS, source, columns, table)
+    kinds = {role: column_of(type_id) for role, type_id in types.items()}
+    return [Part(f"SELECT {', '.join(types)} FROM {_ROWS}", kinds, types["item"])]
 
 
 def _database_parts(
@@ -336,18 +335,19 @@ def frame_table(source: object, columns: EventColumns) -> pa.Table:
     Raises:
         InputError: it is no data frame, a column is missing, or its values are of mixed types.
     """
+    names = list(dict.fromkeys(name for _, name in columns.roles))
     try:
         frame = nw.from_native(source, pass_through=True)
         if isinstance(frame, nw.LazyFrame):
             require_columns(columns, frame.collect_schema().names(), "the data frame")
-            return typed_table(frame.select(*dict.fromkeys(name for _, name in columns.roles)).collect(), columns)
+            frame = frame.select(*names).collect()
         if isinstance(frame, nw.DataFrame):
             require_columns(columns, frame.columns, "the data frame")
             return typed_table(frame, columns)
         if hasattr(source, "__arrow_c_stream__"):
             table = pa.table(source)
             require_columns(columns, table.column_names, "the data frame")
-            return table.select(list(dict.fromkeys(name for _, name in columns.roles)))
+            return table.select(names)
     except InputError:
         raise
     except Exception as error:  # any data frame library may raise anything of its own
@@ -368,11 +368,11 @@ def _part(connection: duckdb.DuckDBPyConnection, relation: str, columns: EventCo
     require_columns(columns, connection.sql(f"SELECT * FROM {relation}").columns, what)
     chosen = {role: quote_name(name) for role, name in columns.roles}
     selected = connection.sql(_select(chosen, relation))
-    shown = dict(zip(selected.columns, selected.types, strict=True))
-    types = {role: column_of(kind.id) for role, kind in shown.items()}
-    compared = {role: _by_bytes(name) if types[role] == TEXT else name for role, name in chosen.items()}
-    item = str(shown["item"]).lower() if types["item"].kind is Kind.DECIMAL else shown["item"].id
-    return Part(_select(compared, relation), types, item)
+    types = dict(zip(selected.columns, selected.types, strict=True))
+    kinds = {role: column_of(type_.id) for role, type_ in types.items()}
+    compared = {role: _by_bytes(name) if kinds[role] == TEXT else name for role, name in chosen.items()}
+    item = str(types["item"]).lower() if kinds["item"].kind is Kind.DECIMAL else types["item"].id
+    return Part(_select(compared, relation), kinds, item)
 
 
 def _by_bytes(text: str) -> str:

@@ -8,10 +8,11 @@ exponent, unless items are whole numbers (`--item-type integer`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from dpwindows.count.events import EventColumns, said_role
+from dpwindows.count.events import EventColumns
 from dpwindows.count.query.dialect import Place, quote_text, shown, such_as
 from dpwindows.count.sources.names import require_columns
 from dpwindows.count.sources.text_files import first_text, objects_of
@@ -47,15 +48,13 @@ def _text(name: str, role: str, columns: EventColumns) -> str:
 
 def unreadable_field(message: str, columns: EventColumns, place: Place) -> InputError | None:
     """The error for a field that is no text and no number, if an engine's message is about such."""
-    _, found, role = message.partition(MARK)
-    if not found:
+    found = re.search(f"{MARK}([a-z]+(?:_[0-9]+)?)(.*)", message, re.DOTALL)
+    if found is None:
         return None
-    role = next(known for known, _ in columns.roles if role.startswith(known))
+    role, example = found[1], such_as(found[2], found[1], place)
     advice = "; items with a fraction or exponent need --item-type integer" if role == "item" else ""
-    return InputError(
-        f"the {said_role(role)} column {dict(columns.roles)[role]!r} of JSON Lines holds more than strings, numbers "
-        f"and nulls{such_as(message, role, place)}{advice}"
-    )
+    title = columns.title(role)
+    return InputError(f"{title} of JSON Lines holds more than strings, numbers and nulls{example}{advice}")
 
 
 def require_fields(files: Sequence[Path], columns: EventColumns) -> None:

@@ -6,29 +6,24 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from dpwindows.count.events import EventColumns, said_role
+from dpwindows.count.events import EventColumns, role_name
 from dpwindows.count.query.dialect import quote_name
 from dpwindows.errors import InputError, near
 
 
 def require_columns(columns: EventColumns, available: Sequence[str], what: str) -> None:
     """Raise `InputError` unless `what` has every column that is read, each of them once."""
-    missing = [(role, name) for role, name in columns.roles if name not in available]
-    if len(missing) > 1:
-        said = ", ".join(f"{name!r} for the {said_role(role)}{near(name, available)}" for role, name in missing)
-        raise InputError(f"{what} has none of the columns {said}; its columns are {listed(available)}")
+    missing = {
+        role: f"{name!r} for the {role_name(role)}{near(name, available)}"
+        for role, name in columns.roles
+        if name not in available
+    }
+    if missing:
+        lacks = "no column" if len(missing) == 1 else "none of the columns"
+        raise InputError(f"{what} has {lacks} {', '.join(missing.values())}; its columns are {listed(available)}")
     for role, name in columns.roles:
-        require_column(name, said_role(role), available, what)
-
-
-def require_column(name: str, role: str, available: Sequence[str], what: str) -> None:
-    """Raise `InputError` unless `what` has one column of this name."""
-    if name not in available:
-        raise InputError(
-            f"{what} has no column {name!r} for the {role}{near(name, available)}; its columns are {listed(available)}"
-        )
-    if available.count(name) > 1:
-        raise InputError(f"{what} has {available.count(name)} columns named {name!r}; rename the {role} column")
+        if (times := available.count(name)) > 1:
+            raise InputError(f"{what} has {times} columns named {name!r}; rename the {role_name(role)} column")
 
 
 def require_told_apart(columns: EventColumns, available: Sequence[str], what: str) -> None:
@@ -44,7 +39,7 @@ def require_told_apart(columns: EventColumns, available: Sequence[str], what: st
         if twins:
             raise InputError(
                 f"{what} has columns whose names are the same but for case ({listed(twins)}), and {name!r} for the "
-                f"{said_role(role)} may be read from another one than is meant: rename them, or leave out those not "
+                f"{role_name(role)} may be read from another one than is meant: rename them, or leave out those not "
                 f"needed"
             )
 
@@ -63,18 +58,17 @@ def chosen_table(
         if len(tables) == 1:
             return tables[0]
         raise InputError(f"{where} has {len(tables)} tables, name one of them: {listed(shown)}")
-    found = [pair for pair, text in zip(tables, shown, strict=True) if table in _spellings(pair, text)]
-    if not found:
+    meant = [pair for pair, text in zip(tables, shown, strict=True) if table in _spellings(pair, text)]
+    if not meant:
         raise InputError(f"{where} has no table {table!r}{near(table, shown)}; its tables are {listed(shown)}")
-    if len(found) > 1:
-        quoted = listed([_quoted(pair) for pair in found])
-        raise InputError(f"{where} has {len(found)} tables that {table!r} may mean; write the one that is: {quoted}")
-    return found[0]
+    if len(meant) > 1:
+        quoted = listed([_quoted(pair) for pair in meant])
+        raise InputError(f"{where} has {len(meant)} tables that {table!r} may mean; write the one that is: {quoted}")
+    return meant[0]
 
 
 def _spellings(pair: tuple[str, str], shown: str) -> set[str]:
-    alone = {quote_name(shown)} if shown == pair[1] else set()
-    return {shown, ".".join(pair), _quoted(pair)} | alone
+    return {shown, ".".join(pair), _quoted(pair), quote_name(shown) if shown == pair[1] else shown}
 
 
 def _quoted(pair: tuple[str, str]) -> str:

@@ -21,12 +21,12 @@ from urllib.parse import quote
 
 import pyarrow as pa
 
-from dpwindows.count.events import EventColumns, said_role
+from dpwindows.count.events import EventColumns
 from dpwindows.count.query.dialect import SHOWN, quote_name, quote_text
 from dpwindows.count.sources.database import own_engine, parse_address, translated
 from dpwindows.count.sources.files import absent, at_home
 from dpwindows.count.sources.names import chosen_table, require_columns
-from dpwindows.count.sources.sqlite_files import as_it_lies, require_whole
+from dpwindows.count.sources.sqlite_files import immutable_while_unchanged, require_whole
 from dpwindows.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -60,18 +60,10 @@ def copy_rows(
     source: object,
     columns: EventColumns,
     table: str | None,
-    *,
-    limit: int | None = None,
 ) -> dict[str, str]:
     """Copy the columns item, time[, count] of a table or view into the engine's temporary table `name`.
 
-    Args:
-        engine: the DuckDB that counts.
-        name: what the table is called there.
-        source: the path of a SQLite file, an address such as sqlite:///path, or a SQLAlchemy engine.
-        columns: the columns to read.
-        table: the table or view, where there are several.
-        limit: the most rows to copy; None: all.
+    `source` is the path of a SQLite file, an address such as sqlite:///path, or a SQLAlchemy engine.
 
     Returns:
         The engine's identifier of each column's type.
@@ -81,7 +73,7 @@ def copy_rows(
         EngineError: the file is locked, or was written to meanwhile.
     """
     with _opened(source, columns) as connection:
-        relation = _chosen(connection, columns, table, limit)
+        relation = _chosen(connection, columns, table)
         types = _types(connection, relation, columns)
         described = ", ".join(f"{role} {quote_name(type_.engine)}" for role, type_ in types.items())
         engine.execute(f"CREATE OR REPLACE TEMP TABLE {name} ({described})")
@@ -103,7 +95,7 @@ def first_rows(source: object, table: str | None, rows: int) -> tuple[list[str],
         return [described[0] for described in found.description], [tuple(row) for row in found]
 
 
-def _chosen(connection: sqlite3.Connection, columns: EventColumns, table: str | None, limit: int | None) -> str:
+def _chosen(connection: sqlite3.Connection, columns: EventColumns, table: str | None) -> str:
     """The query for our columns under the names of their roles."""
     name = _table(connection, table)
     relation = quote_name(name)
@@ -112,7 +104,7 @@ def _chosen(connection: sqlite3.Connection, columns: EventColumns, table: str | 
     # The plus changes no value, and takes the declared type away, by which a connection may be set to convert values.
     # A name in double quotes that no column has is a text to SQLite, unless the table stands before it.
     chosen = ", ".join(f"+{relation}.{quote_name(name)} AS {role}" for role, name in columns.roles)
-    return f"SELECT {chosen} FROM {relation}" + ("" if limit is None else f" LIMIT {limit}")
+    return f"SELECT {chosen} FROM {relation}"
 
 
 def _table(connection: sqlite3.Connection, table: str | None) -> str:
@@ -137,9 +129,9 @@ def _types(connection: sqlite3.Connection, relation: str, columns: EventColumns)
 
 
 def _mixed(columns: EventColumns, role: str, held: list[str], examples: list[str]) -> InputError:
-    name, shown = dict(columns.roles)[role], " and ".join(example[:SHOWN] for example in examples)
+    shown = " and ".join(example[:SHOWN] for example in examples)
     return InputError(
-        f"the {said_role(role)} column {name!r} is of type {' and '.join(map(str.upper, held))}, such as {shown}: "
+        f"{columns.title(role)} is of type {' and '.join(map(str.upper, held))}, such as {shown}: "
         f"which of them are equal, nothing says; write it with one type, in a view for example"
     )
 
@@ -169,8 +161,7 @@ def _opened(source: object, columns: EventColumns) -> Iterator[sqlite3.Connectio
                     connection.execute("BEGIN")
                 yield connection
             finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                connection.rollback()
                 connection.text_factory, connection.row_factory = factories
     except (sqlite3.Error, UnicodeDecodeError) as error:
         raise explain(error) from None
@@ -179,7 +170,7 @@ def _opened(source: object, columns: EventColumns) -> Iterator[sqlite3.Connectio
 @contextmanager
 def _file_connection(source: str | Path) -> Iterator[sqlite3.Connection]:
     path = _path(source)
-    with as_it_lies(path) as immutable, closing(_open(path, immutable=immutable)) as connection:
+    with immutable_while_unchanged(path) as immutable, closing(_open(path, immutable=immutable)) as connection:
         yield connection
 
 
@@ -227,7 +218,7 @@ def _explained(columns: EventColumns, error: BaseException | None) -> InputError
         if role not in dict(columns.roles):
             return InputError(f"a name in the SQLite file is not UTF-8, such as {value!r}")
         return InputError(
-            f"the {said_role(role)} column {dict(columns.roles)[role]!r} holds text that is not UTF-8, such "
+            f"{columns.title(role)} holds text that is not UTF-8, such "
             f"as {value!r}; mend it, or take its bytes, CAST(... AS BLOB) in a view for example"
         )
     if "locked" in text:
@@ -237,5 +228,5 @@ def _explained(columns: EventColumns, error: BaseException | None) -> InputError
     if isinstance(error, sqlite3.DatabaseError) and (unknown or not isinstance(error, sqlite3.OperationalError)):
         return InputError("the SQLite file cannot be read: it is damaged, or it is no SQLite file")
     known = ("disk is full", "disk I/O error", "unable to open database file", "out of memory")
-    found = [hint for hint in known if hint in text]
-    return EngineError(f"SQLite failed: {found[0]}" if found else f"SQLite failed ({type(error).__name__})")
+    hint = next((f": {hint}" for hint in known if hint in text), f" ({type(error).__name__})")
+    return EngineError(f"SQLite failed{hint}")

@@ -34,7 +34,7 @@ _Look = tuple[int, ...]
 
 
 @contextmanager
-def as_it_lies(path: Path) -> Iterator[bool]:
+def immutable_while_unchanged(path: Path) -> Iterator[bool]:
     """Whether a file is to be read as immutable meanwhile; if so, what was read counts only if this ends without error.
 
     It waits until a file that was written a moment ago, and is alone, can be told from one that is written to later.

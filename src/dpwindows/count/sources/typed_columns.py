@@ -29,7 +29,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from dpwindows.count.events import EventColumns, said_role
+from dpwindows.count.events import EventColumns, role_name
 from dpwindows.count.query.dialect import SHOWN
 from dpwindows.errors import InputError
 
@@ -47,7 +47,7 @@ def typed_table(frame: nw.DataFrame[Any], columns: EventColumns) -> pa.Table:
         InputError: the values of a column are of several types, or of one that does not serve.
     """
     # A column with two roles is read for the first of them, where it is an item.
-    roles = {name: said_role(role) for role, name in reversed(columns.roles)}
+    roles = {name: role_name(role) for role, name in reversed(columns.roles)}
     names = list(dict.fromkeys(name for _, name in columns.roles))
     return pa.table({name: _typed(frame, roles[name], name) for name in names})
 

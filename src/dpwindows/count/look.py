@@ -14,8 +14,7 @@ import duckdb
 
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import from_microseconds
-from dpwindows.count.engines.duckdb import LENIENT, private_engine, running
-from dpwindows.count.engines.duckdb_progress import progress_bar
+from dpwindows.count.engines.duckdb import _DuckDB, private_engine, progress_bar, running
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.query.dialect import SHOWN, Column, Kind
 from dpwindows.count.query.relation import EventQueries
@@ -71,8 +70,15 @@ class Look:
             return 0
         if isinstance(self.first, int) and isinstance(self.last, int):
             return self.last - self.first
-        first, last = (datetime.fromisoformat(str(value)) for value in (self.first, self.last))
-        return (last - first) // timedelta(microseconds=1)
+        length = datetime.fromisoformat(str(self.last)) - datetime.fromisoformat(str(self.first))
+        return length // timedelta(microseconds=1)
+
+
+class _Lenient(_DuckDB):
+    """What cannot be read is null, and no failure."""
+
+    def failure(self, message: str, column: str) -> str:
+        return "CAST(NULL AS BIGINT)"
 
 
 class _Readings(EventQueries):
@@ -83,13 +89,11 @@ class _Readings(EventQueries):
         if self._columns.item_type is not None:
             relation = self._whole_items(relation, types["item"])
         time = self._time(relation, types["time"])
-        count = counts = "CAST(1 AS BIGINT)"
-        if self._columns.count is not None:
-            count, counts = self._count(types["count"], self._columns.count), "count"
+        count = self._count(types.get("count"))
         chosen = (
             "CAST(item AS VARCHAR) AS item",
             "time IS NULL AS no_time",
-            f"{counts} IS NULL AS no_count",
+            f"{'count' if 'count' in types else '1'} IS NULL AS no_count",
             f"{time.moment} AS moment",
             f"{count} AS count",
             f"{self._bad('time', time.moment, types['time'])} AS bad_time",
@@ -119,7 +123,7 @@ def look(
     """Read all of a log and say what is in it.
 
     Args:
-        source: the path of Parquet, CSV or JSON Lines files or of a DuckDB database, a data frame or an Arrow table.
+        source: what the engine duckdb counts.
         columns: the columns to read.
         timeline: the public range, if it is known.
         integer: where there is no timeline, whether times are whole numbers of their own.
@@ -134,49 +138,44 @@ def look(
     with private_engine(settings) as connection:
         parts = find_parts(connection, source, columns, table)
         integer = timeline.is_integer if timeline is not None else integer
-        wide = _Readings(LENIENT, columns, _ALL_NUMBERS if integer else _ALL_TIME, cap=2**62)
-        queries = [wide.readings(part.sql, part.types) for part in parts]
+        wide = _Readings(_Lenient(), columns, _ALL_NUMBERS if integer else _ALL_TIME, cap=2**62)
+        readings = " UNION ALL ".join(wide.readings(part.sql, part.types) for part in parts)
+        inside: dict[str, Any] = {}
         with running(columns, source), progress_bar(connection, "looking at events", shown=settings.progress):
-            readings = " UNION ALL ".join(queries)
-            found = _looked(connection, readings, integer=integer)
+            figures = _figures(connection, readings, integer=integer)
             bad = tuple(_bad_values(connection, readings, source, columns))
-            inside: dict[str, Any] = {}
             if timeline is not None:
-                narrow = EventQueries(LENIENT, columns, timeline, cap=2**31)
-                events = [narrow.sql(part.sql, part.types) for part in parts]
-                inside = _inside(connection, events)
-    return Look(**found, bad=bad, **inside)
+                narrow = EventQueries(_Lenient(), columns, timeline, cap=2**31)
+                inside = _inside(connection, [narrow.sql(part.sql, part.types) for part in parts])
+    return Look(**figures, bad=bad, **inside)
 
 
 def _row(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
-    found = connection.execute(query)
-    names = [column[0] for column in found.description or ()]
-    return dict(zip(names, found.fetchall()[0], strict=True))
+    row: dict[str, Any] = connection.sql(query).to_arrow_table().to_pylist()[0]
+    return row
 
 
-def _looked(connection: duckdb.DuckDBPyConnection, readings: str, *, integer: bool) -> dict[str, Any]:
+def _figures(connection: duckdb.DuckDBPyConnection, readings: str, *, integer: bool) -> dict[str, Any]:
     grains = ", ".join(f"count(*) FILTER (moment % {length} <> 0) AS off_{name}" for name, length in _LENGTHS.items())
     kinds = {"null_items": "item IS NULL", "null_times": "no_time", "null_counts": "no_count", "ignored": "count < 1"}
     counted = ", ".join(f"count(*) FILTER ({condition}) AS {name}" for name, condition in kinds.items())
-    found = _row(
+    figures = _row(
         connection,
         f"SELECT count(*) AS rows, count(DISTINCT item) AS items, {counted}, "
         f"min(moment) AS first, max(moment) AS last, count(coalesce(bad_time, bad_count)) AS bad_rows, {grains} "
         f"FROM ({readings}) AS readings",
     )
-    off = {name: found.pop(f"off_{name}") for name in _LENGTHS}
-    whole = [name for name in _LENGTHS if off[name] == 0]
-    found["grain"] = whole[-1] if whole and found["first"] is not None and not integer else None
-    if not integer:
-        for name in ("first", "last"):
-            found[name] = None if found[name] is None else from_microseconds(found[name]).isoformat()
-    return found
+    whole = [name for name in _LENGTHS if figures.pop(f"off_{name}") == 0]
+    figures["grain"] = whole[-1] if whole and figures["first"] is not None and not integer else None
+    for name in () if integer or figures["first"] is None else ("first", "last"):
+        figures[name] = from_microseconds(figures[name]).isoformat()
+    return figures
 
 
 def _bad_values(
     connection: duckdb.DuckDBPyConnection, readings: str, source: object, columns: EventColumns
 ) -> Iterator[BadValue]:
-    for role in [role for role, _ in columns.roles if role != "item"]:
+    for role in ("time", "count") if columns.count is not None else ("time",):
         shown = connection.execute(
             f"SELECT bad_{role}, count(*) FROM ({readings}) AS readings WHERE bad_{role} IS NOT NULL "
             f"GROUP BY ALL ORDER BY count(*) DESC, bad_{role} LIMIT {_MOST_SHOWN}"

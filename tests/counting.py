@@ -19,6 +19,11 @@ def count_events(*asked: Any, **how: Any) -> ExactAnswers:
     return counting.count_events(request(*asked, **how))
 
 
+def in_steps(source: object, columns: EventColumns, timeline: Timeline, k: int = 1, **how: Any) -> list[int]:
+    """The items with at least k occurrences in each step."""
+    return [int(count) for count in count_events(source, columns, timeline, [k], **how).rolling(k, 1)]
+
+
 def count_groups(*asked: Any, **how: Any) -> GroupedAnswers:
     """The answers in every group for what `request` is given."""
     return counting.count_groups(request(*asked, **how))

@@ -10,8 +10,7 @@ Steps and recencies are numbered from 1. All arithmetic is on 64-bit integers an
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -20,28 +19,8 @@ from dpwindows.ask.zones import Int64Array
 from dpwindows.count.query.first_runs import Series
 from dpwindows.errors import InputError
 
-
-@dataclass(frozen=True)
-class SignedCounts:
-    """The changes of one threshold: at `step[i]`, `delta[i]` items gained the recency `recency[i]`; ascending steps."""
-
-    step: Int64Array
-    recency: Int64Array
-    delta: Int64Array
-
-    @classmethod
-    def of(cls, step: Int64Array, recency: Int64Array, delta: Int64Array, steps: int) -> SignedCounts:
-        """Signed counts in any order, checked and sorted by step.
-
-        Raises:
-            ValueError: they cannot be of such a range.
-        """
-        if not step.shape == recency.shape == delta.shape or step.ndim != 1:
-            raise ValueError(f"signed counts need equally long arrays, got {len(step)}, {len(recency)}, {len(delta)}")
-        if len(step) and not (step.max() <= steps and recency.min() >= 1 and (recency <= step).all()):
-            raise ValueError(f"signed counts must have 1 <= recency <= step <= {steps}")
-        order = np.argsort(step, kind="stable")
-        return cls(*(array[order].astype(np.int64, copy=False) for array in (step, recency, delta)))
+Changes = Sequence[Int64Array] | Int64Array
+"""Signed counts: the equally long arrays step, recency and delta, in any order."""
 
 
 class ExactAnswers:
@@ -55,12 +34,12 @@ class ExactAnswers:
     def __init__(
         self,
         steps: int,
-        changes: Mapping[int, tuple[Int64Array, Int64Array, Int64Array]],
+        changes: Mapping[int, Changes],
         rule: CountingRule = EVERY_OCCURRENCE,
-        series: Mapping[Series, tuple[Int64Array, Int64Array, Int64Array]] | None = None,
+        series: Mapping[Series, Changes] | None = None,
         reach: int | None = None,
     ) -> None:
-        """`changes` maps each threshold k to its arrays (step, recency, delta) of equal length, in any order.
+        """`changes` maps each threshold k to its signed counts.
 
         Where the rule bounds runs, `series` does so for each rolling count that can be asked for. With `reach`, the
         counts are of rolling windows of at most `reach` steps, and of cumulative ones.
@@ -71,9 +50,8 @@ class ExactAnswers:
         if steps < 1:
             raise ValueError(f"steps must be at least 1, got {steps}")
         self.steps, self.rule, self._reach = steps, rule, reach
-        self._changes = {k: SignedCounts.of(*changes[k], steps) for k in sorted(changes)}
-        bounded = series or {}
-        self._series = {of: SignedCounts.of(*bounded[of], steps) for of in sorted(bounded)}
+        self._changes = {k: _by_step(changes[k], steps) for k in sorted(changes)}
+        self._series = {of: _by_step(found, steps) for of, found in sorted((series or {}).items())}
 
     @property
     def thresholds(self) -> tuple[int, ...]:
@@ -87,9 +65,9 @@ class ExactAnswers:
         named = {f"{k}": changes for k, changes in self._changes.items()}
         named |= {f"{k}:{length}": changes for (k, length), changes in self._series.items()}
         for name, changes in named.items():
-            cells, index = np.unique(np.stack([changes.step, changes.recency]), axis=1, return_inverse=True)
+            cells, index = np.unique(changes[:2], axis=1, return_inverse=True)
             delta = np.zeros(cells.shape[1], dtype=np.int64)
-            np.add.at(delta, index.reshape(-1), changes.delta)
+            np.add.at(delta, index.reshape(-1), changes[2])
             rows = np.vstack([cells, delta])[:, delta != 0]
             yield f"{name} {rows.shape[1]}\n".encode()
             yield rows.astype("<i8").tobytes()
@@ -111,13 +89,14 @@ class ExactAnswers:
             raise InputError(f"the length of a rolling window must be at least 1, got {length}")
         if self._reach is not None and self._reach < length < self.steps:
             raise InputError(f"these answers were counted for windows of at most {self._reach} steps, not of {length}")
-        changes = self._of(k) if self.rule.max_runs is None or length >= self.steps else self._of_series(k, length)
+        bounded = self.rule.max_runs is not None and length < self.steps
+        step, recency, delta = self._of_series(k, length) if bounded else self._of(k)
         # A change made at step s with recency r is seen by the windows that end at s..r + length - 1.
-        gone = changes.recency + min(length, self.steps)
-        seen = gone > changes.step
+        gone = recency + min(length, self.steps)
+        seen = gone > step
         difference = np.zeros(self.steps + 2, dtype=np.int64)
-        np.add.at(difference, changes.step[seen], changes.delta[seen])
-        np.subtract.at(difference, np.minimum(gone[seen], self.steps + 1), changes.delta[seen])
+        np.add.at(difference, step[seen], delta[seen])
+        np.subtract.at(difference, np.minimum(gone[seen], self.steps + 1), delta[seen])
         answers: Int64Array = np.cumsum(difference[1:-1])
         return answers
 
@@ -141,10 +120,10 @@ class ExactAnswers:
             )
         changes = self._of(k)
         # Recency never exceeds the step, so only changes in steps first_start..last_end can count.
-        low, high = np.searchsorted(changes.step, [first_start, last_end + 1])
-        recency, delta = changes.recency[low:high], changes.delta[low:high]
+        low, high = np.searchsorted(changes[0], [first_start, last_end + 1])
+        step, recency, delta = changes[:, low:high]
         row = np.minimum(recency, last_start) - first_start
-        column = np.maximum(changes.step[low:high], first_end) - first_end
+        column = np.maximum(step, first_end) - first_end
         counted = row >= 0
         block = np.zeros((starts, ends), dtype=np.int64)
         np.add.at(block, (row[counted], column[counted]), delta[counted])
@@ -152,12 +131,21 @@ class ExactAnswers:
         np.cumsum(block[::-1], axis=0, out=block[::-1])
         return block
 
-    def _of(self, k: int) -> SignedCounts:
+    def _of(self, k: int) -> Int64Array:
         if k not in self._changes:
             raise InputError(f"these answers were counted for thresholds {self.thresholds}, not for k={k}")
         return self._changes[k]
 
-    def _of_series(self, k: int, length: int) -> SignedCounts:
+    def _of_series(self, k: int, length: int) -> Int64Array:
         if (k, length) not in self._series:
             raise InputError(f"these answers were not counted for the first runs of at least {k} in {length} steps")
         return self._series[k, length]
+
+
+def _by_step(changes: Changes, steps: int) -> Int64Array:
+    """Signed counts as rows of one array, ascending by step. Raises `ValueError` if they cannot be of such a range."""
+    table = np.array(changes, dtype=np.int64)
+    step, recency, _ = table
+    if not ((recency >= 1) & (recency <= step) & (step <= steps)).all():
+        raise ValueError(f"signed counts must have 1 <= recency <= step <= {steps}")
+    return table[:, np.argsort(step, kind="stable")]

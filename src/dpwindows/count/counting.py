@@ -11,7 +11,7 @@ import pyarrow as pa
 from dpwindows.ask.counting_rule import LOST
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.answers import ExactAnswers
-from dpwindows.count.engines import engine_for, engine_name
+from dpwindows.count.engines import signed_counts
 from dpwindows.count.groups import GroupedAnswers, span_of
 from dpwindows.count.query.first_runs import series_number
 from dpwindows.count.request import CountRequest
@@ -27,14 +27,14 @@ def count_events(request: CountRequest) -> ExactAnswers:
     if request.columns.grouping is not None:
         raise ValueError("count_groups counts by groups")
     wanted = request.wanted
-    numbers = {series_number(place): found for place, found in enumerate(wanted.series)}
+    numbers = {series_number(place): series for place, series in enumerate(wanted.series)}
     thresholds = [*wanted.thresholds, *[LOST] * wanted.loss]
-    changes = by_threshold(_signed_counts(request), [*thresholds, *numbers])
+    changes = by_threshold(signed_counts(request), [*thresholds, *numbers])
     return ExactAnswers(
         request.timeline.steps,
         {k: changes[k] for k in thresholds},
         wanted.rule,
-        {found: changes[number] for number, found in numbers.items()},
+        {series: changes[number] for number, series in numbers.items()},
     )
 
 
@@ -52,35 +52,21 @@ def count_groups(request: CountRequest) -> GroupedAnswers:
     if request.wanted.rule.bounded:
         raise ValueError("groups are not counted by a rule that bounds what an item adds")
     wanted, grouping, span = request.wanted, request.columns.grouping, span_of(request.timeline)
-    counted = _signed_counts(replace(request, wanted=replace(wanted, span=span)))
+    counted = signed_counts(replace(request, wanted=replace(wanted, span=span)))
     changes = {}
-    for k, (place, recency, delta) in by_threshold(counted, wanted.thresholds).items():
-        cell = place // span
-        own = recency // span == cell
-        step, near = place[own] % span, recency[own] % span
+    for k, found in by_threshold(counted, wanted.thresholds).items():
+        place, recency, delta = found[:, found[0] // span == found[1] // span]
+        step, near = place % span, recency % span
         if wanted.reach is not None:
             # Queries may leave recencies as they are: equal logs have equal signed counts all the same.
             near = np.maximum(near, step - wanted.reach)
-        changes[k] = cell[own], step, near, delta[own]
+        changes[k] = place // span, step, near, delta
     return GroupedAnswers(request.timeline.steps, grouping, changes, wanted.rule, wanted.reach)
 
 
-def _signed_counts(request: CountRequest) -> pa.Table:
-    engine, layout = engine_for(request.source, request.settings), request.columns.layout
-    name = engine_name(request.source, request.settings)
-    if layout is not None and name != "duckdb":
-        raise layout.refuse(
-            f"the engine {name} reads none, or only those with a line of names that says its delimiter; duckdb does"
-        )
-    return engine.signed_counts(request)
-
-
-def by_threshold(counted: pa.Table, thresholds: Sequence[int]) -> dict[int, tuple[Int64Array, Int64Array, Int64Array]]:
-    """The signed counts (step, recency, delta) of every threshold."""
-    of, step, recency, delta = (_integers(counted, name) for name in ("k", "step", "recency", "delta"))
-    return {k: (step[of == k], recency[of == k], delta[of == k]) for k in thresholds}
-
-
-def _integers(counted: pa.Table, name: str) -> Int64Array:
+def by_threshold(counted: pa.Table, thresholds: Sequence[int]) -> dict[int, Int64Array]:
+    """The signed counts of every threshold: the rows step, recency and delta of an array."""
     # By DLPack: to_numpy would import pandas, which takes longer than counting a million events.
-    return np.from_dlpack(counted[name].cast("int64").combine_chunks()).astype(np.int64, copy=False)
+    columns = (counted[name].cast("int64").combine_chunks() for name in ("k", "step", "recency", "delta"))
+    table = np.stack([np.from_dlpack(column) for column in columns])
+    return {k: table[1:, table[0] == k] for k in thresholds}

@@ -26,9 +26,9 @@ from dpwindows.count.query.dialect import TIME_TEXT, Kind, quote_name
 from dpwindows.count.sources.csv_files import DELIMITERS, delimiter_of
 from dpwindows.count.sources.database import database_of
 from dpwindows.count.sources.duckdb import column_of, database_table, file_list
-from dpwindows.count.sources.files import files_of, kind_of
+from dpwindows.count.sources.files import files_of, first_text, kind_of, text_of
+from dpwindows.count.sources.json_lines import objects_of
 from dpwindows.count.sources.sqlite import first_rows
-from dpwindows.count.sources.text_files import first_text, objects_of, text_of
 from dpwindows.count.time_formats import EPOCHS, has_clock, has_offset
 from dpwindows.errors import EngineError, InputError
 

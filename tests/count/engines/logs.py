@@ -3,44 +3,31 @@
 from __future__ import annotations
 
 import random
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.events import EngineSettings
 from tests.brute_force import any_window
 
 THRESHOLDS = [1, 2, 3, 7, 50]
 # Equal for a collation, a trim, a number or a normal form, and different as bytes.
-TEXTS = [
-    "a",
-    "A",
-    "a ",
-    " a",
-    "ä",
-    "Ä",
-    "a\u0308",
-    "ae",
-    "ß",
-    "ss",
-    "SS",
-    "7",
-    "07",
-    "7.0",
-    "",
-    "%",
-    "it's",
-    "\u200ba",
-    "a\n",
-]
+TEXTS = ["a", "A", "a ", " a", "ä", "Ä", "a\u0308", "ae", "ß", "ss", "SS", "7", "07", "7.0", "", "%", "it's"]
+TEXTS += ["\u200ba", "a\n"]
 NUMBERS = [0, 1, -1, 2**53, 2**53 + 1, 2**63 - 1, -(2**63), 12345678901234567, 12345678901234568]
 EIGHTHS = [Decimal(number) / 8 for number in range(9)]
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -90,11 +77,84 @@ class Log:
         return {k: any_window(self.events, k, self.timeline.steps) for k in THRESHOLDS}
 
 
-def on_every_engine(*puts: Callable[..., Any]) -> list[Any]:
-    """The parameters of a test that runs with a log put into a DuckDB frame and table, SQLite, PostgreSQL and Spark."""
-    names = ("duckdb", "duckdb-table", "sqlite", "postgresql", "spark")
-    marks = [[], [], [], [pytest.mark.xdist_group("postgresql")], [pytest.mark.xdist_group("spark")]]
-    return [pytest.param(put, id=name, marks=own) for put, name, own in zip(puts, names, marks, strict=True)]
+@dataclass(frozen=True)
+class Place:
+    """Where a log has been put."""
+
+    source: object
+    table: str | None = None
+    settings: EngineSettings | None = None
+
+
+Put = Callable[[pa.Table, Path, pytest.FixtureRequest], Place]
+
+
+def in_duckdb(rows: pa.Table, directory: Path, request: pytest.FixtureRequest) -> Place:
+    return Place(rows)
+
+
+def in_duckdb_table(rows: pa.Table, directory: Path, request: pytest.FixtureRequest) -> Place:
+    """A table whose texts are of a collation by which many of them are equal."""
+    path = directory / "log.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.register("rows", rows)
+        described = connection.execute("SELECT column_name, column_type FROM (DESCRIBE rows)").fetchall()
+        collated = {"VARCHAR": "VARCHAR COLLATE NOCASE.NOACCENT"}
+        kinds = ", ".join(f'"{name}" {collated.get(kind, kind)}' for name, kind in described)
+        connection.execute(f"CREATE TABLE log ({kinds})")
+        connection.execute("INSERT INTO log SELECT * FROM rows")
+    return Place(path, "log")
+
+
+def in_sqlite(rows: pa.Table, directory: Path, request: pytest.FixtureRequest) -> Place:
+    path = directory / "log.sqlite"
+
+    def plain(value: Any) -> Any:
+        return str(value) if isinstance(value, datetime | date | Decimal) else value
+
+    # SQLite has no decimals: a column of NUMERIC affinity keeps whole ones as integers, and texts would be, too.
+    numeric = {field.name for field in rows.schema if pa.types.is_decimal(field.type) and field.name == "count"}
+    kinds = ", ".join(f"{name} {'NUMERIC' if name in numeric else ''} COLLATE NOCASE" for name in rows.column_names)
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute(f"CREATE TABLE log ({kinds})")
+        marks = ", ".join("?" * rows.num_columns)
+        connection.executemany(f"INSERT INTO log VALUES ({marks})", [tuple(map(plain, row)) for row in _plain(rows)])
+    return Place(path)
+
+
+def in_postgresql(rows: pa.Table, directory: Path, request: pytest.FixtureRequest) -> Place:
+    server = request.getfixturevalue("server")
+
+    def kind(type_: pa.DataType) -> str:
+        if pa.types.is_timestamp(type_):
+            return "timestamp" if type_.tz is None else "timestamptz"
+        return {"date32[day]": "date", "int64": "bigint", "string": "text"}.get(str(type_), "numeric")
+
+    with server.connect() as connection:
+        kinds = ", ".join(f"{field.name} {kind(field.type)}" for field in rows.schema)
+        connection.execute(f"DROP TABLE IF EXISTS put; CREATE TABLE put ({kinds}); GRANT SELECT ON put TO reader")
+        with connection.cursor().copy("COPY put FROM STDIN") as copy:
+            for row in _plain(rows):
+                copy.write_row(row)
+    return Place(server.address(), "put")
+
+
+def in_spark(rows: pa.Table, directory: Path, request: pytest.FixtureRequest) -> Place:
+    request.getfixturevalue("spark")
+    pq.write_table(rows, directory / "log.parquet")
+    return Place(directory / "log.parquet", None, EngineSettings(engine="spark"))
+
+
+def _plain(rows: pa.Table) -> list[tuple[Any, ...]]:
+    return list(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+
+
+ENGINES = [
+    *(pytest.param(put, id=put.__name__) for put in (in_duckdb, in_duckdb_table, in_sqlite)),
+    pytest.param(in_postgresql, id="postgresql", marks=pytest.mark.xdist_group("postgresql")),
+    pytest.param(in_spark, id="spark", marks=pytest.mark.xdist_group("spark")),
+]
+"""The parameters of a test that runs with a log put into a DuckDB frame and table, SQLite, PostgreSQL and Spark."""
 
 
 def step_of(timeline: Timeline, time: datetime | date | Decimal | int | str) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import duckdb
@@ -13,7 +12,7 @@ import pytest
 import sqlalchemy
 
 import dpwindows as dw
-from dpwindows.count.engines import ENGINES, engine_for
+from dpwindows.count.engines import ENGINES, engine_name
 from dpwindows.count.events import EngineSettings, EventColumns, engine_settings
 from dpwindows.errors import InputError
 from tests.counting import count_events
@@ -24,9 +23,7 @@ BUDGET = ("--unit", "event", "--epsilon", "1e9")
 
 
 def chosen(source: object, engine: str | None = None) -> str:
-    module = engine_for(source, EngineSettings(engine=engine))
-    assert isinstance(module, ModuleType)
-    return module.__name__.removeprefix("dpwindows.count.engines.")
+    return engine_name(source, EngineSettings(engine=engine))
 
 
 def test_a_source_belongs_to_an_engine(tmp_path: Path) -> None:

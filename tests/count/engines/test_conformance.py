@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import date, datetime
 from decimal import Decimal
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import pyarrow.parquet as pq
 import pytest
 
 from dpwindows.ask.counting_rule import LOST, CountingRule
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 from tests.brute_force import (
     any_window,
@@ -28,77 +23,8 @@ from tests.brute_force import (
     rolling,
     rolling_in_first_runs,
 )
-from tests.count.engines import servers
-from tests.count.engines.logs import LOGS, THRESHOLDS, Log, on_every_engine
+from tests.count.engines.logs import ENGINES, LOGS, THRESHOLDS, Log, Put, in_postgresql, in_spark
 from tests.counting import count_events
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a log has been put."""
-
-    source: object
-    table: str | None = None
-    settings: EngineSettings | None = None
-
-
-def in_duckdb(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
-    return Place(log.table)
-
-
-def in_duckdb_table(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
-    """A table whose texts are of a collation by which many of them are equal."""
-    path = directory / "log.duckdb"
-    with duckdb.connect(path) as connection:
-        connection.register("rows", log.table)
-        described = connection.execute("SELECT column_name, column_type FROM (DESCRIBE rows)").fetchall()
-        collated = {"VARCHAR": "VARCHAR COLLATE NOCASE.NOACCENT"}
-        kinds = ", ".join(f'"{name}" {collated.get(kind, kind)}' for name, kind in described)
-        connection.execute(f"CREATE TABLE log ({kinds})")
-        connection.execute("INSERT INTO log SELECT * FROM rows")
-    return Place(path, "log")
-
-
-def in_sqlite(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
-    path = directory / "log.sqlite"
-
-    def plain(value: Any) -> Any:
-        return str(value) if isinstance(value, datetime | date | Decimal) else value
-
-    # SQLite has no decimals: a column of NUMERIC affinity keeps whole ones as integers.
-    count = {"integer": "INTEGER", "decimal": "NUMERIC", "text": "TEXT"}[log.count]
-    with sqlite3.connect(path) as connection:
-        connection.execute(f"CREATE TABLE log (item COLLATE NOCASE, time, count {count})")
-        connection.executemany("INSERT INTO log VALUES (?, ?, ?)", [tuple(map(plain, row)) for row in log.rows])
-    connection.close()
-    return Place(path)
-
-
-def in_postgresql(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
-    server: servers.PostgreSQL = request.getfixturevalue("server")
-    item = {str: "text", int: "bigint", Decimal: "numeric"}[type(log.rows[0][0])]
-    kinds = {"zoned": "timestamptz", "naive": "timestamp", "date": "date"}
-    kinds |= {"integer": "bigint", "decimal": "numeric", "text": "text"}
-    time, count = kinds[log.time], kinds[log.count]
-    with server.connect() as connection:
-        connection.execute(f'DROP TABLE IF EXISTS "{log.name}"')
-        connection.execute(f'CREATE TABLE "{log.name}" (item {item}, time {time}, count {count})')
-        connection.execute(f'GRANT SELECT ON "{log.name}" TO reader')
-        with connection.cursor().copy(f'COPY "{log.name}" FROM STDIN') as copy:
-            for row in log.rows:
-                copy.write_row(row)
-    return Place(server.address(), log.name)
-
-
-def in_spark(log: Log, directory: Path, request: pytest.FixtureRequest) -> Place:
-    # To compile queries takes longer than to count a few rows, so it is every fourth log.
-    request.getfixturevalue("spark_of_users" if log in LOGS[::4] else "spark")
-    pq.write_table(log.table, directory / "log.parquet")
-    return Place(directory / "log.parquet", None, EngineSettings(engine="spark"))
-
-
-Put = Callable[[Log, Path, pytest.FixtureRequest], Place]
-ENGINES = on_every_engine(in_duckdb, in_duckdb_table, in_sqlite, in_postgresql, in_spark)
 
 
 @pytest.mark.quick(12)
@@ -107,7 +33,10 @@ ENGINES = on_every_engine(in_duckdb, in_duckdb_table, in_sqlite, in_postgresql, 
 def test_every_engine_counts_as_the_definition_says(
     put: Put, log: Log, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    place = put(log, tmp_path, request)
+    # To compile queries takes longer than to count a few rows, so Spark does so for every fourth log.
+    if put is in_spark and log in LOGS[::4]:
+        request.getfixturevalue("spark_of_users")
+    place = put(log.table, tmp_path, request)
     columns = EventColumns("item", "time", "count" if log.weighted else None)
     answers = count_events(place.source, columns, log.timeline, THRESHOLDS, table=place.table, settings=place.settings)
     steps = log.timeline.steps
@@ -162,7 +91,7 @@ def test_every_engine_enforces_what_counts(
     put: Put, place: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     log = RULED[place]
-    there, steps = put(log, tmp_path, request), log.timeline.steps
+    there, steps = put(log.table, tmp_path, request), log.timeline.steps
     columns = EventColumns("item", "time", "count" if log.weighted else None)
     for rule in RULES:
         options: dict[str, Any] = {"rule": rule, "table": there.table, "settings": there.settings}
@@ -180,13 +109,12 @@ def test_every_engine_counts_items_in_their_first_runs(
     put: Put, place: int, once: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     log = RULED[place]
-    there, steps = put(log, tmp_path, request), log.timeline.steps
+    there, steps = put(log.table, tmp_path, request), log.timeline.steps
     columns = EventColumns("item", "time", "count" if log.weighted else None)
     series = [(k, length) for k in (1, 2, 7) for length in (1, 2, 4)]
     events, fewer = held(place, once), 0
     # On Spark, whose queries take seconds, every pair of a log, a rule and a number of runs, and not all three.
-    on_spark = there.settings is not None and there.settings.engine == "spark"
-    for most in (1 + (place + once) % 2,) if on_spark else (1, 2):
+    for most in (1 + (place + once) % 2,) if put is in_spark else (1, 2):
         rule = CountingRule(once, max_runs=most)
         options: dict[str, Any] = {"rule": rule, "series": series, "table": there.table, "settings": there.settings}
         answers = count_events(there.source, columns, log.timeline, [2], **options)
@@ -208,10 +136,10 @@ def test_every_engine_counts_the_items_that_lost_something(
 ) -> None:
     """Step by step, and nothing else changes for it."""
     log = RULED[place]
-    there, steps = put(log, tmp_path, request), log.timeline.steps
+    there, steps = put(log.table, tmp_path, request), log.timeline.steps
     columns = EventColumns("item", "time", "count" if log.weighted else None)
-    on_spark, found = there.settings is not None and there.settings.engine == "spark", set()
-    for rule in LOSSES[place % 2 :: 2] if on_spark else LOSSES:
+    found = set()
+    for rule in LOSSES[place % 2 :: 2] if put is in_spark else LOSSES:
         series = () if rule.max_runs is None else ((1, 1), (2, 3), (7, 2))
         options: dict[str, Any] = {"table": there.table, "settings": there.settings, "rule": rule, "series": series}
         answers = count_events(there.source, columns, log.timeline, [1, 2], loss=True, **options)
@@ -239,7 +167,7 @@ def test_which_counts_count(
     rows = [(str(place), 0, None if number is None else tell(number)) for place, number in enumerate(COUNTS)]
     rows += [("sum", 0, tell(number)) for number in (2, -9, 0, 2)]
     log = Log(f"counts {count}", Timeline.of_steps(1), "integer", rows, True, count)
-    place = put(log, tmp_path, request)
+    place = put(log.table, tmp_path, request)
     columns = EventColumns("item", "time", "count")
     answers = count_events(place.source, columns, log.timeline, range(1, 9), table=place.table, settings=place.settings)
     held = [number for number in [*COUNTS, 4] if number is not None]
@@ -255,12 +183,12 @@ def test_a_fraction_is_refused_and_not_rounded(
     whole = {"item": "a", "time": Decimal(1), "count": Decimal(1)}
     rows = [(row["item"], row["time"], row["count"]) for row in (whole, whole | {role: Decimal(value)})]
     log = Log(f"fraction of {role}", Timeline.of_steps(3), "decimal", rows, True, "decimal")
-    place = put(log, tmp_path, request)
+    place = put(log.table, tmp_path, request)
     columns = EventColumns("item", "time", "count")
     # SQLite holds a float, or the text that it was given.
     message = f"the {role} column '{role}' (holds decimals, and not all of them are whole|is of .*REAL|is text)"
     with pytest.raises(InputError, match=message) as caught:
         count_events(place.source, columns, log.timeline, [1], table=place.table, settings=place.settings)
     # What a server refuses it also writes into its own log, so values are not named there.
-    if request.node.callspec.id.startswith(("postgresql", "spark")):
+    if put in (in_postgresql, in_spark):
         assert value not in str(caught.value)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import random
-import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -17,11 +15,10 @@ import pytest
 from dpwindows.ask.counting_rule import CountingRule
 from dpwindows.ask.groups import Grouping, grouping
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 from tests.brute_force import any_window, once_a_step
-from tests.count.engines import servers
-from tests.count.engines.logs import on_every_engine
+from tests.count.engines.logs import ENGINES, Place, Put, in_duckdb, in_sqlite
 from tests.counting import count_groups
 from tests.grouped_logs import Row, grouped_events
 
@@ -67,68 +64,16 @@ def table_of(rows: list[Row]) -> pa.Table:
     )
 
 
-Source = dict[str, Any]
-Put = Callable[[list[Row], Path, pytest.FixtureRequest], Source]
-
-
-def in_duckdb(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -> Source:
-    return {"source": table_of(rows)}
-
-
-def in_duckdb_table(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -> Source:
-    """A table whose texts are of a collation by which many of them are equal."""
-    path = directory / "log.duckdb"
-    with duckdb.connect(path) as connection:
-        connection.register("rows", table_of(rows))
-        text = "VARCHAR COLLATE NOCASE.NOACCENT"
-        connection.execute(f"CREATE TABLE log (item {text}, time BIGINT, n BIGINT, country {text}, store BIGINT)")
-        connection.execute("INSERT INTO log SELECT * FROM rows")
-    return {"source": path}
-
-
-def in_sqlite(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -> Source:
-    path = directory / "log.sqlite"
-    with sqlite3.connect(path) as connection:
-        connection.execute("CREATE TABLE log (item COLLATE NOCASE, time, n, country COLLATE NOCASE, store)")
-        plain = [(item, time, count, *values) for item, time, count, values in rows]
-        connection.executemany("INSERT INTO log VALUES (?, ?, ?, ?, ?)", plain)
-    connection.close()
-    return {"source": path}
-
-
-def in_postgresql(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -> Source:
-    server: servers.PostgreSQL = request.getfixturevalue("server")
-    with server.connect() as connection:
-        connection.execute('DROP TABLE IF EXISTS "grouped"')
-        connection.execute(
-            'CREATE TABLE "grouped" (item text, time bigint, n bigint, country text COLLATE "C", store int8)'
-        )
-        connection.execute('GRANT SELECT ON "grouped" TO reader')
-        with connection.cursor().copy('COPY "grouped" FROM STDIN') as copy:
-            for item, time, count, values in rows:
-                copy.write_row((item, time, count, *values))
-    return {"source": server.address(), "table": "grouped"}
-
-
-def in_spark(rows: list[Row], directory: Path, request: pytest.FixtureRequest) -> Source:
-    request.getfixturevalue("spark")
-    pq.write_table(table_of(rows), directory / "log.parquet")
-    return {"source": directory / "log.parquet", "settings": EngineSettings(engine="spark")}
-
-
-ENGINES = on_every_engine(in_duckdb, in_duckdb_table, in_sqlite, in_postgresql, in_spark)
-
-
 def step_of(time: int) -> int | None:
     return time // 10 + 1 if 0 <= time < 60 else None
 
 
 def require_as_defined(
-    found: Source, rows: list[Row], asked: Grouping, thresholds: list[int], *, weighted: bool, rule: CountingRule
+    place: Place, rows: list[Row], asked: Grouping, thresholds: list[int], *, weighted: bool, rule: CountingRule
 ) -> None:
     """Every window of every group is what the definition says."""
     columns = EventColumns("item", "time", "n" if weighted else None, grouping=asked)
-    answers = count_groups(columns=columns, timeline=TIMELINE, thresholds=thresholds, rule=rule, **found)
+    answers = count_groups(columns=columns, timeline=TIMELINE, thresholds=thresholds, rule=rule, **vars(place))
     places = {"country": 0, "store": 1}
     read = [
         (item, time, count if weighted else 1, tuple(values[places[name]] for name in asked.names))
@@ -155,8 +100,8 @@ def test_every_engine_counts_groups_as_the_definition_says(
     # Each grouping with and without counts somewhere: every engine sees both.
     weighted = list(GROUPINGS).index(name) % 2 == 0
     rows = rows_of(len(name))
-    found = put(rows, tmp_path, request)
-    require_as_defined(found, rows, asked, [1, 2, 5], weighted=weighted, rule=CountingRule(len(name) % 3 == 0))
+    place = put(table_of(rows), tmp_path, request)
+    require_as_defined(place, rows, asked, [1, 2, 5], weighted=weighted, rule=CountingRule(len(name) % 3 == 0))
 
 
 @pytest.mark.parametrize("put", [in_duckdb, in_sqlite])
@@ -173,7 +118,7 @@ def test_random_logs_are_counted_as_the_definition_says(
     assert asked is not None
     rows, rule = rows_of(1000 + seed), CountingRule(rng.random() < 0.3)
     weighted = rng.random() < 0.5
-    require_as_defined(put(rows, tmp_path, request), rows, asked, [1, 3], weighted=weighted, rule=rule)
+    require_as_defined(put(table_of(rows), tmp_path, request), rows, asked, [1, 3], weighted=weighted, rule=rule)
 
 
 @pytest.mark.parametrize(
@@ -186,8 +131,7 @@ def test_the_query_in_order_counts_groups_of_items_of_any_type(
     rows = [(item(row[0]), *row[1:]) for row in rows_of(77, 600)]
     asked = GROUPINGS["two columns, with margins"]
     assert asked is not None
-    source = {"source": table_of(rows)}
-    require_as_defined(source, rows, asked, [1, 2, 4], weighted=weighted, rule=CountingRule())
+    require_as_defined(Place(table_of(rows)), rows, asked, [1, 2, 4], weighted=weighted, rule=CountingRule())
 
 
 @pytest.mark.parametrize("put", ENGINES)
@@ -197,10 +141,10 @@ def test_answers_within_a_reach_are_the_same_for_its_windows(
 ) -> None:
     asked = GROUPINGS["two columns, with margins"]
     assert asked is not None
-    found = put(rows_of(5, 400), tmp_path, request)
+    place = vars(put(table_of(rows_of(5, 400)), tmp_path, request))
     columns = EventColumns("item", "time", "n" if weighted else None, grouping=asked)
-    every = count_groups(columns=columns, timeline=TIMELINE, thresholds=[1, 3], **found)
-    near = count_groups(columns=columns, timeline=TIMELINE, thresholds=[1, 3], reach=2, **found)
+    every = count_groups(columns=columns, timeline=TIMELINE, thresholds=[1, 3], **place)
+    near = count_groups(columns=columns, timeline=TIMELINE, thresholds=[1, 3], reach=2, **place)
     for cell in range(sum(level.count for level in asked.levels)):
         for k in (1, 3):
             for length in (1, 2, STEPS, STEPS + 1):
@@ -268,8 +212,7 @@ def test_a_stream_of_batches_is_read_once() -> None:
     rows = rows_of(5)
     asked = GROUPINGS["two columns, with margins"]
     assert asked is not None
-    reader = table_of(rows).to_reader()
-    require_as_defined({"source": reader}, rows, asked, [1], weighted=True, rule=CountingRule())
+    require_as_defined(Place(table_of(rows).to_reader()), rows, asked, [1], weighted=True, rule=CountingRule())
 
 
 def test_a_missing_group_column_is_named() -> None:

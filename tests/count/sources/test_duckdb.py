@@ -18,12 +18,7 @@ from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.sources.duckdb import _columns_of
 from dpwindows.count.sources.names import require_told_apart
 from dpwindows.errors import EngineError, InputError
-from tests.counting import count_events
-
-
-def counted(source: object, columns: EventColumns, timeline: Timeline) -> list[int]:
-    """The distinct items of each step."""
-    return [int(count) for count in count_events(source, columns, timeline, [1]).rolling(1, 1)]
+from tests.counting import in_steps
 
 
 @pytest.mark.parametrize(
@@ -40,7 +35,7 @@ def test_a_field_within_a_column_is_no_column(
     rows = pa.table({"id": [1, 2], "when": times.cast(own), "more": more})
     pq.write_table(rows, tmp_path / "log.parquet", use_deprecated_int96_timestamps=True)
     days = Timeline("2012-12-31", "2013-01-02", time_zone="America/New_York")
-    assert counted(tmp_path / "log.parquet", EventColumns("id", "when"), days) == expected
+    assert in_steps(tmp_path / "log.parquet", EventColumns("id", "when"), days) == expected
 
 
 def test_the_columns_of_a_tree_of_fields() -> None:
@@ -64,7 +59,7 @@ def test_too_little_memory_to_look_into_a_file(tmp_path: Path, name: str, limit:
             connection.execute(f"CREATE TABLE log AS {rows}")
     settings = EngineSettings(limit, threads=1, progress=False)
     with pytest.raises(EngineError, match="raise memory_limit"):
-        count_events(tmp_path / name, EventColumns("id", "day"), Timeline.of_steps(1), [1], settings=settings)
+        in_steps(tmp_path / name, EventColumns("id", "day"), Timeline.of_steps(1), settings=settings)
 
 
 # --- names that differ in case only -----------------------------------------------------------------------------------
@@ -98,7 +93,7 @@ def as_relation(path: Path) -> object:
 @pytest.mark.parametrize("name", ["u", "U_1"])
 def test_a_column_that_may_be_another_one_is_refused(make: Callable[[Path], object], name: str, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=REFUSED.format(name)):
-        counted(make(tmp_path), EventColumns(name, "at"), Timeline.of_steps(2))
+        in_steps(make(tmp_path), EventColumns(name, "at"), Timeline.of_steps(2))
 
 
 @pytest.mark.parametrize("role", ["time", "count"])
@@ -106,7 +101,7 @@ def test_in_every_role(role: str, tmp_path: Path) -> None:
     pq.write_table(THREE.set_column(1, "AT", pa.array([1, 1, 1])), tmp_path / "log.parquet")
     columns = {"time": EventColumns("u", "at"), "count": EventColumns("u", "U_1", "at")}[role]
     with pytest.raises(InputError, match=rf"the same but for case \(AT, at\), and 'at' for the {role} may be read"):
-        counted(tmp_path / "log.parquet", columns, Timeline.of_steps(2))
+        in_steps(tmp_path / "log.parquet", columns, Timeline.of_steps(2))
 
 
 def test_a_folder_of_the_same_name_in_other_letters(tmp_path: Path) -> None:
@@ -115,10 +110,10 @@ def test_a_folder_of_the_same_name_in_other_letters(tmp_path: Path) -> None:
     pq.write_table(THREE.select(["u", "at"]), tmp_path / "U=5" / "log.parquet")
     for name in ("u", "U"):
         with pytest.raises(InputError, match="the same but for case"):
-            counted(tmp_path, EventColumns(name, "at"), Timeline.of_steps(2))
+            in_steps(tmp_path, EventColumns(name, "at"), Timeline.of_steps(2))
     (tmp_path / "U=5").rename(tmp_path / "x=5")
-    assert counted(tmp_path, EventColumns("u", "at"), Timeline.of_steps(2)) == [2, 1]
-    assert counted(tmp_path, EventColumns("x", "at"), Timeline.of_steps(2)) == [1, 1]
+    assert in_steps(tmp_path, EventColumns("u", "at"), Timeline.of_steps(2)) == [2, 1]
+    assert in_steps(tmp_path, EventColumns("x", "at"), Timeline.of_steps(2)) == [1, 1]
 
 
 def test_what_tells_names_apart_by_case_is_read(tmp_path: Path) -> None:
@@ -126,16 +121,16 @@ def test_what_tells_names_apart_by_case_is_read(tmp_path: Path) -> None:
     (tmp_path / "log.csv").write_text("u,U,U_1,at\na,z,p,0\nb,z,q,0\nc,z,p,1\n")
     for source in (THREE, THREE.to_pandas(), pl.DataFrame(THREE), pl.LazyFrame(THREE), tmp_path / "log.csv"):
         for name, expected in (("u", [2, 1]), ("U", [1, 1]), ("U_1", [2, 1])):
-            assert counted(source, EventColumns(name, "at"), Timeline.of_steps(2)) == expected
+            assert in_steps(source, EventColumns(name, "at"), Timeline.of_steps(2)) == expected
     twice = THREE.set_column(1, "U", pa.array([0, 1, 1]))
     for source in (twice, twice.to_pandas()):
         with pytest.raises(InputError, match=r"the data frame has columns .* \(u, U\), and 'u' for the item"):
-            counted(source, EventColumns("u", "U"), Timeline.of_steps(2))
+            in_steps(source, EventColumns("u", "U"), Timeline.of_steps(2))
 
 
 def test_columns_that_are_not_read_may_differ_in_case_only(tmp_path: Path) -> None:
     pq.write_table(THREE.append_column("id", pa.array([1, 1, 2])), tmp_path / "log.parquet")
-    assert counted(tmp_path / "log.parquet", EventColumns("id", "at"), Timeline.of_steps(2)) == [1, 1]
+    assert in_steps(tmp_path / "log.parquet", EventColumns("id", "at"), Timeline.of_steps(2)) == [1, 1]
 
 
 @pytest.mark.slow

@@ -21,7 +21,7 @@ from dpwindows.count.sources import duckdb as sources
 from dpwindows.errors import InputError
 from tests.brute_force import any_window
 from tests.count.engines.logs import TEXTS
-from tests.counting import count_events
+from tests.counting import count_events, in_steps
 
 STEPS = 4
 DAYS = Timeline("2021-03-10", "2021-03-13", "1d", "America/New_York")
@@ -56,11 +56,6 @@ def database(path: Path, collation: str) -> Path:
         connection.execute(f"CREATE TABLE log (item VARCHAR COLLATE {collation}, time BIGINT, count BIGINT)")
         connection.execute("INSERT INTO log SELECT * FROM rows")
     return path
-
-
-def counted(source: object, columns: EventColumns, timeline: Timeline, k: int = 1, **options: Any) -> list[int]:
-    """The items with at least k occurrences in each step."""
-    return [int(count) for count in count_events(source, columns, timeline, [k], **options).rolling(k, 1)]
 
 
 @pytest.mark.quick(6)
@@ -132,7 +127,7 @@ def test_a_relation_brings_no_collation_along(default: str) -> None:
         connection.execute(f"SET default_collation = '{default}'")
         relation = connection.table("log")
         for name in ("id", "plain"):
-            assert counted(relation, EventColumns(name, "day"), Timeline.of_steps(2)) == [2, 1]
+            assert in_steps(relation, EventColumns(name, "day"), Timeline.of_steps(2)) == [2, 1]
 
 
 def test_times_and_counts_as_text_are_read_alike(tmp_path: Path) -> None:
@@ -146,7 +141,7 @@ def test_times_and_counts_as_text_are_read_alike(tmp_path: Path) -> None:
             connection.execute(f"CREATE TABLE log (id VARCHAR, day VARCHAR {collation}, n VARCHAR {collation})")
             connection.executemany("INSERT INTO log VALUES (?, ?, ?)", rows)
         plain, weighted = EventColumns("id", "day"), EventColumns("id", "day", "n")
-        found.append((counted(path, plain, DAYS), counted(path, weighted, DAYS), counted(path, weighted, DAYS, 3)))
+        found.append((in_steps(path, plain, DAYS), in_steps(path, weighted, DAYS), in_steps(path, weighted, DAYS, 3)))
     assert found == [([2, 2, 0], [1, 2, 0], [0, 1, 0])] * 3
 
 

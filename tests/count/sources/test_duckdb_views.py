@@ -15,7 +15,7 @@ from dpwindows.count.engines.duckdb import private_engine
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import EngineError, InputError
 from dpwindows.stream.stream import Stream
-from tests.counting import count_events
+from tests.counting import in_steps
 
 COLUMNS = EventColumns("id", "tm")
 STEPS = Timeline.of_steps(3)
@@ -23,10 +23,7 @@ QUIET = EngineSettings(progress=False)
 
 
 def counted(database: Path, table: str, settings: EngineSettings = QUIET) -> list[int]:
-    return [
-        int(count)
-        for count in count_events(database, COLUMNS, STEPS, [1], table=table, settings=settings).rolling(1, 1)
-    ]
+    return in_steps(database, COLUMNS, STEPS, table=table, settings=settings)
 
 
 @pytest.fixture
@@ -173,8 +170,7 @@ def test_a_database_with_a_log_of_its_last_writes_is_read_with_it(tmp_path: Path
 def test_a_connection_of_the_callers_is_left_as_it_is(secrets: Path) -> None:
     connection = duckdb.connect()
     relation = connection.sql(f"SELECT * FROM read_csv('{secrets}/salaries.csv')")
-    answers = count_events(relation, COLUMNS, STEPS, [1], settings=QUIET)
-    assert [int(count) for count in answers.rolling(1, 1)] == [1, 1, 0]
+    assert in_steps(relation, COLUMNS, STEPS, settings=QUIET) == [1, 1, 0]
     assert connection.execute("SELECT current_setting('enable_external_access')").fetchall() == [(True,)]
 
 
@@ -187,7 +183,7 @@ def test_a_view_of_sqlite_has_no_functions_that_reach_files(view: str, secrets: 
     connection.execute(f"CREATE VIEW visits AS SELECT {view.format(secrets)} AS id, 0 AS tm")
     connection.close()
     with pytest.raises((InputError, EngineError)) as refusal:
-        count_events(tmp_path / "given.sqlite", COLUMNS, STEPS, [1], table="visits")
+        in_steps(tmp_path / "given.sqlite", COLUMNS, STEPS, table="visits")
     assert "zoe" not in str(refusal.value)
     assert not (secrets / "written").exists()
 

@@ -29,6 +29,8 @@ ROWS = {"who": ["a", "b", "c", "d", "e"], "at": TIMES}
 def refused(source: object, timeline: dw.Timeline = DAYS, **how: Any) -> str:
     with pytest.raises(InputError) as caught:
         count_events(source, EventColumns("who", "at", **how), timeline, [1])
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None or caught.value.__suppress_context__
     return str(caught.value)
 
 
@@ -133,25 +135,9 @@ def test_mixed_types_of_json_are_refused_by_line(line: str, value: str, tmp_path
     assert "--item-type integer" in said
 
 
-def test_mixed_types_of_a_frame_are_shown() -> None:
-    said = refused(pd.DataFrame({"who": pd.Series([1, "1"], dtype=object), "at": ["2013-01-01"] * 2}))
-    assert "holds str in row 1 and int in row 0 (counted from 0), which are '1' and 1;" in said
-    assert "astype(str)" in said
-
-
 def test_databases_show_the_value(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "log.sqlite") as connection:
         connection.execute("CREATE TABLE log (who TEXT, at TEXT)")
         connection.executemany("INSERT INTO log VALUES (?, ?)", list(zip(*ROWS.values(), strict=True)))
     connection.close()
     assert "not all of it can be read, such as 'soon'; expected ISO" in refused(tmp_path / "log.sqlite")
-
-
-def test_unknown_columns_are_told_with_the_nearest(tmp_path: Path) -> None:
-    source, _ = csv_of(tmp_path)
-    with pytest.raises(InputError) as caught:
-        count_events(source, EventColumns("whom", "att"), DAYS, [1])
-    said = str(caught.value)
-    assert "'whom' for the item (did you mean 'who'?)" in said
-    assert "'att' for the time (did you mean 'at'?)" in said
-    assert "its columns are who, at" in said

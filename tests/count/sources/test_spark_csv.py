@@ -19,7 +19,7 @@ from dpwindows.count.sources.duckdb import find_parts
 from dpwindows.count.sources.spark_csv import field_value, fields_of
 from dpwindows.errors import InputError
 from tests.count.engines.logs import LOGS, THRESHOLDS, Log
-from tests.counting import count_events
+from tests.counting import count_events, in_steps
 
 pytestmark = pytest.mark.xdist_group("spark")
 
@@ -40,9 +40,7 @@ def small_splits(spark: SparkSession) -> Iterator[None]:
 
 
 def counted(source: object, columns: EventColumns = COLUMNS, *, k: int = 1, spark: bool = True) -> list[int]:
-    """The items with at least k occurrences in each step."""
-    answers = count_events(source, columns, STEPS, [k], settings=SPARK if spark else None)
-    return [int(count) for count in answers.rolling(k, 1)]
+    return in_steps(source, columns, STEPS, k, settings=SPARK if spark else None)
 
 
 def both(source: object, columns: EventColumns = COLUMNS, *, k: int = 1) -> list[int]:

@@ -14,7 +14,7 @@ import pytest
 from dpwindows.ask.timeline import Timeline
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.errors import InputError
-from tests.counting import count_events
+from tests.counting import in_steps
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,8 +29,7 @@ either = pytest.mark.parametrize("place", PLACES)
 
 
 def counted(source: object) -> list[int]:
-    answers = count_events(source, COLUMNS, DAYS, [1], settings=EngineSettings(engine="spark", progress=False))
-    return [int(count) for count in answers.rolling(1, 1)]
+    return in_steps(source, COLUMNS, DAYS, settings=EngineSettings(engine="spark", progress=False))
 
 
 def write(path: Path, items: pa.Array, times: pa.Array, **more: pa.Array) -> None:

@@ -20,7 +20,7 @@ from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 from dpwindows.ledger.request import Request
 from dpwindows.stream.records import Creation
-from tests.counting import count_events
+from tests.counting import in_steps
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 UNITS = {"epoch-s": 10**6, "epoch-ms": 10**3, "epoch-us": 1}
@@ -48,10 +48,7 @@ def by_day(times: list[datetime]) -> list[int]:
 def counted(
     source: object, time_format: str | None, timeline: dw.Timeline = DAYS, table: str | None = None
 ) -> list[int]:
-    columns = EventColumns("item", "time", time_format=time_format)
-    answers = count_events(source, columns, timeline, [1], table=table)
-    counts: list[int] = answers.rolling(1, 1).tolist()
-    return counts
+    return in_steps(source, EventColumns("item", "time", time_format=time_format), timeline, table=table)
 
 
 def in_csv(rows: dict[str, Any], folder: Path) -> tuple[object, str | None]:

@@ -1,15 +1,15 @@
 """The engines that count: each reads events where they are and hands back the small table of signed counts.
 
-An engine is one module with one function. It maps every time to its step, leaves out the rows that do not count, runs
-the query of `dpwindows.count.query.recency` over what is left, and returns its result: at most steps^2 / 2 rows a
-threshold. Items never leave the engine, and nothing is written where the events are.
+An engine is one module with one function, `signed_counts`. It maps every time to its step, leaves out the rows that do
+not count, runs the query of `dpwindows.count.query.recency` over what is left, and returns its result: at most
+steps^2 / 2 rows a threshold. Items never leave the engine, and nothing is written where the events are.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING
 
 from dpwindows.count.events import EngineSettings
 from dpwindows.count.sources.database import database_of, module_roots
@@ -34,28 +34,25 @@ _UNSUPPORTED = {
 }
 
 
-class Engine(Protocol):
-    """What the module of an engine offers."""
+def signed_counts(request: CountRequest) -> pa.Table:
+    """The signed counts that a request wants, in one reading of its source, by the engine that `engine_name` says.
 
-    def signed_counts(self, request: CountRequest) -> pa.Table:
-        """The signed counts that a request wants, in one reading of its source.
+    Rows with a null item or time, with a null count or one below 1, and events outside the timeline are left out, row
+    by row. The source is not written to.
 
-        Rows with a null item or time, with a null count or one below 1, and events outside the timeline are left out,
-        row by row. The source is not written to.
+    Returns:
+        A table of the integer columns k, step, recency and delta, in any order, as `recency_sql` defines them.
 
-        Returns:
-            A table of the integer columns k, step, recency and delta, in any order, as `recency_sql` defines them.
-
-        Raises:
-            InputError: the source or a column is missing, unreadable or of the wrong type.
-            EngineError: the engine failed.
-        """
-        ...
-
-
-def engine_for(source: object, settings: EngineSettings) -> Engine:
-    """The engine that counts a source, as `engine_name` says; raises as it does."""
-    return cast(Engine, import_module(f"dpwindows.count.engines.{engine_name(source, settings)}"))
+    Raises:
+        InputError: the source or a column is missing, unreadable or of the wrong type.
+        EngineError: the engine failed.
+    """
+    name, layout = engine_name(request.source, request.settings), request.columns.layout
+    if layout is not None and name != "duckdb":
+        raise layout.refuse(
+            f"the engine {name} reads none, or only those with a line of names that says its delimiter; duckdb does"
+        )
+    return import_module(f"dpwindows.count.engines.{name}").signed_counts(request)
 
 
 def engine_name(source: object, settings: EngineSettings) -> str:

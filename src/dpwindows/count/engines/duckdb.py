@@ -118,7 +118,7 @@ class EventRelation:
 
 
 def signed_counts(request: CountRequest) -> pa.Table:
-    """See `Engine.signed_counts`: counts files, a database in a file, a data frame or a relation."""
+    """As `engines.signed_counts` says: counts files, a database in a file, a data frame or a relation."""
     settings, wanted = request.settings, request.wanted
     settings.refuse("duckdb", password_file="its files have no password", spark_master="it is for Spark")
     given = request.source, request.columns, request.timeline

@@ -106,7 +106,7 @@ class _PostgreSQL(Dialect):
 
 
 def signed_counts(request: CountRequest) -> pa.Table:
-    """See `Engine.signed_counts`: counts a table or view on a PostgreSQL server.
+    """As `engines.signed_counts` says: counts a table or view on a PostgreSQL server.
 
     The source is a connection address without a password, or a SQLAlchemy engine.
     """

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dpwindows.count.events import SPACES, EventColumns
+from dpwindows.count.sources.files import first_text
 from dpwindows.count.sources.names import require_columns
-from dpwindows.count.sources.text_files import first_text
 from dpwindows.errors import InputError, counted, near
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -41,37 +41,29 @@ def read_header(file: Path, columns: EventColumns) -> CsvHeader:
     """The header of a file, compressed or not.
 
     Raises:
-        InputError: the file cannot be read, or its first line lacks one of our columns.
+        InputError: the file cannot be read, or its first line lacks one of our columns; or, where there is no line of
+            names, has not as many fields as there are names, or holds them.
     """
     layout = columns.layout
     line = first_text(file, _LONGEST_HEADER).partition("\n")[0]
     if layout is None or layout.names is None:
         return parse_header(line, columns, str(file))
-    header = CsvHeader(layout.delimiter or ",", layout.names, named=False)
-    _require_row(line.rstrip("\r"), header, columns, str(file))
-    return header
-
-
-def _require_row(line: str, header: CsvHeader, columns: EventColumns, what: str) -> None:
-    """Check the first line of a file without a line of names; one with quotes, empty or very long is the engine's.
-
-    Raises:
-        InputError: it has not as many fields as there are names, or it holds the names.
-    """
+    header, line = CsvHeader(layout.delimiter or ",", layout.names, named=False), line.rstrip("\r")
     if not line.strip() or '"' in line or len(line) > _LONGEST_ROW:
-        return
+        return header  # left to the engine
     fields = _names(line, header.delimiter)
     if len(fields) != len(header.names):
         raise InputError(
-            f"line 1 of {what} has {counted(len(fields), 'field')} where it is cut at {header.delimiter!r}, and "
+            f"line 1 of {file} has {counted(len(fields), 'field')} where it is cut at {header.delimiter!r}, and "
             f"--columns names {len(header.names)} ({', '.join(header.names)}): name all columns, from left to right, "
             "or say what delimits them (--delimiter)"
         )
     if all(fields[place] == header.names[place] for place in header.places(columns).values()):
         raise InputError(
-            f"line 1 of {what} holds the names of the columns, and the file is read as one without (--no-header): take "
+            f"line 1 of {file} holds the names of the columns, and the file is read as one without (--no-header): take "
             "that line out, or leave out --no-header and --columns (of a stream, when it is created)"
         )
+    return header
 
 
 def parse_header(line: str, columns: EventColumns, what: str) -> CsvHeader:
@@ -84,21 +76,21 @@ def parse_header(line: str, columns: EventColumns, what: str) -> CsvHeader:
     line = line.partition("\r")[0]
     if not line.strip():
         raise InputError(f"{what} is empty; a CSV file begins with a line of column names")
-    wanted, said = {name for _, name in columns.roles}, ", ".join(repr(name) for _, name in columns.roles)
+    wanted, asked = {name for _, name in columns.roles}, ", ".join(repr(name) for _, name in columns.roles)
     mark = (columns.layout and columns.layout.delimiter) or delimiter_of(line)
     header = CsvHeader(mark, tuple(_names(line, mark)), line_end)
-    other = next((other for other in DELIMITERS if wanted <= set(_names(line, other))), None)
-    if other is not None and not wanted <= set(header.names):
-        raise InputError(
-            f"the first line of {what} names the columns {said} where it is cut at {other!r}, and not where it is cut "
-            f"at {mark!r}: give --delimiter {other!r}"
-        )
-    # A first line that is like one of the names asked for is of names, and no row.
-    if not wanted & set(header.names) and not any(near(name, header.names) for name in wanted):
-        raise InputError(
-            f"the first line of {what} names none of the columns {said}: is the line of names missing? Then give "
-            f"--no-header --columns NAME,NAME,...; if it is there, is it delimited by something else (--delimiter)?"
-        )
+    if not wanted <= set(header.names):
+        if (other := next((other for other in DELIMITERS if wanted <= set(_names(line, other))), None)) is not None:
+            raise InputError(
+                f"the first line of {what} names the columns {asked} where it is cut at {other!r}, and not where it is "
+                f"cut at {mark!r}: give --delimiter {other!r}"
+            )
+        # A first line that is like one of the names asked for is of names, and no row.
+        if not wanted & set(header.names) and not any(near(name, header.names) for name in wanted):
+            raise InputError(
+                f"the first line of {what} names none of the columns {asked}: is the line of names missing? Then give "
+                f"--no-header --columns NAME,NAME,...; if it is there, is it delimited by something else (--delimiter)?"
+            )
     require_columns(columns, header.names, what)
     return header
 

@@ -1,12 +1,15 @@
-"""Files that a path, a glob or a directory stands for, and what kind of files they are."""
+"""Files that a path, a glob or a directory stands for, what kind of files they are, and the text in them."""
 
 from __future__ import annotations
 
 import glob
+import io
 import os
 import re
 from collections.abc import Container, Iterable, Iterator
 from pathlib import Path
+
+import pyarrow as pa
 
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
@@ -32,11 +35,10 @@ def files_of(text: str) -> list[Path]:
         )
     path = at_home(text)
     if path.is_dir():
-        suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES + JSON_LINES_SUFFIXES
-        found = sorted(path.rglob("*"))
-        _refuse_table_format(found, text)
-        files = [file for file in found if _is_visible(file, path) and file.is_file()]
-        files = [file for file in files if file.name.lower().endswith(suffixes)]
+        below = sorted(path.rglob("*"))
+        if any(file.match(mark) for file in below for mark in TABLE_FORMAT_MARKS):
+            raise table_format(text)
+        files = [file for file in below if _is_data(file, path)]
         if not files:
             raise InputError(f"the directory {text} has no Parquet or CSV files")
         return files
@@ -91,11 +93,6 @@ def table_format(directory: str) -> InputError:
     )
 
 
-def _refuse_table_format(files: list[Path], directory: str) -> None:
-    if any(file.match(mark) for file in files for mark in TABLE_FORMAT_MARKS):
-        raise table_format(directory)
-
-
 def kind_of(files: list[Path], text: str, *, csv: bool = False) -> str:
     """What all files are: Parquet, DuckDB, SQLite, JSON Lines or CSV. Raises `InputError` if they are of several kinds.
 
@@ -107,9 +104,11 @@ def kind_of(files: list[Path], text: str, *, csv: bool = False) -> str:
     return kinds.pop()
 
 
-def _is_visible(file: Path, directory: Path) -> bool:
+def _is_data(file: Path, directory: Path) -> bool:
     """False for what writers leave beside their data: names that begin with a dot or an underscore."""
-    return not any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
+    hidden = any(part.startswith((".", "_")) for part in file.relative_to(directory).parts)
+    suffixes = CSV_SUFFIXES + PARQUET_SUFFIXES + JSON_LINES_SUFFIXES
+    return not hidden and file.name.lower().endswith(suffixes) and file.is_file()
 
 
 def _kind(path: Path, *, csv: bool) -> str:
@@ -175,3 +174,23 @@ def _handles_of(path: Path) -> Iterator[int]:
             continue
         if os.path.samestat(found, wanted):
             yield handle
+
+
+def text_of(file: Path) -> io.TextIOWrapper:
+    """A file of text, compressed or not; what is not UTF-8 is replaced."""
+    return io.TextIOWrapper(
+        pa.input_stream(str(file), compression="detect"), encoding="utf-8-sig", errors="replace", newline=""
+    )
+
+
+def first_text(file: Path, characters: int) -> str:
+    """The first characters of a file of text.
+
+    Raises:
+        InputError: it cannot be read.
+    """
+    try:
+        with text_of(file) as stream:
+            return stream.read(characters)
+    except (OSError, pa.ArrowException) as error:
+        raise InputError(f"{file} cannot be read: {str(error).partition(chr(10))[0]}") from None

@@ -8,14 +8,16 @@ exponent, unless items are whole numbers (`--item-type integer`).
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from dpwindows.count.events import EventColumns
-from dpwindows.count.query.dialect import Place, quote_text, shown, such_as
+from dpwindows.count.query.dialect import Place, quote_name, quote_text, shown, such_as
+from dpwindows.count.sources.files import first_text
 from dpwindows.count.sources.names import require_columns
-from dpwindows.count.sources.text_files import first_text, objects_of
 from dpwindows.errors import InputError
 
 _LOOKED_AT = 1 << 20
@@ -34,7 +36,7 @@ def json_lines_sql(file_list: str, columns: EventColumns) -> str:
 
 
 def _text(name: str, role: str, columns: EventColumns) -> str:
-    field = '"' + name.replace('"', '""') + '"'
+    field = quote_name(name)
     written = f"CAST({field} AS VARCHAR)"
     fractions = role != "item" or columns.item_type is not None
     number = "-?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]+)?" if fractions else "-?[0-9]+"
@@ -63,10 +65,21 @@ def require_fields(files: Sequence[Path], columns: EventColumns) -> None:
     Raises:
         InputError: a file cannot be read, or none of the objects that the files begin with has such a field.
     """
-    found: dict[str, None] = {}
+    fields: dict[str, None] = {}
     for file in files:
         for _, _, read in objects_of(first_text(file, _LOOKED_AT).split("\n")):
-            found |= dict.fromkeys(read)
-        if all(name in found for _, name in columns.roles):
+            fields |= dict.fromkeys(read)
+        if all(name in fields for _, name in columns.roles):
             return
-    require_columns(columns, list(found), str(files[0]))
+    require_columns(columns, list(fields), str(files[0]))
+
+
+def objects_of(lines: Iterable[str]) -> Iterator[tuple[int, str, dict[str, Any]]]:
+    """Each line that is an object of JSON: its number from 1, the line, and the object, with numbers as text."""
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line, parse_int=str, parse_float=str)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            yield number, line, row

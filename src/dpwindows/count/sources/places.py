@@ -8,10 +8,9 @@ from __future__ import annotations
 import csv
 import json
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pyarrow as pa
@@ -20,8 +19,8 @@ from dpwindows.count.events import SPACES, EventColumns
 from dpwindows.count.query.dialect import SHOWN, quote_name
 from dpwindows.count.sources.csv_files import read_header
 from dpwindows.count.sources.duckdb import file_list, frame_table
-from dpwindows.count.sources.files import files_of, kind_of
-from dpwindows.count.sources.text_files import objects_of, text_of
+from dpwindows.count.sources.files import files_of, kind_of, text_of
+from dpwindows.count.sources.json_lines import objects_of
 from dpwindows.errors import InputError
 
 _LONGEST_FIELD = min(sys.maxsize, 2**31 - 1)
@@ -36,32 +35,23 @@ def place_of(source: object, columns: EventColumns, role: str, text: str) -> str
         role: which of them holds the value: item, time or count.
         text: the value as text; of a longer one its first SHOWN characters.
     """
-    name = dict(columns.roles)[role]
-    with suppress(InputError, OSError, UnicodeError, ValueError, csv.Error, duckdb.Error, pa.ArrowException):
-        if not isinstance(source, str | Path):
-            return _row_of_frame(source, name, text)
-        files = files_of(str(source))
-        match kind_of(files, str(source), csv=columns.layout is not None):
-            case "CSV":
-                return _line_of(files, text, lambda file: _csv_fields(file, columns, name))
-            case "JSON Lines":
-                return _line_of(files, text, lambda file: _json_fields(file, name))
-            case "Parquet":
-                return _row_of_parquet(files, name, text)
-    return ""
+    values = _values_of(source, columns, dict(columns.roles)[role], text)
+    return _first(place for place, value in values if value[:SHOWN] == text)
 
 
 def place_of_line(source: object, start: str) -> str:
     """The first line of CSV files that begins so; empty where there is none."""
-    with suppress(InputError, OSError, UnicodeError, pa.ArrowException):
-        return next((place for place, text in _lines_of(source) if text.startswith(start)), "")
-    return ""
+    return _first(place for place, text in _lines_of(source) if text.startswith(start))
 
 
 def place_of_no_object(source: object) -> str:
     """The first line of JSON Lines that is no object, or one with a name twice; empty where there is none."""
-    with suppress(InputError, OSError, UnicodeError, pa.ArrowException):
-        return next((place for place, text in _lines_of(source) if text.strip() and not _is_object(text)), "")
+    return _first(place for place, text in _lines_of(source) if text.strip() and not _is_object(text))
+
+
+def _first(places: Iterator[str]) -> str:
+    with suppress(InputError, OSError, UnicodeError, ValueError, csv.Error, duckdb.Error, pa.ArrowException):
+        return next(places, "")
     return ""
 
 
@@ -85,12 +75,33 @@ def _lines_of(source: object) -> Iterator[tuple[str, str]]:
                 yield f"line {line:,} of {file}", text
 
 
-def _line_of(files: Sequence[Path], text: str, fields: Any) -> str:
-    for file in files:
-        for line, field in fields(file):
-            if field[:SHOWN] == text:
-                return f"line {line:,} of {file}"
-    return ""
+def _values_of(source: object, columns: EventColumns, name: str, text: str) -> Iterator[tuple[str, str]]:
+    """The values of a column, each after its place; of columns with types, only the first that reads as `text`."""
+    if isinstance(source, str | Path):
+        files = files_of(str(source))
+        kind = kind_of(files, str(source), csv=columns.layout is not None)
+        for file in files:
+            if kind == "Parquet":
+                with duckdb.connect() as connection:
+                    relation = f"read_parquet({file_list([file])}, file_row_number=true)"
+                    rows = f"SELECT {quote_name(name)} AS value, file_row_number AS row FROM {relation}"
+                    yield from ((f"{place} of {file}", text) for place in _row_with(connection, rows, text))
+            elif kind in ("CSV", "JSON Lines"):
+                fields = _csv_fields(file, columns, name) if kind == "CSV" else _json_fields(file, name)
+                yield from ((f"line {line:,} of {file}", value) for line, value in fields)
+    elif not isinstance(source, duckdb.DuckDBPyRelation | pa.RecordBatchReader):
+        with duckdb.connect() as connection:
+            connection.register("frame", pa.table({"value": frame_table(source, EventColumns(name, name))[name]}))
+            rows = "SELECT value, row_number() OVER () - 1 AS row FROM frame"
+            yield from ((place, text) for place in _row_with(connection, rows, text))
+
+
+def _row_with(connection: duckdb.DuckDBPyConnection, rows: str, text: str) -> Iterator[str]:
+    """The least row number of a value that reads so, in a query with the columns value and row."""
+    found = f"SELECT min(row) FROM ({rows}) WHERE left(CAST(value AS VARCHAR), {SHOWN}) = ?"
+    for (row,) in connection.execute(found, [text]).fetchall():
+        if row is not None:
+            yield f"row {row:,} (counted from 0)"
 
 
 def _csv_fields(file: Path, columns: EventColumns, name: str) -> Iterator[tuple[int, str]]:
@@ -116,31 +127,3 @@ def _json_fields(file: Path, name: str) -> Iterator[tuple[int, str]]:
                 yield from ((line, json.dumps(whole, separators=marks)) for marks in ((",", ":"), (", ", ": ")))
             elif value is not None:
                 yield line, value if isinstance(value, str) else json.dumps(value)
-
-
-def _row_of_parquet(files: Sequence[Path], name: str, text: str) -> str:
-    for file in files:
-        with duckdb.connect() as connection:
-            relation = f"read_parquet({file_list([file])}, file_row_number=true)"
-            rows = f"SELECT {quote_name(name)} AS value, file_row_number AS row FROM {relation}"
-            row = _first_row(connection, rows, text)
-        if row is not None:
-            return f"row {row:,} (counted from 0) of {file}"
-    return ""
-
-
-def _row_of_frame(source: object, name: str, text: str) -> str:
-    if isinstance(source, duckdb.DuckDBPyRelation | pa.RecordBatchReader):
-        return ""
-    column = frame_table(source, EventColumns(name, name))[name]
-    with duckdb.connect() as connection:
-        connection.register("frame", pa.table({"value": column}))
-        row = _first_row(connection, "SELECT value, row_number() OVER () - 1 AS row FROM frame", text)
-    return "" if row is None else f"row {row:,} (counted from 0)"
-
-
-def _first_row(connection: duckdb.DuckDBPyConnection, rows: str, text: str) -> int | None:
-    """The least row number of a value that reads so, in a query with the columns value and row."""
-    shown = f"left(CAST(value AS VARCHAR), {SHOWN})"
-    found = connection.execute(f"SELECT min(row) FROM ({rows}) WHERE {shown} = ?", [text]).fetchall()
-    return None if found[0][0] is None else int(found[0][0])

@@ -103,4 +103,4 @@ def test_what_was_not_counted_is_refused() -> None:
 def test_impossible_signed_counts_are_refused(step: int, recency: int) -> None:
     arrays = tuple(np.array([value], dtype=np.int64) for value in (step, recency, 1))
     with pytest.raises(ValueError, match="1 <= recency <= step <= 3"):
-        ExactAnswers(3, {1: arrays})  # type: ignore[dict-item]
+        ExactAnswers(3, {1: arrays})

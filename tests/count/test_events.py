@@ -103,20 +103,9 @@ def as_relation(directory: Path) -> object:
 
 
 SOURCES: list[Callable[[Path], object]] = [
-    as_parquet,
-    as_text_path,
-    as_csv,
-    as_gzip_csv,
-    as_directory,
-    as_glob,
-    as_database,
-    as_relation,
-    lambda _: EVENTS,
-    lambda _: EVENTS.to_reader(),
-    lambda _: EVENTS.to_batches()[0],
-    lambda _: EVENTS.to_pandas(),
-    lambda _: pl.from_arrow(EVENTS),
-    lambda _: pl.DataFrame(EVENTS).lazy(),
+    *(as_parquet, as_text_path, as_csv, as_gzip_csv, as_directory, as_glob, as_database, as_relation, lambda _: EVENTS),
+    *(lambda _: EVENTS.to_reader(), lambda _: EVENTS.to_batches()[0], lambda _: EVENTS.to_pandas()),
+    *(lambda _: pl.from_arrow(EVENTS), lambda _: pl.DataFrame(EVENTS).lazy()),
 ]
 
 
@@ -449,17 +438,7 @@ def test_an_empty_log_is_valid(tmp_path: Path) -> None:
 # --- names and paths ------------------------------------------------------------------------------------------
 
 NASTY = [
-    'x"; DROP TABLE log; --',
-    "it's",
-    "Ünï cödé",
-    "SELECT",
-    "a.b",
-    "count",
-    "step",
-    "item",
-    "time",
-    "{0}",
-    "%s",
+    *('x"; DROP TABLE log; --', "it's", "Ünï cödé", "SELECT", "a.b", "count", "step", "item", "time", "{0}", "%s"),
     "\\",
 ]
 

@@ -35,16 +35,8 @@ def test_a_source_belongs_to_an_engine(tmp_path: Path) -> None:
     assert chosen("POSTGRESQL://host/logs") == "postgresql"
     assert chosen(sqlalchemy.create_engine("postgresql+psycopg://host/logs")) == "postgresql"
     for source in (
-        "sqlite:///log.db",
-        sqlalchemy.create_engine("sqlite://"),
-        tmp_path / "log.db",
-        tmp_path / "log.sqlite",
-        "events.parquet",
-        "logs/*.csv",
-        "s3://bucket/events.parquet",
-        pa.table({}),
-        duckdb.sql("SELECT 1"),
-        42,
+        *("sqlite:///log.db", sqlalchemy.create_engine("sqlite://"), tmp_path / "log.db", tmp_path / "log.sqlite"),
+        *("events.parquet", "logs/*.csv", "s3://bucket/events.parquet", pa.table({}), duckdb.sql("SELECT 1"), 42),
     ):
         assert chosen(source) == "duckdb"
     assert chosen("events.parquet", "spark") == "spark"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from decimal import Decimal
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from dpwindows.ask.counting_rule import LOST, CountingRule
 from dpwindows.ask.timeline import Timeline
+from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 from tests.brute_force import (
@@ -27,6 +28,14 @@ from tests.count.engines.logs import ENGINES, LOGS, THRESHOLDS, Log, Put, in_pos
 from tests.counting import count_events
 
 
+def counting(put: Put, log: Log, directory: Path, request: pytest.FixtureRequest) -> Callable[..., ExactAnswers]:
+    """What counts a log once it has been put somewhere, for thresholds and what else is wanted."""
+    place = put(log.table, directory, request)
+    columns = EventColumns("item", "time", "count" if log.weighted else None)
+    where: dict[str, Any] = {"table": place.table, "settings": place.settings}
+    return partial(count_events, place.source, columns, log.timeline, **where)
+
+
 @pytest.mark.quick(12)
 @pytest.mark.parametrize("log", LOGS, ids=lambda log: log.name)
 @pytest.mark.parametrize("put", ENGINES)
@@ -36,9 +45,7 @@ def test_every_engine_counts_as_the_definition_says(
     # To compile queries takes longer than to count a few rows, so Spark does so for every fourth log.
     if put is in_spark and log in LOGS[::4]:
         request.getfixturevalue("spark_of_users")
-    place = put(log.table, tmp_path, request)
-    columns = EventColumns("item", "time", "count" if log.weighted else None)
-    answers = count_events(place.source, columns, log.timeline, THRESHOLDS, table=place.table, settings=place.settings)
+    answers = counting(put, log, tmp_path, request)(THRESHOLDS)
     steps = log.timeline.steps
     assert sum(map(sum, log.windows[1])) > 0
     for k in THRESHOLDS:
@@ -91,11 +98,9 @@ def test_every_engine_enforces_what_counts(
     put: Put, place: int, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     log = RULED[place]
-    there, steps = put(log.table, tmp_path, request), log.timeline.steps
-    columns = EventColumns("item", "time", "count" if log.weighted else None)
+    count, steps = counting(put, log, tmp_path, request), log.timeline.steps
     for rule in RULES:
-        options: dict[str, Any] = {"rule": rule, "table": there.table, "settings": there.settings}
-        answers = count_events(there.source, columns, log.timeline, [1, 2, 3], **options)
+        answers = count([1, 2, 3], rule=rule)
         assert answers.rule == rule
         for k in (1, 2, 3):
             assert answers.windows(k, 1, steps, 1, steps).tolist() == windows(place, k, rule)
@@ -109,15 +114,13 @@ def test_every_engine_counts_items_in_their_first_runs(
     put: Put, place: int, once: bool, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     log = RULED[place]
-    there, steps = put(log.table, tmp_path, request), log.timeline.steps
-    columns = EventColumns("item", "time", "count" if log.weighted else None)
+    count, steps = counting(put, log, tmp_path, request), log.timeline.steps
     series = [(k, length) for k in (1, 2, 7) for length in (1, 2, 4)]
     events, fewer = held(place, once), 0
     # On Spark, whose queries take seconds, every pair of a log, a rule and a number of runs, and not all three.
     for most in (1 + (place + once) % 2,) if put is in_spark else (1, 2):
         rule = CountingRule(once, max_runs=most)
-        options: dict[str, Any] = {"rule": rule, "series": series, "table": there.table, "settings": there.settings}
-        answers = count_events(there.source, columns, log.timeline, [2], **options)
+        answers = count([2], rule=rule, series=series)
         assert answers.cumulative(2).tolist() == cumulative(events, 2, steps)
         for k, length in series:
             assert answers.rolling(k, length).tolist() == bounded(place, k, length, rule)
@@ -136,13 +139,11 @@ def test_every_engine_counts_the_items_that_lost_something(
 ) -> None:
     """Step by step, and nothing else changes for it."""
     log = RULED[place]
-    there, steps = put(log.table, tmp_path, request), log.timeline.steps
-    columns = EventColumns("item", "time", "count" if log.weighted else None)
+    count, steps = counting(put, log, tmp_path, request), log.timeline.steps
     found = set()
     for rule in LOSSES[place % 2 :: 2] if put is in_spark else LOSSES:
         series = () if rule.max_runs is None else ((1, 1), (2, 3), (7, 2))
-        options: dict[str, Any] = {"table": there.table, "settings": there.settings, "rule": rule, "series": series}
-        answers = count_events(there.source, columns, log.timeline, [1, 2], loss=True, **options)
+        answers = count([1, 2], rule=rule, series=series, loss=True)
         assert answers.cumulative(LOST).tolist() == lost(place, rule, series)
         items = len({item for item, _, _ in log.events})
         found |= {0 < number < items for number in lost(place, rule, series)}
@@ -167,9 +168,7 @@ def test_which_counts_count(
     rows = [(str(place), 0, None if number is None else tell(number)) for place, number in enumerate(COUNTS)]
     rows += [("sum", 0, tell(number)) for number in (2, -9, 0, 2)]
     log = Log(f"counts {count}", Timeline.of_steps(1), "integer", rows, True, count)
-    place = put(log.table, tmp_path, request)
-    columns = EventColumns("item", "time", "count")
-    answers = count_events(place.source, columns, log.timeline, range(1, 9), table=place.table, settings=place.settings)
+    answers = counting(put, log, tmp_path, request)(range(1, 9))
     held = [number for number in [*COUNTS, 4] if number is not None]
     for k in range(1, 9):
         assert answers.cumulative(k).tolist() == [sum(number >= k for number in held)]
@@ -183,12 +182,10 @@ def test_a_fraction_is_refused_and_not_rounded(
     whole = {"item": "a", "time": Decimal(1), "count": Decimal(1)}
     rows = [(row["item"], row["time"], row["count"]) for row in (whole, whole | {role: Decimal(value)})]
     log = Log(f"fraction of {role}", Timeline.of_steps(3), "decimal", rows, True, "decimal")
-    place = put(log.table, tmp_path, request)
-    columns = EventColumns("item", "time", "count")
     # SQLite holds a float, or the text that it was given.
     message = f"the {role} column '{role}' (holds decimals, and not all of them are whole|is of .*REAL|is text)"
     with pytest.raises(InputError, match=message) as caught:
-        count_events(place.source, columns, log.timeline, [1], table=place.table, settings=place.settings)
+        counting(put, log, tmp_path, request)([1])
     # What a server refuses it also writes into its own log, so values are not named there.
     if put in (in_postgresql, in_spark):
         assert value not in str(caught.value)

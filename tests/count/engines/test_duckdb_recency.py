@@ -21,7 +21,7 @@ from dpwindows.count.counting import by_threshold
 from dpwindows.count.engines import duckdb as engine
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
 from dpwindows.count.events import EventColumns
-from dpwindows.count.query.recency import recency_sql
+from dpwindows.count.query.recency import Occurrences, recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window
 from tests.counting import count_events
@@ -95,8 +95,8 @@ def test_both_forms_of_the_query_count_what_direct_counting_does(
     occurrences = log if weighted else [(item, step, 1) for item, step, _ in log]
     with relation(log) as (connection, events):
         for query in (
-            recency_sql(events, thresholds, weighted=weighted),
-            in_order_sql(events, thresholds, weighted=weighted, hashed=hashed),
+            recency_sql(Occurrences(events, weighted), thresholds),
+            in_order_sql(Occurrences(events, weighted), thresholds, hashed=hashed),
         ):
             assert query is not None
             answers = ExactAnswers(STEPS, by_threshold(connection.sql(query).to_arrow_table(), thresholds))
@@ -113,8 +113,8 @@ def test_items_of_every_type_come_in_order(kind: str) -> None:
         connection.execute(f"CREATE TABLE typed AS FROM {events}")
         hashed = connection.sql("SELECT item FROM typed").types[0].id in engine._NO_FIXED_WIDTH
         for weighted in (False, True):
-            expected = counts(connection, recency_sql("typed", THRESHOLDS, weighted=weighted))
-            found = counts(connection, in_order_sql("typed", THRESHOLDS, weighted=weighted, hashed=hashed))
+            expected = counts(connection, recency_sql(Occurrences("typed", weighted), THRESHOLDS))
+            found = counts(connection, in_order_sql(Occurrences("typed", weighted), THRESHOLDS, hashed=hashed))
             assert found == expected
 
 
@@ -134,8 +134,8 @@ def test_many_rows_of_several_threads_and_spilled_ones_come_in_order(tmp_path: P
     }
     with duckdb.connect(config=config) as limited, duckdb.connect() as plain:
         for weighted, thresholds in ((False, [1, 2]), (True, [3])):
-            expected = counts(plain, recency_sql(f"'{path}'", thresholds, weighted=weighted))
-            found = counts(limited, in_order_sql(f"'{path}'", thresholds, weighted=weighted, hashed=True))
+            expected = counts(plain, recency_sql(Occurrences(f"'{path}'", weighted), thresholds))
+            found = counts(limited, in_order_sql(Occurrences(f"'{path}'", weighted), thresholds, hashed=True))
             assert found == expected
         assert (tmp_path / "spill").exists()  # made when it is first needed
 
@@ -146,7 +146,7 @@ def test_rows_out_of_order_fail(weighted: bool, hashed: bool) -> None:
     """Without its ORDER BY the query fails, whatever the thresholds: the order is checked and not assumed."""
     with relation(random_log(1)) as (connection, events):
         for thresholds in ([1], [2], [8]):
-            query = in_order_sql(events, thresholds, weighted=weighted, hashed=hashed)
+            query = in_order_sql(Occurrences(events, weighted), thresholds, hashed=hashed)
             assert query is not None
             disordered = query.replace("ORDER BY code, step", "ORDER BY code, step DESC")
             for wrong in (disordered, query.replace("ORDER BY code, step", "ORDER BY step, code")):
@@ -166,7 +166,7 @@ def test_items_with_one_hash_fail(weighted: bool) -> None:
     """Even if no row is out of order by its step: two items, one after the other."""
     for log in (random_log(2), [(item, item + 1, 1) for item in range(8)]):
         with relation(log, "'item ' || {}") as (connection, events):
-            query = colliding(in_order_sql(events, [1, 2], weighted=weighted, hashed=True))
+            query = colliding(in_order_sql(Occurrences(events, weighted), [1, 2], hashed=True))
             assert query is not None
             with pytest.raises(duckdb.Error) as raised:
                 connection.sql(query).fetchall()
@@ -217,19 +217,19 @@ def test_other_failures_are_not_taken_for_disorder(tmp_path: Path) -> None:
     ("thresholds", "weighted"), [([9], True), ([1, 50], True), ([2001], False), ([2, 9999], False)]
 )
 def test_far_thresholds_are_left_to_the_specification(thresholds: list[int], weighted: bool) -> None:
-    assert in_order_sql("log", thresholds, weighted=weighted, hashed=False) is None
+    assert in_order_sql(Occurrences("log", weighted), thresholds, hashed=False) is None
 
 
 def test_a_far_threshold_within_reach() -> None:
     """Two thousand rows of one item, across the engine's vectors."""
     log = [(0, 1 + row * STEPS // 5000, 1) for row in range(5000)] + random_log(4)
     with relation(log) as (connection, events):
-        expected = counts(connection, recency_sql(events, [1, 1999, 2000], weighted=False))
-        assert counts(connection, in_order_sql(events, [1, 1999, 2000], weighted=False, hashed=False)) == expected
+        expected = counts(connection, recency_sql(Occurrences(events, False), [1, 1999, 2000]))
+        assert counts(connection, in_order_sql(Occurrences(events, False), [1, 1999, 2000], hashed=False)) == expected
 
 
 def test_large_counts_do_not_overflow() -> None:
     log = [(1, step, 2**63 - 1) for step in range(1, STEPS)] * 3
     with relation(log) as (connection, events):
-        expected = counts(connection, recency_sql(events, [8], weighted=True))
-        assert counts(connection, in_order_sql(events, [8], weighted=True, hashed=False)) == expected
+        expected = counts(connection, recency_sql(Occurrences(events, True), [8]))
+        assert counts(connection, in_order_sql(Occurrences(events, True), [8], hashed=False)) == expected

@@ -20,7 +20,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.answers import ExactAnswers
 from dpwindows.count.engines.duckdb import progress_bar
 from dpwindows.count.events import EngineSettings, EventColumns
-from dpwindows.count.query.recency import recency_sql
+from dpwindows.count.query.recency import Occurrences, recency_sql
 from dpwindows.errors import InputError
 from tests.brute_force import any_window, cumulative, rolling
 from tests.count import one_engine
@@ -126,7 +126,7 @@ def test_the_signed_counts_are_small_and_exact(weighted: bool) -> None:
     connection = duckdb.connect()
     connection.register("rows", pa.table(dict(zip(("item", "step", "count"), zip(*rows, strict=True), strict=True))))
     connection.execute("CREATE TABLE log AS SELECT item::INTEGER AS item, step::INTEGER AS step, count FROM rows")
-    found = connection.sql(recency_sql("log", [1, 3], weighted=weighted)).fetchall()
+    found = connection.sql(recency_sql(Occurrences("log", weighted), [1, 3])).fetchall()
     assert len({(k, step, recency) for k, step, recency, _ in found}) == len(found) <= 2 * 8 * 9 // 2
     assert all(delta != 0 and 1 <= recency <= step <= 8 for _, step, recency, delta in found)
     answers = ExactAnswers(8, {k: _columns_of(found, k) for k in (1, 3)})
@@ -141,7 +141,7 @@ def _columns_of(found: list[tuple[int, ...]], k: int) -> tuple[np.ndarray, np.nd
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_query_is_standard_sql(weighted: bool) -> None:
     """None of the spellings that only one engine reads."""
-    query = recency_sql("log", [1, 2, 7], weighted=weighted)
+    query = recency_sql(Occurrences("log", weighted), [1, 2, 7])
     dialect = (
         r"//|::|\bQUALIFY\b|\bEXCLUDE\b|\bGROUP BY ALL\b|\bFILTER\b|\bSTRUCT\b|\bUNNEST\b|\bHUGEINT\b|\[|\{|\bLIMIT\b"
     )

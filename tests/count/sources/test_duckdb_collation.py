@@ -17,6 +17,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.duckdb import open_events
 from dpwindows.count.engines.duckdb_recency import in_order_sql
 from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.query.recency import Occurrences
 from dpwindows.count.sources import duckdb as sources
 from dpwindows.errors import InputError
 from tests.brute_force import any_window
@@ -77,7 +78,7 @@ def test_a_collation_makes_no_two_items_one(
 def test_thresholds_are_on_both_sides() -> None:
     """The thresholds above go both ways, by counts and by single occurrences."""
     for weighted in (False, True):
-        ways = [in_order_sql("e", k, weighted=weighted, hashed=True) is None for k in NEAR_AND_FAR]
+        ways = [in_order_sql(Occurrences("e", weighted), k, hashed=True) is None for k in NEAR_AND_FAR]
         assert set(ways) == {False, True}
 
 
@@ -155,7 +156,7 @@ def test_bytes_cost_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         for columns in (EventColumns("id", "day"), EventColumns("id", "day", "n")):
             settings = EngineSettings(threads=1)
             with open_events(path, columns, Timeline.of_steps(2), cap=8, settings=settings) as events:
-                query = in_order_sql(f"({events.sql})", [1, 8], weighted=events.weighted, hashed=events.hashed)
+                query = in_order_sql(Occurrences(f"({events.sql})", events.weighted), [1, 8], hashed=events.hashed)
                 found.append((query, events.connection.sql(f"EXPLAIN {query}").fetchall()))
         return found
 

@@ -109,16 +109,10 @@ def test_a_stream_reads_no_other_files_either(secrets: Path, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     "attempt",
     [
-        "SET enable_external_access = true",
-        "SET allowed_directories = ['/']",
-        "SET allowed_paths = ['/etc/passwd']",
-        "RESET enable_external_access",
-        "ATTACH '{0}/other.duckdb' AS other",
-        "COPY (SELECT 1) TO '{0}/written.csv'",
-        "COPY log FROM '{0}/salaries.csv'",
-        "EXPORT DATABASE '{0}/all'",
-        "INSTALL httpfs",
-        "LOAD '{0}/any.duckdb_extension'",
+        *("SET enable_external_access = true", "SET allowed_directories = ['/']"),
+        *("SET allowed_paths = ['/etc/passwd']", "RESET enable_external_access", "ATTACH '{0}/other.duckdb' AS other"),
+        *("COPY (SELECT 1) TO '{0}/written.csv'", "COPY log FROM '{0}/salaries.csv'", "EXPORT DATABASE '{0}/all'"),
+        *("INSTALL httpfs", "LOAD '{0}/any.duckdb_extension'"),
     ],
 )
 def test_what_is_off_stays_off(attempt: str, secrets: Path, tmp_path: Path) -> None:
@@ -132,12 +126,8 @@ def test_what_is_off_stays_off(attempt: str, secrets: Path, tmp_path: Path) -> N
         connection.execute("CREATE TEMP TABLE log (id VARCHAR, tm BIGINT)")
         with pytest.raises(duckdb.Error):
             connection.execute(attempt.format(secrets))
-    assert sorted(file.name for file in secrets.iterdir()) == [
-        "log.json",
-        "log.parquet",
-        "other.duckdb",
-        "salaries.csv",
-    ]
+    names = sorted(file.name for file in secrets.iterdir())
+    assert names == ["log.json", "log.parquet", "other.duckdb", "salaries.csv"]
 
 
 @pytest.mark.slow

@@ -197,14 +197,8 @@ def column(kind: str, texts: Sequence[str | None]) -> pa.Array | pa.ChunkedArray
 @given(
     kind=st.sampled_from(
         [
-            "plain",
-            "dictionaries that differ by chunk",
-            "a dictionary with repetitions",
-            "runs",
-            "JSON",
-            "a union",
-            "views",
-            "bytes",
+            *("plain", "dictionaries that differ by chunk", "a dictionary with repetitions", "runs", "JSON", "a union"),
+            *("views", "bytes"),
         ]
     ),
     texts=st.lists(st.sampled_from(["a", "b", "A", '{"a":1}', '{"a": 1}', "", None]), min_size=1, max_size=6),
@@ -226,10 +220,7 @@ def test_arrow(kind: str, texts: list[str | None], streamed: bool) -> None:
 CSV_TEXT = st.lists(st.sampled_from([*"a7;\t|,'\"\\# \n\r\0ä", "\r\n", "id", "\ufeff"]), max_size=6).map("".join)
 CSV_TIMES = {
     TIMES: [
-        "2013-01-02",
-        "2013-01-02T02:30",
-        "2013-01-02 02:30:00.1234567",
-        "2013-01-02T02:30Z",
+        *("2013-01-02", "2013-01-02T02:30", "2013-01-02 02:30:00.1234567", "2013-01-02T02:30Z"),
         "2013-01-02T02:30+05:30",
     ],
     NUMBERS: ["7", " 7 ", "00007", "0", "199", "9" * 30],

@@ -106,7 +106,7 @@ MUTANTS = [
         "the first value gives a column its type",
         "A column of a data frame may hold several types, and all values become what the first one is.",
         "count/sources/typed_columns.py",
-        "    if len(set(map(type, present))) > 1 or len(set(map(_sort, _with_sorts(present)))) > 1:\n",
+        "    if len(set(map(type, present))) > 1 or len(set(map(_sort, with_sorts))) > 1:\n",
         "    if len(present) < 0:\n",
         f"{TYPED}[a date among items-first-category]",
     ),

@@ -19,10 +19,12 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.engines.duckdb_recency import in_order_sql, is_out_of_order
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quote_text, shown, such_as
+from dpwindows.count.query.recency import Occurrences
 from dpwindows.count.query.relation import EventQueries, unreadable
 from dpwindows.count.query.wanted import Wanted
 from dpwindows.count.request import CountRequest
 from dpwindows.count.sources.duckdb import INT96, Part, find_parts, translated
+from dpwindows.count.sources.files import require_one_type
 from dpwindows.count.sources.json_lines import unreadable_field
 from dpwindows.count.sources.places import place_of, place_of_line, place_of_no_object
 from dpwindows.count.time_formats import has_offset
@@ -131,25 +133,18 @@ def signed_counts(request: CountRequest) -> pa.Table:
 
 def _count(events: EventRelation, wanted: Wanted) -> pa.Table:
     """The signed counts: by the query in order, or by the specification where that one does not serve."""
-    relation = wanted.occurrences(f"({events.sql})", weighted=events.weighted)
+    all_events = Occurrences(f"({events.sql})", events.weighted)
     # What can be read only once leaves no second try.
     if events.rereadable and wanted.rule.max_runs is None and not wanted.loss:
-        query = in_order_sql(
-            relation.relation,
-            wanted.thresholds,
-            weighted=relation.weighted,
-            hashed=events.hashed,
-            span=wanted.span,
-            reach=wanted.reach,
-            before=relation.before,
-        )
+        counted, span, reach = wanted.occurrences(all_events), wanted.span, wanted.reach
+        query = in_order_sql(counted, wanted.thresholds, hashed=events.hashed, span=span, reach=reach)
         if query is not None:
             try:
                 return events.connection.sql(query).to_arrow_table()
             except duckdb.Error as error:
                 if not is_out_of_order(error):
                     raise
-    return events.connection.sql(wanted.sql(f"({events.sql})", weighted=events.weighted)).to_arrow_table()
+    return events.connection.sql(wanted.sql(all_events)).to_arrow_table()
 
 
 @contextmanager
@@ -175,12 +170,8 @@ def open_events(
     """
     with private_engine(settings or EngineSettings()) as connection:
         parts = find_parts(connection, source, columns, table)
-        kinds = sorted({_items_of(part, columns) for part in parts if part.types["item"].kind is not Kind.NULL})
-        if len(kinds) > 1:
-            raise InputError(
-                f"the item column {columns.item!r} has different types in different files "
-                f"({', '.join(kinds)}); write it with one type"
-            )
+        kinds = {_items_of(part, columns) for part in parts if part.types["item"].kind is not Kind.NULL}
+        require_one_type(columns, "item", kinds)
         writer = EventQueries(_DuckDB(), columns, timeline, cap=cap, later=later)
         query = writer.events((part.sql, part.types) for part in parts)
         with running(columns, source):
@@ -188,7 +179,7 @@ def open_events(
                 connection,
                 query,
                 weighted=columns.count is not None,
-                hashed=bool(set(kinds) & set(_NO_FIXED_WIDTH)),
+                hashed=bool(kinds & set(_NO_FIXED_WIDTH)),
                 rereadable=not isinstance(source, pa.RecordBatchReader | duckdb.DuckDBPyRelation),
             )
 

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 
 import duckdb
 
-from dpwindows.count.query.recency import move_signs, rows_back, sum_steps_back_sql, summed_sql
+from dpwindows.count.query.recency import Occurrences, move_signs, rows_back, sum_steps_back_sql, summed_sql
 
 _MARK = "dpwindows found rows out of order"
 # With offsets beyond its vectors of 2048 rows DuckDB gathers all rows first; a sum of up to k counts a row stops
@@ -33,33 +33,28 @@ _MOST_SUMMED = 8
 
 
 def in_order_sql(
-    events: str,
-    thresholds: Sequence[int],
-    *,
-    weighted: bool,
-    hashed: bool,
-    span: int | None = None,
-    reach: int | None = None,
-    before: str = "",
+    events: Occurrences, thresholds: Sequence[int], *, hashed: bool, span: int | None = None, reach: int | None = None
 ) -> str | None:
     """A query for the counts of `recency_sql`, made by one sort of the events, or None where it would be slower.
 
-    `span`, `reach` and `before` are as there; `hashed` says that items have no fixed width. If the query fails and
+    `span` and `reach` are as there; `hashed` says that items have no fixed width. If the query fails and
     `is_out_of_order` says so, the reason is that rows came out of order or that two items have the same hash, and no
     count was made.
     """
-    weighted = weighted and tuple(thresholds) != (1,)
+    weighted = events.weighted and tuple(thresholds) != (1,)
     if max(thresholds) > (_MOST_SUMMED if weighted else _FARTHEST):
         return None
     code = "hash(item) AS code, item" if hashed else "item AS code"
     count = f", least(count, {max(thresholds)}) AS occurrences" if weighted else ""
-    before += f"""in_order AS (SELECT * FROM (SELECT {code}, step{count} FROM {events}) ORDER BY code, step),
+    before = f"""{events.before}in_order AS (
+    SELECT * FROM (SELECT {code}, step{count} FROM {events.relation}) ORDER BY code, step
+),
 placed AS ({_placed_sql("code, step" + ", occurrences" * weighted, hashed)}),
 """
     if weighted:
         moved = f"near AS ({_near_sql(thresholds)}),\nmoved AS ({_moved_sql(thresholds)})"
         return f"\nWITH {before}{moved},\n{summed_sql('moved', move_signs(thresholds))}"
-    return sum_steps_back_sql(before, _steps_back_sql(thresholds), thresholds, span=span, reach=reach)
+    return sum_steps_back_sql(before, _steps_back_sql(thresholds), thresholds, span, reach)
 
 
 def is_out_of_order(error: duckdb.Error) -> bool:

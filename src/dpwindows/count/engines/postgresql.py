@@ -170,31 +170,20 @@ def _relation(
     connection: Connection, columns: EventColumns, table: str | None
 ) -> tuple[str, dict[str, str], dict[str, Column]]:
     """A table or view, and the names and types of our columns, by role."""
-    schema, name = _table(connection, table)
-    require_columns(columns, _column_names(connection, schema, name), f"table {name}")
+    tables = _run(
+        connection,
+        "SELECT nspname, relname, pg_table_is_visible(c.oid), array_agg(CAST(attname AS text) ORDER BY attnum) "
+        "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace JOIN pg_attribute ON attrelid = c.oid "
+        "WHERE relkind IN ('r', 'v', 'm', 'f', 'p') AND attnum > 0 AND NOT attisdropped AND nspname NOT IN "
+        "('pg_catalog', 'information_schema', 'pg_toast') GROUP BY 1, 2, c.oid ORDER BY 3 DESC, 1, 2",
+    ).fetchall()
+    shown = [name if visible else f"{schema}.{name}" for schema, name, visible, _ in tables]
+    own = {(schema, name): columns for schema, name, _, columns in tables}
+    schema, name = chosen_table(list(own), shown, table, "the database")
+    require_columns(columns, own[schema, name], f"table {name}")
     relation = f"{quote_name(schema)}.{quote_name(name)}"
     names = {role: quote_name(name) for role, name in columns.roles}
     return relation, names, _types(connection, relation, names)
-
-
-def _table(connection: Connection, table: str | None) -> tuple[str, str]:
-    tables = _ask(
-        connection,
-        "SELECT nspname, relname, pg_table_is_visible(c.oid) FROM pg_class AS c "
-        "JOIN pg_namespace AS n ON n.oid = relnamespace WHERE relkind IN ('r', 'v', 'm', 'f', 'p') "
-        "AND nspname NOT IN ('pg_catalog', 'information_schema', 'pg_toast') ORDER BY 3 DESC, 1, 2",
-    )
-    shown = [name if visible else f"{schema}.{name}" for schema, name, visible in tables]
-    return chosen_table([(schema, name) for schema, name, _ in tables], shown, table, "the database")
-
-
-def _column_names(connection: Connection, schema: str, name: str) -> list[str]:
-    query = (
-        "SELECT attname FROM pg_attribute JOIN pg_class AS c ON c.oid = attrelid JOIN pg_namespace AS n "
-        "ON n.oid = relnamespace WHERE nspname = :schema AND relname = :name AND attnum > 0 AND NOT attisdropped "
-        "ORDER BY attnum"
-    )
-    return [row[0] for row in _ask(connection, query, schema=schema, name=name)]
 
 
 def _types(connection: Connection, relation: str, names: dict[str, str]) -> dict[str, Column]:
@@ -205,14 +194,8 @@ def _types(connection: Connection, relation: str, names: dict[str, str]) -> dict
     result.close()
     query = f"""SELECT CAST(oid AS text), typname, typtype, typcategory, format_type(oid, NULL) FROM pg_type
         WHERE oid IN ({", ".join(type_ids)})"""
-    described = {row[0]: row[1:] for row in _ask(connection, query)}
+    described = {row[0]: row[1:] for row in _run(connection, query)}
     return {role: _column(*described[type_id]) for role, type_id in zip(names, type_ids, strict=True)}
-
-
-def _ask(connection: Connection, query: str, **parameters: str) -> list[tuple[Any, ...]]:
-    from sqlalchemy import text
-
-    return [tuple(row) for row in connection.execute(text(query), parameters)]
 
 
 def _column(name: str, sort: str, category: str, shown: str) -> Column:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dpwindows.ask.counting_rule import LOST
-from dpwindows.count.query.recency import move_signs, moved_sql, summed_sql
+from dpwindows.count.query.recency import Occurrences, move_signs, moved_sql, summed_sql
 
 Series = tuple[int, int]
 """A threshold k and the length W of a rolling window, in steps."""
@@ -24,25 +24,17 @@ def series_number(place: int) -> int:
 
 
 def first_runs_sql(
-    events: str,
-    series: Sequence[Series],
-    thresholds: Sequence[int],
-    max_runs: int,
-    *,
-    weighted: bool,
-    before: str = "",
-    loss: bool = False,
+    events: Occurrences, series: Sequence[Series], thresholds: Sequence[int], max_runs: int, *, loss: bool = False
 ) -> str:
-    """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
+    """The query for the signed counts (k, step, recency, delta) of events.
 
     Those of `series` stand under their numbers (`series_number`) and are of the first `max_runs` runs of each item;
     those of `thresholds` are of all occurrences. With `loss` those of `LOST` are of the items that lose a run of
-    some series, each from the step on where the first such run begins. Rows of the same item and step add up.
-    `before` as in `recency.recency_sql`.
+    some series, each from the step on where the first such run begins.
     """
     every = sorted({k for k, _ in series} | set(thresholds))
-    count = f"CASE WHEN count > {max(every)} THEN {max(every)} ELSE count END" if weighted else "1"
-    by_step = f"SELECT item, step, CAST(sum({count}) AS BIGINT) AS count FROM {events} AS events GROUP BY item, step"
+    count = f"CASE WHEN count > {max(every)} THEN {max(every)} ELSE count END" if events.weighted else "1"
+    rows = f"SELECT item, step, CAST(sum({count}) AS BIGINT) AS count FROM {events.relation} AS events"
     order = "(PARTITION BY item ORDER BY step ROWS UNBOUNDED PRECEDING)"
     # Counted at the end of this step, and not at that of the step before.
     runs = ", ".join(
@@ -69,7 +61,7 @@ def first_runs_sql(
         kept += f", CASE WHEN ({beyond}) AND {earlier} = 0 THEN CAST(1 AS BIGINT) END AS lost"
         signs.append(("lost", LOST, 1))
     return f"""
-WITH {before}{moved_sql(f"({by_step})", every)},
+WITH {events.before}{moved_sql(f"({rows} GROUP BY item, step)", every)},
 ranked AS (SELECT item, step, {plain}, {runs} FROM moved),
 kept AS (SELECT step, {plain}{kept} FROM ranked),
 {summed_sql("kept", signs)}"""

@@ -13,22 +13,25 @@ PostgreSQL read it alike. It passes over the events once, for all thresholds.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Occurrences(NamedTuple):
+    """A relation (item, step, count) in SQL, a name or a query in parentheses; `weighted` if not every count is 1.
+
+    Otherwise the column count is not read. It uses the common table expressions `before`, each of which ends with a
+    comma. Rows of the same item and step add up.
+    """
+
+    relation: str
+    weighted: bool
+    before: str = ""
 
 
 def recency_sql(
-    events: str,
-    thresholds: Sequence[int],
-    *,
-    weighted: bool,
-    span: int | None = None,
-    reach: int | None = None,
-    before: str = "",
+    events: Occurrences, thresholds: Sequence[int], *, span: int | None = None, reach: int | None = None
 ) -> str:
-    """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
-
-    `events` is the name of a table or a query in parentheses, which may use the common table expressions `before`, each
-    of which ends with a comma; `thresholds` are distinct. `weighted` says that counts other than 1 occur; otherwise
-    the column count is not read. Rows of the same item and step add up.
+    """The query for the signed counts (k, step, recency, delta) of events, for distinct thresholds.
 
     With `span` the steps are places `c * span + s`: step s, from 1 to span - 1, of the cell c. Cells are counted apart,
     as if each were a log of its own. Let an item's rows be in the order of their places: those of one cell stand
@@ -41,10 +44,13 @@ def recency_sql(
     steps holds either, and windows since the beginning hold both. Fewer recencies are fewer rows; what is left as it
     is does no harm.
     """
-    if weighted and tuple(thresholds) != (1,):
-        moved = moved_sql(events, thresholds)
-        return f"\nWITH {before}{moved},\n{summed_sql('moved', move_signs(thresholds))}"
-    return sum_steps_back_sql(before, _steps_back_sql(events, thresholds), thresholds, span, reach)
+    if events.weighted and tuple(thresholds) != (1,):
+        moved = moved_sql(events.relation, thresholds)
+        return f"\nWITH {events.before}{moved},\n{summed_sql('moved', move_signs(thresholds))}"
+    order = "(PARTITION BY item ORDER BY step)"
+    lags = ", ".join(f"lag(step, {back}) OVER {order} AS back_{back}" for back in rows_back(thresholds))
+    looked_up = f"SELECT step, {lags} FROM {events.relation} AS events"
+    return sum_steps_back_sql(events.before, looked_up, thresholds, span, reach)
 
 
 def rows_back(thresholds: Sequence[int]) -> list[int]:
@@ -52,19 +58,8 @@ def rows_back(thresholds: Sequence[int]) -> list[int]:
     return sorted({back for k in thresholds for back in (k - 1, k)} - {0})
 
 
-def _steps_back_sql(events: str, thresholds: Sequence[int]) -> str:
-    """The relation of `sum_steps_back_sql`."""
-    order = "(PARTITION BY item ORDER BY step)"
-    lags = ", ".join(f"lag(step, {back}) OVER {order} AS back_{back}" for back in rows_back(thresholds))
-    return f"SELECT step, {lags} FROM {events} AS events"
-
-
 def sum_steps_back_sql(
-    before: str,
-    occurrences: str,
-    thresholds: Sequence[int],
-    span: int | None = None,
-    reach: int | None = None,
+    before: str, occurrences: str, thresholds: Sequence[int], span: int | None, reach: int | None
 ) -> str:
     """The query for the signed counts where a row is one occurrence: the k-th most recent one is k - 1 rows back.
 
@@ -78,11 +73,8 @@ def sum_steps_back_sql(
     """
     backs = rows_back(thresholds)
     if span is not None:
-        far = (
-            ""
-            if reach is None
-            else f" WHEN back_{{b}} < step - {reach} AND step % {span} > {reach} THEN step - {reach}"
-        )
+        far = f" WHEN back_{{b}} < step - {reach} AND step % {span} > {reach} THEN step - {reach}"
+        far = "" if reach is None else far
         near = ", ".join(
             f"CASE WHEN back_{b} <= step - step % {span} THEN NULL{far.format(b=b)} ELSE back_{b} END AS back_{b}"
             for b in backs

@@ -20,6 +20,7 @@ from dpwindows.count.events import EventColumns
 from dpwindows.count.groups import span_of
 from dpwindows.count.query.dialect import INTEGER_TEXT, Column, Dialect, Kind, Place, such_as
 from dpwindows.count.query.groups import coded_sql, has_rule, places_sql
+from dpwindows.count.query.recency import Occurrences
 from dpwindows.count.query.step_map import StepMap, instant_map, offset_sql, wall_map
 from dpwindows.count.request import CountRequest
 from dpwindows.count.time_formats import EPOCHS
@@ -31,7 +32,14 @@ _MARK = "dpwindows cannot read column: "
 # Later than any timeline of times may end.
 _LAST_DAY = datetime(9999, 12, 31)
 _TIME_ADVICE = 'ISO 8601 text such as "2013-01-31", "2013-01-31T06:30:00" or "2013-01-31T06:30:00+01:00"'
-
+_FLOAT_ITEMS = (
+    ", and floating-point numbers do not identify items; write it as integers or text (a pandas column of integers "
+    "with gaps needs the type Int64), or give --item-type integer, if they are whole numbers"
+)
+_NUMBER_ADVICE = (
+    "; for integer time give step as a plain integer, and for seconds or such since 1970 --time-format epoch-s, "
+    "epoch-ms or epoch-us"
+)
 # Beyond these a number of the type stands for more whole numbers than one.
 _EXACT_BELOW = {"FLOAT": 2**24, "DOUBLE": 2**53}
 
@@ -72,8 +80,7 @@ class EventQueries:
         self, dialect: Dialect, columns: EventColumns, timeline: Timeline, *, cap: int, later: bool = False
     ) -> None:
         self._dialect, self._columns, self._timeline, self._cap = dialect, columns, timeline, cap
-        self._later = later
-        self._instants = instant_map(timeline)
+        self._later, self._instants = later, instant_map(timeline)
         if timeline.is_integer and columns.time_format is not None:
             raise InputError(
                 f"--time-format {columns.time_format} makes calendar times, and the timeline has integer steps: give "
@@ -105,7 +112,7 @@ class EventQueries:
         if self._columns.item_type is not None:
             relation = self._whole_items(relation, types["item"])
         else:
-            _require_exact(types["item"], self._columns.title("item"))
+            self._require_exact(types["item"])
         time = self._time(relation, types["time"])
         count = self._count(types.get("count"))
         inner = (
@@ -136,23 +143,31 @@ class EventQueries:
         """A relation whose items are the whole numbers that they stand for, null where they stand for none."""
         whole = self._dialect.whole_items(column, _EXACT_BELOW.get(column.type_name, 2**53))
         if whole is None:
-            raise InputError(
-                f"{self._columns.title('item')} is of type {column.type_name}, and the engine "
-                f"{self._dialect.name} makes no whole numbers: leave --item-type out, or write it as integers"
-            )
+            engine = f"the engine {self._dialect.name} makes no whole numbers"
+            raise self._unfit("item", column, f", and {engine}: leave --item-type out, or write it as integers")
         others = ", time" if self._columns.count is None else ", time, count"
         return f"SELECT {whole} AS item{others}{self._groups} FROM ({relation}) AS typed"
 
+    def _require_exact(self, column: Column) -> None:
+        """Refuse a type whose values may be equal without being the same item, or the same without being equal."""
+        if column.kind is Kind.FLOAT:
+            raise self._unfit("item", column, _FLOAT_ITEMS)
+        if column.kind is Kind.NESTED:
+            raise InputError(
+                f"{self._columns.title('item')} is of the nested type {column.type_name}; make one of its fields, or "
+                f"all of it as text, a column of its own, in a view for example"
+            )
+        if column.kind not in _EXACT:
+            raise self._unfit("item", column, "; items must be text, integers, UUIDs or such")
+
     def _time(self, relation: str, column: Column) -> _Reading:
-        time_format, named = self._columns.time_format, f"the time column {self._columns.time!r} is of type"
+        time_format = self._columns.time_format
         if column.kind is Kind.NULL:
             return _Reading(relation, "CAST(NULL AS BIGINT)", self._instants, "FALSE")
         if self._timeline.is_integer:
             if (read := self._numbered_time(relation, column, 1, "integer_time")) is None:
-                raise InputError(
-                    f"{named} {column.type_name}, but the timeline has integer steps; give a start, end and step of "
-                    f'times, such as step "1d"'
-                )
+                advice = 'give a start, end and step of times, such as step "1d"'
+                raise self._unfit("time", column, f", but the timeline has integer steps; {advice}")
             return read
         if time_format in EPOCHS:
             if (read := self._numbered_time(relation, column, EPOCHS[time_format], "epoch_time")) is None:
@@ -163,14 +178,9 @@ class EventQueries:
         if column.kind is Kind.TEXT:
             return self._clock_time(self._dialect.text_times(relation), "time")
         if column.kind not in _TIMES:
-            advice = (
-                "; for integer time give step as a plain integer, and for seconds or such since 1970 --time-format "
-                "epoch-s, epoch-ms or epoch-us"
-            )
-            raise InputError(
-                f"{named} {column.type_name}; steps of {self._timeline.step_text} need a timestamp, a date or "
-                f"{_TIME_ADVICE}{advice if column.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT) else ''}"
-            )
+            advice = _NUMBER_ADVICE if column.kind in (Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT) else ""
+            needed = f"steps of {self._timeline.step_text} need a timestamp, a date or {_TIME_ADVICE}"
+            raise self._unfit("time", column, f"; {needed}{advice}")
         steps = self._instants if column.kind is Kind.INSTANT else self._walls
         # Two days to spare cover every offset: this lets the engine skip whole blocks of rows.
         low, high = (from_microseconds(bound) for bound in (steps.low - 2 * DAY_US, steps.high + 2 * DAY_US))
@@ -216,15 +226,17 @@ class EventQueries:
                 f"is read by --time-format {self._columns.time_format}, which goes with {wanted}, as the engine "
                 f"{self._dialect.name} reads them: write it so"
             )
-        return InputError(f"the time column {self._columns.time!r} is of type {column.type_name}, and {what}")
+        return self._unfit("time", column, f", and {what}")
+
+    def _unfit(self, role: str, column: Column, why: str) -> InputError:
+        return InputError(f"{self._columns.title(role)} is of type {column.type_name}{why}")
 
     def _count(self, column: Column | None) -> str:
         if column is None or column.kind is Kind.NULL:
             return f"CAST({'1' if column is None else 'NULL'} AS BIGINT)"
         number = self._number("count", column, 0, self._cap, "count")
         if number is None:
-            title = self._columns.title("count")
-            raise InputError(f"{title} is of type {column.type_name}; counts must be of an integer type")
+            raise self._unfit("count", column, "; counts must be of an integer type")
         return number
 
     def _number(self, role: str, column: Column, low: int, high: int, what: str) -> str | None:
@@ -267,7 +279,7 @@ def counting_sql(
     chosen = ", ".join(f"{dialect.exact(role, names[role], types[role])} AS {role}" for role in names)
     writer = EventQueries(dialect, columns, request.timeline, cap=wanted.cap)
     events = writer.events([(f"SELECT {chosen} FROM {relation}", types)])
-    return wanted.sql(f"({events})", weighted=columns.count is not None, materialized=dialect.materialized)
+    return wanted.sql(Occurrences(f"({events})", columns.count is not None), dialect.materialized)
 
 
 def unreadable(message: str, columns: EventColumns, place: Place | None = None) -> InputError | None:
@@ -307,22 +319,3 @@ def _role_of(what: str) -> str:
 def _clamped(value: str, low: int, high: int) -> str:
     """A whole number moved into [low, high], as a bigint; null where it is null, unlike with `least`."""
     return f"CAST(CASE WHEN {value} < {low} THEN {low} WHEN {value} > {high} THEN {high} ELSE {value} END AS BIGINT)"
-
-
-def _require_exact(column: Column, title: str) -> None:
-    """Refuse a type whose values may be equal without being the same item, or the same without being equal."""
-    if column.kind in _EXACT:
-        return
-    said = f"of type {column.type_name}; items must be text, integers, UUIDs or such"
-    if column.kind is Kind.FLOAT:
-        said = (
-            f"of type {column.type_name}, and floating-point numbers do not identify items; write it as integers or "
-            f"text (a pandas column of integers with gaps needs the type Int64), or give --item-type integer, if they "
-            f"are whole numbers"
-        )
-    elif column.kind is Kind.NESTED:
-        said = (
-            f"of the nested type {column.type_name}; make one of its fields, or all of it as text, a column of its "
-            f"own, in a view for example"
-        )
-    raise InputError(f"{title} is {said}")

@@ -12,20 +12,8 @@ import numpy as np
 
 from dpwindows.ask.counting_rule import EVERY_OCCURRENCE, LOST, CountingRule
 from dpwindows.count.query.first_runs import Series, first_runs_sql
-from dpwindows.count.query.recency import recency_sql
+from dpwindows.count.query.recency import Occurrences, recency_sql
 from dpwindows.errors import InputError
-
-
-@dataclass(frozen=True)
-class Occurrences:
-    """A relation (item, step, count) in SQL, a name or a query in parentheses; `weighted` if not every count is 1.
-
-    It uses the common table expressions `before`; every one ends with a comma.
-    """
-
-    before: str
-    relation: str
-    weighted: bool
 
 
 @dataclass(frozen=True)
@@ -76,40 +64,30 @@ class Wanted:
         most = (self.rule.max_occurrences or 0) + self.loss
         return max(*self.thresholds, *(k for k, _ in self.series), most, 1)
 
-    def occurrences(self, events: str, *, weighted: bool, materialized: str = "MATERIALIZED ") -> Occurrences:
-        """The occurrences of a relation (item, step, count) that count, but for those beyond the last run allowed."""
-        found = Occurrences("", events, weighted)
-        if self.rule.distinct_steps:
-            once = f"SELECT item, step, CAST(1 AS BIGINT) AS count FROM {events} AS events GROUP BY item, step"
-            found = Occurrences(f"once AS ({once}),\n", "once", weighted=False)
-        if self.rule.max_occurrences is None:
-            return found
-        first = _first_weighted_sql if found.weighted else _first_rows_sql
-        # What is lost is read off the same relation, and a source may be read once only.
-        bounded = first(found.relation, self.rule.max_occurrences, materialized if self.loss else "")
-        return Occurrences(found.before + bounded, "first_ones", found.weighted)
-
-    def sql(self, events: str, *, weighted: bool, materialized: str = "MATERIALIZED ") -> str:
-        """The query for the signed counts (k, step, recency, delta) of a relation (item, step, count).
+    def occurrences(self, events: Occurrences, materialized: str = "MATERIALIZED ") -> Occurrences:
+        """The occurrences of events that count, but for those beyond the last run allowed.
 
         `materialized` stands before what is read more than once (`Dialect`).
         """
-        counted = self.occurrences(events, weighted=weighted, materialized=materialized)
-        relation, before, weighted = counted.relation, counted.before, counted.weighted
-        if self.rule.max_runs is None or not self.series:
-            span, reach = self.span, self.reach
-            query = recency_sql(relation, self.thresholds, weighted=weighted, span=span, reach=reach, before=before)
-            lost = self.loss and self.rule.max_occurrences is not None
-            return f"{query}\nUNION ALL\n{self._lost_sql(weighted)}" if lost else query
-        return first_runs_sql(
-            relation,
-            self.series,
-            self.thresholds,
-            self.rule.max_runs,
-            weighted=weighted,
-            before=before,
-            loss=self.loss,
-        )
+        relation, weighted, before = events
+        if self.rule.distinct_steps:
+            once = f"SELECT item, step, CAST(1 AS BIGINT) AS count FROM {relation} AS events GROUP BY item, step"
+            relation, weighted, before = "once", False, f"{before}once AS ({once}),\n"
+        if self.rule.max_occurrences is not None:
+            first = _first_weighted_sql if weighted else _first_rows_sql
+            # What is lost is read off the same relation, and a source may be read once only.
+            before += first(relation, self.rule.max_occurrences, materialized if self.loss else "")
+            relation = "first_ones"
+        return Occurrences(relation, weighted, before)
+
+    def sql(self, events: Occurrences, materialized: str = "MATERIALIZED ") -> str:
+        """The query for the signed counts (k, step, recency, delta) of events; `materialized` as for `occurrences`."""
+        counted = self.occurrences(events, materialized)
+        if self.rule.max_runs is not None and self.series:
+            return first_runs_sql(counted, self.series, self.thresholds, self.rule.max_runs, loss=self.loss)
+        query = recency_sql(counted, self.thresholds, span=self.span, reach=self.reach)
+        lost = self.loss and self.rule.max_occurrences is not None
+        return f"{query}\nUNION ALL\n{self._lost_sql(counted.weighted)}" if lost else query
 
     def _lost_sql(self, weighted: bool) -> str:
         """The items with more occurrences than count, by the step of the first one too many: one row for each item."""

@@ -189,11 +189,7 @@ def _parquet_parts(connection: duckdb.DuckDBPyConnection, files: Sequence[Path],
 def _parquet_signature(
     connection: duckdb.DuckDBPyConnection, file: Path, columns: EventColumns
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The types of our columns in one file; and, if one comes from names of folders, the keys of all that have one.
-
-    Raises:
-        InputError: a column stands in the file and in the name of a folder, which may say different things.
-    """
+    """The types of our columns in one file; and, if one comes from names of folders, the keys of all that have one."""
     with reading(str(file)):
         described = connection.sql(
             f"SELECT column_id, name, num_children, concat_ws(' ', type, converted_type, logical_type, precision, "

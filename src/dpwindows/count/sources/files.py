@@ -6,7 +6,7 @@ import glob
 import io
 import os
 import re
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -83,6 +83,15 @@ def require_one_place(columns: EventColumns, own: Container[str], keys: Containe
                 f"{file} has a column {name!r} for the {role}, and a folder that it is in is called {name}=... too: "
                 f"rename one of them, or write the files without that column"
             )
+
+
+def require_one_type(columns: EventColumns, role: str, types: Collection[str]) -> None:
+    """Raise `InputError` if a column is of several types in several files."""
+    if len(types) > 1:
+        raise InputError(
+            f"{columns.title(role)} has different types in different files ({', '.join(sorted(types))}); write it "
+            f"with one type"
+        )
 
 
 def table_format(directory: str) -> InputError:

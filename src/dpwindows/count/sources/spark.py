@@ -25,6 +25,7 @@ from dpwindows.count.sources.files import (
     folder_keys,
     kind_of,
     require_one_place,
+    require_one_type,
     table_format,
 )
 from dpwindows.count.sources.names import require_columns
@@ -134,10 +135,9 @@ def _of_one_type(session: SparkSession, frame: DataFrame, address: str, columns:
         if "CANNOT_MERGE" not in str(error):
             raise
     # Columns that are not read may differ: one file after the other.
-    names = [re.sub(r"([*?\[\]{}\\])", r"\\\1", unquote(name)) for name in frame.inputFiles()]
-    schemas = [dict(session.read.parquet(name).dtypes) for name in names]
+    schemas = [dict(session.read.parquet(_plain(unquote(name))).dtypes) for name in frame.inputFiles()]
     for role, name in columns.roles:
-        _require_one_type(role, name, {schema[name] for schema in schemas if name in schema})
+        require_one_type(columns, role, {schema[name] for schema in schemas if name in schema})
     return frame
 
 
@@ -157,18 +157,20 @@ def _local(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
     files = files_of(text)
     kind = kind_of(files, text)
     if kind == "CSV":
-        return _local_csv(session, files, columns)
+        _require_codec(list(map(str, files)))
+        headers: dict[CsvHeader, list[str]] = {}
+        for file in files:
+            headers.setdefault(read_header(file, columns), []).append(_uri(file))
+        return csv_frame(session, headers, columns)
     if kind != "Parquet":
         raise InputError(
             f"the engine spark reads Parquet and CSV files, and {text} is {kind}; leave --engine out for DuckDB"
         )
-    base = at_home(text)
-    if not base.is_dir():
-        _require_same_types(dict.fromkeys(files, ()), columns)
-        return session.read.parquet(*map(_uri, files))
-    keys = {file: folder_keys(file.relative_to(base).parts[:-1]) for file in files}
+    base, reader, keys = at_home(text), session.read, dict[Path, tuple[str, ...]].fromkeys(files, ())
+    if base.is_dir():
+        keys = {file: folder_keys(file.relative_to(base).parts[:-1]) for file in files}
+        reader = reader.option("basePath", f"file://{base.absolute()}")
     _require_same_types(keys, columns)
-    reader = session.read.option("basePath", f"file://{base.absolute()}")
     # Apart: where some files are in such folders and some are not, Spark would leave out the latter.
     layouts = [[file for file in files if keys[file] == layout] for layout in dict.fromkeys(keys.values())]
     frames = [reader.parquet(*map(_uri, members)) for members in layouts]
@@ -181,14 +183,6 @@ def _local(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
     return reduce(lambda one, other: one.union(other), (frame.select(*quoted) for frame in frames))
 
 
-def _local_csv(session: SparkSession, files: Sequence[Path], columns: EventColumns) -> DataFrame:
-    _require_codec(list(map(str, files)))
-    groups: dict[CsvHeader, list[str]] = {}
-    for file in files:
-        groups.setdefault(read_header(file, columns), []).append(_uri(file))
-    return csv_frame(session, groups, columns)
-
-
 def _require_codec(names: Sequence[str]) -> None:
     """Refuse files compressed as Spark reads only where Hadoop's native libraries are installed."""
     if any(name.lower().endswith(".zst") for name in names):
@@ -196,8 +190,12 @@ def _require_codec(names: Sequence[str]) -> None:
 
 
 def _uri(path: Path) -> str:
+    return f"file://{_plain(str(path.absolute()))}"
+
+
+def _plain(name: str) -> str:
     """A path as Hadoop reads it: it decodes nothing, and takes a backslash to mean that what follows is no pattern."""
-    return "file://" + re.sub(r"([*?\[\]{}\\])", r"\\\1", str(path.absolute()))
+    return re.sub(r"([*?\[\]{}\\])", r"\\\1", name)
 
 
 def _require_same_types(files: Mapping[Path, tuple[str, ...]], columns: EventColumns) -> None:
@@ -209,20 +207,11 @@ def _require_same_types(files: Mapping[Path, tuple[str, ...]], columns: EventCol
     for path, schema in schemas.items():
         require_one_place(columns, schema, files[path], str(path))
     for role, name in columns.roles:
-        found = {schema.get(name, "absent") for schema in schemas.values()}
-        _require_one_type(role, name, found)
-        if any("[ns" in shown for shown in found):
-            raise InputError(
-                f"the {role} column {name!r} holds nanoseconds, which Spark does not read; write microseconds"
-            )
-
-
-def _require_one_type(role: str, name: str, found: set[str]) -> None:
-    if len(found) > 1:
-        raise InputError(
-            f"the {role} column {name!r} has different types in different files "
-            f"({', '.join(sorted(found))}); write it with one type"
-        )
+        types = {schema.get(name, "absent") for schema in schemas.values()}
+        require_one_type(columns, role, types)
+        if "[ns" in types.pop():
+            title = columns.title(role)
+            raise InputError(f"{title} holds nanoseconds, which Spark does not read; write microseconds")
 
 
 def _schema(path: Path) -> dict[str, str]:

@@ -58,12 +58,12 @@ def _typed(frame: nw.DataFrame[Any], role: str, name: str) -> pa.Array | pa.Chun
         column = series.to_pandas()
         if not _is_declared(column.dtype):
             values = np.asarray(column, dtype=object)
-            return typed_array(values, np.asarray(column.isna(), dtype=bool), role, name)
+            return _typed_array(values, np.asarray(column.isna(), dtype=bool), role, name)
     elif series.dtype == nw.Object:
         values = np.empty(len(series), dtype=object)
         values[:] = series.to_list()
         missing = np.array([value is None or value != value for value in values], dtype=bool)
-        return typed_array(values, missing, role, name)
+        return _typed_array(values, missing, role, name)
     return series.to_arrow()
 
 
@@ -79,22 +79,14 @@ def _is_declared(dtype: Any) -> bool:
     return type(dtype).__module__.split(".")[0] == "pandas" and type(dtype).__name__ != "SparseDtype"
 
 
-def typed_array(values: Objects, missing: NDArray[np.bool_], role: str, name: str) -> pa.Array | pa.ChunkedArray:
-    """Python values as Arrow, of the type that their one exact type says.
-
-    Args:
-        values: the values of a column, shape (rows,).
-        missing: true where there is none, shape (rows,).
-        role: what the column is for: "item", "time", "count" or "group".
-        name: the name of the column.
-
-    Raises:
-        InputError: the values are of several types, or of one that does not serve.
-    """
+def _typed_array(values: Objects, missing: NDArray[np.bool_], role: str, name: str) -> pa.Array | pa.ChunkedArray:
+    """Python values as Arrow, of the type that their one exact type says."""
     present = values[~missing]
     if not len(present):
         return pa.nulls(len(values))
-    if len(set(map(type, present))) > 1 or len(set(map(_sort, _with_sorts(present)))) > 1:
+    # Values of one type may be of different sorts all the same, such as times with a zone and without.
+    with_sorts = present if isinstance(present[0], dt.datetime | dt.time | np.datetime64) else present[:1]
+    if len(set(map(type, present))) > 1 or len(set(map(_sort, with_sorts))) > 1:
         raise _mixed(values, missing, role, name)
     reader = next((_READERS[base] for base in type(present[0]).__mro__ if base in _READERS), None)
     if reader is None:
@@ -110,11 +102,6 @@ def typed_array(values: Objects, missing: NDArray[np.bool_], role: str, name: st
         return reader(held)
     except (ArithmeticError, TypeError, ValueError, pa.ArrowException):
         raise _beyond(reader, values, missing, role, name) from None
-
-
-def _with_sorts(present: Objects) -> Objects:
-    """Values of one type that may be of different sorts all the same, such as times with a zone and without."""
-    return present if isinstance(present[0], dt.datetime | dt.time | np.datetime64) else present[:1]
 
 
 def _sort(value: object) -> str:
@@ -133,11 +120,10 @@ def _mixed(values: Objects, missing: NDArray[np.bool_], role: str, name: str) ->
     rows = np.flatnonzero(~missing)
     first = _sort(values[rows[0]]), type(values[rows[0]])
     row = next(row for row in rows if (_sort(values[row]), type(values[row])) != first)
-    found = _sort(values[row])
-    if found == first[0]:
-        found = f"another type called {found}"
+    other = _sort(values[row])
+    other = f"another type called {other}" if other == first[0] else other
     return InputError(
-        f"the {role} column {name!r} holds {found} in row {row} and {first[0]} in row {rows[0]} (counted from 0), "
+        f"the {role} column {name!r} holds {other} in row {row} and {first[0]} in row {rows[0]} (counted from 0), "
         f"which are {_shown(values[row])} and {_shown(values[rows[0]])}; one row must not say what the others mean, so "
         f"give each column one type{_MENDS[role]}"
     )

@@ -101,6 +101,7 @@ def test_what_spark_writes_is_read_alike(spark: SparkSession, tmp_path: Path) ->
 
 def test_sources_that_are_refused(spark: SparkSession, view: str, tmp_path: Path) -> None:
     duckdb.connect(tmp_path / "a.duckdb").close()
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "at": 0}')
     (tmp_path / "torn.parquet").write_bytes(b"PAR1 and then nothing")
     mixed = tmp_path / "mixed"
     mixed.mkdir()
@@ -118,6 +119,7 @@ def test_sources_that_are_refused(spark: SparkSession, view: str, tmp_path: Path
         ("not a name", {}, r"Spark cannot read the events \(PARSE_SYNTAX_ERROR\)"),
         (f"file://{tmp_path}/none", {}, r"Spark cannot read the events \(PATH_NOT_FOUND\)"),
         (tmp_path / "a.duckdb", {}, "reads Parquet and CSV files, and .* is DuckDB; leave --engine out for DuckDB"),
+        (tmp_path / "a.jsonl", {}, "reads Parquet and CSV files, and .* is JSON Lines"),
         (tmp_path / "torn.parquet", {}, "it is no whole Parquet file"),
         (tmp_path / "nano.parquet", {}, "the time column 'at' holds nanoseconds, which Spark does not read"),
         (mixed, {}, r"item column 'id' has different types in different files \(int64, string\)"),

@@ -11,7 +11,7 @@ import pytest
 
 import dpwindows as dw
 from dpwindows.count.engines.duckdb import open_events
-from dpwindows.count.events import EngineSettings, EventColumns
+from dpwindows.count.events import EventColumns
 from dpwindows.errors import InputError
 
 STEPS = dw.Timeline.of_steps(3)
@@ -86,13 +86,3 @@ def test_a_field_that_is_nowhere_and_malformed_lines_are_told(tmp_path: Path) ->
     for line in ('{"who": "a"', '{"who": "a", "who": "b", "at": 0}', "[1]", "nonsense"):
         with pytest.raises(InputError, match="JSON Lines is malformed"):
             rows(written(tmp_path, *GOOD, line))
-
-
-@pytest.mark.xdist_group("spark")
-@pytest.mark.usefixtures("spark")
-def test_spark_refuses(tmp_path: Path) -> None:
-    from tests.counting import count_events
-
-    log = written(tmp_path, *GOOD)
-    with pytest.raises(InputError, match="JSON Lines"):
-        count_events(log, EventColumns("who", "at"), STEPS, [1], settings=EngineSettings(engine="spark"))

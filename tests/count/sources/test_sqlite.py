@@ -18,7 +18,7 @@ import sqlalchemy
 
 import dpwindows as dw
 from dpwindows.ask.timeline import Timeline
-from dpwindows.count.events import CsvLayout, EngineSettings, EventColumns
+from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.sources import sqlite
 from dpwindows.count.sources.sqlite import _arrow, _open
 from dpwindows.count.sources.sqlite_files import immutable_while_unchanged
@@ -183,7 +183,7 @@ def test_paths_addresses_and_engines(tmp_path: Path) -> None:
             counted(source)
 
 
-def test_an_engine_that_converts_values_is_read_as_the_file_is(tmp_path: Path) -> None:
+def test_an_engine_that_converts_values_and_makes_other_rows_is_read_as_the_file_is(tmp_path: Path) -> None:
     """And is left as it was."""
     path = written(tmp_path / "l.db", [("a", "2013-01-01 10:00:00", 1)], "id TEXT, at TIMESTAMP, n")
     options = {"detect_types": sqlite3.PARSE_DECLTYPES | sqlite3.PARSE_COLNAMES}
@@ -191,8 +191,10 @@ def test_an_engine_that_converts_values_is_read_as_the_file_is(tmp_path: Path) -
     with engine.connect() as connection:
         driver: Any = connection.connection.driver_connection
     driver.text_factory = bytes
+    driver.row_factory = lambda cursor, row: dict.fromkeys(("same", "keys"), row)
     assert counted(engine, timeline=DAYS) == [1, 0, 0, 0, 0]
     assert driver.text_factory is bytes
+    assert driver.row_factory is not None
     assert not driver.in_transaction
     engine.dispose()
 
@@ -205,24 +207,6 @@ def test_a_name_that_is_shown_and_not_held_makes_no_item(tmp_path: Path) -> None
         with pytest.raises((EngineError, InputError)):
             counted(source)
     engine.dispose()
-
-
-def test_an_engine_that_makes_other_rows_is_read_as_the_file_is(tmp_path: Path) -> None:
-    path = written(tmp_path / "l.db", [("a", 0, 1), ("b", 0, 1)])
-    engine = sqlalchemy.create_engine(f"sqlite:///{path}", poolclass=sqlalchemy.StaticPool)
-    with engine.connect() as connection:
-        driver: Any = connection.connection.driver_connection
-    driver.row_factory = lambda cursor, row: dict.fromkeys(("same", "keys"), row)
-    assert counted(engine) == [2, 0]
-    assert driver.row_factory is not None
-    engine.dispose()
-
-
-def test_layouts_and_other_sources_do_not_go_together(tmp_path: Path) -> None:
-    path = written(tmp_path / "l.db", [("a", 0, 1)])
-    for source in (path, f"sqlite:///{path}"):
-        with pytest.raises(InputError, match="--delimiter say how CSV files are laid out"):
-            counted(source, EventColumns("id", "at", layout=CsvLayout(";")))
 
 
 def test_a_stream_reads_a_file(tmp_path: Path) -> None:

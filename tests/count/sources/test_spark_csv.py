@@ -16,7 +16,7 @@ from dpwindows.ask.timeline import Timeline
 from dpwindows.count.events import EngineSettings, EventColumns
 from dpwindows.count.sources.csv_files import CsvHeader
 from dpwindows.count.sources.duckdb import find_parts
-from dpwindows.count.sources.spark_csv import field_value, fields_of
+from dpwindows.count.sources.spark import field_value, fields_of
 from dpwindows.errors import InputError
 from tests.count.engines.logs import LOGS, THRESHOLDS, Log
 from tests.counting import count_events, in_steps

@@ -54,7 +54,12 @@ placed AS ({_placed_sql("code, step" + ", occurrences" * weighted, hashed)}),
     if weighted:
         moved = f"near AS ({_near_sql(thresholds)}),\nmoved AS ({_moved_sql(thresholds)})"
         return f"\nWITH {before}{moved},\n{summed_sql('moved', move_signs(thresholds))}"
-    return sum_steps_back_sql(before, _steps_back_sql(thresholds), thresholds, span, reach)
+    # b rows back is the same item if the code is the same.
+    lags = ", ".join(
+        f"CASE WHEN NOT first AND lag(code, {back}) OVER () = code THEN lag(step, {back}) OVER () END AS back_{back}"
+        for back in rows_back(thresholds)
+    )
+    return sum_steps_back_sql(before, f"SELECT step, {lags} FROM placed", thresholds, span, reach)
 
 
 def is_out_of_order(error: duckdb.Error) -> bool:
@@ -70,15 +75,6 @@ def _placed_sql(kept: str, hashed: bool) -> str:
         WHEN lag(code) OVER () IS NULL OR lag(code) OVER () < code THEN TRUE
         ELSE CAST(error('{_MARK}' || left(CAST(step AS VARCHAR), 0)) AS BOOLEAN) END AS first
     FROM in_order"""
-
-
-def _steps_back_sql(thresholds: Sequence[int]) -> str:
-    """The relation of `sum_steps_back_sql`: b rows back is the same item if the code is the same."""
-    lags = ", ".join(
-        f"CASE WHEN NOT first AND lag(code, {back}) OVER () = code THEN lag(step, {back}) OVER () END AS back_{back}"
-        for back in rows_back(thresholds)
-    )
-    return f"SELECT step, {lags} FROM placed"
 
 
 def _near_sql(thresholds: Sequence[int]) -> str:

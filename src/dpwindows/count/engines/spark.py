@@ -21,8 +21,7 @@ from dpwindows.count.query.dialect import TIME_TEXT, Column, Dialect, Kind, quot
 from dpwindows.count.query.relation import counting_sql, unreadable
 from dpwindows.count.request import CountRequest
 from dpwindows.count.sources.names import require_columns
-from dpwindows.count.sources.spark import open_frame
-from dpwindows.count.sources.spark_csv import malformed
+from dpwindows.count.sources.spark import malformed, open_frame
 from dpwindows.errors import EngineError, InputError
 from dpwindows.progress import watched
 

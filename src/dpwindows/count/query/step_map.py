@@ -145,8 +145,4 @@ def _joined(pieces: Iterator[Piece]) -> StepMap:
 def _piece_sql(piece: Piece, time: str, divide: str) -> str:
     if piece.is_constant:
         return str(piece.step(piece.low))
-    return f"{piece.first} + ({time} - {_literal(piece.origin)}) {divide} {piece.stride}"
-
-
-def _literal(value: int) -> str:
-    return f"({value})" if value < 0 else str(value)
+    return f"{piece.first} + ({time} - ({piece.origin})) {divide} {piece.stride}"

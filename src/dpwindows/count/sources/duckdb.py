@@ -152,8 +152,11 @@ def _path_parts(
     if kind in ("DuckDB", "SQLite"):
         if len(files) > 1:
             raise InputError(f"{text} names {len(files)} {kind} databases; give one")
-        reader = _sqlite_parts if kind == "SQLite" else _database_parts
-        return reader(connection, files[0], columns, table)
+        if kind == "SQLite":
+            return _sqlite_parts(connection, files[0], columns, table)
+        relation, name = database_table(connection, files[0], table)
+        with reading(f"table {name} of {files[0]}"):
+            return [_part(connection, relation, columns, f"table {name}")]
     if table is not None:
         raise InputError(f"table goes with a database file; {text} is {kind}")
     if kind == "JSON Lines":
@@ -270,14 +273,6 @@ def _sqlite_parts(
         types = copy_rows(connection, _ROWS, source, columns, table)
     kinds = {role: column_of(type_id) for role, type_id in types.items()}
     return [Part(f"SELECT {', '.join(types)} FROM {_ROWS}", kinds, types["item"])]
-
-
-def _database_parts(
-    connection: duckdb.DuckDBPyConnection, path: Path, columns: EventColumns, table: str | None
-) -> list[Part]:
-    relation, name = database_table(connection, path, table)
-    with reading(f"table {name} of {path}"):
-        return [_part(connection, relation, columns, f"table {name}")]
 
 
 def database_table(connection: duckdb.DuckDBPyConnection, path: Path, table: str | None) -> tuple[str, str]:

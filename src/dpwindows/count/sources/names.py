@@ -58,17 +58,17 @@ def chosen_table(
         if len(tables) == 1:
             return tables[0]
         raise InputError(f"{where} has {len(tables)} tables, name one of them: {listed(shown)}")
-    meant = [pair for pair, text in zip(tables, shown, strict=True) if table in _spellings(pair, text)]
+    meant = [
+        pair
+        for pair, text in zip(tables, shown, strict=True)
+        if table in (text, ".".join(pair), _quoted(pair), quote_name(text) if text == pair[1] else text)
+    ]
     if not meant:
         raise InputError(f"{where} has no table {table!r}{near(table, shown)}; its tables are {listed(shown)}")
     if len(meant) > 1:
         quoted = listed([_quoted(pair) for pair in meant])
         raise InputError(f"{where} has {len(meant)} tables that {table!r} may mean; write the one that is: {quoted}")
     return meant[0]
-
-
-def _spellings(pair: tuple[str, str], shown: str) -> set[str]:
-    return {shown, ".".join(pair), _quoted(pair), quote_name(shown) if shown == pair[1] else shown}
 
 
 def _quoted(pair: tuple[str, str]) -> str:

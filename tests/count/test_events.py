@@ -464,7 +464,7 @@ def test_sources_that_are_refused(tmp_path: Path) -> None:
         (folders[0], r"files of several kinds \(CSV, Parquet\); give a glob for one kind"),
         (folders[1], r"different types in different files \(bigint, varchar\)"),
         (folders[2], r"b\.parquet has no column 'when' for the time; its columns are id"),
-        ("s3://bucket/events.parquet", "got a network address"),
+        ("s3://bucket/events.parquet", "got a network address; databases are reached at postgresql://"),
         (42, "events must be a path, .* got int"),
         ([1, 2], "got list"),
     ]

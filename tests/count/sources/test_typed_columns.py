@@ -111,7 +111,7 @@ def test_one_event_more_moves_counts_by_one_or_is_refused(case: str, place: str,
 
 
 @pytest.mark.parametrize("case", ["a zone among times without", "a date among times", "a date among items"])
-def test_a_release_is_refused_before_anything_is_spent(case: str, tmp_path: Path) -> None:
+def test_a_release_is_refused_before_anything_is_spent_and_a_stream_goes_on(case: str, tmp_path: Path) -> None:
     (item, at), items, times = CASES[case]
     plan = dw.Plan([dw.Cumulative()], timeline=HOURS, unit=dw.EventLevel(), budget=dw.PureDP(1.0))
     ledger = dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.PureDP(1.0), unit=dw.EventLevel())
@@ -119,18 +119,12 @@ def test_a_release_is_refused_before_anything_is_spent(case: str, tmp_path: Path
         plan.run(log([item, *items], [at, *times]), item="id", time="at", ledger=ledger)
     # The whole budget is still there.
     assert len(plan.run(log(items, times), item="id", time="at", ledger=ledger).to_arrow())
-
-
-@pytest.mark.parametrize("case", ["a zone among times without", "a date among times", "a date among items"])
-def test_a_stream_is_refused_and_goes_on(case: str, tmp_path: Path) -> None:
-    (item, at), items, times = CASES[case]
-    plan = dw.StreamPlan([dw.Cumulative()], unit=dw.EventLevel(), budget=dw.PureDP(1.0))
-    stream = Stream.create(
-        tmp_path / "state", plan, item="id", time="at", start="2013-01-01", step="1d", time_zone="America/New_York"
-    )
-    with pytest.raises(InputError, match="so give each column one type"):
-        stream.advance(log([item, *items], [at, *times]), through="2013-01-03")
-    stream.advance(log(items, times), through="2013-01-03")
+    streamed = dw.StreamPlan([dw.Cumulative()], unit=dw.EventLevel(), budget=dw.PureDP(1.0))
+    told: dict[str, Any] = {"item": "id", "time": "at", "start": "2013-01-01", "step": "1d"}
+    with Stream.create(tmp_path / "state", streamed, **told, time_zone="America/New_York") as stream:
+        with pytest.raises(InputError, match="so give each column one type"):
+            stream.advance(log([item, *items], [at, *times]), through="2013-01-03")
+        stream.advance(log(items, times), through="2013-01-03")
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,10 @@ def _run(connection: Connection, query: str) -> CursorResult[Any]:
     return connection.exec_driver_sql(query, execution_options={"no_parameters": True})
 
 
+def _ask(connection: Connection, query: str) -> list[tuple[Any, ...]]:
+    return [tuple(row) for row in _run(connection, query)]
+
+
 def _engine(source: object, settings: EngineSettings) -> Engine:
     settings.refuse(
         "postgresql",
@@ -170,13 +174,13 @@ def _relation(
     connection: Connection, columns: EventColumns, table: str | None
 ) -> tuple[str, dict[str, str], dict[str, Column]]:
     """A table or view, and the names and types of our columns, by role."""
-    tables = _run(
+    tables = _ask(
         connection,
         "SELECT nspname, relname, pg_table_is_visible(c.oid), array_agg(CAST(attname AS text) ORDER BY attnum) "
         "FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = relnamespace JOIN pg_attribute ON attrelid = c.oid "
         "WHERE relkind IN ('r', 'v', 'm', 'f', 'p') AND attnum > 0 AND NOT attisdropped AND nspname NOT IN "
         "('pg_catalog', 'information_schema', 'pg_toast') GROUP BY 1, 2, c.oid ORDER BY 3 DESC, 1, 2",
-    ).fetchall()
+    )
     shown = [name if visible else f"{schema}.{name}" for schema, name, visible, _ in tables]
     own = {(schema, name): columns for schema, name, _, columns in tables}
     schema, name = chosen_table(list(own), shown, table, "the database")
@@ -194,7 +198,7 @@ def _types(connection: Connection, relation: str, names: dict[str, str]) -> dict
     result.close()
     query = f"""SELECT CAST(oid AS text), typname, typtype, typcategory, format_type(oid, NULL) FROM pg_type
         WHERE oid IN ({", ".join(type_ids)})"""
-    described = {row[0]: row[1:] for row in _run(connection, query)}
+    described = {row[0]: row[1:] for row in _ask(connection, query)}
     return {role: _column(*described[type_id]) for role, type_id in zip(names, type_ids, strict=True)}
 
 

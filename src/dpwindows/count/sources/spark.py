@@ -177,7 +177,8 @@ def _local(session: SparkSession, text: str, columns: EventColumns) -> DataFrame
         raise InputError(
             f"the engine spark reads Parquet and CSV files, and {text} is {kind}; leave --engine out for DuckDB"
         )
-    base, reader, keys = at_home(text), session.read, dict[Path, tuple[str, ...]].fromkeys(files, ())
+    base, reader = at_home(text), session.read
+    keys: dict[Path, tuple[str, ...]] = dict.fromkeys(files, ())
     if base.is_dir():
         keys = {file: folder_keys(file.relative_to(base).parts[:-1]) for file in files}
         reader = reader.option("basePath", f"file://{base.absolute()}")

@@ -74,9 +74,6 @@ def test_a_prefix_is_the_sum_of_its_dyadic_nodes(length: int) -> None:
     assert tree.levels == max(1, math.ceil(math.log2(length)))
     digits = [n.bit_count() + (length > 1 and n == 2**tree.levels) for n in range(1, length + 1)]
     assert tree.nodes_used.tolist() == digits
-    decoder = tree.decode(np.eye(tree.rows))
-    assert np.allclose((decoder**2).sum(axis=1), tree.variance())
-    assert np.allclose((decoder**4).sum(axis=1), tree.fourth_moment())
     # Every increment is in one node of each level.
     assert (np.abs(tree.node_sums(np.eye(length, dtype=np.int64))).sum(axis=0) == 3 * tree.levels).all()
 

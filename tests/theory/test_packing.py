@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from itertools import combinations, product
 from typing import Any
 
@@ -36,13 +37,20 @@ def test_an_event_makes_at_least_the_any_window_patterns_counted(steps: int, k: 
     assert packing.any_event_patterns(steps, k) <= distinct_changes(AnyWindow(), steps, k, min(k, 2))
 
 
-def bound(cell: tuple[Family, Level], steps: int, length: int = 1, k: int = 1, **more: Any) -> float:
+Cell = tuple[Family, Level]
+
+
+def bound(cell: Cell, steps: int, length: int = 1, k: int = 1, **more: Any) -> float:
     return packing.PACKED[cell](Setting(steps, length, k, **{"epsilon": 0.1, **more}))
+
+
+def constant(changes: int) -> Callable[[int], int]:
+    return lambda _: changes
 
 
 def test_packing_takes_the_largest_n() -> None:
     for epsilon, changes in product((0.01, 0.3, 1.0, 7.0), (1, 2, 5, 1000, 10**40)):
-        n = round(2 * packing.packed_error(lambda n, changes=changes: changes, epsilon))
+        n = round(2 * packing.packed_error(constant(changes), epsilon))
         assert n == max(0, math.ceil(math.log(changes / 2) / epsilon) - 1)
     # n = 99 leaves 10 changes, and n = 100 none.
     assert packing.packed_error(lambda n: 1000 - 10 * n, 0.01) == 99 / 2
@@ -57,11 +65,13 @@ def test_the_packing_is_no_higher_than_what_a_mechanism_reaches() -> None:
     # Largest of `changes` independent errors of the direct release of a histogram, sensitivity 1.
     rng = np.random.default_rng(0)
     largest = np.abs(rng.laplace(0, 1 / epsilon, (4000, changes))).max(axis=1)
-    assert (largest >= packing.packed_error(lambda n: changes, epsilon)).mean() > 0.5
+    assert (largest >= packing.packed_error(constant(changes), epsilon)).mean() > 0.5
 
 
 def test_pure_bounds_grow_as_stated() -> None:
-    prefixes, rolling, rolling_item = ("cumulative", "item"), ("rolling", "event"), ("rolling", "item")
+    prefixes: Cell = ("cumulative", "item")
+    rolling: Cell = ("rolling", "event")
+    rolling_item: Cell = ("rolling", "item")
     assert bound(prefixes, 2**30) / bound(prefixes, 2**15) == pytest.approx(2, rel=0.06)
     assert bound(prefixes, 365, epsilon=1.0, singleton=True) <= bound(prefixes, 365, epsilon=1.0)
     assert bound(rolling_item, 10**5, 10) / bound(rolling_item, 10**4, 10) == pytest.approx(10, rel=0.01)

@@ -100,7 +100,7 @@ def test_every_strategy_is_within_its_claim_over_every_neighbour(steps: int, thr
         assert found.verdict == "within the claim", (cell, found)
         met.add((name, problem.unit.name, problem.law))
     # One is for several thresholds, and two are for a single one.
-    elsewhere = {"threshold-filters"} if len(thresholds) == 1 else {"gap-filter", "notch-filter", "weighted-filter"}
+    elsewhere = {"threshold-filters"} if len(thresholds) == 1 else {"gap-filter", "notch-filter"}
     assert {name for name, _, _ in met} == {*BATCH, *REFERENCES} - elsewhere
     every = set(itertools.product((unit.name for unit in UNITS), (GAUSSIAN, LAPLACE)))
     assert {(unit, law) for _, unit, law in met} == every | {("item", CUBE), ("item-add-remove", RANGE)}

@@ -34,7 +34,7 @@ from dpwindows.kernel.problem import Criterion, Problem
 from dpwindows.kernel.rules import PROOFS
 from dpwindows.plan.plan import Plan
 from dpwindows.reading.noise_moments import joint_variance
-from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, notch_filter, weighted_filter
+from dpwindows.strategies import BATCH, candidates, compressed, gap_filter, nested_filter, notch_filter
 from dpwindows.strategies.scoring import noise_factor, score
 from tests.single_item import Ints, TableAnswers, random_square, squares
 
@@ -92,7 +92,7 @@ def designs_of(steps: int, windows: tuple[WindowFamily, ...]) -> Iterator[Design
                 if (found := strategy(problem)) is not None:
                     yield found
             # Those that are for at least 1 alone.
-            for alone in (gap_filter, notch_filter, weighted_filter):
+            for alone in (gap_filter, notch_filter, nested_filter):
                 if (found := alone.design(replace(problem, thresholds=(1,)))) is not None:
                     yield found
 

@@ -19,7 +19,7 @@ from dpwindows.kernel.maps.counters import MatrixCounter
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import FloatArray
 from dpwindows.kernel.problem import Criterion, Problem
-from dpwindows.strategies import BATCH, candidates, dense_counter, optimal_filter
+from dpwindows.strategies import BATCH, candidates, dense_counter, offset_filter, optimal_filter
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.descent import minimise
 from dpwindows.strategies.search.limits import limit
@@ -120,10 +120,10 @@ def test_no_gaussian_strategy_is_below_the_limit(
 @pytest.mark.parametrize("bits", [8, 14, 24])
 @pytest.mark.parametrize(
     ("window", "unit"),
-    [(Rolling(5), EVENT), (Cumulative(), EVENT), (Cumulative(), ADD_REMOVE)],
+    [(Rolling(5), EVENT), (Rolling(5), ADD_REMOVE), (Cumulative(), EVENT), (Cumulative(), ADD_REMOVE)],
 )
 def test_decoding_inverts_what_is_measured(window: WindowFamily, unit: Unit, bits: int) -> None:
-    for strategy in (optimal_filter, dense_counter):
+    for strategy in (optimal_filter, dense_counter, offset_filter):
         design = strategy.design(problem(window, unit=unit, steps=60, bits=bits))
         if design is None:
             continue

@@ -60,10 +60,10 @@ def range_queries(points: Any, size: int, k: int = 1, *, singleton: bool = False
     """
     values = whole_numbers("points", points, 1, 0, size)
     require_at_least("k", k, 1)
-    item, present = np.arange(len(values)), values > 0
+    item, present, dormant = np.arange(len(values)), values > 0, np.full(len(values), k - 1)
     # The dormant occurrences: together in step 1, or one a step before the first value.
     before = k - 1 if singleton else 0
-    log = [_dormant(item, np.array(1), k - 1, singleton), (item, before + values, present)]
+    log = [_repeated(item, 1, dormant, 1, singleton), (item, before + values, present)]
     last = before + np.arange(1, size + 1)
     return _built(log, len(values), before + size, np.ones_like(last), last, k, Cumulative(), singleton=singleton)
 
@@ -130,7 +130,7 @@ def linear_queries(
         (fallen, falls + 1, 1),
         (risen, rises + 1 + size, 1),
         (item, d + 1, elements),
-        _further(item, size, further, singleton),
+        _repeated(item, size, further, -1, singleton),
     ]
     first = np.arange(2, d + 2)
     last = first + size - 1
@@ -162,10 +162,10 @@ def dominance_queries(points: Any, size: int, k: int = 1, *, singleton: bool = F
     require_at_least("k", k, 1)
     if values.shape[1] != 2 or ((values[:, 0] > 0) != (values[:, 1] > 0)).any():
         raise InputError("points must have two coordinates, both in 1..size or both 0")
-    item, present = np.arange(len(values)), values[:, 0] > 0
+    item, present, dormant = np.arange(len(values)), values[:, 0] > 0, np.full(len(values), k - 1)
     width = k - 1 if singleton else 1
     log = [
-        _dormant(item, np.array(size + 1), k - 1, singleton),
+        _repeated(item, size + 1, dormant, 1, singleton),
         (item, size + 1 - values[:, 0], present),
         (item, size + width + values[:, 1], present),
     ]
@@ -250,19 +250,12 @@ def _marginals(table: Any, length: int, k: int, window: WindowFamily, *, singlet
     return _built(parts, n, d * length, first, first + length - 1, k, window, unit=ItemLevel())
 
 
-def _dormant(item: Ints, step: Ints, times: int, singleton: bool) -> Occurrences:
-    """`times` occurrences of every item from `step` on: all in that step, or one a step."""
-    if singleton:
-        return item[:, None], step + np.arange(times)[None, :], 1
-    return item, step, times
-
-
-def _further(item: Ints, step: int, times: Ints, singleton: bool) -> Occurrences:
-    """`times[u]` occurrences of item u up to `step`: all in that step, or one a step backwards."""
-    if singleton:
-        back = np.arange(int(times.max()))
-        return item[:, None], step - back[None, :], back[None, :] < times[:, None]
-    return item, step, times
+def _repeated(item: Ints, step: int, times: Ints, way: int, singleton: bool) -> Occurrences:
+    """`times[u]` occurrences of item u from `step` on: all in that step, or one a step, forwards (1) or backwards."""
+    if not singleton:
+        return item, np.array(step), times
+    far = np.arange(int(times.max(initial=0)))
+    return item[:, None], step + way * far, far < times[:, None]
 
 
 def _built(

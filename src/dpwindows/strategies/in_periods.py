@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -50,17 +50,16 @@ def repeat_in_periods(problem: Problem, design: AnyDesign, horizon: int | None) 
         return design
     if not isinstance(design.shape, Series):
         return None
-    repeated = replace(design, problem=replace(problem, law=design.problem.law))
-    measured = design.shape.map
+    measured, changed = design.shape.map, dict[str, Any](problem=replace(problem, law=design.problem.law))
     if isinstance(design, StepDesign):
         fewest, most = fewest_and_most(problem.window)
         if horizon is not None:
             most = int(sizes(problem.window, horizon).max())
-        return replace(repeated, shape=SeriesInPeriods(design.shape.causal, fewest, most, horizon), horizon=horizon)
-    if isinstance(problem.window, ToDate):
+        changed |= {"shape": SeriesInPeriods(design.shape.causal, fewest, most, horizon), "horizon": horizon}
+    elif isinstance(problem.window, ToDate):
         causal = isinstance(measured, (Filter, Identity, MatrixCounter))
-        measured = Repeated(measured, tuple(sizes(problem.window, problem.steps).tolist()), causal)
-    return replace(repeated, shape=Series(measured))
+        changed["shape"] = Series(Repeated(measured, tuple(sizes(problem.window, problem.steps).tolist()), causal))
+    return replace(design, **changed)
 
 
 def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:

@@ -295,13 +295,6 @@ def test_every_strategy_can_be_asked_for_by_name(strategy: str) -> None:
 
 # --- Figures to reach -------------------------------------------------------------------------------------------------
 
-YEAR = Timeline("2013-01-01", "2014-01-01", step="1d")
-
-
-def _forecast(window: WindowFamily, unit: Unit, budget: Budget) -> tuple[float, float]:
-    (row,) = Plan([window], timeline=YEAR, unit=unit, budget=budget).forecast()
-    return row.rms, row.max
-
 
 @pytest.mark.parametrize(
     ("window", "unit", "budget", "rms", "largest"),
@@ -310,29 +303,17 @@ def _forecast(window: WindowFamily, unit: Unit, budget: Budget) -> tuple[float, 
         (AnyWindow(), EVENT, ApproxDP(1.0, 1e-6), 41.6, 57.9),
         (Cumulative(), ADD_REMOVE, ApproxDP(1.0, 1e-6), 8.05, 9.35),
         (Rolling(28), EVENT, PureDP(1.0), 8.98, 10.05),
+        (Cumulative(), ITEM, PureDP(1.0), 16.1, 18.7),
+        (AnyWindow(), ITEM, ApproxDP(1.0, 1e-6), 70.1, 178),
     ],
     ids=str,
 )
 def test_a_year_errs_as_the_accuracy_page_says(
     window: WindowFamily, unit: Unit, budget: Budget, rms: float, largest: float
 ) -> None:
-    found = _forecast(window, unit, budget)
-    assert found[0] <= min(rms, found[1] * (1 + 1e-12))
-    assert found[1] <= largest
-
-
-@pytest.mark.slow
-def test_strategies_gain_where_they_are_meant_to() -> None:
-    """Independent noise on every answer is what a strategy has to beat."""
-    for window, unit, budget, least in (
-        (Rolling(28), EVENT, ApproxDP(1.0, 1e-6), 2.0),
-        (AnyWindow(), EVENT, ApproxDP(1.0, 1e-6), 15.0),
-        (Cumulative(), ADD_REMOVE, ZCDP(0.5), 6.0),
-        (Cumulative(), ITEM, PureDP(1.0), 10.0),
-        (AnyWindow(), ITEM, ZCDP(0.5), 3.0),
-    ):
-        direct = Plan([window], timeline=YEAR, unit=unit, budget=budget, strategy="direct").forecast()[0].rms
-        assert direct / _forecast(window, unit, budget)[0] >= least, window
+    (row,) = Plan([window], timeline=Timeline.of_steps(365), unit=unit, budget=budget).forecast()
+    assert row.rms <= min(rms, row.max * (1 + 1e-12))
+    assert row.max <= largest
 
 
 def test_a_unit_that_no_bound_speaks_of_is_served_by_no_strategy() -> None:

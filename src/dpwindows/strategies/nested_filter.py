@@ -34,8 +34,7 @@ from dpwindows.kernel.families.rectangles import MOST_PLACES
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
-from dpwindows.strategies.search.apart_from_noise import apart_from_noise
-from dpwindows.strategies.search.choice import Place
+from dpwindows.strategies.search.choice import Place, apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, held_taps, real_interval_norms, real_inverse, real_taps
 
 NAME = "nested-filter"

@@ -25,7 +25,7 @@ from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import IntArray
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.moments import FloatArray
-from dpwindows.strategies.search.apart_from_noise import apart_from_noise
+from dpwindows.strategies.search.choice import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
 from dpwindows.strategies.search.spectrum import pair_counts
 

@@ -104,8 +104,7 @@ def _neighbours(point: Place, low: Place, high: Place, stride: int, axes: int) -
 def apart_from_noise(problem: Problem) -> Problem:
     """The problem with fixed values for what searches for filters ignore: noise, budget and resolution.
 
-    So a plan for another budget searches nothing anew. Windows of any length are those of at most as many steps as there
-    are.
+    So a plan for another budget searches nothing anew. Windows of any length are those of no more steps than the range.
     """
     window = problem.window
     if isinstance(window, AnyWindow):

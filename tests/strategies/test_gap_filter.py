@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 
 import dpwindows as dw
-from dpwindows import reading
 from dpwindows.ask.privacy import Unit
-from dpwindows.ask.windows import window_steps
 from dpwindows.audit.encoding import audit_encoding
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certificate import NotCertifiedError
@@ -19,8 +17,6 @@ from dpwindows.kernel.families.gaps import GapFilter, Gaps
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import candidates, crossed_counters, gap_filter
 from dpwindows.strategies.scoring import score
-
-GENERATOR = np.random.default_rng(7)
 
 
 def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: object) -> Problem:
@@ -79,28 +75,6 @@ def test_counts_beyond_64_bits_are_encoded_exactly() -> None:
     expected[2] = (1 << 22) * items
     assert [int(value) for value in found.encode(exact)] == expected
     assert max(map(abs, expected)) > 1 << 63
-
-
-@pytest.mark.parametrize(("unit", "law"), [(dw.ItemAddRemove(), GAUSSIAN), (dw.ItemLevel(), LAPLACE)])
-def test_noise_is_as_wide_as_was_forecast(unit: Unit, law: Law) -> None:
-    design = gap_filter.design(asked(40, unit, law, 30))
-    assert design is not None
-    noise = np.random.default_rng(3).normal(size=(400, design.rows))
-    spread = np.mean([reading.of(design).decode(draw) ** 2 for draw in noise], axis=0) / reading.of(design).variance()
-    # All windows share the noise on the number of items.
-    assert abs(spread.mean() - 1) < 0.1
-    assert spread.std() < 1.3 * (2 / 400) ** 0.5
-
-
-def test_combinations_are_read_the_other_way_round() -> None:
-    design = gap_filter.design(asked(9, dw.ItemAddRemove(), GAUSSIAN, 5))
-    assert design is not None
-    decoder = np.array([reading.of(design).decode(unit) for unit in np.eye(design.rows)]).T
-    combination = GENERATOR.normal(size=len(decoder))
-    first, last = window_steps(design.problem.window, 9)
-    windows = zip(first.tolist(), last.tolist(), strict=True)
-    (weights,) = reading.of(design).noise_weights(dict(zip(windows, combination, strict=True))).values()
-    assert weights == pytest.approx(combination @ decoder, abs=1e-9 * abs(decoder).max())
 
 
 def test_other_units_windows_and_thresholds_are_left_to_others() -> None:

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 import dpwindows as dw
-from dpwindows import reading
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE
 from dpwindows.kernel.families.nested import Nested
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import candidates, nested_filter, stream_candidates
 from dpwindows.strategies.scoring import score
-from tests.single_item import TableAnswers, random_square
 
 
 def asked(longest: int | None, steps: int = 365, **more: object) -> Problem:
@@ -52,24 +49,6 @@ def test_a_stream_errs_as_a_release_does(horizon: int | None) -> None:
     best, released = stream_candidates(problem, horizon)[0], candidates(problem)[0]
     assert best.strategy == released.strategy == nested_filter.NAME
     assert score(best) == pytest.approx(score(released), rel=0.02)
-
-
-def test_estimates_are_what_was_counted_and_noise_is_as_forecast() -> None:
-    design = nested_filter.design(asked(9, 20))
-    assert design is not None
-    square = random_square(np.random.default_rng(1), 20, 10**6)
-    first, last = np.triu_indices(20)
-    wanted = square[first, last][last - first < 9]
-    assert reading.of(design).decode(design.encode(TableAnswers(square), 1).astype(np.float64)) == pytest.approx(
-        wanted, abs=1e-4
-    )
-    decoder = np.array([reading.of(design).decode(unit) for unit in np.eye(design.rows)]).T
-    assert reading.of(design).variance() == pytest.approx((decoder**2).sum(axis=1), rel=1e-9)
-    assert reading.of(design).fourth_moment() == pytest.approx((decoder**4).sum(axis=1), rel=1e-9)
-    combination = np.random.default_rng(2).normal(size=len(wanted))
-    windows = [(a + 1, b + 1) for a, b in zip(first.tolist(), last.tolist(), strict=True) if b - a < 9]
-    (weights,) = reading.of(design).noise_weights(dict(zip(windows, combination, strict=True))).values()
-    assert weights == pytest.approx(combination @ decoder, abs=1e-9 * abs(decoder).max())
 
 
 def test_other_units_laws_and_windows_are_left_to_others() -> None:

@@ -217,7 +217,7 @@ def test_the_paper_has_no_such_unit() -> None:
 def stream_designs(
     window: WindowFamily, unit: Unit, thresholds: tuple[int, ...], horizon: int | None
 ) -> list[StepDesign]:
-    found = []
+    found: list[StepDesign] = []
     for law in (GAUSSIAN, LAPLACE):
         problem = Problem(window, horizon or 64, thresholds, unit, law, noise_per_unit=1.0, bits=16)
         found += stream_candidates(problem, horizon)

@@ -54,7 +54,7 @@ from dpwindows.strategies.search.noise_scales import laws_for, scales, unit_scal
 from dpwindows.strategies.strategy import PrescribedScale
 from dpwindows.theory import constructions
 from dpwindows.theory.hard_instance import HardInstance
-from tests.single_item import Ints, all_logs, differences
+from tests.single_item import all_logs, differences
 
 UNITS: tuple[Unit, ...] = (EventLevel(), ItemPerPeriod(2), ItemLevel(), ItemAddRemove())
 BUDGETS: tuple[Budget, ...] = (PureDP(1.0), ApproxDP(1.0, 1e-6), ZCDP(0.5))
@@ -100,7 +100,7 @@ def test_every_strategy_is_within_its_claim_over_every_neighbour(steps: int, thr
         assert found.verdict == "within the claim", (cell, found)
         met.add((name, problem.unit.name, problem.law))
     # One is for several thresholds, and two are for a single one.
-    elsewhere = {"threshold-filters"} if len(thresholds) == 1 else {"gap-filter", "notch-filter", "weighted-filter"}
+    elsewhere = {"threshold-filters"} if len(thresholds) == 1 else {"gap-filter", "notch-filter"}
     assert {name for name, _, _ in met} == {*BATCH, *REFERENCES} - elsewhere
     every = set(itertools.product((unit.name for unit in UNITS), (GAUSSIAN, LAPLACE)))
     assert {(unit, law) for _, unit, law in met} == every | {("item", CUBE), ("item-add-remove", RANGE)}
@@ -162,12 +162,6 @@ def _largest(design: Design, window: WindowFamily, unit: Unit) -> int:
     return max(int(squared.sum(axis=1).max()) for squared in moved)
 
 
-def _histories(log: HardInstance) -> Ints:
-    found = np.zeros((int(log.items.max(initial=0)) + 1, log.horizon), dtype=np.int64)
-    np.add.at(found, (log.items, log.steps - 1), log.counts)
-    return found
-
-
 HARD: list[tuple[HardInstance, HardInstance]] = [
     (constructions.range_queries([3, 1, 2], 4, 2), constructions.range_queries([3, 0, 2], 4, 2)),
     (
@@ -191,7 +185,7 @@ def test_hard_instances_are_no_worse_than_the_worst_pair(
     plan = plan_of(one.window.at_least(one.k), unit=one.unit, budget=budget, steps=one.horizon)
     found = audit_exactly(plan)
     mechanism = probe(plan.measurements)
-    change = mechanism.answers(_histories(other)).sum(axis=0) - mechanism.answers(_histories(one)).sum(axis=0)
+    change = mechanism.answers(other.histories).sum(axis=0) - mechanism.answers(one.histories).sum(axis=0)
     moved = [
         Moved(part.law, part.scale, tuple(int(value) for value in part.apply(change[None])[0]))
         for part in mechanism.parts

@@ -91,7 +91,6 @@ def test_a_third_party_recomputes_sensitivity_and_unbiasedness(
 @pytest.mark.parametrize(
     ("strategy", "longest", "shape"),
     [
-        ("weighted-filter", 5, "nested windows"),
         ("nested-filter", 2, "nested windows"),
         ("nested-filter", 5, "nested windows"),
     ],

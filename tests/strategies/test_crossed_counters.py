@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import cache
-from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
 
 import dpwindows as dw
 from dpwindows import reading
-from dpwindows.ask.privacy import Budget, Unit
+from dpwindows.ask.privacy import Unit
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.crossed import Crossed, CrossedFilters
@@ -23,7 +20,6 @@ from dpwindows.reading.crossed import CrossedReader
 from dpwindows.strategies import candidates, counters, crossed_counters
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search.fractional import integer_taps
-from tests import brute_force
 
 GENERATOR = np.random.default_rng(7)
 
@@ -197,60 +193,3 @@ def test_counters_for_starts_alone_err_more_than_twice_as_much() -> None:
     assert alone is not None
     assert crossed is not None
     assert score(alone) > 2 * score(crossed)
-
-
-def test_event_level_and_other_windows_are_left_to_others() -> None:
-    assert crossed_counters.design(asked(30, dw.EventLevel(), GAUSSIAN)) is None
-    assert crossed_counters.design(asked(30, Unit(), GAUSSIAN)) is None
-    series = Problem(dw.Cumulative(), 30, (1,), dw.ItemLevel(), GAUSSIAN, 4.0)
-    assert crossed_counters.design(series) is None
-
-
-LOG = [(item, int(step)) for item in range(400) for step in GENERATOR.integers(0, 24, size=1 + item % 7)]
-
-
-def plan_of(budget: Budget, unit: Unit) -> dw.Plan:
-    return dw.Plan(
-        [dw.AnyWindow().at_least(1, 2)],
-        timeline=dw.Timeline(0, 24, step="1"),
-        unit=unit,
-        budget=budget,
-        strategy=crossed_counters.NAME,
-    )
-
-
-def release_of(plan: dw.Plan) -> list[dict[str, Any]]:
-    table = pa.table({"item": [item for item, _ in LOG], "time": [step for _, step in LOG]})
-    rows: list[dict[str, Any]] = plan.run(table, item="item", time="time", consistent=False).table.to_pylist()
-    return rows
-
-
-@cache
-def exact_counts(k: int) -> NDArray[np.int64]:
-    return np.array(brute_force.any_window([(item, step + 1, 1) for item, step in LOG], k, 24))
-
-
-def errors_of(rows: list[dict[str, Any]]) -> NDArray[np.float64]:
-    exact = [exact_counts(row["k"])[row["first_step"] - 1, row["last_step"] - 1] for row in rows]
-    estimates: NDArray[np.float64] = np.array([row["estimate"] for row in rows])
-    return np.subtract(estimates, exact, dtype=np.float64)
-
-
-@pytest.mark.parametrize("budget", [dw.ApproxDP(1e9, 1e-6), dw.PureDP(1e9)])
-def test_without_noise_a_release_is_exact(budget: Budget) -> None:
-    rows = release_of(plan_of(budget, dw.ItemLevel()))
-    assert len(rows) == 2 * 24 * 25 // 2
-    assert abs(errors_of(rows)).max() < 0.01
-
-
-@pytest.mark.usefixtures("one_engine", "seeded_noise")
-@pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), pytest.param(dw.PureDP(1.0), marks=pytest.mark.slow)])
-def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
-    plan, scaled = plan_of(budget, dw.ItemAddRemove()), []
-    for _ in range(12):
-        rows = release_of(plan)
-        scaled.append(errors_of(rows) / np.array([row["std_error"] for row in rows], dtype=np.float64))
-    squares = (np.array(scaled) ** 2).mean(axis=1)
-    # Twelve releases of 600 correlated numbers: their mean square has a spread of some 5 %.
-    assert 0.75 < squares.mean() < 1.3
-    assert abs(np.array(scaled).mean()) < 0.25

@@ -5,14 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pyarrow as pa
 import pytest
-from numpy.typing import NDArray
 
 import dpwindows as dw
-from dpwindows import reading
-from dpwindows.ask.privacy import Budget, Unit
-from dpwindows.ask.windows import window_steps
+from dpwindows.ask.privacy import Unit
 from dpwindows.audit.encoding import audit_encoding
 from dpwindows.kernel.accounting import GAUSSIAN, LAPLACE, Law
 from dpwindows.kernel.certificate import NotCertifiedError
@@ -21,9 +17,6 @@ from dpwindows.kernel.families.gaps import GapFilter, Gaps
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import candidates, crossed_counters, gap_filter
 from dpwindows.strategies.scoring import score
-from tests import brute_force
-
-GENERATOR = np.random.default_rng(7)
 
 
 def asked(steps: int, unit: Unit, law: Law, longest: int | None = None, **more: object) -> Problem:
@@ -84,28 +77,6 @@ def test_counts_beyond_64_bits_are_encoded_exactly() -> None:
     assert max(map(abs, expected)) > 1 << 63
 
 
-@pytest.mark.parametrize(("unit", "law"), [(dw.ItemAddRemove(), GAUSSIAN), (dw.ItemLevel(), LAPLACE)])
-def test_noise_is_as_wide_as_was_forecast(unit: Unit, law: Law) -> None:
-    design = gap_filter.design(asked(40, unit, law, 30))
-    assert design is not None
-    noise = np.random.default_rng(3).normal(size=(400, design.rows))
-    spread = np.mean([reading.of(design).decode(draw) ** 2 for draw in noise], axis=0) / reading.of(design).variance()
-    # All windows share the noise on the number of items.
-    assert abs(spread.mean() - 1) < 0.1
-    assert spread.std() < 1.3 * (2 / 400) ** 0.5
-
-
-def test_combinations_are_read_the_other_way_round() -> None:
-    design = gap_filter.design(asked(9, dw.ItemAddRemove(), GAUSSIAN, 5))
-    assert design is not None
-    decoder = np.array([reading.of(design).decode(unit) for unit in np.eye(design.rows)]).T
-    combination = GENERATOR.normal(size=len(decoder))
-    first, last = window_steps(design.problem.window, 9)
-    windows = zip(first.tolist(), last.tolist(), strict=True)
-    (weights,) = reading.of(design).noise_weights(dict(zip(windows, combination, strict=True))).values()
-    assert weights == pytest.approx(combination @ decoder, abs=1e-9 * abs(decoder).max())
-
-
 def test_other_units_windows_and_thresholds_are_left_to_others() -> None:
     whole = asked(30, dw.ItemLevel(), GAUSSIAN)
     for problem in (
@@ -157,53 +128,3 @@ def test_what_no_proof_covers_is_not_certified(change: dict[str, object]) -> Non
     assert Design(problem, Gaps(made), "").certificate.bound > 0
     with pytest.raises(NotCertifiedError):
         _ = Design(replace(problem, **change), Gaps(made), "").certificate  # type: ignore[arg-type]
-
-
-LOG = [(item, int(step)) for item in range(400) for step in GENERATOR.integers(0, 24, size=1 + item % 7)]
-
-
-def plan_of(budget: Budget, unit: Unit, longest: int | None) -> dw.Plan:
-    return dw.Plan(
-        [dw.AnyWindow(longest)],
-        timeline=dw.Timeline(0, 24, step="1"),
-        unit=unit,
-        budget=budget,
-        strategy=gap_filter.NAME,
-    )
-
-
-def errors_of(plan: dw.Plan) -> NDArray[np.float64]:
-    """Through the package: how far estimates are from the exact counts of the log."""
-    table = pa.table({"item": [item for item, _ in LOG], "time": [step for _, step in LOG]})
-    rows = plan.run(table, item="item", time="time", consistent=False).table.to_pylist()
-    exact = brute_force.any_window([(item, step + 1, 1) for item, step in LOG], 1, 24)
-    counts = [exact[row["first_step"] - 1][row["last_step"] - 1] for row in rows]
-    return np.subtract([row["estimate"] for row in rows], counts, dtype=np.float64)
-
-
-@pytest.mark.usefixtures("one_engine")
-@pytest.mark.parametrize("longest", [10, None])
-@pytest.mark.parametrize("unit", [dw.ItemAddRemove(), dw.ItemLevel()], ids=lambda unit: unit.name)
-@pytest.mark.parametrize("budget", [dw.ApproxDP(1e9, 1e-6), dw.PureDP(1e9)], ids=lambda budget: budget.kind)
-def test_without_noise_a_release_is_exact(budget: Budget, unit: Unit, longest: int | None) -> None:
-    errors = errors_of(plan_of(budget, unit, longest))
-    assert len(errors) == (24 * 25 // 2 if longest is None else 24 * 10 - 45)
-    assert abs(errors).max() < 0.01
-
-
-@pytest.mark.quick(1)
-@pytest.mark.usefixtures("one_engine", "seeded_noise")
-@pytest.mark.parametrize("budget", [dw.ApproxDP(1.0, 1e-6), dw.PureDP(1.0)], ids=lambda budget: budget.kind)
-def test_noise_of_releases_is_as_large_as_forecast(budget: Budget) -> None:
-    """Errors, measured again, are the noise that was drawn: 300 independent numbers in each release."""
-    plan = plan_of(budget, dw.ItemAddRemove(), None)
-    measurement = plan.allotments[0].measurement
-    assert isinstance(measurement.design.shape, Gaps)
-    first, last = np.triu_indices(24)
-    squares = np.zeros((300, 24, 24), dtype=np.int64)
-    squares[np.arange(300), first, last] = 1
-    matrix = np.array([measurement.design.shape.map.encode(square) for square in squares], dtype=np.float64).T
-    noise = np.concatenate([matrix @ errors_of(plan) for _ in range(12)]) / measurement.scale
-    # Laplace noise of scale 1 has the variance 2.
-    assert abs((noise**2).mean() / (1 if measurement.law == GAUSSIAN else 2) - 1) < 0.2
-    assert abs(noise.mean()) < 0.15

@@ -74,9 +74,6 @@ def test_a_prefix_is_the_sum_of_its_dyadic_nodes(length: int) -> None:
     assert tree.levels == max(1, math.ceil(math.log2(length)))
     digits = [n.bit_count() + (length > 1 and n == 2**tree.levels) for n in range(1, length + 1)]
     assert tree.nodes_used.tolist() == digits
-    decoder = tree.decode(np.eye(tree.rows))
-    assert np.allclose((decoder**2).sum(axis=1), tree.variance())
-    assert np.allclose((decoder**4).sum(axis=1), tree.fourth_moment())
     # Every increment is in one node of each level.
     assert (np.abs(tree.node_sums(np.eye(length, dtype=np.int64))).sum(axis=0) == 3 * tree.levels).all()
 
@@ -315,13 +312,13 @@ def largest_changes(found: Design, histories: list[History], steps: int, unit: U
     )
 
 
-@pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2)], ids=str)
+@pytest.mark.parametrize("thresholds", [(1,), (2,), (1, 2), (3,)], ids=str)
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
 @pytest.mark.parametrize("window", WINDOWS, ids=str)
 def test_no_neighbour_exceeds_the_certified_bounds(
     window: WindowFamily, unit: Unit, thresholds: tuple[int, ...]
 ) -> None:
-    steps, most = (4, 2) if isinstance(window, AnyWindow) else (5, 2)
+    steps, most = (4, 3) if thresholds == (3,) else (4, 2) if isinstance(window, AnyWindow) else (5, 2)
     histories = all_histories(steps, most)
     found = cell(problem(window, unit, steps, thresholds=thresholds))
     l1, l2 = largest_changes(found, histories, steps, unit)
@@ -330,16 +327,6 @@ def test_no_neighbour_exceeds_the_certified_bounds(
     if isinstance(window, Cumulative) and len(thresholds) == 1:
         # Tight, up to nodes that both ends of a moved point share.
         assert l1 == found.sensitivity
-
-
-@pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.name)
-@pytest.mark.parametrize("window", [Rolling(2), Rolling(3), AnyWindow()], ids=str)
-def test_no_neighbour_exceeds_the_bounds_at_k_3(window: WindowFamily, unit: Unit) -> None:
-    histories = all_histories(4, 3)
-    found = cell(problem(window, unit, 4, thresholds=(3,)))
-    l1, l2 = largest_changes(found, histories, 4, unit)
-    assert l1 <= found.sensitivity
-    assert l2 <= (found.certificate.squared or 0)
 
 
 @pytest.mark.parametrize("k", [1, 2, 3, 5])

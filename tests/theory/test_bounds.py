@@ -176,15 +176,15 @@ def test_errors_of_grouped_steps_include_their_bias() -> None:
 
 def test_every_cell_is_there_once() -> None:
     rows = list(table(5, [2, 3], [2]))
-    assert len({tuple(found.cell.__dict__.values()) for found in rows}) == len(rows) == 4 * 8
+    assert len({(found.window, found.unit, found.at) for found in rows}) == len(rows) == 4 * 8
     for found in rows:
         assert 0 < found.ours.rms <= found.ours.max
         assert found.ours.rms <= found.paper.rms
-        if found.cell.budget == "pure":
+        if found.at.pure:
             assert found.lower is not None
             assert found.lower.of == "largest"
         else:
-            assert (found.lower is None) == (found.cell.stream == "singleton")
+            assert (found.lower is None) == found.at.singleton
         # Laplace noise may undercut what Gaussian noise needs.
         assert found.ratio is None or found.ratio > 0.5
     assert len(list(table(4, [2], [1], delta=0))) == 12

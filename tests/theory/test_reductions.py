@@ -87,11 +87,8 @@ def test_answers_and_bounds_are_those_of_the_definitions(k: int, singleton: bool
         assert not singleton or is_singleton(one.log)
         assert np.array_equal(one.counts, (held(one.log) >= k).sum(axis=0))
         assert np.array_equal(one.answers, answers(one.log))
-        length = getattr(one.log.window, "length", one.log.horizon)
-        family = one.log.window.text.partition(":")[0]
-        level = one.log.unit.name
-        at = Setting(one.log.horizon, length, k, 0.1, singleton=singleton)
-        assert one.bound == lower(family, level, at)  # type: ignore[arg-type]
+        at = Setting(one.log.horizon, getattr(one.log.window, "length", one.log.horizon), k, 0.1, singleton=singleton)
+        assert one.bound == lower(one.log.window.text.partition(":")[0], one.log.unit.name, at)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("wrong", ["read", "points"])
@@ -100,7 +97,7 @@ def test_a_reduction_that_does_not_answer_is_a_bug_and_says_so(wrong: str, monke
         build = constructions.marginals_any
         monkeypatch.setattr(constructions, "marginals_any", lambda table, k, **more: build(1 - table, k, **more))
     else:
-        monkeypatch.setattr(module, "cumulative_points", lambda items, steps, counts, k: np.array([1]))
+        monkeypatch.setattr(module, "cumulative_points", lambda histories, k: np.array([1]))
     with pytest.raises(EngineError, match="do not answer the problem"):
         reductions(2, 0.1, 0.0, singleton=False)
 

@@ -168,7 +168,7 @@ def _require_steps(steps: int) -> None:
 
 def _show(rows: Sequence[Row], console: Console) -> None:
     """One table for each window family and k; strategies and growth laws where there is room."""
-    for (window, k), group in groupby(rows, key=lambda row: (row.cell.window, row.cell.k)):
+    for (window, k), group in groupby(rows, key=lambda row: (row.window, row.at.k)):
         console.print(f"{window}, at least {k}", style="bold")
         console.print(_table(list(group), strategies=console.width >= 90, laws=console.width >= 160), "")
     if console.width < 160:
@@ -185,14 +185,14 @@ def _table(rows: Sequence[Row], *, strategies: bool, laws: bool) -> Table:
     for name in (["strategy"] if strategies else []) + (["paper grows like", "bound grows like"] if laws else []):
         shown.add_column(name, overflow="fold")
     for row in rows:
-        cell, lower = row.cell, row.lower
+        lower = row.lower
         bound = "-" if lower is None else _number(lower.value) + ("*" if lower.of == "largest" else " ")
         ratio = "-" if row.ratio is None else f"{row.ratio:.3g}"
         figures = [_number(row.paper.rms), _number(row.ours.rms), bound, ratio]
         further = ([row.ours.strategy] if strategies else []) + (
             [row.paper_law.formula, row.lower_law.formula] if laws else []
         )
-        shown.add_row(cell.unit, cell.stream, cell.budget, *figures, *further)
+        shown.add_row(row.unit, row.stream, row.budget, *figures, *further)
     return shown
 
 

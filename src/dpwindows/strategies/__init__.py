@@ -33,9 +33,8 @@ from dpwindows.strategies import (
     series_filter,
     threshold_filters,
     tree,
-    weighted_filter,
 )
-from dpwindows.strategies.in_periods import repeat_in_periods, repeat_in_periods_of_stream, series_problem
+from dpwindows.strategies.in_periods import repeat_in_periods, series_problem
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.witnesses import with_witness
@@ -45,12 +44,11 @@ from dpwindows.strategies.strategy import Batch, Strategy, Stream, to_stream
 STRATEGIES: tuple[Strategy, ...] = (
     Strategy(direct.NAME, direct.design, to_stream(direct.design)),
     Strategy(series_filter.NAME, series_filter.design, to_stream(series_filter.design), notch_filter.outdoes),
-    Strategy(optimal_filter.NAME, optimal_filter.design, to_stream(optimal_filter.design), optimal_filter.outdone),
+    Strategy(optimal_filter.NAME, optimal_filter.design, to_stream(optimal_filter.design)),
     Strategy(notch_filter.NAME, notch_filter.design, to_stream(notch_filter.design)),
     Strategy(offset_filter.NAME, offset_filter.design, to_stream(offset_filter.design)),
     Strategy(threshold_filters.NAME, threshold_filters.design, to_stream(threshold_filters.design)),
     Strategy(dense_counter.NAME, dense_counter.design, to_stream(dense_counter.design)),
-    Strategy(weighted_filter.NAME, weighted_filter.design, weighted_filter.stream),
     Strategy(nested_filter.NAME, nested_filter.design, nested_filter.stream),
     Strategy(counters.NAME, counters.design, counters.stream),
     Strategy(gap_filter.NAME, gap_filter.design, None),
@@ -67,26 +65,21 @@ BATCH: dict[str, Batch] = {one.name: one.batch for one in STRATEGIES if one.batc
 STREAM: dict[str, Stream] = {one.name: one.stream for one in STRATEGIES if one.stream is not None}
 
 
-def candidates(problem: Problem, name: str = "auto") -> list[Design]:
+# A plan is often made more than once: shown, run, and made again for a stored release. Designs never change.
+@lru_cache(maxsize=16)
+def candidates(problem: Problem, name: str = "auto") -> tuple[Design, ...]:
     """The designs of all strategies that apply (or of the one named), best first by the problem's criterion.
 
     Raises:
         InputError: the name is unknown, or the strategy does not apply to this problem.
     """
-    return list(_batch(problem, name))
-
-
-# A plan is often made more than once: shown, run, and made again for a stored release. Designs never change.
-@lru_cache(maxsize=16)
-def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
     known = BATCH | REFERENCES
     asked = _asked(name, known, problem)
     problem = replace(problem, unit=problem.unit.fit_to_range(problem.steps))
     series = series_problem(problem, problem.steps)
     answers = [answer for one in asked if (answer := known[one](series)) is not None]
-    designs = [
-        with_witness(repeated) for answer in answers if (repeated := repeat_in_periods(problem, answer)) is not None
-    ]
+    repeated = [repeat_in_periods(problem, answer, problem.steps) for answer in answers]
+    designs = [with_witness(one) for one in repeated if one is not None]
     if name == "auto" and problem.singleton and series is problem:
         designs += compressed.designs(problem, candidates)
     if not designs:
@@ -94,7 +87,8 @@ def _batch(problem: Problem, name: str) -> tuple[Design, ...]:
     return tuple(choice.ranked(designs, score))
 
 
-def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto") -> list[StepDesign]:
+@lru_cache(maxsize=16)
+def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto") -> tuple[StepDesign, ...]:
     """The best design for a stream of every strategy that applies (or of the one named), best first.
 
     Args:
@@ -106,15 +100,10 @@ def stream_candidates(problem: Problem, horizon: int | None, name: str = "auto")
         InputError: the family has no bound without a horizon for this unit, the name is unknown, or the strategy does
             not apply to this problem.
     """
-    return list(_stream(problem, horizon, name))
-
-
-@lru_cache(maxsize=16)
-def _stream(problem: Problem, horizon: int | None, name: str) -> tuple[StepDesign, ...]:
     _require_bounded(problem, horizon)
-    asked = _asked(name, STREAM, problem)
+    designs = [design for one in _asked(name, STREAM, problem) for design in _in_stream(one, problem, horizon)]
     best: dict[str, StepDesign] = {}
-    for design in choice.ranked([design for one in asked for design in _in_stream(one, problem, horizon)], score):
+    for design in choice.ranked(designs, score):
         best.setdefault(design.strategy, design)
     if not best:
         serving = [one for one in STREAM if any(_in_stream(one, problem, horizon))]
@@ -127,14 +116,14 @@ def _in_stream(name: str, problem: Problem, horizon: int | None) -> Iterator[Ste
     series = series_problem(problem, horizon)
     own = horizon if series is problem else horizon_of(series.window, series.unit, series.steps)
     for design in STREAM[name](series, own):
-        if (repeated := repeat_in_periods_of_stream(problem, design, horizon)) is not None:
+        if (repeated := repeat_in_periods(problem, design, horizon)) is not None:
             yield with_witness(repeated)
 
 
 def forget() -> None:
     """Work designs out anew from now on, as after a change of what they are made from."""
-    _batch.cache_clear()
-    _stream.cache_clear()
+    candidates.cache_clear()
+    stream_candidates.cache_clear()
 
 
 def _asked(name: str, known: Iterable[str], problem: Problem) -> list[str]:

@@ -21,8 +21,7 @@ from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import Case, certify
 from dpwindows.reading.differences import AnchoredReader, AnchoredStepReader
 from dpwindows.strategies.search import choice
-from dpwindows.strategies.search.apart_from_noise import apart_from_noise
-from dpwindows.strategies.search.choice import Place
+from dpwindows.strategies.search.choice import Place, apart_from_noise
 
 NAME = "anchored-differences"
 # The largest of the two integer weights; the other is searched relative to it.

@@ -10,7 +10,7 @@ which may hold several events a step and is not taken for a singleton.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
@@ -22,7 +22,7 @@ from dpwindows.kernel.problem import Problem
 NAME = "compressed"
 
 
-def designs(problem: Problem, candidates: Callable[[Problem], list[Design]]) -> list[Design]:
+def designs(problem: Problem, candidates: Callable[[Problem], Sequence[Design]]) -> list[Design]:
     """The best inner design for every group size worth trying."""
     proposals: list[Design] = []
     for size in _group_sizes(problem):

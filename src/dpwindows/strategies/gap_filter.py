@@ -30,8 +30,7 @@ from dpwindows.kernel.families.gaps import GapFilter, Gaps
 from dpwindows.kernel.problem import Problem
 from dpwindows.reading.moments import FloatArray
 from dpwindows.strategies.search import choice
-from dpwindows.strategies.search.apart_from_noise import apart_from_noise
-from dpwindows.strategies.search.choice import Place
+from dpwindows.strategies.search.choice import Place, apart_from_noise
 from dpwindows.strategies.search.fractional import decay_at, held_taps, real_taps
 
 NAME = "gap-filter"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -24,6 +25,8 @@ from dpwindows.kernel.maps.repeated import Repeated
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.search import limits
 from dpwindows.strategies.search.pure_limits import many_neighbours, pure_scale
+
+AnyDesign = TypeVar("AnyDesign", bound=Design)
 
 
 def series_problem(problem: Problem, horizon: int | None) -> Problem:
@@ -41,30 +44,22 @@ def series_problem(problem: Problem, horizon: int | None) -> Problem:
     return series if horizon is None else replace(series, unit=series.unit.fit_to_range(series.steps))
 
 
-def repeat_in_periods(problem: Problem, design: Design) -> Design | None:
+def repeat_in_periods(problem: Problem, design: AnyDesign, horizon: int | None) -> AnyDesign | None:
     """What a strategy answered for the series problem, for all periods; None where it is no series."""
     if not isinstance(problem.window, PeriodFamily):
         return design
     if not isinstance(design.shape, Series):
         return None
-    measured = design.shape.map
-    if isinstance(problem.window, ToDate):
+    measured, changed = design.shape.map, dict[str, Any](problem=replace(problem, law=design.problem.law))
+    if isinstance(design, StepDesign):
+        fewest, most = fewest_and_most(problem.window)
+        if horizon is not None:
+            most = int(sizes(problem.window, horizon).max())
+        changed |= {"shape": SeriesInPeriods(design.shape.causal, fewest, most, horizon), "horizon": horizon}
+    elif isinstance(problem.window, ToDate):
         causal = isinstance(measured, (Filter, Identity, MatrixCounter))
-        measured = Repeated(measured, tuple(sizes(problem.window, problem.steps).tolist()), causal)
-    return replace(design, problem=replace(problem, law=design.problem.law), shape=Series(measured))
-
-
-def repeat_in_periods_of_stream(problem: Problem, design: StepDesign, horizon: int | None) -> StepDesign | None:
-    """What a strategy answered for the series problem of a stream, for all periods; None where it is no series."""
-    if not isinstance(problem.window, (Tumbling, ToDate)):
-        return design
-    if not isinstance(design.shape, Series):
-        return None
-    fewest, most = fewest_and_most(problem.window)
-    if horizon is not None:
-        most = int(sizes(problem.window, horizon).max())
-    shape = SeriesInPeriods(design.shape.causal, fewest, most, horizon)
-    return replace(design, problem=problem, shape=shape, horizon=horizon)
+        changed["shape"] = Series(Repeated(measured, tuple(sizes(problem.window, problem.steps).tolist()), causal))
+    return replace(design, **changed)
 
 
 def limit(window: WindowFamily, k: int, unit: Unit, steps: int) -> float | None:

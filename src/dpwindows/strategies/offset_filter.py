@@ -35,6 +35,7 @@ from dpwindows.strategies.search.fractional import LONGEST as FILTER
 from dpwindows.strategies.search.fractional import real_taps, search
 from dpwindows.strategies.search.pattern_search import some_lengths
 from dpwindows.strategies.search.portable import cholesky, product
+from dpwindows.strategies.search.spectrum import cost_of, pair_counts
 
 NAME = "offset-filter"
 # One step has no mean of its own. The factor of G and its certificate take O(steps^3), and are for so many steps; those
@@ -160,7 +161,7 @@ def autocorrelation(alpha: float, decay: float, count: int) -> FloatArray:
 
 def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[FloatArray, FloatArray]:
     """Evenly spaced runs: how many ones each pattern has, and how many ordered pairs of ones at each distance."""
-    all_pairs, ones, width = [], [], 1 << (2 * steps - 1).bit_length()
+    all_pairs, ones = [], []
     sizes = some_lengths(steps)
     for size in _thinned(sizes[sizes >= shortest], _LENGTHS):
         for gap in _thinned(sizes, _WIDTHS):
@@ -169,9 +170,8 @@ def _even_patterns(shortest: int, runs: int, steps: int, places: int) -> tuple[F
                 pattern = np.zeros(steps)
                 for first in range(0, count * (size + gap), size + gap):
                     pattern[first : first + size] = 1
-                pairs = np.fft.irfft(np.abs(np.fft.rfft(pattern, width)) ** 2, width)[: min(steps, _LAGS)]
-                pairs[1:] *= 2
-                all_pairs.append(pairs)
+                pairs = pair_counts(pattern)[: min(steps, _LAGS)]
+                all_pairs.append(cost_of(pairs))
                 ones.append(pattern.sum())
     return np.array(ones), np.array(all_pairs)
 

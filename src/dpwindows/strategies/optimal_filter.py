@@ -1,22 +1,22 @@
 """`optimal-filter`: the stationary filter of least error for the very patterns it is charged for, Gaussian noise.
 
-For rolling counts at event level (and for items within one step) and under item add/remove, for those of distinct items
-that change within a period not longer than windows, and for cumulative counts but for item add/remove. Its spectrum
-comes from `dpwindows.strategies.search.spectrum`: for single intervals and for changes within a period the optimum over
-all stationary noise; for several runs the optimum for the bound that certifies it (`run_patterns`), which keeps the
-cross terms between runs. Its minimum-phase causal filter is rounded to integers and charged for what these cost,
-whatever their signs. Causal, so batch and continual release share it.
+It serves rolling counts at event level, and for items within one step; those of distinct items that change within a
+period not longer than windows; those of items added or removed that are counted in a single run (for several runs
+`offset-filter` errs less, by 1 to 24 % in 4 to 365 steps); and cumulative counts but for items added or removed.
+
+Its spectrum comes from `dpwindows.strategies.search.spectrum`: for single intervals and for changes within a period the
+optimum over all stationary noise; for several runs the optimum for the bound that certifies it (`run_patterns`), which
+keeps the cross terms between runs. Its minimum-phase causal filter is rounded to integers and charged for what these
+cost, whatever their signs. Causal, so batch and continual release share it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
 
-from dpwindows.ask.counting_rule import EVERY_OCCURRENCE
 from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemPerPeriod
 from dpwindows.ask.queries import Cumulative, Rolling
 from dpwindows.kernel.accounting import GAUSSIAN
@@ -70,49 +70,42 @@ def design(problem: Problem) -> Design | None:
     """The filter, or None where it does not apply."""
     if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
         return None
-    steps, thresholds = problem.steps, problem.thresholds
-    length = problem.window.length if isinstance(problem.window, Rolling) else steps
-    if isinstance(problem.window, Cumulative):
-        # Under add/remove changes are suffixes, which have better strategies.
-        if isinstance(problem.unit, ItemAddRemove) or len(thresholds) > 1 or steps > _LONGEST_TO_DATE:
-            return None
-        spectrum = _interval_spectrum(steps)
-    elif isinstance(problem.unit, EventLevel) or problem.unit == ItemPerPeriod(1):
-        # Within one step an item changes each threshold by runs of one sign, as an event does, but all at once.
-        runs = thresholds if isinstance(problem.unit, EventLevel) else thresholds[-1:]
-        reach = min(length, steps)
-        if reach > (LONGEST if runs == (1,) else LONGEST_CHAIN):
-            return None
-        spectrum = _interval_spectrum(reach) if runs == (1,) else _runs_spectrum(reach, runs, 1)
-    elif isinstance(problem.unit, ItemPerPeriod):
-        span = problem.unit.steps
-        reach = affected_ends(length, span, steps)
-        if thresholds != (1,) or span > length + 1 or reach > _MOST_OF_TWO_RUNS:
-            return None
-        spectrum = _two_runs_spectrum(TwoRuns(length, span, reach))
-    elif not isinstance(problem.unit, ItemAddRemove):
-        # Changes of both signs: filters that are best for runs of one sign are bad for them, and smooth ones are good.
+    spectrum = _spectrum(problem)
+    if spectrum is None:
         return None
-    else:
-        if steps > LONGEST_CHAIN:
-            return None
-        k = max(thresholds)
-        runs = (max(1, runs_by_rule(problem.rule, k, most_runs(k, length, steps))),)
-        spectrum = _runs_spectrum(steps, runs, min(length, steps) if k == 1 else 1)
-    longest = LONGEST if isinstance(problem.window, Rolling) else max(LONGEST, steps)
+    longest = LONGEST if isinstance(problem.window, Rolling) else max(LONGEST, problem.steps)
     taps = _rounded(causal_taps(spectrum, longest), problem.bits)
     return Design(problem, Series(Filter(taps)), NAME, {"taps": len(taps), "bits": problem.bits})
 
 
-def outdone(problem: Problem) -> bool:
-    """True for items added or removed over many windows: `offset-filter` errs less there, by 4 % or more.
-
-    Measured for 24 to 500 steps and windows of a quarter of them at most, for all runs of an item and for 2 to 8 of
-    them. To find the best spectrum for these takes most of the time of a plan.
-    """
-    many = isinstance(problem.window, Rolling) and max(24, 4 * problem.window.length) <= problem.steps <= LONGEST_CHAIN
-    runs = problem.rule.max_runs != 1 and replace(problem.rule, max_runs=None) == EVERY_OCCURRENCE
-    return many and isinstance(problem.unit, ItemAddRemove) and runs
+def _spectrum(problem: Problem) -> FloatArray | None:
+    """`log G` of the filter, or None where it does not apply."""
+    steps, thresholds, unit = problem.steps, problem.thresholds, problem.unit
+    if isinstance(problem.window, Cumulative):
+        # Under add/remove changes are suffixes, which have better strategies.
+        alone = not isinstance(unit, ItemAddRemove) and len(thresholds) == 1 and steps <= _LONGEST_TO_DATE
+        return _interval_spectrum(steps) if alone else None
+    assert isinstance(problem.window, Rolling)
+    length = problem.window.length
+    if isinstance(unit, EventLevel) or unit == ItemPerPeriod(1):
+        # Within one step an item changes each threshold by runs of one sign, as an event does, but all at once.
+        runs, reach = thresholds if isinstance(unit, EventLevel) else thresholds[-1:], min(length, steps)
+    elif isinstance(unit, ItemAddRemove):
+        k = max(thresholds)
+        runs, reach = (max(1, runs_by_rule(problem.rule, k, most_runs(k, length, steps))),), steps
+        if runs != (1,):
+            return None
+    elif isinstance(unit, ItemPerPeriod):
+        reach = affected_ends(length, unit.steps, steps)
+        if thresholds != (1,) or unit.steps > length + 1 or reach > _MOST_OF_TWO_RUNS:
+            return None
+        return _two_runs_spectrum(TwoRuns(length, unit.steps, reach))
+    else:
+        # Changes of both signs: filters that are best for runs of one sign are bad for them, and smooth ones are good.
+        return None
+    if runs == (1,):
+        return _interval_spectrum(reach) if reach <= LONGEST else None
+    return _runs_spectrum(reach, runs) if reach <= LONGEST_CHAIN else None
 
 
 def _rounded(taps: FloatArray, bits: int) -> tuple[int, ...]:
@@ -135,12 +128,12 @@ def _two_runs_spectrum(changes: TwoRuns) -> FloatArray:
 
 
 @lru_cache(maxsize=64)
-def _runs_spectrum(reach: int, runs: tuple[int, ...], shortest: int) -> FloatArray:
+def _runs_spectrum(reach: int, runs: tuple[int, ...]) -> FloatArray:
     """`log G` for one pattern in `reach` places for each number of runs, the patterns disjoint."""
     runs = tuple(min(count, (reach + 1) // 2) for count in runs)
     start = interval_spectrum(max(1, reach // sum(runs)), grid_size(reach))
     if len(runs) == 1 and reach // runs[0] >= _LONG_RUNS:
-        columns, oracle, beyond = _by_neighbours(reach, runs[0], shortest)
+        columns, oracle, beyond = _by_neighbours(reach, runs[0])
     else:
         columns, oracle, beyond = _by_memory(reach, runs)
     distances = np.arange(reach)
@@ -148,21 +141,20 @@ def _runs_spectrum(reach: int, runs: tuple[int, ...], shortest: int) -> FloatArr
     return patterns_spectrum(start, columns, oracle, silent, _ROUNDS)
 
 
-def _by_neighbours(reach: int, runs: int, shortest: int) -> tuple[list[FloatArray], Oracle, int]:
+def _by_neighbours(reach: int, runs: int) -> tuple[list[FloatArray], Oracle, int]:
     """Columns to begin with, the oracle, and the distance beyond which pairs are not counted, for long runs."""
     some = some_lengths(reach)
-    sizes = np.unique(np.append(some, min(shortest, reach)))
 
     def priced(lags: Lags, price: int) -> tuple[int, FloatArray]:
-        _, chain = best_chain(lags, sizes, some, runs, price, shortest=shortest)
+        _, chain = best_chain(lags, some, some, runs, price)
         return sum(chain), counted_by_neighbours(chain, reach)
 
-    columns = [counted_by_neighbours(chain, reach) for chain in _even_chains(reach, runs, shortest)]
-    return columns, _Filling(reach, priced), shortest + 2
+    columns = [counted_by_neighbours(chain, reach) for chain in _even_chains(reach, runs)]
+    return columns, _Filling(reach, priced), 3
 
 
 def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Oracle, int]:
-    """The same for short runs, one pattern for each number of runs."""
+    """As `_by_neighbours` for short runs, one pattern for each number of runs."""
     cells = _CELLS_FOR_FEW if reach <= _FEW_PLACES and len(runs) == 1 else _CELLS_FOR_MANY
     memory = min(memory_for(reach, count, cells) for count in runs)
 
@@ -172,7 +164,7 @@ def _by_memory(reach: int, runs: tuple[int, ...]) -> tuple[list[FloatArray], Ora
         return sum(map(sum, worst)), np.asarray(np.sum(pairs, axis=0))
 
     columns = [counted_by_memory([1] * length + [0] * (reach - length), memory) for length in range(1, reach + 1)]
-    for chain in _even_chains(reach, runs[0] if len(runs) == 1 else 0, 1):
+    for chain in _even_chains(reach, runs[0] if len(runs) == 1 else 0):
         pattern = [1 - place % 2 for place, count in enumerate(chain) for _ in range(count)]
         columns.append(counted_by_memory(pattern + [0] * (reach - len(pattern)), memory))
     return columns, _Filling(reach, priced), memory
@@ -227,12 +219,12 @@ class _Filling:
             large, small = (best, small) if self._taken[best] > self._places else (large, best)
 
 
-def _even_chains(reach: int, runs: int, shortest: int) -> Iterator[list[int]]:
+def _even_chains(reach: int, runs: int) -> Iterator[list[int]]:
     """Runs and gaps of equal lengths that fill the places, and single runs."""
     yield from ([length] for length in some_lengths(reach))
-    for count in some_lengths(min(runs, reach // (shortest + 1) + 1))[1:]:
+    for count in some_lengths(min(runs, reach // 2 + 1))[1:]:
         for gap in some_lengths(reach // (2 * count))[:32]:
             length, longer = divmod(reach - gap * (count - 1), count)
-            if length >= shortest:
+            if length >= 1:
                 chain = [length + 1, gap] * longer + [length, gap] * (count - longer)
                 yield chain[:-1]

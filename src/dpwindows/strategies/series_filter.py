@@ -6,10 +6,10 @@ chosen for the least error at the sensitivity that it is charged for.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
-from typing import Literal
 
 import numpy as np
 
@@ -23,25 +23,75 @@ from dpwindows.kernel.families.runs import affected_ends, most_signed_runs, most
 from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.maps.filters import Filter
 from dpwindows.kernel.maps.integer_maps import IntArray
-from dpwindows.kernel.problem import Criterion, Problem
+from dpwindows.kernel.problem import Problem
 from dpwindows.reading.moments import FloatArray
+from dpwindows.strategies.search.choice import apart_from_noise
 from dpwindows.strategies.search.fractional import LONGEST, integer_taps, real_interval_norms, real_taps, search
+from dpwindows.strategies.search.spectrum import pair_counts
 
 NAME = "filter"
 # Up to this horizon the search charges a cumulative filter exactly as the certificate does.
 _EXACT_SEARCH = 512
+
+Cost = Callable[[FloatArray], float]
 
 
 def design(problem: Problem) -> Design | None:
     """The filter of least error, or None where it does not apply."""
     if problem.law != GAUSSIAN or not isinstance(problem.window, (Cumulative, Rolling)):
         return None
-    horizon = min(problem.steps, LONGEST)
-    scale = problem.window.length if isinstance(problem.window, Rolling) else horizon
-    alpha, decay = _parameters(horizon, scale, problem.criterion, _charged_changes(problem, horizon))
+    alpha, decay = _search(apart_from_noise(problem))
     taps = integer_taps(alpha, decay, problem.steps, problem.bits)
     parameters = {"alpha": alpha, "decay": decay, "taps": len(taps), "bits": problem.bits}
     return Design(problem, Series(Filter(taps)), NAME, parameters)
+
+
+@lru_cache(maxsize=512)
+def _search(problem: Problem) -> tuple[float, float]:
+    """The exponent and the decay of least error."""
+    horizon = min(problem.steps, LONGEST)
+    rolling = isinstance(problem.window, Rolling)
+    cost = _rolling_cost(problem, horizon) if rolling else _cumulative_cost(problem, horizon)
+
+    def error(alpha: float, decay: float) -> float:
+        taps, inverse = real_taps(alpha, decay, horizon), real_taps(-alpha, decay, horizon)
+        variance = np.cumsum(inverse**2)
+        worst = variance[-1] if problem.criterion == "max" else variance.mean()
+        return float(np.sqrt(cost(taps) * worst))
+
+    return search(error, problem.window.length if isinstance(problem.window, Rolling) else horizon)
+
+
+def _cumulative_cost(problem: Problem, horizon: int) -> Cost:
+    """The certified bound of cumulative counts in floating point, from taps: of all counts from the first step on.
+
+    Or, where an item may go as well, of the dearest interval, and over long ranges about that of the longest one.
+    """
+    if isinstance(problem.unit, ItemAddRemove):
+        return lambda taps: float((np.cumsum(taps) ** 2).sum())
+    if len(problem.thresholds) > 1 or horizon > _EXACT_SEARCH:
+        return lambda taps: float(real_interval_norms(taps, horizon)[-1])
+
+    def dearest_interval(taps: FloatArray) -> float:
+        # A row for each interval: the response less itself as many steps later as it has places.
+        response = np.cumsum(taps)
+        later = np.append(response, 0.0)[_places_before(horizon)]
+        return float(((response - later) ** 2).sum(axis=1).max())
+
+    return dearest_interval
+
+
+@lru_cache(maxsize=16)
+def _places_before(horizon: int) -> IntArray:
+    """For a few interval lengths and every place: the place that lies this far before it, or -1 if none does.
+
+    The lengths find the longest norm well enough for a search.
+    """
+    lengths = sorted({min(horizon, max(1, round(horizon * share))) for share in np.linspace(0.02, 1, 24)})
+    return np.asarray(np.maximum(np.arange(horizon) - np.array(lengths)[:, None], -1))
+
+
+# --- Rolling counts ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -61,78 +111,31 @@ class _Runs:
     turns: tuple[tuple[int, int, int], ...] = ()
 
 
-@dataclass(frozen=True)
-class _Rolling:
-    """What changes of rolling counts cost: those of each threshold, within `reach` places."""
+def _rolling_cost(problem: Problem, horizon: int) -> Cost:
+    """The certified bound of rolling counts in floating point, from taps."""
+    reach, changes = _changes(problem, horizon)
 
-    reach: int
-    changes: tuple[_Runs, ...]
+    def cost(taps: FloatArray) -> float:
+        norms = real_interval_norms(taps, reach)
+        return sum(_runs_cost(norms, reach, runs) for runs in changes)
 
-
-# What changes of cumulative counts cost: all counts from the first step on, the dearest interval as the certificate
-# has it, or about the longest one.
-_Cumulative = Literal["rest", "interval", "longest"]
+    return cost
 
 
-def _charged_changes(problem: Problem, horizon: int) -> _Rolling | _Cumulative:
-    """The changes that the filter is charged for, from the unit, the thresholds and the counting rule."""
-    if isinstance(problem.window, Rolling):
-        return _rolling(problem, problem.window.length, horizon)
-    if isinstance(problem.unit, ItemAddRemove):
-        return "rest"
-    return "interval" if len(problem.thresholds) == 1 and horizon <= _EXACT_SEARCH else "longest"
-
-
-@lru_cache(maxsize=512)
-def _parameters(horizon: int, scale: int, criterion: Criterion, charged: _Rolling | _Cumulative) -> tuple[float, float]:
-    """The exponent and the decay of least error."""
-
-    def error(alpha: float, decay: float) -> float:
-        taps, inverse = real_taps(alpha, decay, horizon), real_taps(-alpha, decay, horizon)
-        variance = np.cumsum(inverse**2)
-        worst = variance[-1] if criterion == "max" else variance.mean()
-        return float(np.sqrt(_real_bound(charged, taps, horizon) * worst))
-
-    return search(error, scale)
-
-
-def _real_bound(charged: _Rolling | _Cumulative, taps: FloatArray, horizon: int) -> float:
-    """The certified bounds in floating point, for the search."""
-    if isinstance(charged, _Rolling):
-        norms = real_interval_norms(taps, charged.reach)
-        return sum(_runs_cost(norms, charged.reach, runs) for runs in charged.changes)
-    response = np.cumsum(taps)
-    if charged == "rest":
-        return float((response**2).sum())
-    if charged == "interval":
-        # A row for each interval: the response less itself as many steps later as it has places.
-        later = np.append(response, 0.0)[_places_before(horizon)]
-        return float(((response - later) ** 2).sum(axis=1).max())
-    return float(real_interval_norms(taps, horizon)[-1])
-
-
-@lru_cache(maxsize=16)
-def _places_before(horizon: int) -> IntArray:
-    """For a few interval lengths and every place: the place that lies this far before it, or -1 if none does.
-
-    The lengths find the longest norm well enough for a search.
-    """
-    lengths = sorted({min(horizon, max(1, round(horizon * share))) for share in np.linspace(0.02, 1, 24)})
-    return np.asarray(np.maximum(np.arange(horizon) - np.array(lengths)[:, None], -1))
-
-
-def _rolling(problem: Problem, length: int, horizon: int) -> _Rolling:
-    unit, thresholds, rule = problem.unit, problem.thresholds, problem.rule
+def _changes(problem: Problem, horizon: int) -> tuple[int, list[_Runs]]:
+    """In how many places the filter is charged for changes, and those of each threshold."""
+    assert isinstance(problem.window, Rolling)
+    length, unit, thresholds, rule = problem.window.length, problem.unit, problem.thresholds, problem.rule
     if isinstance(unit, (ItemPerPeriod, ItemLevel)):
         span = min(unit.steps, horizon) if isinstance(unit, ItemPerPeriod) else horizon
         reach = affected_ends(length, span, horizon)
-        return _Rolling(reach, tuple(_signed_runs(k, length, span, reach, rule) for k in thresholds))
+        return reach, [_signed_runs(k, length, span, reach, rule) for k in thresholds]
     if isinstance(unit, EventLevel):
         reach = min(length, horizon)
-        return _Rolling(reach, (_as_many_as_fit(sum(thresholds), reach, reach, gaps=len(thresholds) == 1),))
+        return reach, [_as_many_as_fit(sum(thresholds), reach, reach, gaps=len(thresholds) == 1)]
     most = {k: runs_by_rule(rule, k, most_starts(k, length, horizon)) for k in thresholds}
     places = {k: places_by_rule(rule, k, length, horizon) for k in thresholds}
-    return _Rolling(horizon, tuple(_as_many_as_fit(most[k], places[k], horizon, gaps=True) for k in thresholds))
+    return horizon, [_as_many_as_fit(most[k], places[k], horizon, gaps=True) for k in thresholds]
 
 
 def _as_many_as_fit(runs: int, places: int, reach: int, *, gaps: bool) -> _Runs:
@@ -140,11 +143,14 @@ def _as_many_as_fit(runs: int, places: int, reach: int, *, gaps: bool) -> _Runs:
 
 
 def _runs_cost(norms: FloatArray, reach: int, runs: _Runs) -> float:
-    """`families.norms.runs_bound` for norms in floating point, of all numbers of runs at once; for the search."""
+    """`families.norms.runs_bound` for norms in floating point, of all numbers of runs at once; for the search.
+
+    With q(n) the cost of n places and q(0) = 0, unit changes a_i at x_i cost `-1/2 sum a_i a_j q(|x_i - x_j|)`.
+    """
     shorter, size, longer, size_of_longer = _splits(runs.most, reach, runs.places, gaps=runs.gaps)
     costs = longer * norms[size_of_longer] + shorter * norms[size]
     plain = float(costs.max(initial=float(norms[0])))
-    return max(plain, _turns_cost(norms, runs.turns)) if runs.turns else plain
+    return max(plain, -float(_turns(len(norms), runs.turns) @ norms)) if runs.turns else plain
 
 
 @lru_cache(maxsize=64)
@@ -173,14 +179,6 @@ def _signed_runs(k: int, length: int, span: int, reach: int, rule: CountingRule)
     return replace(plain, turns=((0, outer, runs // 2), (reach - outer, reach, runs // 2)))
 
 
-def _turns_cost(norms: FloatArray, stretches: tuple[tuple[int, int, int], ...]) -> float:
-    """The cost of runs by turns that fill each stretch: its first place, its end, and how many runs.
-
-    With q(n) the cost of n places and q(0) = 0, unit changes a_i at x_i cost `-1/2 sum a_i a_j q(|x_i - x_j|)`.
-    """
-    return -float(_turns(len(norms), stretches) @ norms)
-
-
 @lru_cache(maxsize=16)
 def _turns(places: int, stretches: tuple[tuple[int, int, int], ...]) -> FloatArray:
     """`sum a_i a_j` over the pairs of these changes at every distance 0..places-1."""
@@ -191,6 +189,4 @@ def _turns(places: int, stretches: tuple[tuple[int, int, int], ...]) -> FloatArr
             changes[begin] += sign
             changes[end] -= sign
             sign = -sign
-    # Whole numbers, so rounding makes the transform exact.
-    spectrum = np.fft.rfft(changes, 2 * places)
-    return np.asarray(np.rint(np.fft.irfft(np.abs(spectrum) ** 2, 2 * places)[:places]), dtype=np.float64)
+    return pair_counts(changes)

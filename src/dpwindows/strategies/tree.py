@@ -2,7 +2,12 @@
 
 Cumulative counts use one tree along time. Any windows use, at event level, a product of two trees, one on starts and
 one on ends; for a change within a period, one tree for every start. All levels of a tree weigh alike: weights of their
-own, tried together with the numbers of tents, change the least error by less than a thousandth.
+own, tried together with the numbers of tents, change the least error by less than a thousandth. Streams are decoded
+from what has been measured so far, by trees of sums with the branching and the level weights that are best for it.
+
+Windows of at most m steps fill a band of the square of starts and ends. The band is not measured itself, for it clips
+the rectangles that one event changes: starts are cut into blocks, and with each block all of its ends are measured.
+Fewer events meet two wide blocks; narrow blocks are smaller problems.
 """
 
 from __future__ import annotations
@@ -23,11 +28,11 @@ from dpwindows.kernel.families.series import Series
 from dpwindows.kernel.families.starts import Starts
 from dpwindows.kernel.maps.tent_tree import TentTree
 from dpwindows.kernel.problem import Criterion, Problem
+from dpwindows.reading.moments import FloatArray
 from dpwindows.reading.tent_tree import TentReader
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
 from dpwindows.strategies.search.level_weights import best_of_trees, branchings
-from dpwindows.strategies.square import block_variance, block_widths, stream_extent, stream_widths
 
 NAME = "tree"
 # Numbers of tents are searched on at most this many positions; longer trees have them in proportion.
@@ -37,6 +42,8 @@ _SEARCHED = 400
 _USUAL = ((), (0.5,), (0.6, 0.35), (0.6, 0.45, 0.32))
 _HOPELESS = 1.08
 _STREAM_BRANCHINGS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32)
+# Widths of blocks, as multiples of the longest window; numbers in one beyond which all in one block is not tried.
+_WIDTHS, _LARGEST_SQUARE = (1, 2, 4), 1 << 23
 
 Counts = tuple[int, ...]
 
@@ -46,26 +53,28 @@ def design(problem: Problem) -> Design | None:
     if problem.law != LAPLACE:
         return None
     if isinstance(problem.window, Cumulative):
-        return _along_time(problem)
+        chosen = TentTree(problem.steps, _choose_series_tents(problem.steps, problem.criterion), _unit(problem))
+        return Design(problem, Series(chosen), NAME, {"tents": list(chosen.tents), "unit": chosen.unit})
     if not isinstance(problem.window, AnyWindow):
         return None
     longest = longest_window(problem.window, problem.steps)
     if isinstance(problem.unit, ItemPerPeriod):
-        return _design_for_starts(problem, longest)
+        chosen = TentTree(longest, _choose_series_tents(longest, problem.criterion), _unit(problem))
+        parameters = {"tents": list(chosen.tents), "unit": chosen.unit}
+        return Design(problem, Starts(longest, chosen, continued=True), NAME, parameters)
     if not isinstance(problem.unit, EventLevel):
         return None
-    return choice.best_of([_square(problem, width, longest) for width in block_widths(problem)], score)
+    return choice.best_of([_square(problem, width, longest) for width in _block_widths(problem)], score)
 
 
-def _along_time(problem: Problem) -> Design:
-    chosen = TentTree(problem.steps, _choose_series_tents(problem.steps, problem.criterion), _unit(problem))
-    return Design(problem, Series(chosen), NAME, {"tents": list(chosen.tents), "unit": chosen.unit})
+def _block_widths(problem: Problem) -> list[int]:
+    """Widths worth trying: a few times the longest window, and everything in one block of moderate size.
 
-
-def _design_for_starts(problem: Problem, longest: int) -> Design:
-    chosen = TentTree(longest, _choose_series_tents(longest, problem.criterion), _unit(problem))
-    parameters = {"tents": list(chosen.tents), "unit": chosen.unit}
-    return Design(problem, Starts(longest, chosen, continued=True), NAME, parameters)
+    A block is a square of numbers to measure, most of them beyond the longest window where it is much wider than that.
+    """
+    longest, steps = longest_window(problem.window, problem.steps), problem.steps
+    narrow = [times * longest for times in _WIDTHS if times * longest < steps]
+    return [*narrow, steps] if not narrow or steps**2 <= _LARGEST_SQUARE else narrow
 
 
 def _square(problem: Problem, width: int, longest: int) -> Design:
@@ -91,13 +100,13 @@ def _unit(problem: Problem) -> int:
 @lru_cache(maxsize=128)
 def _choose_series_tents(length: int, criterion: Criterion) -> Counts:
     """Numbers of tents for values that all matter alike."""
-    return _choose_tents(length, lambda size, counts: _error(TentTree(size, counts), criterion))
 
+    def error(size: int, counts: Counts) -> float:
+        tree = TentTree(size, counts)
+        variance = TentReader(tree).variance()
+        return tree.column_total * float(np.sqrt(variance.max() if criterion == "max" else variance.mean()))
 
-def _error(tree: TentTree, criterion: Criterion) -> float:
-    """The error of a tree's values by a criterion, up to a constant."""
-    variance = TentReader(tree).variance()
-    return tree.column_total * float(np.sqrt(variance.max() if criterion == "max" else variance.mean()))
+    return _choose_tents(length, error)
 
 
 @lru_cache(maxsize=128)
@@ -111,10 +120,23 @@ def _choose_square_tents(width: int, extent: int, longest: int, criterion: Crite
         along_starts = along_ends
         if starts != size:
             along_starts = TentReader(_scale_tree(counts, size, starts, ends.unit)).variance()
-        worst = block_variance(along_starts, along_ends[::-1], max(1, round(longest * size / extent)), criterion)
+        worst = _block_variance(along_starts, along_ends[::-1], max(1, round(longest * size / extent)), criterion)
         return ends.column_total**2 * float(np.sqrt(worst))
 
     return _choose_tents(extent, error)
+
+
+def _block_variance(along_starts: FloatArray, along_ends: FloatArray, longest: int, criterion: Criterion) -> float:
+    """The mean, or the largest, product of a start's and an end's variance over the windows of one block.
+
+    The first end is that of the first start; windows have at most `longest` steps.
+    """
+    starts = np.arange(len(along_starts))
+    until = np.minimum(starts + longest, len(along_ends))
+    if criterion == "max":
+        return max(float(along_starts[a] * along_ends[a : until[a]].max()) for a in starts)
+    totals = np.concatenate([[0.0], np.cumsum(along_ends)])
+    return float(along_starts @ (totals[until] - totals[starts]) / (until - starts).sum())
 
 
 def _choose_tents(length: int, error: Callable[[int, Counts], float]) -> Counts:
@@ -162,7 +184,7 @@ def _descend(counts: Counts, error: Callable[[Counts], float]) -> Counts:
     return counts
 
 
-# --- In a stream: trees of sums, decoded from what has been measured so far -------------------------------------------
+# --- In a stream ------------------------------------------------------------------------------------------------------
 
 
 def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
@@ -170,25 +192,19 @@ def stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
     if problem.law != LAPLACE:
         return
     if isinstance(problem.window, Cumulative):
-        yield _along_time_in_stream(problem, horizon)
-    if isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel):
-        yield from _squares_in_stream(problem, horizon)
-
-
-def _along_time_in_stream(problem: Problem, horizon: int | None) -> StepDesign:
-    """A tree of increments with the branching and the level weights that are best for causal decoding."""
-    tree = best_of_trees(problem.criterion, _STREAM_BRANCHINGS, horizon)
-    parameters = {"branching": tree.branching, "weights": list(tree.weights)}
-    return StepDesign(problem, Series(tree), NAME, parameters, horizon=horizon)
-
-
-def _squares_in_stream(problem: Problem, horizon: int | None) -> Iterator[StepDesign]:
-    """A tree on the starts of a block times a tree on its ends."""
+        tree = best_of_trees(problem.criterion, _STREAM_BRANCHINGS, horizon)
+        parameters = {"branching": tree.branching, "weights": list(tree.weights)}
+        yield StepDesign(problem, Series(tree), NAME, parameters, horizon=horizon)
+    if not isinstance(problem.window, AnyWindow) or not isinstance(problem.unit, EventLevel):
+        return
     longest = longest_window(problem.window, problem.steps)
-    for width in stream_widths(longest, horizon):
-        extent = stream_extent(width, longest, horizon)
+    most = math.inf if horizon is None else horizon
+    # With a horizon that windows may fill, everything in one block.
+    widths = [times * longest for times in _WIDTHS if times * longest <= most]
+    for width in widths if longest < most else [int(most)]:
+        extent = int(min(width + longest - 1, most))
         starts = TentTree(width, _choose_series_tents(width, "rms"), _unit(problem))
         ends = best_of_trees("rms", branchings(extent), extent)
         shape = StepBlocks(longest, width, extent, starts, ends)
-        parameters = {"tents": list(starts.tents), "branching": ends.branching, "weights": list(ends.weights)}
-        yield StepDesign(problem, shape, NAME, parameters | {"width": width}, horizon=horizon)
+        trees = {"tents": list(starts.tents), "branching": ends.branching, "weights": list(ends.weights)}
+        yield StepDesign(problem, shape, NAME, trees | {"width": width}, horizon=horizon)

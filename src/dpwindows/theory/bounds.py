@@ -31,7 +31,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from dpwindows.errors import InputError
-from dpwindows.theory.hard_instance import at_least
+from dpwindows.theory.hard_instance import require_at_least
 
 Family = Literal["cumulative", "rolling", "any"]
 Level = Literal["event", "item"]
@@ -54,7 +54,7 @@ class Setting:
 
     def __post_init__(self) -> None:
         for name in ("steps", "length", "k"):
-            at_least(name, getattr(self, name), 1)
+            require_at_least(name, getattr(self, name), 1)
         if not (self.epsilon > 0 and 0 <= self.delta < 1):
             raise InputError(f"epsilon must exceed 0 and delta lie in [0, 1), got {self.epsilon:g} and {self.delta:g}")
 
@@ -62,6 +62,11 @@ class Setting:
     def pure(self) -> bool:
         """Whether delta is 0."""
         return self.delta == 0
+
+    @property
+    def slack(self) -> float:
+        """`ln(1/delta)`, infinite for a pure budget: no law with it is then the least."""
+        return math.inf if self.pure else -math.log(self.delta)
 
 
 @dataclass(frozen=True)
@@ -81,10 +86,6 @@ def _least(*laws: Growth) -> Growth:
     return min(laws, key=lambda law: law.value)
 
 
-def _sum(*laws: Growth) -> Growth:
-    return Growth(sum(law.value for law in laws), " + ".join(law.formula for law in laws))
-
-
 # --- Upper bounds: what the paper's algorithms reach -----------------------------------------------------------------
 
 
@@ -94,10 +95,10 @@ def cumulative_upper(at: Setting) -> Growth:
     Independent of k. (The paper's cumulative lemma; a moved point is two changes, not one: the paper's error 4.)
     """
     depth = levels(at.steps)
-    laplace = Growth(depth**1.5 / at.epsilon, "log(T)^1.5 / eps")
-    if at.pure:
-        return laplace
-    return _least(laplace, Growth(depth * math.sqrt(-math.log(at.delta)) / at.epsilon, "log(T) sqrt(ln 1/delta) / eps"))
+    return _least(
+        Growth(depth**1.5 / at.epsilon, "log(T)^1.5 / eps"),
+        Growth(depth * math.sqrt(at.slack) / at.epsilon, "log(T) sqrt(ln 1/delta) / eps"),
+    )
 
 
 def rolling_event_upper(at: Setting) -> Growth:
@@ -106,12 +107,11 @@ def rolling_event_upper(at: Setting) -> Growth:
     **Independent of T, polylogarithmic in W**, linear in k. (The paper's fixed-window lemma and its reduction of the
     horizon; errata 1, 2 and 11.) Under Gaussian noise sqrt(k) is enough (`docs/growth.md`).
     """
-    depth = levels(2 * at.length)
-    laplace = Growth(at.k * depth**1.5 / at.epsilon, "k log(W)^1.5 / eps")
-    if at.pure:
-        return laplace
-    noise = at.k * depth * math.sqrt(math.log(at.k / at.delta)) / at.epsilon
-    return _least(laplace, Growth(noise, "k log(W) sqrt(ln k/delta) / eps"))
+    depth, noise = levels(2 * at.length), math.sqrt(math.log(at.k) + at.slack)
+    return _least(
+        Growth(at.k * depth**1.5 / at.epsilon, "k log(W)^1.5 / eps"),
+        Growth(at.k * depth * noise / at.epsilon, "k log(W) sqrt(ln k/delta) / eps"),
+    )
 
 
 def any_event_upper(at: Setting) -> Growth:
@@ -119,12 +119,11 @@ def any_event_upper(at: Setting) -> Growth:
 
     (The paper's time-window lemma; errata 3, 12 and 13.)
     """
-    depth = levels(at.steps)
-    laplace = Growth(at.k * depth**3 / at.epsilon, "k log(T)^3 / eps")
-    if at.pure:
-        return laplace
-    noise = at.k * depth**2 * math.sqrt(math.log(at.k / at.delta)) / at.epsilon
-    return _least(laplace, Growth(noise, "k log(T)^2 sqrt(ln k/delta) / eps"))
+    depth, noise = levels(at.steps), math.sqrt(math.log(at.k) + at.slack)
+    return _least(
+        Growth(at.k * depth**3 / at.epsilon, "k log(T)^3 / eps"),
+        Growth(at.k * depth**2 * noise / at.epsilon, "k log(T)^2 sqrt(ln k/delta) / eps"),
+    )
 
 
 def rolling_item_upper(at: Setting) -> Growth:
@@ -133,15 +132,11 @@ def rolling_item_upper(at: Setting) -> Growth:
     (The paper's corollaries for item level; error 10.) sqrt(k) is enough in place of k (`docs/growth.md`).
     """
     depth, blocks = levels(2 * at.length), -(-at.steps // at.length)
-    basic = Growth(at.k * blocks * depth**1.5 / at.epsilon, "k (T/W) log(W)^1.5 / eps")
-    if at.pure:
-        return basic
-    root = at.k * math.sqrt(blocks * -math.log(at.delta)) / at.epsilon
-    gaussian = depth * math.sqrt(math.log(at.k * blocks / at.delta))
+    root, noise = at.k * math.sqrt(blocks * at.slack) / at.epsilon, math.sqrt(math.log(at.k * blocks) + at.slack)
     return _least(
-        basic,
+        Growth(at.k * blocks * depth**1.5 / at.epsilon, "k (T/W) log(W)^1.5 / eps"),
         Growth(root * depth**1.5, "k sqrt(T/W ln 1/delta) log(W)^1.5 / eps"),
-        Growth(root * gaussian, "k sqrt(T/W) ln(1/delta) log(W) / eps"),
+        Growth(root * depth * noise, "k sqrt(T/W) ln(1/delta) log(W) / eps"),
     )
 
 
@@ -152,16 +147,16 @@ def any_item_upper(at: Setting) -> Growth:
     T/g starts, so the best g gives sqrt(T/eps) and (T/eps^2)^(1/3), each with logarithms. The paper prints these four
     in the wrong rows of Table 1 (error 6); this is what its corollaries say. Time compression: error 5.
     """
-    depth = levels(at.steps)
-    tree = depth**1.5 / at.epsilon
-    bundle = Growth(at.steps * tree, "T log(T)^1.5 / eps")
-    grouped = Growth(math.sqrt(at.steps * tree), "sqrt(T / eps) log(T)^0.75")
-    if not at.pure:
-        slack = -math.log(at.delta)
-        bundle = _least(bundle, Growth(math.sqrt(at.steps * slack) * tree, "sqrt(T ln 1/delta) log(T)^1.5 / eps"))
-        cube = (at.steps * slack * tree**2) ** (1 / 3)
-        grouped = _least(grouped, Growth(cube, "(T ln(1/delta) / eps^2)^(1/3) log(T)"))
-    return _least(bundle, grouped) if at.singleton else bundle
+    tree = levels(at.steps) ** 1.5 / at.epsilon
+    bundle = (
+        Growth(at.steps * tree, "T log(T)^1.5 / eps"),
+        Growth(math.sqrt(at.steps * at.slack) * tree, "sqrt(T ln 1/delta) log(T)^1.5 / eps"),
+    )
+    grouped = (
+        Growth(math.sqrt(at.steps * tree), "sqrt(T / eps) log(T)^0.75"),
+        Growth((at.steps * at.slack * tree**2) ** (1 / 3), "(T ln(1/delta) / eps^2)^(1/3) log(T)"),
+    )
+    return _least(*bundle, *grouped) if at.singleton else _least(*bundle)
 
 
 # --- Lower bounds -----------------------------------------------------------------------------------------------------
@@ -184,14 +179,14 @@ def rolling_event_lower(at: Setting) -> Growth:
     Singleton: W steps hold W/(4d) elements, so d = min(k, sqrt(W)) random queries: sqrt(d), constant epsilon and delta.
     """
     short = cumulative_lower(replace(at, steps=at.length))
-    short = Growth(short.value, short.formula.replace("T", "W"))
-    if at.k < 2 or at.length < 2:
-        return short
+    formula = short.formula.replace("T", "W")
     queries = min(2 * at.k - 3, at.length - 1)
+    if queries < 1:
+        return Growth(short.value, formula)
+    many = _marginals(queries, at, "min(k, W)")
     if at.singleton:
-        fourth = math.sqrt(min(queries, math.sqrt(at.length / 4)))
-        return _sum(Growth(fourth, "min(sqrt(k), W^(1/4))"), short)
-    return _sum(_marginals(queries, at, "min(k, W)"), short)
+        many = Growth(math.sqrt(min(queries, math.sqrt(at.length / 4))), "min(sqrt(k), W^(1/4))")
+    return Growth(many.value + short.value, f"{many.formula} + {formula}")
 
 
 def any_event_lower(at: Setting) -> Growth:
@@ -228,15 +223,14 @@ def any_item_lower(at: Setting) -> Growth:
         return _marginals(at.steps, at, "T")
     if at.pure:
         return Growth(math.sqrt(at.steps / (at.k * at.epsilon)), "sqrt(T / (k eps))")
-    cube = (at.steps * -math.log(at.delta) / (at.k * at.epsilon**2)) ** (1 / 3)
+    cube = (at.steps * at.slack / (at.k * at.epsilon**2)) ** (1 / 3)
     return Growth(cube, "(T ln(1/delta) / (k eps^2))^(1/3)")
 
 
 def _marginals(columns: int, at: Setting, text: str) -> Growth:
     if at.pure:
         return Growth(columns / at.epsilon, f"{text} / eps")
-    value = math.sqrt(columns * -math.log(at.delta)) / at.epsilon
-    return Growth(value, f"sqrt({text} ln 1/delta) / eps")
+    return Growth(math.sqrt(columns * at.slack) / at.epsilon, f"sqrt({text} ln 1/delta) / eps")
 
 
 Law = Callable[[Setting], Growth]

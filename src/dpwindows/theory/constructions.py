@@ -14,8 +14,8 @@ A mechanism for window counts is thus one for the hard problem, on the same budg
 one item, and what no mechanism can do for the hard problem none can do for the windows.
 
 Every builder has a *bundle* and a *singleton* form (at most one event a step over all items). The singleton form is the
-bundle form with one occurrence of an item in any step, spread out: `hard_instance.Rows.spread`. Elements that are
-absent keep an item that occurs k-1 times, *dormant*: one occurrence short of being counted, so that one event makes
+bundle form with one occurrence of an item in any step, spread out: `hard_instance.spread_over_slots`. Elements that
+are absent keep an item that occurs k-1 times, *dormant*: one occurrence short of being counted, so that one event makes
 the difference.
 
 In all of them but `dominance_queries` no window that is asked holds more than k occurrences of an item: it has as many
@@ -24,6 +24,7 @@ items with exactly k as with at least k, and the bounds hold for "exactly k" too
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +33,17 @@ import numpy as np
 from dpwindows.ask.privacy import EventLevel, ItemLevel, Unit
 from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.errors import InputError
-from dpwindows.theory.hard_instance import HardInstance, Ints, Reader, Rows, at_least, whole_numbers
+from dpwindows.theory.hard_instance import (
+    HardInstance,
+    Ints,
+    Reader,
+    require_at_least,
+    spread_over_slots,
+    whole_numbers,
+)
+
+# Items, steps and how often they occur there, broadcast to one shape.
+Occurrences = tuple[Any, Any, Any]
 
 
 def range_queries(points: Any, size: int, k: int = 1, *, singleton: bool = False) -> HardInstance:
@@ -48,13 +59,13 @@ def range_queries(points: Any, size: int, k: int = 1, *, singleton: bool = False
         InputError: points or k are none.
     """
     values = whole_numbers("points", points, 1, 0, size)
-    at_least("k", k, 1)
-    item, present = np.arange(len(values)), values > 0
+    require_at_least("k", k, 1)
+    item, present, dormant = np.arange(len(values)), values > 0, np.full(len(values), k - 1)
     # The dormant occurrences: together in step 1, or one a step before the first value.
     before = k - 1 if singleton else 0
-    rows = Rows.of(_dormant(item, np.array(1), k - 1, singleton), (item, before + values, present))
+    log = [_repeated(item, 1, dormant, 1, singleton), (item, before + values, present)]
     last = before + np.arange(1, size + 1)
-    return _built(rows, len(values), before + size, np.ones_like(last), last, k, Cumulative(), singleton=singleton)
+    return _built(log, len(values), before + size, np.ones_like(last), last, k, Cumulative(), singleton=singleton)
 
 
 def as_rolling(instance: HardInstance, length: int) -> HardInstance:
@@ -68,12 +79,11 @@ def as_rolling(instance: HardInstance, length: int) -> HardInstance:
     """
     if not isinstance(instance.window, Cumulative):
         raise InputError(f"as_rolling needs an instance of cumulative windows, got {instance.window}")
-    at_least(f"length, for an instance of {instance.horizon} steps,", length, instance.horizon)
+    require_at_least(f"length, for an instance of {instance.horizon} steps,", length, instance.horizon)
     empty = length - 1
     return replace(
         instance,
-        steps=instance.steps + empty,
-        horizon=instance.horizon + empty,
+        histories=np.pad(instance.histories, ((0, 0), (empty, 0))),
         window=Rolling(length),
         first=instance.last,
         last=instance.last + empty,
@@ -105,23 +115,27 @@ def linear_queries(
     if len(elements) != m:
         raise InputError(f"present must have one entry for each of the {m} columns, got {len(elements)}")
     size = (4 * d if singleton else d + 1) if length is None else length
-    at_least("length", size, d + 1)
-    changes, further = _changes(queries, k)
+    require_at_least("length", size, d + 1)
+    # Row by row the rises (1) and falls (-1) of each column, from zeros.
+    changes = np.diff(queries, axis=0, prepend=0)
+    further = k - 2 - (changes < 0).sum(axis=0)
+    if (missing := -int(further.min())) > 0:
+        raise InputError(f"k must be at least {k + missing} for this matrix, got {k}")
     if singleton and (beyond := int(further.max()) - (size - d - 1)) > 0:
         raise InputError(f"k must be at most {k - beyond} for a singleton log with groups for {size} steps, got {k}")
     item = np.arange(m)
     falls, fallen = np.nonzero(changes < 0)
     rises, risen = np.nonzero(changes > 0)
-    rows = Rows.of(
+    log = [
         (fallen, falls + 1, 1),
         (risen, rises + 1 + size, 1),
         (item, d + 1, elements),
-        _further(item, size, further, singleton),
-    )
+        _repeated(item, size, further, -1, singleton),
+    ]
     first = np.arange(2, d + 2)
     last = first + size - 1
     window = Rolling(size * (m if singleton else 1))
-    return _built(rows, m, size + d, first, last, k, window, singleton=singleton)
+    return _built(log, m, size + d, first, last, k, window, singleton=singleton)
 
 
 def dominance_queries(points: Any, size: int, k: int = 1, *, singleton: bool = False) -> HardInstance:
@@ -145,16 +159,16 @@ def dominance_queries(points: Any, size: int, k: int = 1, *, singleton: bool = F
         InputError: points or k are none.
     """
     values = whole_numbers("points", points, 2, 0, size)
-    at_least("k", k, 1)
+    require_at_least("k", k, 1)
     if values.shape[1] != 2 or ((values[:, 0] > 0) != (values[:, 1] > 0)).any():
         raise InputError("points must have two coordinates, both in 1..size or both 0")
-    item, present = np.arange(len(values)), values[:, 0] > 0
+    item, present, dormant = np.arange(len(values)), values[:, 0] > 0, np.full(len(values), k - 1)
     width = k - 1 if singleton else 1
-    rows = Rows.of(
-        _dormant(item, np.array(size + 1), k - 1, singleton),
+    log = [
+        _repeated(item, size + 1, dormant, 1, singleton),
         (item, size + 1 - values[:, 0], present),
         (item, size + width + values[:, 1], present),
-    )
+    ]
     left, right = (axis.ravel()[1:] for axis in np.indices((size + 1, size + 1)))
     first, last = size + 1 - left, size + width + right
 
@@ -164,7 +178,7 @@ def dominance_queries(points: Any, size: int, k: int = 1, *, singleton: bool = F
         return square[1:, :1] + square[:1, 1:] - square[1:, 1:]
 
     return _built(
-        rows, len(values), 2 * size + width, first, last, k, AnyWindow(), singleton=singleton, distance=2, read=read
+        log, len(values), 2 * size + width, first, last, k, AnyWindow(), singleton=singleton, distance=2, read=read
     )
 
 
@@ -209,60 +223,43 @@ def dense_marginals_rolling(table: Any, length: int, k: int) -> HardInstance:
         InputError: the table is none, k < 2 or `length` < 2.
     """
     rows = whole_numbers("table", table, 2, 0, 1)
-    at_least("k", k, 2)
-    at_least("length", length, 2)
-    n, d = rows.shape
+    require_at_least("k", k, 2)
+    require_at_least("length", length, 2)
     width = min(2 * k - 3, length - 1)
-    parts, first, start = [], [], 0
-    for column in range(0, d, width):
-        block = linear_queries(rows[:, column : column + width].T, np.ones(n, np.int64), k, length=length)
-        parts.append((block.items, block.steps + start, block.counts))
-        first.append(block.first + start)
-        start += block.horizon
-    firsts = np.concatenate(first)
-    lasts = firsts + length - 1
-    return _built(Rows.of(*parts), n, start, firsts, lasts, k, Rolling(length), singleton=False, unit=ItemLevel())
+    present = np.ones(len(rows), np.int64)
+    blocks = [
+        linear_queries(rows[:, column : column + width].T, present, k, length=length)
+        for column in range(0, rows.shape[1], width)
+    ]
+    starts = np.cumsum([0, *(block.horizon for block in blocks[:-1])])
+    first = np.concatenate([block.first + start for block, start in zip(blocks, starts, strict=True)])
+    histories = np.concatenate([block.histories for block in blocks], axis=1)
+    return replace(blocks[0], histories=histories, unit=ItemLevel(), first=first, last=first + length - 1)
 
 
 def _marginals(table: Any, length: int, k: int, window: WindowFamily, *, singleton: bool) -> HardInstance:
     rows = whole_numbers("table", table, 2, 0, 1)
-    at_least("k", k, 1)
+    require_at_least("k", k, 1)
     n, d = rows.shape
-    at_least("length", length, n * k if singleton else 1)
+    require_at_least("length", length, n * k if singleton else 1)
     item, column = np.nonzero(rows)
     begin = column * length
     parts = [(item, begin + n * i + item + 1, 1) for i in range(k)] if singleton else [(item, begin + 1, k)]
     first = np.arange(d) * length + 1
     # The singleton form has its own slots: what is built is not spread again.
-    return _built(Rows.of(*parts), n, d * length, first, first + length - 1, k, window, unit=ItemLevel())
+    return _built(parts, n, d * length, first, first + length - 1, k, window, unit=ItemLevel())
 
 
-def _dormant(item: Ints, step: Ints, times: int, singleton: bool) -> tuple[Any, Any, Any]:
-    """`times` occurrences of every item from `step` on: all in that step, or one a step."""
-    if singleton:
-        return item[:, None], step + np.arange(times)[None, :], 1
-    return item, step, times
-
-
-def _further(item: Ints, step: int, times: Ints, singleton: bool) -> tuple[Any, Any, Any]:
-    """`times[u]` occurrences of item u up to `step`: all in that step, or one a step backwards."""
-    if singleton:
-        back = np.arange(int(times.max()))
-        return item[:, None], step - back[None, :], back[None, :] < times[:, None]
-    return item, step, times
-
-
-def _changes(queries: Ints, k: int) -> tuple[Ints, Ints]:
-    """Row by row the rises (+1) and falls (-1) of each column, from zeros, and k - 2 less the number of its falls."""
-    changes = np.diff(queries, axis=0, prepend=0)
-    further = k - 2 - (changes < 0).sum(axis=0)
-    if int(further.min()) < 0:
-        raise InputError(f"k must be at least {k - int(further.min())} for this matrix, got {k}")
-    return changes, further
+def _repeated(item: Ints, step: int, times: Ints, way: int, singleton: bool) -> Occurrences:
+    """`times[u]` occurrences of item u from `step` on: all in that step, or one a step, forwards (1) or backwards."""
+    if not singleton:
+        return item, np.array(step), times
+    far = np.arange(int(times.max(initial=0)))
+    return item[:, None], step + way * far, far < times[:, None]
 
 
 def _built(
-    rows: Rows,
+    log: Sequence[Occurrences],
     items: int,
     horizon: int,
     first: Ints,
@@ -276,18 +273,10 @@ def _built(
     read: Reader = np.asarray,
 ) -> HardInstance:
     """The instance, with every step spread over one slot for each item if it is to be a singleton log."""
+    histories = np.zeros((items, horizon), dtype=np.int64)
+    for item, step, times in log:
+        np.add.at(histories, (item, step - 1), times)
     slots = items if singleton else 1
-    placed = rows.spread(slots) if singleton else rows
-    return HardInstance(
-        items=placed.items,
-        steps=placed.steps,
-        counts=placed.counts,
-        horizon=horizon * slots,
-        k=k,
-        window=window,
-        unit=unit or EventLevel(),
-        distance=distance,
-        first=(first - 1) * slots + 1,
-        last=last * slots,
-        read=read,
-    )
+    histories = spread_over_slots(histories) if singleton else histories
+    first, last = (first - 1) * slots + 1, last * slots
+    return HardInstance(histories, k, window, unit or EventLevel(), distance, first, last, read)

@@ -1,38 +1,30 @@
 r"""Window counts as range counts of a point set: the paper's algorithms rest on this.
 
-A log is given by its rows, integer arrays (items, steps, counts) with steps 1..T. The point sets of rolling windows
-depend on the block they are for; they are those of `dpwindows.strategies.paper.shapes.FixedWindowTrees`.
+A log is given by its histories, how often each item occurs in each step: shape (items, T). The point sets of rolling
+windows depend on the block they are for; they are those of `dpwindows.strategies.paper.shapes.FixedWindowTrees`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from dpwindows.theory.hard_instance import Ints, at_least
+from dpwindows.theory.hard_instance import Ints
 
 
-def occurrences(items: Ints, steps: Ints, counts: Ints) -> list[Ints]:
-    """The steps of each item's occurrences, ascending, one array an item; a count of c is c occurrences."""
-    order = np.lexsort((steps, items))
-    each = np.repeat(order, counts[order])
-    _, starts = np.unique(items[each], return_index=True)
-    return np.split(steps[each], starts[1:]) if len(each) else []
-
-
-def cumulative_points(items: Ints, steps: Ints, counts: Ints, k: int) -> Ints:
+def cumulative_points(histories: Ints, k: int) -> Ints:
     """One point for each item that occurs at least k times: the step of its k-th occurrence; ascending.
 
     `CountAtLeast_k(1, t) = #{points <= t}`: the inverse of `constructions.range_queries`.
     """
-    at_least("k", k, 1)
-    return np.sort(np.array([own[k - 1] for own in occurrences(items, steps, counts) if len(own) >= k], dtype=np.int64))
+    reached = np.cumsum(histories, axis=1) >= k
+    return np.sort(reached.argmax(axis=1)[reached.any(axis=1)] + 1)
 
 
-def window_points(items: Ints, steps: Ints, counts: Ints, k: int, horizon: int) -> tuple[Ints, Ints]:
+def window_points(histories: Ints, k: int) -> tuple[Ints, Ints]:
     """The paper's point sets x and x' of any windows, each of shape (points, 2).
 
-    With `n` the number of items that occur, `CountAtLeast_k(a, b) = n - D(x) + D(x')`, where D counts the points with
-    first coordinate <= a and second >= b: the inverse of `constructions.dominance_queries`.
+    With n items, `CountAtLeast_k(a, b) = n - D(x) + D(x')`, where D counts the points with first coordinate <= a and
+    second >= b: the inverse of `constructions.dominance_queries`.
 
     Proof. Let `s_1 <= ... <= s_m` be the occurrences of an item, with k zeros before and k times T+1 after. x holds
     the pairs `(s_l + 1, s_(l+k) - 1)`, x' the pairs `(s_(l+1) + 1, s_(l+k) - 1)`, over all l. If (a, b) holds j
@@ -40,18 +32,15 @@ def window_points(items: Ints, steps: Ints, counts: Ints, k: int, horizon: int) 
     likewise k - 1 - j for x'. The difference is 1 iff the item is not counted. Pairs whose first coordinate exceeds T
     are in no window's count and are dropped: the paper's x' has such points, outside its own domain. QED.
     """
-    at_least("k", k, 1)
-    x, other = [np.zeros((0, 2), np.int64)], [np.zeros((0, 2), np.int64)]
-    for own in occurrences(items, steps, counts):
-        padded = np.concatenate([np.zeros(k, np.int64), own, np.full(k, horizon + 1)])
-        end = padded[k:] - 1
-        x.append(np.column_stack([padded[:-k] + 1, end]))
-        other.append(np.column_stack([padded[1 : len(end) + 1] + 1, end]))
-    return _inside(np.concatenate(x), horizon), _inside(np.concatenate(other), horizon)
-
-
-def _inside(pairs: Ints, horizon: int) -> Ints:
-    return pairs[pairs[:, 0] <= horizon]
+    steps = histories.shape[1]
+    places = np.arange(steps + 2)
+    pairs: tuple[list[Ints], list[Ints]] = ([], [])
+    for times in np.pad(histories, ((0, 0), (1, 1)), constant_values=k):
+        occurs = np.repeat(places, times)
+        end = occurs[k:] - 1
+        for points, first in zip(pairs, (occurs[:-k] + 1, occurs[1 : len(end) + 1] + 1), strict=True):
+            points.append(np.column_stack([first, end])[first <= steps])
+    return np.concatenate(pairs[0]), np.concatenate(pairs[1])
 
 
 def dominating(points: Ints, first: Ints, last: Ints) -> Ints:

@@ -27,6 +27,16 @@ _QUERIES, _PRESENT = np.array([[0, 1, 0], [1, 1, 0], [1, 1, 1]]), np.array([1, 0
 _TABLE = np.array([[1, 0, 1, 1], [1, 1, 0, 1], [0, 1, 0, 1]])
 
 
+class _Case(NamedTuple):
+    """A reduction before it is run; `answers` are those of the problem's own definition."""
+
+    name: str
+    problem: str
+    cell: tuple[Family, Level]
+    log: HardInstance
+    answers: Ints
+
+
 @dataclass(frozen=True)
 class Reduction:
     """One reduction on its small instance.
@@ -90,16 +100,6 @@ def reductions(k: int, epsilon: float, delta: float, *, singleton: bool) -> list
     return [_run(case, at) for case in _cases(k, singleton)]
 
 
-class _Case(NamedTuple):
-    """A reduction before it is run; `answers` are those of the problem's own definition."""
-
-    name: str
-    problem: str
-    cell: tuple[Family, Level]
-    log: HardInstance
-    answers: Ints
-
-
 def _cases(k: int, singleton: bool) -> Iterator[_Case]:
     line = f"points {_list(_LINE)} of 1..{_LENGTH}: how many are at most y, for y = 1..{_LENGTH}?"
     below = (_LINE[:, None] <= np.arange(1, _LENGTH + 1)).sum(axis=0)
@@ -142,14 +142,13 @@ def _run(case: _Case, at: Setting) -> Reduction:
 
 def _points(log: HardInstance, family: Family) -> tuple[int, Ints] | None:
     """The number of points that the paper makes of the log, and the windows' counts as range counts of them."""
-    rows = log.items, log.steps, log.counts
     if family == "cumulative":
-        line = cumulative_points(*rows, log.k)
+        line = cumulative_points(log.histories, log.k)
         return len(line), (line <= log.last[:, None]).sum(axis=1)
     if family == "any":
-        x, other = window_points(*rows, log.k, log.horizon)
+        x, other = window_points(log.histories, log.k)
         within, less = (dominating(points, log.first, log.last) for points in (x, other))
-        return len(x) + len(other), len(np.unique(log.items)) - within + less
+        return len(x) + len(other), len(log.histories) - within + less
     return None
 
 

@@ -28,7 +28,6 @@ from dpwindows.theory import bounds, packing
 from dpwindows.theory.bounds import Family, Growth, Level, Setting
 
 _UNITS: dict[Level, Unit] = {"event": EventLevel(), "item": ItemLevel()}
-_LEVELS: tuple[Level, ...] = ("event", "item")
 
 
 @dataclass(frozen=True)
@@ -45,17 +44,6 @@ class Lower:
 
 
 @dataclass(frozen=True)
-class Cell:
-    """A cell of Table 1: `window` in canonical text, `unit` event or item, `stream` bundle or singleton."""
-
-    window: str
-    k: int
-    unit: str
-    stream: str
-    budget: str
-
-
-@dataclass(frozen=True)
 class Errors:
     """Root mean square and largest error over the windows of a release, in counts, and the strategy that has them."""
 
@@ -66,22 +54,34 @@ class Errors:
 
 @dataclass(frozen=True)
 class Row:
-    """A cell with its figures: errors in counts, growth laws up to constants.
+    """A cell with its figures: `window` in canonical text, errors in counts, growth laws up to constants."""
 
-    `ratio` is our standard error over the lower bound (rms over rms; our largest over bounds on the largest
-    error, which for pure budgets is that of a release and not a standard error), None where there is no bound.
-    """
-
-    cell: Cell
+    window: str
+    unit: Level
+    at: Setting
     paper: Errors
-    paper_law: Growth
     ours: Errors
     lower: Lower | None
+    paper_law: Growth
     lower_law: Growth
 
     @property
+    def stream(self) -> str:
+        """What a step may hold: any `bundle` of events, or at most a `singleton`."""
+        return "singleton" if self.at.singleton else "bundle"
+
+    @property
+    def budget(self) -> str:
+        """The kind of budget."""
+        return "pure" if self.at.pure else "approximate"
+
+    @property
     def ratio(self) -> float | None:
-        """Our standard error over the lower bound."""
+        """Our standard error over the lower bound, None where there is none.
+
+        It is rms over rms, or our largest over bounds on the largest error; under pure budgets that bound is on the
+        error of a release and not on a standard error.
+        """
         if self.lower is None or self.lower.value <= 0:
             return None
         return (self.ours.rms if self.lower.of == "rms" else self.ours.max) / self.lower.value
@@ -89,7 +89,11 @@ class Row:
     def to_dict(self) -> dict[str, Any]:
         """Plain values, one flat entry."""
         return {
-            **self.cell.__dict__,
+            "window": self.window,
+            "k": self.at.k,
+            "unit": self.unit,
+            "stream": self.stream,
+            "budget": self.budget,
             "paper_rms": self.paper.rms,
             "paper_max": self.paper.max,
             "paper_law": self.paper_law.formula,
@@ -126,13 +130,11 @@ def table(
     Raises:
         InputError: a parameter is not legal.
     """
-    deltas = (0.0, delta) if delta else (0.0,)
+    cells = product(ks, families(steps, lengths), _UNITS, (0.0, delta) if delta else (0.0,), (False, True))
     settings = [
         # Where W does not matter the bounds ask for one nevertheless.
         (family, level, Setting(steps, getattr(window, "length", max(1, steps // 2)), k, epsilon, slack, singleton))
-        for k, (family, window), level, slack, singleton in product(
-            ks, families(steps, lengths), _LEVELS, deltas, (False, True)
-        )
+        for k, (family, window), level, slack, singleton in cells
     ]
     return (row(family, level, at) for family, level, at in settings)
 
@@ -143,21 +145,14 @@ def row(family: Family, level: Level, at: Setting) -> Row:
     Raises:
         InputError: nothing can be planned with these parameters.
     """
-    window = {"cumulative": Cumulative(), "rolling": Rolling(at.length), "any": AnyWindow()}[family]
-    return Row(
-        cell=Cell(
-            window=window.text,
-            k=at.k,
-            unit=level,
-            stream="singleton" if at.singleton else "bundle",
-            budget="pure" if at.pure else "approximate",
-        ),
-        paper=errors(window, level, at, "paper"),
-        paper_law=bounds.UPPER[family, level](at),
-        ours=errors(window, level, at, "auto"),
-        lower=lower(family, level, at),
-        lower_law=bounds.LOWER[family, level](at),
-    )
+    window = _window(family, at)
+    paper, ours = (errors(window, level, at, strategy) for strategy in ("paper", "auto"))
+    laws = bounds.UPPER[family, level](at), bounds.LOWER[family, level](at)
+    return Row(window.text, level, at, paper, ours, lower(family, level, at), *laws)
+
+
+def _window(family: Family, at: Setting) -> WindowFamily:
+    return {"cumulative": Cumulative(), "rolling": Rolling(at.length), "any": AnyWindow()}[family]
 
 
 def planned(window: WindowFamily, level: Level, at: Setting, strategy: str) -> Plan:
@@ -166,14 +161,13 @@ def planned(window: WindowFamily, level: Level, at: Setting, strategy: str) -> P
         [window.at_least(at.k)],
         timeline=Timeline.of_steps(at.steps),
         unit=_UNITS[level],
-        budget=budget_of(at),
+        budget=_budget(at),
         strategy=strategy,
         singleton=at.singleton,
     )
 
 
-def budget_of(at: Setting) -> Budget:
-    """The budget of a setting."""
+def _budget(at: Setting) -> Budget:
     return PureDP(at.epsilon) if at.pure else ApproxDP(at.epsilon, at.delta)
 
 
@@ -194,40 +188,20 @@ def squared_errors(allotment: Allotment) -> FloatArray:
 def lower(family: Family, level: Level, at: Setting) -> Lower | None:
     """A lower bound with all constants, or None where none is known."""
     if at.pure:
-        return Lower(_packed(family, level, at), "largest", "every epsilon-private mechanism")
+        return Lower(packing.PACKED[family, level](at), "largest", "every epsilon-private mechanism")
     if at.singleton:
         # Limits of additive noise do not bind mechanisms that use the promise, as time compression does.
         return None
     error = _gaussian(family, level, at)
-    return replace(error, value=error.value * unit_scale(budget_of(at), GAUSSIAN) * (1 - 1e-9))
-
-
-def _packed(family: Family, level: Level, at: Setting) -> float:
-    promise = {"singleton": at.singleton}
-    match family, level:
-        case "cumulative", _:
-            return packing.cumulative(at.steps, at.k, at.epsilon, **promise)
-        case "rolling", "event":
-            return packing.rolling_event(at.steps, at.length, at.k, at.epsilon, **promise)
-        case "rolling", _:
-            return packing.rolling_item(at.steps, at.length, at.k, at.epsilon, **promise)
-        case _, "event":
-            return packing.any_event(at.steps, at.k, at.epsilon, **promise)
-    return packing.any_item(at.steps, at.k, at.epsilon, **promise)
+    return replace(error, value=error.value * unit_scale(_budget(at), GAUSSIAN) * (1 - 1e-9))
 
 
 def _gaussian(family: Family, level: Level, at: Setting) -> Lower:
     """Per unit of the noise scale."""
-    window: WindowFamily = Rolling(at.length) if family == "rolling" else Cumulative()
-    known = limit(AnyWindow() if family == "any" else window, at.k, _UNITS[level], at.steps)
-    assert known is not None
-    if family != "any":
-        return Lower(known, "rms", "every Gaussian noise")
+    known, prefixes = (
+        limit(window, at.k, _UNITS[level], at.steps) or 0.0 for window in (_window(family, at), Cumulative())
+    )
     # Any windows hold every cumulative count, rolling ones of half the horizon, and at item level single steps.
     answers = at.steps if level == "item" else max(1, min(2 * at.k - 3, at.steps // 2 - 1))
-    prefixes = limit(Cumulative(), at.k, _UNITS[level], at.steps)
-    assert prefixes is not None
-    held = max(prefixes, packing.cube_limit(answers))
-    return (
-        Lower(known, "rms", "every Gaussian noise") if known >= held else Lower(held, "largest", "every Gaussian noise")
-    )
+    held = max(prefixes, packing.cube_limit(answers)) if family == "any" else 0.0
+    return Lower(max(known, held), "rms" if known >= held else "largest", "every Gaussian noise")

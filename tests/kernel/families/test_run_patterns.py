@@ -16,7 +16,7 @@ from dpwindows.strategies.search.pattern_search import (
     memory_for,
     place_price,
     price_of_disjoint,
-    recent_pattern,
+    recent_patterns,
 )
 from tests.kernel.made_up import arbitrary_taps, falling_taps
 
@@ -66,7 +66,7 @@ def test_patterns_and_chains_attain_the_values_they_are_read_from(seed: int) -> 
     rng = np.random.default_rng(seed)
     lags = Lags.of(arbitrary_taps(rng, 9), 9, 3)
     for memory in (1, 3, 8):
-        pattern = recent_pattern(lags, 3, memory)
+        pattern = recent_patterns(lags, [3], memory)[0]
         assert len(pattern) == 9
         assert len(run_lengths(tuple(pattern))) <= 3
         counted = counted_by_memory(pattern, memory)

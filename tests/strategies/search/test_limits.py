@@ -175,7 +175,7 @@ def test_every_run_pattern_used_does_occur(steps: int, length: int, k: int) -> N
             cut = tuple(padded[length : length + free])
             assert cut in occur or not any(cut)
     patterns, weights = run_weights(length, k)
-    assert set(patterns) <= set(every)
+    assert {tuple(pattern) for pattern in patterns.astype(int).tolist()} <= set(every)
     assert weights.sum() == pytest.approx(1.0)
 
 

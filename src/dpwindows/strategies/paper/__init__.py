@@ -32,7 +32,7 @@ from dpwindows.kernel.designs import Design
 from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies import compressed
-from dpwindows.strategies.paper import bounds, reading
+from dpwindows.strategies.paper import reading
 from dpwindows.strategies.paper.composition import lattice_weight, part_noise
 from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.paper.shapes import (
@@ -42,7 +42,6 @@ from dpwindows.strategies.paper.shapes import (
     TimeWindowTrees,
     TreeForEveryStart,
     TreeShape,
-    count_blocks,
 )
 from dpwindows.strategies.scoring import score
 from dpwindows.strategies.search import choice
@@ -69,39 +68,11 @@ def design(problem: Problem) -> Design | None:
 
 
 def _design(problem: Problem) -> Design | None:
-    match problem.window:
-        case Cumulative():
-            return _cumulative(problem)
-        case Rolling(length=length):
-            return _fixed_window(problem, length)
-        case AnyWindow():
-            return _time_window(problem) if isinstance(problem.unit, EventLevel) else _every_start(problem)
-    return None
-
-
-def _cumulative(problem: Problem) -> Design | None:
-    tree = RangeTree(problem.steps, lattice_weight(problem))
-    return _prescribed(problem, tree, bounds.cumulative(problem, tree), CumulativeTree)
-
-
-def _fixed_window(problem: Problem, length: int) -> Design | None:
-    tree = RangeTree(2 * length, lattice_weight(problem))
-    touched = bounds.fixed_window(problem, tree, count_blocks(problem.steps, length))
-    return _prescribed(problem, tree, touched, FixedWindowTrees)
-
-
-def _time_window(problem: Problem) -> Design | None:
-    tree = RangeTree(problem.steps, lattice_weight(problem))
-    return _prescribed(problem, tree, bounds.time_window(problem, tree), TimeWindowTrees)
-
-
-def _every_start(problem: Problem) -> Design | None:
-    tree = RangeTree(longest_window(problem.window, problem.steps), lattice_weight(problem))
-    return _prescribed(problem, tree, bounds.every_start(problem, tree), TreeForEveryStart)
-
-
-def _prescribed(problem: Problem, tree: RangeTree, touched: bounds.Touched, shape: type[TreeShape]) -> Design | None:
-    """A design with the paper's scale, and how it came about; None where the budget is not the paper's."""
+    """A cell with the paper's scale, and how it came about; None where window or budget are not the paper's."""
+    shape = _shape(problem)
+    if shape is None:
+        return None
+    touched = shape.touched(problem)
     noise = part_noise(problem, touched)
     if noise is None:
         return None
@@ -109,7 +80,24 @@ def _prescribed(problem: Problem, tree: RangeTree, touched: bounds.Touched, shap
         "trees_touched": touched.trees,
         "points_changed": list(touched.points),
         "nodes_per_point": touched.nodes_per_point,
-        "lattice_units_per_count": lattice_weight(problem),
-        **noise.parameters(),
+        "lattice_units_per_count": shape.tree.weight,
+        "epsilon_per_point": noise.epsilon,
+        "delta_per_point": noise.delta,
+        "composition": noise.composition,
     }
-    return Design(problem, shape(tree, noise.scale), NAME, parameters)
+    return Design(problem, replace(shape, scale=noise.scale), NAME, parameters)
+
+
+def _shape(problem: Problem) -> TreeShape | None:
+    """The trees of a cell, before their noise is known."""
+    weight = lattice_weight(problem)
+    match problem.window:
+        case Cumulative():
+            return CumulativeTree(RangeTree(problem.steps, weight))
+        case Rolling(length=length):
+            return FixedWindowTrees(RangeTree(2 * length, weight))
+        case AnyWindow() if isinstance(problem.unit, EventLevel):
+            return TimeWindowTrees(RangeTree(problem.steps, weight))
+        case AnyWindow():
+            return TreeForEveryStart(RangeTree(longest_window(problem.window, problem.steps), weight))
+    return None

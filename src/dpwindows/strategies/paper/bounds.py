@@ -51,13 +51,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel, Unit
-from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, Unit
 from dpwindows.kernel.accounting import GAUSSIAN
-from dpwindows.kernel.certificate import Certificate, NotCertifiedError
+from dpwindows.kernel.certificate import Certificate
 from dpwindows.kernel.problem import Problem
 from dpwindows.kernel.rules import name_of, proves
-from dpwindows.strategies.paper.range_tree import RangeTree
 
 
 @dataclass(frozen=True)
@@ -73,48 +71,12 @@ class Touched:
     rows: int
 
 
-def certified(problem: Problem, touched: Touched, tree: RangeTree) -> Certificate:
-    """The certificate of trees, from what a neighbour can touch of them."""
-    squared = group_privacy_l2(touched, tree.weight)
-    bound, proof = group_privacy_l1(touched, tree.weight), name_of(group_privacy_l1)
+def certified(problem: Problem, touched: Touched, weight: int) -> Certificate:
+    """The certificate of trees with `weight` lattice units a count, from what a neighbour can touch of them."""
+    squared = group_privacy_l2(touched, weight)
     if problem.law == GAUSSIAN:
-        bound, proof = squared, name_of(group_privacy_l2)
-    return Certificate(bound, proof, touched.rows, squared)
-
-
-def cumulative(problem: Problem, tree: RangeTree) -> Touched:
-    """Cumulative counts: one tree."""
-    _require(problem, tree, isinstance(problem.window, Cumulative))
-    points = (cumulative_points(problem.unit),) * len(problem.thresholds)
-    return Touched(1, points, tree.levels, tree.rows)
-
-
-def fixed_window(problem: Problem, tree: RangeTree, blocks: int) -> Touched:
-    """Rolling counts: two trees for every block of steps."""
-    _require(problem, tree, isinstance(problem.window, Rolling))
-    points = tuple(fixed_window_points(problem.unit, k) for k in problem.thresholds)
-    return Touched(fixed_window_trees(problem.unit, blocks), points, tree.levels, 2 * blocks * tree.rows)
-
-
-def time_window(problem: Problem, tree: RangeTree) -> Touched:
-    """Any windows at event level: two trees on starts times ends."""
-    _require(problem, tree, isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel))
-    points = tuple(time_window_points(k) for k in problem.thresholds)
-    return Touched(2, points, tree.levels**2, 2 * tree.rows**2)
-
-
-def every_start(problem: Problem, tree: RangeTree) -> Touched:
-    """Any windows at item level: one tree for every start."""
-    _require(problem, tree, isinstance(problem.window, AnyWindow) and not isinstance(problem.unit, EventLevel))
-    points = (cumulative_points(problem.unit),) * len(problem.thresholds)
-    return Touched(problem.steps, points, tree.levels, problem.steps * tree.rows)
-
-
-def _require(problem: Problem, tree: RangeTree, applies: bool) -> None:
-    # Not of a class derived from it, which might encode anything.
-    own = type(tree) is RangeTree
-    if not (own and applies and isinstance(problem.unit, (EventLevel, ItemLevel, ItemAddRemove))):
-        raise NotCertifiedError(problem, tree)
+        return Certificate(squared, name_of(group_privacy_l2), touched.rows, squared)
+    return Certificate(group_privacy_l1(touched, weight), name_of(group_privacy_l1), touched.rows, squared)
 
 
 def cumulative_points(unit: Unit) -> int:

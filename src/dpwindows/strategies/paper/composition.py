@@ -48,14 +48,6 @@ class PartNoise:
     delta: float
     composition: str
 
-    def parameters(self) -> dict[str, float | str]:
-        """Plain values for metadata."""
-        return {
-            "epsilon_per_point": self.epsilon,
-            "delta_per_point": self.delta,
-            "composition": self.composition,
-        }
-
 
 def part_noise(problem: Problem, touched: Touched) -> PartNoise | None:
     """The paper's noise for a problem, by the composition that needs the least, or None where it has none.
@@ -75,26 +67,24 @@ def part_noise(problem: Problem, touched: Touched) -> PartNoise | None:
 
 def _per_point(problem: Problem, budget: PureDP | ApproxDP, touched: Touched) -> Iterator[tuple[str, float, float]]:
     """(composition, epsilon', delta') for each composition that applies; the least over the thresholds."""
-    total, gaussian = sum(touched.points), problem.law == GAUSSIAN
-    delta = budget.delta if isinstance(budget, ApproxDP) else 0.0
-    shares = [points / total for points in touched.points]
+    total, delta = sum(touched.points), budget.delta if isinstance(budget, ApproxDP) else 0.0
+    # Of each threshold: its points and its share of the budget.
+    shares = [(points, points / total) for points in touched.points]
+
+    def delta_of(part: float, epsilon: float) -> float:
+        """The least delta' of a point over the thresholds, each of which has this part of its share of delta."""
+        each = (group_delta(delta * share * part / touched.trees, epsilon, points) for points, share in shares)
+        return min(each) if problem.law == GAUSSIAN else 0.0
+
     basic = budget.epsilon / (total * touched.trees)
-    within = [
-        group_delta(delta * share / touched.trees, basic, points)
-        for share, points in zip(shares, touched.points, strict=True)
-    ]
-    yield "basic", basic, min(within) if gaussian else 0.0
+    yield "basic", basic, delta_of(1.0, basic)
     if isinstance(budget, ApproxDP):
-        slacks = [delta * share / (2 if gaussian else 1) for share in shares]
+        part = 0.5 if problem.law == GAUSSIAN else 1.0
         advanced = min(
-            advanced_epsilon(budget.epsilon * share, slack, touched.trees) / points
-            for share, slack, points in zip(shares, slacks, touched.points, strict=True)
+            advanced_epsilon(budget.epsilon * share, delta * share * part, touched.trees) / points
+            for points, share in shares
         )
-        within = [
-            group_delta(slack / touched.trees, advanced, points)
-            for slack, points in zip(slacks, touched.points, strict=True)
-        ]
-        yield "advanced", advanced, min(within) if gaussian else 0.0
+        yield "advanced", advanced, delta_of(part, advanced)
 
 
 def _scale(problem: Problem, touched: Touched, epsilon: float, delta: float) -> float | None:

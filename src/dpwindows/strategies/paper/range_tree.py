@@ -82,11 +82,3 @@ class RangeTree:
     def nodes_used(self) -> FloatArray:
         """How many nodes each prefix is summed from."""
         return np.asarray(self.prefixes.sum(axis=1), dtype=np.float64).ravel()
-
-    def variance(self) -> FloatArray:
-        """One unit of variance for each node used."""
-        return self.nodes_used / float(self.weight) ** 2
-
-    def fourth_moment(self) -> FloatArray:
-        """One for each node used: the weights are all alike."""
-        return self.nodes_used / float(self.weight) ** 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 import numpy as np
 
 from dpwindows.ask.windows import longest_window
@@ -15,98 +17,88 @@ from dpwindows.strategies.paper.shapes import (
     FixedWindowTrees,
     TimeWindowTrees,
     TreeForEveryStart,
+    TreeShape,
 )
 
 reads(CompressedTrees)(GroupedReader)
 
 
-@reads(CumulativeTree)
-class CumulativeTreeReader(Reader):
-    """Each prefix as the sum of its nodes."""
+class TreeReader(Reader, ABC):
+    """Reads trees by adding nodes up, all with one weight."""
 
-    def __init__(self, shape: CumulativeTree, design: Design) -> None:
+    def __init__(self, shape: TreeShape, design: Design) -> None:
         super().__init__(design)
         self._tree = shape.tree
+
+    @abstractmethod
+    def _nodes_used(self) -> FloatArray:
+        """How many nodes each estimate is made of."""
+
+    def variance(self) -> FloatArray:
+        return self._nodes_used() / float(self._tree.weight) ** 2
+
+    def fourth_moment(self) -> FloatArray:
+        return self._nodes_used() / float(self._tree.weight) ** 4
+
+
+@reads(CumulativeTree)
+class CumulativeTreeReader(TreeReader):
+    """Each prefix as the sum of its nodes."""
 
     def decode(self, measured: FloatArray) -> FloatArray:
         return self._tree.decode(measured)
 
-    def variance(self) -> FloatArray:
-        return self._tree.variance()
-
-    def fourth_moment(self) -> FloatArray:
-        return self._tree.fourth_moment()
+    def _nodes_used(self) -> FloatArray:
+        return self._tree.nodes_used
 
 
 @reads(TreeForEveryStart)
-class TreeForEveryStartReader(Reader):
+class TreeForEveryStartReader(TreeReader):
     """Reads the tree of every start, and keeps the windows that exist."""
 
-    def __init__(self, shape: TreeForEveryStart, design: Design) -> None:
-        super().__init__(design)
-        self._tree = shape.tree
-
     def decode(self, measured: FloatArray) -> FloatArray:
-        return self._asked(self._tree.decode(measured.reshape(self._tree.rows, self.steps)))
+        return self._existing(self._tree.decode(measured.reshape(self._tree.rows, self.steps)))
 
-    def variance(self) -> FloatArray:
-        return self._by_length(self._tree.variance())
-
-    def fourth_moment(self) -> FloatArray:
-        return self._by_length(self._tree.fourth_moment())
-
-    def _asked(self, by_length: FloatArray) -> FloatArray:
+    def _existing(self, by_length: FloatArray) -> FloatArray:
         exists = np.arange(self._tree.length) < self.steps - np.arange(self.steps)[:, None]
         return np.asarray(by_length.T[exists])
 
-    def _by_length(self, values: FloatArray) -> FloatArray:
-        return self._asked(np.broadcast_to(values[:, None], (self._tree.length, self.steps)))
+    def _nodes_used(self) -> FloatArray:
+        return self._existing(np.broadcast_to(self._tree.nodes_used[:, None], (self._tree.length, self.steps)))
 
 
 @reads(FixedWindowTrees)
-class FixedWindowReader(Reader):
+class FixedWindowReader(TreeReader):
     """Arrivals so far less departures so far, in the block that each window belongs to."""
 
     def __init__(self, shape: FixedWindowTrees, design: Design) -> None:
-        super().__init__(design)
-        self._shape, self._blocks = shape, shape.blocks(self.steps)
+        super().__init__(shape, design)
+        self._length, self._blocks = shape.length, shape.blocks(self.steps)
 
     def decode(self, measured: FloatArray) -> FloatArray:
-        so_far = self._shape.tree.decode(measured.reshape(self._shape.tree.rows, 2 * self._blocks))
+        so_far = self._tree.decode(measured.reshape(self._tree.rows, 2 * self._blocks))
         return self._by_end(so_far[:, : self._blocks] - so_far[:, self._blocks :])
 
     def _by_end(self, by_block: FloatArray) -> FloatArray:
-        return by_block[: self._shape.length].T.ravel()[1 : self.steps + 1]
+        return by_block[: self._length].T.ravel()[1 : self.steps + 1]
 
-    def variance(self) -> FloatArray:
-        """Variance of each estimate, the difference of two prefixes, shape (steps,)."""
-        return self._by_end(np.repeat(2 * self._shape.tree.variance()[:, None], self._blocks, axis=1))
-
-    def fourth_moment(self) -> FloatArray:
-        return self._by_end(np.repeat(2 * self._shape.tree.fourth_moment()[:, None], self._blocks, axis=1))
+    def _nodes_used(self) -> FloatArray:
+        return self._by_end(np.repeat(2 * self._tree.nodes_used[:, None], self._blocks, axis=1))
 
 
 @reads(TimeWindowTrees)
-class TimeWindowReader(Reader):
+class TimeWindowReader(TreeReader):
     """The points of x up to each start and back to each end, less those of x'."""
-
-    def __init__(self, shape: TimeWindowTrees, design: Design) -> None:
-        super().__init__(design)
-        self._tree = shape.tree
 
     def decode(self, measured: FloatArray) -> FloatArray:
         nodes, prefixes = self._tree.rows, self._tree.prefixes
         first, second = measured.reshape(2, nodes, nodes) / self._tree.weight
-        return self._asked(np.asarray(prefixes @ (prefixes @ (first - second).T).T))
+        return self._released(np.asarray(prefixes @ (prefixes @ (first - second).T).T))
 
-    def _asked(self, square: FloatArray) -> FloatArray:
+    def _released(self, square: FloatArray) -> FloatArray:
         """The released windows in canonical order, from a square whose ends come reversed."""
         spans = np.arange(self.steps)[None, :] - np.arange(self.steps)[:, None]
         return square[:, ::-1][(spans >= 0) & (spans < longest_window(self.window, self.steps))]
 
-    def variance(self) -> FloatArray:
-        """One unit for each product of nodes used, in two trees."""
-        return self._asked(2 * np.outer(self._tree.nodes_used, self._tree.nodes_used) / float(self._tree.weight) ** 2)
-
-    def fourth_moment(self) -> FloatArray:
-        return self._asked(2 * np.outer(self._tree.nodes_used, self._tree.nodes_used) / float(self._tree.weight) ** 4)
+    def _nodes_used(self) -> FloatArray:
+        return self._released(2 * np.outer(self._tree.nodes_used, self._tree.nodes_used))

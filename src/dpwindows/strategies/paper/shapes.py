@@ -6,11 +6,14 @@ through their point sets (`bounds` defines them and counts their changes).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from dpwindows.ask.queries import Rolling, WindowFamily
+from dpwindows.ask.privacy import EventLevel, ItemAddRemove, ItemLevel
+from dpwindows.ask.queries import AnyWindow, Cumulative, Rolling, WindowFamily
 from dpwindows.ask.windows import Answers
 from dpwindows.kernel.advice import Advise
 from dpwindows.kernel.certificate import Certificate, NotCertifiedError
@@ -19,6 +22,7 @@ from dpwindows.kernel.families.grouped_steps import GroupedSteps
 from dpwindows.kernel.maps.integer_maps import IntArray, widen
 from dpwindows.kernel.problem import Problem
 from dpwindows.strategies.paper import bounds
+from dpwindows.strategies.paper.bounds import Touched
 from dpwindows.strategies.paper.range_tree import RangeTree
 from dpwindows.strategies.strategy import PrescribedScale
 
@@ -28,20 +32,40 @@ class TreeShape(PrescribedScale):
     """A shape of one kind of range tree."""
 
     tree: RangeTree
-    scale: float
+    scale: float = 1.0
 
     @property
     def prescribed(self) -> float:
         return self.scale
+
+    @abstractmethod
+    def touched(self, problem: Problem) -> Touched:
+        """What a neighbour can touch of the trees.
+
+        Raises:
+            NotCertifiedError: they are none for this window or unit.
+        """
+
+    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
+        """By group privacy of the points that a neighbour moves."""
+        return bounds.certified(problem, self.touched(problem), self.tree.weight)
+
+    def _touched(self, problem: Problem, applies: bool, trees: int, points: Callable[[int], int]) -> Touched:
+        # Not of a class derived from it, which might encode anything.
+        own = type(self.tree) is RangeTree
+        if not (own and applies and isinstance(problem.unit, (EventLevel, ItemLevel, ItemAddRemove))):
+            raise NotCertifiedError(problem, self.tree)
+        rows = self.rows(problem.window, problem.steps)
+        return Touched(trees, tuple(points(k) for k in problem.thresholds), self.tree.levels, rows)
 
 
 @dataclass(frozen=True)
 class CumulativeTree(TreeShape):
     """Cumulative counts: one range tree over the steps at which items reach k occurrences."""
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """By group privacy of the points that a neighbour moves."""
-        return bounds.certified(problem, bounds.cumulative(problem, self.tree), self.tree)
+    def touched(self, problem: Problem) -> Touched:
+        applies = isinstance(problem.window, Cumulative)
+        return self._touched(problem, applies, 1, lambda _: bounds.cumulative_points(problem.unit))
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         return self.tree.rows
@@ -57,9 +81,9 @@ class TreeForEveryStart(TreeShape):
     The series of late starts are continued past the horizon by their last value, which adds no change.
     """
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """By group privacy of the points that a neighbour moves in every tree."""
-        return bounds.certified(problem, bounds.every_start(problem, self.tree), self.tree)
+    def touched(self, problem: Problem) -> Touched:
+        applies = isinstance(problem.window, AnyWindow) and not isinstance(problem.unit, EventLevel)
+        return self._touched(problem, applies, problem.steps, lambda _: bounds.cumulative_points(problem.unit))
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         return self.tree.rows * steps
@@ -84,16 +108,10 @@ class FixedWindowTrees(TreeShape):
     exact rolling counts of lengths W and W+1.
     """
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """By group privacy of the arrivals and departures that a neighbour moves.
-
-        Raises:
-            NotCertifiedError: the tree is none for this window.
-        """
-        if not isinstance(problem.window, Rolling) or self.tree.length != 2 * problem.window.length:
-            raise NotCertifiedError(problem, self.tree)
-        blocks = self.blocks(problem.steps)
-        return bounds.certified(problem, bounds.fixed_window(problem, self.tree, blocks), self.tree)
+    def touched(self, problem: Problem) -> Touched:
+        applies = isinstance(problem.window, Rolling) and self.tree.length == 2 * problem.window.length
+        trees = bounds.fixed_window_trees(problem.unit, self.blocks(problem.steps))
+        return self._touched(problem, applies, trees, lambda k: bounds.fixed_window_points(problem.unit, k))
 
     @property
     def length(self) -> int:
@@ -152,9 +170,10 @@ class TimeWindowTrees(TreeShape):
         """Every threshold up to the largest one asked for."""
         return tuple(range(1, max(thresholds) + 1))
 
-    def certify(self, problem: Problem, horizon: int | None, advise: Advise) -> Certificate:
-        """By group privacy of the points of both trees that a neighbour moves."""
-        return bounds.certified(problem, bounds.time_window(problem, self.tree), self.tree)
+    def touched(self, problem: Problem) -> Touched:
+        applies = isinstance(problem.window, AnyWindow) and isinstance(problem.unit, EventLevel)
+        along_one_axis = self._touched(problem, applies, 2, bounds.time_window_points)
+        return replace(along_one_axis, nodes_per_point=along_one_axis.nodes_per_point**2)
 
     def rows(self, window: WindowFamily, steps: int) -> int:
         return 2 * self.tree.rows**2

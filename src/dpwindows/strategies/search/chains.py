@@ -14,8 +14,6 @@ from dpwindows.kernel.families.run_patterns import Lags, Table
 
 # Less than any value that can be reached.
 _NEVER = -(1 << 61)
-# Links that are kept for the next price, in all.
-_KEPT = 1 << 20
 
 
 def best_chain(
@@ -36,10 +34,17 @@ def best_chain(
     """
     lags.require_price(place_price)
     lags.require_price(price)
-    known = _links_of(lags, tuple(sizes.tolist()), tuple(widths.tolist()))
-    alone = known.norms[sizes] - (place_price + price) * sizes
-    near = None if widest is None else min(max(widest, known.last_positive), lags.length)
-    links = known.priced(place_price, near)
+    norms, pairs = _pairs_across(lags, tuple(sizes.tolist()), tuple(widths.tolist()))
+    alone = norms[sizes] - (place_price + price) * sizes
+    gaps, worth = widths, pairs
+    if widest is not None:
+        # One gap more stands for all wider ones, with 0 for its pairs; not where lags beyond are positive.
+        widest = max(widest, max(distance for distance, lag in enumerate(lags.values) if lag > 0 or distance == 0))
+        few = int(np.searchsorted(widths, widest, side="right"))
+        far = np.where(np.add.outer(sizes, sizes) + widest + 1 <= lags.length, 0, _NEVER)
+        gaps, worth = np.append(widths[:few], widest + 1), np.concatenate([pairs[:few], far[None]])
+    worth = worth - place_price * gaps[:, None, None]
+    links = np.maximum(worth.max(axis=0), _NEVER)
     inner = np.where(sizes >= shortest, 0, _NEVER)
     chain, history = alone, []
     best = (int(alone.max()), 0, int(alone.argmax()))
@@ -54,75 +59,18 @@ def best_chain(
     backwards = [int(sizes[last])]
     for earlier in history[:count][::-1]:
         following, last = last, int((links[last] + earlier).argmax())
-        backwards += [known.gap(last, following, place_price, near), int(sizes[last])]
+        backwards += [int(gaps[worth[:, last, following].argmax()]), int(sizes[last])]
     return value, backwards[::-1]
 
 
-class _Links:
-    """`max_g 2 c(n, g, n') - place_price g` for every two neighbouring lengths, for one price after the other.
-
-    Two lengths are worth the same in either order. They are kept in the order of their sum, so that those with room for
-    a gap come first; few of them are kept for the next price.
-    """
-
-    def __init__(self, lags: Lags, sizes: NDArray[np.int64], widths: NDArray[np.int64]) -> None:
-        self.norms = np.array(lags.norms(), dtype=np.int64)
-        self.last_positive = max(d for d, lag in enumerate(lags.values) if lag > 0 or d == 0)
-        self._length, self._sizes, self._widths = lags.length, sizes, widths
-        one, other = np.triu_indices(len(sizes))
-        order = np.argsort(sizes[one] + sizes[other], kind="stable")
-        self._one, self._other = one[order], other[order]
-        self._spans = sizes[self._one] + sizes[self._other]
-        self._kept: dict[int, Table] | None = {} if len(order) * len(widths) <= _KEPT else None
-        self._room = np.searchsorted(self._spans, self._length - np.arange(self._length + 2), side="right").tolist()
-
-    def _at(self, gap: int) -> Table:
-        """`2 c(n, g, n')` of the pairs that have room for this gap."""
-        if self._kept is not None and gap in self._kept:
-            return self._kept[gap]
-        fit = self._room[gap]
-        # A length that does not fit with the gap is in no pair that does.
-        beside = self.norms[np.minimum(self._sizes + gap, self._length)]
-        link: Table = self.norms[self._spans[:fit] + gap] - beside[self._one[:fit]] - beside[self._other[:fit]]
-        link += int(self.norms[gap])
-        if self._kept is not None:
-            self._kept[gap] = link
-        return link
-
-    def priced(self, place_price: int, near: int | None) -> Table:
-        """The links of every two lengths, a matrix; `_NEVER` where no gap fits.
-
-        No gap is wider than `near + 1`, and that one stands for all that are wider, with 0 for their pairs.
-        """
-        best = np.full(len(self._spans), _NEVER, dtype=np.int64)
-        if near is not None:
-            best[: self._room[near + 1]] = -place_price * (near + 1)
-        widest = self._length - int(self._spans[0])
-        for gap in self._widths[self._widths <= (widest if near is None else min(widest, near))].tolist():
-            fit = self._room[gap]
-            # From here on 2 c <= 0 if no lag beyond the gap is positive, so no wider gap is better than -place_price g.
-            if gap > self.last_positive and int(best[:fit].min()) >= -place_price * gap:
-                break
-            np.maximum(best[:fit], self._at(gap) - place_price * gap, out=best[:fit])
-        return self._square(best)
-
-    def gap(self, one: int, other: int, place_price: int, near: int | None) -> int:
-        """The gap that makes the link of two lengths, by their places among the sizes; the least of several."""
-        n, m = int(self._sizes[one]), int(self._sizes[other])
-        gaps = self._widths[self._widths <= min(self._length - n - m, self._length if near is None else near)]
-        worth = self.norms[n + gaps + m] - self.norms[n + gaps] - self.norms[gaps + m] + self.norms[gaps]
-        worth = worth - place_price * gaps
-        far = near is not None and n + near + 1 + m <= self._length
-        if near is not None and far and int(worth.max(initial=_NEVER)) <= -place_price * (near + 1):
-            return near + 1
-        return int(gaps[worth.argmax()])
-
-    def _square(self, by_pair: Table) -> Table:
-        square = np.empty((len(self._sizes), len(self._sizes)), dtype=np.int64)
-        square[self._one, self._other] = square[self._other, self._one] = by_pair
-        return square
-
-
+# Prices are tried one after the other with the same lags.
 @lru_cache(maxsize=2)
-def _links_of(lags: Lags, sizes: tuple[int, ...], widths: tuple[int, ...]) -> _Links:
-    return _Links(lags, np.array(sizes, dtype=np.int64), np.array(widths, dtype=np.int64))
+def _pairs_across(lags: Lags, sizes: tuple[int, ...], widths: tuple[int, ...]) -> tuple[Table, Table]:
+    """The norms, and `2 c(n, g, n')` by gap and the lengths beside it; `_NEVER` where they do not fit in."""
+    norms, length = np.array(lags.norms(), dtype=np.int64), lags.length
+    runs, gaps = np.array(sizes, dtype=np.int64), np.array(widths, dtype=np.int64)
+    totals = runs[:, None] + runs + gaps[:, None, None]
+    beside = norms[np.minimum(gaps[:, None] + runs, length)]
+    pairs = norms[np.minimum(totals, length)] - beside[:, :, None] - beside[:, None, :] + norms[gaps][:, None, None]
+    pairs[totals > length] = _NEVER
+    return norms, pairs

@@ -14,9 +14,14 @@ by a part in 1e9 change a plan there.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import combinations, product
 from typing import TypeVar
+
+from dpwindows.ask.queries import AnyWindow
+from dpwindows.ask.windows import longest_window
+from dpwindows.kernel.problem import Problem
 
 Candidate = TypeVar("Candidate")
 Place = tuple[int, ...]
@@ -94,3 +99,14 @@ def _neighbours(point: Place, low: Place, high: Place, stride: int, axes: int) -
             for axis, sign, times in zip(moved, signs, far, strict=True):
                 near[axis] = min(max(near[axis] + sign * times * stride, low[axis]), high[axis])
             yield tuple(near)
+
+
+def apart_from_noise(problem: Problem) -> Problem:
+    """The problem with fixed values for what searches for filters ignore: noise, budget and resolution.
+
+    So a plan for another budget searches nothing anew. Windows of any length are those of no more steps than the range.
+    """
+    window = problem.window
+    if isinstance(window, AnyWindow):
+        window = AnyWindow(longest_window(window, problem.steps))
+    return replace(problem, window=window, noise_per_unit=1.0, bits=1, budget=None, singleton=False, shares=())

@@ -25,18 +25,17 @@ Eigenvalues are lowered by a multiple of the rounding error before their roots a
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.strategies.search.spectrum import circle_mean, power_of
+from dpwindows.strategies.search.spectrum import circle_mean, cost_of, power_of
 
 # How often weights are improved, and the power of each time.
 _ROUNDS, _POWER = 5, 1.8
-_ROOT = 2**0.5
 # Rounding allowed for in an eigenvalue, relative to the largest, for each row of the matrix.
 _ROUNDING = 64 * 2.0**-52
 
@@ -71,15 +70,28 @@ def improved(changes: Changes, weights: FloatArray, rounds: int, *, mirrored: bo
     best, kept = 0.0, weights
     for _ in range(rounds):
         moment = changes.moment(weights)
-        parts = [np.linalg.eigh(part) for part in (_even_and_odd(moment) if mirrored else [moment])]
-        slack = _ROUNDING * len(moment) * max(float(values.max(initial=0.0)) for values, _ in parts)
+        size = len(moment)
+        bases = _even_and_odd(size) if mirrored else (np.eye(size),)
+        moment = (moment + moment[::-1, ::-1]) / 2 if mirrored else moment
+        parts = [np.linalg.eigh(base.T @ moment @ base) for base in bases]
+        slack = _ROUNDING * size * max(float(values.max(initial=0.0)) for values, _ in parts)
         root = sum(float(np.sqrt(np.maximum(values - slack, 0.0)).sum()) for values, _ in parts)
-        bound = root / float(np.sqrt(len(moment) * weights.sum()))
+        bound = root / float(np.sqrt(size * weights.sum()))
         best, kept = (bound, weights) if bound > best else (best, kept)
-        inverses = [(vectors / np.sqrt(np.maximum(values, slack))) @ vectors.T for values, vectors in parts]
-        costs = changes.costs(_put_together(*inverses) if mirrored else inverses[0])
-        weights = weights * np.maximum(costs / root, 0.0) ** _POWER
+        inverse = np.zeros((size, size))
+        for base, (values, vectors) in zip(bases, parts, strict=True):
+            along = base @ vectors
+            inverse += (along / np.sqrt(np.maximum(values, slack))) @ along.T
+        weights = weights * np.maximum(changes.costs(inverse) / root, 0.0) ** _POWER
     return best * (1 - 1e-9), kept
+
+
+@lru_cache(maxsize=4)
+def _even_and_odd(size: int) -> tuple[FloatArray, FloatArray]:
+    """Orthonormal bases of the vectors that are the same backwards, and of those that change sign, as columns."""
+    unit = np.eye(size)
+    even, odd = (unit + unit[:, ::-1])[:, : (size + 1) // 2], (unit - unit[:, ::-1])[:, : size // 2]
+    return even / np.sqrt((even**2).sum(axis=0)), odd / 2**0.5
 
 
 def root_trace(square: FloatArray, mean: FloatArray, times: int) -> float:
@@ -94,37 +106,6 @@ def root_trace(square: FloatArray, mean: FloatArray, times: int) -> float:
     grid = np.append(0.0, np.geomspace(_GRID[0], _GRID[1] * (1 + np.sqrt(parts.sum())), _GRID[2]))
     added = np.log1p((parts / (values + slack + grid[1:, None] ** 2)).sum(axis=1))
     return float(times * np.sqrt(values).sum() + (np.diff(grid) * added).sum() / np.pi) * (1 - 1e-9)
-
-
-def _even_and_odd(square: FloatArray) -> list[FloatArray]:
-    """The matrix, or half the sum of it and its mirror image, on even and on odd vectors, each of unit length.
-
-    For n numbers the even ones are `(e_i + e_(n-1-i)) / sqrt 2` and, of an odd n, the middle, the odd ones those with a
-    minus sign.
-    """
-    half, rest = divmod(len(square), 2)
-    square = (square + square[::-1, ::-1]) / 2
-    near, far = square[: half + rest, : half + rest], square[: half + rest, ::-1][:, : half + rest]
-    even = near + far
-    if rest:  # the middle is its own mirror image
-        even[-1] /= _ROOT
-        even[:, -1] /= _ROOT
-    return [even, near[:half, :half] - far[:half, :half]]
-
-
-def _put_together(even: FloatArray, odd: FloatArray) -> FloatArray:
-    """The matrix that has these two parts: the inverse of `_even_and_odd`."""
-    half, rest = len(odd), len(even) - len(odd)
-    square = np.empty((2 * half + rest, 2 * half + rest))
-    near, far = (even[:half, :half] + odd) / 2, (even[:half, :half] - odd) / 2
-    square[:half, :half], square[:half, half + rest :] = near, far[:, ::-1]
-    if rest:
-        square[half, :half] = square[:half, half] = even[-1, :half] / _ROOT
-        square[half, half] = even[-1, -1]
-    square[half + rest :] = square[:half][::-1, ::-1]
-    if rest:
-        square[half, half + 1 :] = square[half, :half][::-1]
-    return square
 
 
 @dataclass(frozen=True)
@@ -282,6 +263,27 @@ class Averages:
     def costs(self, inverse_root: FloatArray) -> FloatArray:
         """`E[g' K g]` for every random change."""
         return np.asarray(self.squares.reshape(len(self.squares), -1) @ inverse_root.ravel())
+
+
+def improve_weights(
+    pairs: FloatArray, weights: FloatArray, rounds: int, power: float = 1.0
+) -> tuple[FloatArray, FloatArray]:
+    """Weights that sum to 1 and nearly maximise `circulant_bound`, and the lags of the noise that is best for them.
+
+    Args:
+        pairs: of each change, as `pair_counts` has them.
+        weights: where to begin.
+        rounds: how often each weight is multiplied with a power of its change's cost under that noise.
+        power: of the cost.
+    """
+    places = pairs.shape[1]
+    size = 1 << (8 * places - 1).bit_length()
+    for _ in range(rounds):
+        root = np.sqrt(np.maximum(power_of(weights @ pairs / weights.sum(), size), 1e-12))
+        lags = np.fft.irfft(1 / root, size)[:places]
+        costs = pairs @ cost_of(lags) / circle_mean(root)
+        weights = weights * np.maximum(costs, 0.0) ** power
+    return weights / weights.sum(), lags
 
 
 def circulant_bound(pairs: FloatArray, free: int, steps: int) -> float:

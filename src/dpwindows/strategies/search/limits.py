@@ -33,9 +33,9 @@ from dpwindows.strategies.search.dual import (
     root_trace,
 )
 from dpwindows.strategies.search.item_limits import History, histories
-from dpwindows.strategies.search.limit_patterns import pair_counts, run_weights
+from dpwindows.strategies.search.limit_patterns import run_weights
 from dpwindows.strategies.search.period_limits import LONGEST_PERIOD, period_limit
-from dpwindows.strategies.search.spectrum import grid_size, interval_weights
+from dpwindows.strategies.search.spectrum import grid_size, interval_weights, pair_counts
 
 # Horizons up to which T x T matrices are used, and how often the weights of random histories are improved.
 _DENSE, _AVERAGED = 400, 12
@@ -134,12 +134,10 @@ def _runs_limit(steps: int, reach: int, k: int) -> float:
     cumulative count.
     """
     patterns, weights = run_weights(reach, k)
-    pairs = np.array([pair_counts(pattern) for pattern in patterns])
     free = steps - reach
-    least_error = circulant_bound((weights[:, None] * pairs).sum(axis=0), free, steps)
+    least_error = circulant_bound(weights @ pair_counts(patterns), free, steps)
     if free > 0 and steps <= _DENSE:
-        ones = np.array(patterns, dtype=np.float64)
-        shifts = Shifts.of(free, ones[:, :, None] * ones[:, None, :])
+        shifts = Shifts.of(free, patterns[:, :, None] * patterns[:, None, :])
         block = dual_bound(shifts, shifts.spread(weights), mirrored=True)
         least_error = max(
             least_error, float(np.sqrt((free * block**2 + reach * _interval_limit(reach, reach) ** 2) / steps))

@@ -62,7 +62,7 @@ def good_charges(lags: SignedLags, known: Held) -> tuple[int, int]:
 
 
 def good_charges_for_runs(lags: SignedLags, known: Held, runs: int) -> tuple[int, int, int]:
-    """The same for changes of at most so many runs, with a good price for a change."""
+    """As `good_charges` for changes of at most `runs` runs, with a good price for a change."""
     memory, near = good_charges(lags, known)
     charged = charges(lags, memory, near)
     changes = held_changes(lags, charged, known)
@@ -151,20 +151,11 @@ def some_lengths(places: int) -> NDArray[np.int64]:
 def place_price(lags: Lags, runs: int, *, shortest: int, rounds: int) -> int:
     """A price at which the best chain of some lengths just fits into the places.
 
-    A bisection: the higher the price, the shorter the chain. It chooses among valid bounds, so it need not be exact.
+    It chooses among valid bounds, so it need not be exact.
     """
     some = some_lengths(lags.length)
     sizes = np.unique(np.append(some, min(shortest, lags.length)))
-    low, high = 0, lags.values[0]
-    if sum(best_chain(lags, sizes, some, runs, 0, shortest=shortest)[1]) <= lags.length:
-        return 0
-    for _ in range(rounds):
-        middle = (low + high) // 2
-        if sum(best_chain(lags, sizes, some, runs, middle, shortest=shortest)[1]) > lags.length:
-            low = middle
-        else:
-            high = middle
-    return high
+    return _over_places(lags, lambda price: best_chain(lags, sizes, some, runs, price, shortest=shortest), rounds)[1]
 
 
 def good_prices_for_ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int) -> tuple[int, int, int]:
@@ -196,19 +187,21 @@ def good_prices_for_ones(lags: Lags, mean: PriceOfOnes, runs: int, shortest: int
     return price, prices[price], widest
 
 
-def _over_places(lags: Lags, chain_at: Callable[[int], tuple[int, list[int]]]) -> tuple[int, int]:
-    """The least value of a chain's bound over prices of places, nearly, and the price: by halving where chains fit."""
+def _over_places(
+    lags: Lags, chain_at: Callable[[int], tuple[int, list[int]]], rounds: int = _PRICE_ROUNDS
+) -> tuple[int, int]:
+    """The least value of a chain's bound over prices of places, nearly, and the price: by halving where chains fit.
+
+    The higher the price, the shorter the chain.
+    """
     value, chain = chain_at(0)
     best = (value, 0)
-    low, high = 0, lags.values[0] if sum(chain) > lags.length else 0
-    for _ in range(_PRICE_ROUNDS if high else 0):
+    low, high = 0, lags.values[0]
+    for _ in range(rounds if sum(chain) > lags.length else 0):
         middle = (low + high) // 2
         value, chain = chain_at(middle)
         best = min(best, (value + middle * lags.length, middle))
-        if sum(chain) > lags.length:
-            low = middle
-        else:
-            high = middle
+        low, high = (middle, high) if sum(chain) > lags.length else (low, middle)
     return best
 
 
@@ -247,13 +240,8 @@ def price_of_disjoint(lags: Lags, runs: tuple[int, ...]) -> int:
     return price
 
 
-def recent_pattern(lags: Lags, runs: int, memory: int, price: int = 0) -> list[int]:
-    """A pattern that attains the table behind `recent_bound`: for designing filters, not for certifying them."""
-    return recent_patterns(lags, [runs], memory, price)[0]
-
-
 def recent_patterns(lags: Lags, runs: Sequence[int], memory: int, price: int = 0) -> list[list[int]]:
-    """The same for several numbers of runs, from one table."""
+    """A pattern for each number of runs that attains the table behind `recent_bound`: to design filters by."""
     memory = min(memory, lags.length - 1)
     if memory < 1:
         return [[1] for _ in runs]

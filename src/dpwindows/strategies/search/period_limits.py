@@ -29,8 +29,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwindows.kernel.maps.integer_maps import FloatArray
-from dpwindows.strategies.search.dual import Shifts, circulant_bound, dual_bound
-from dpwindows.strategies.search.spectrum import circle_mean, power_of
+from dpwindows.strategies.search.dual import Shifts, circulant_bound, dual_bound, improve_weights
+from dpwindows.strategies.search.spectrum import pair_counts
 
 # The longest windows and periods that are looked at; the numbers in all changes that are drawn, and the most changes.
 _LONGEST_WINDOW, LONGEST_PERIOD = 2048, 400
@@ -50,7 +50,9 @@ def period_limit(steps: int, length: int, period: int, cumulative: Callable[[int
     if length > _LONGEST_WINDOW:
         return 0.0
     drawn = changes(length, min(period, LONGEST_PERIOD))
-    weights, pairs = _weigh_changes(drawn)
+    pairs = pair_counts(drawn)
+    weights, _ = improve_weights(pairs, np.ones(len(drawn)), _ROUNDS)
+    pairs = weights @ pairs
     if steps <= _DENSE:
         shifts = Shifts.of(steps, ((drawn.T * weights) @ drawn)[None])
         begins_inside = np.arange(1 - len(pairs), steps) >= 0
@@ -101,19 +103,3 @@ def _sums(values: NDArray[np.bool_], length: int) -> NDArray[np.int64]:
     """Sums over `length` places in a row."""
     sums = np.cumsum(np.pad(values, ((0, 0), (1, 0))), axis=1, dtype=np.int64)
     return np.asarray(sums[:, length:] - sums[:, :-length])
-
-
-def _weigh_changes(drawn: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Weights that sum to 1 and nearly maximise the mean root of the spectrum, and the pair counts they make."""
-    places = drawn.shape[1]
-    size = 1 << (8 * places - 1).bit_length()
-    pairs = np.fft.irfft(np.abs(np.fft.rfft(drawn, 2 * places)) ** 2, 2 * places)[:, :places].round()
-    weights = np.full(len(drawn), 1.0 / len(drawn))
-    for _ in range(_ROUNDS):
-        power = power_of(weights @ pairs, size)
-        root = np.sqrt(np.maximum(power, 1e-12))
-        lags = np.fft.irfft(1 / root, size)[:places]
-        costs = pairs[:, 0] * lags[0] + 2 * pairs[:, 1:] @ lags[1:]
-        weights = weights * np.maximum(costs / circle_mean(root), 0.0)
-        weights /= weights.sum()
-    return weights, weights @ pairs

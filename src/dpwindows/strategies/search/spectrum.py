@@ -61,6 +61,14 @@ def power_of(pairs: FloatArray, size: int) -> FloatArray:
     return np.asarray(np.fft.rfft(even).real)
 
 
+def pair_counts(changes: FloatArray) -> FloatArray:
+    """`sum_i c_i c_(i+d)` at every distance d, along the last axis, of changes of whole numbers."""
+    places = changes.shape[-1]
+    # Whole numbers, so rounding makes the transform exact.
+    powers = np.abs(np.fft.rfft(changes, 2 * places)) ** 2
+    return np.asarray(np.rint(np.fft.irfft(powers, 2 * places)[..., :places]))
+
+
 @lru_cache(maxsize=64)
 def interval_weights(reach: int, size: int, rounds: int = 400) -> tuple[FloatArray, FloatArray]:
     """Weights on the lengths 1..reach that nearly maximise `mean(sqrt P)`, and P on half a circle of `size` points.

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 
 from dpwindows.kernel.maps.integer_maps import FloatArray, IntArray
-from dpwindows.strategies.search.spectrum import Column
+from dpwindows.strategies.search.spectrum import Column, pair_counts
 
 # How many of the dearest are told of each kind, and lengths of runs to begin with.
 _TOLD, _BEGUN = 5, 12
@@ -59,9 +59,7 @@ class TwoRuns:
     def _pairs(self, one: int, zeros: int, other: int, sign: int) -> Column:
         change = np.zeros(self.places)
         change[:one], change[one + zeros : one + zeros + other] = 1, sign
-        spectrum = np.abs(np.fft.rfft(change, 2 * self.places)) ** 2
-        # Whole numbers, so rounding makes the transform exact.
-        return np.asarray(np.rint(np.fft.irfft(spectrum, 2 * self.places)[: self.places]))
+        return pair_counts(change)
 
 
 def _places_of_largest(costs: FloatArray, of_them: IntArray) -> list[int]:

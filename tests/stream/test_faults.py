@@ -289,11 +289,15 @@ def test_an_edited_state_is_noticed(tmp_path: Path, edit: str) -> None:
 def test_a_newer_state_asks_for_a_newer_library(tmp_path: Path) -> None:
     path = tmp_path / "state"
     started(path)
-    for version, said in ((2, "version 2, and this dpwindows knows version 1: use a newer"), (0, "of another kind")):
+    for mark, version, said in (
+        (store.KIND.mark, 2, "version 2, and this dpwindows reads version 1: use a newer"),
+        (store.KIND.mark, 0, "is damaged: its tables"),
+        (0, 1, "is damaged: its tables"),
+    ):
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute(f"PRAGMA user_version = {version}")
-            connection.execute(f"PRAGMA application_id = {store.MARK if version else 0}")
-        with pytest.raises(dw.InputError, match=said):
+            connection.execute(f"PRAGMA application_id = {mark}")
+        with pytest.raises(dw.InputError if version == 2 else dw.EngineError, match=said):
             Stream.open(path)
 
 

@@ -506,6 +506,18 @@ def test_what_another_process_committed_is_on_disk_before_anyone_relies_on_it(
     assert watch.seen == ["rows"]
 
 
+def test_a_mark_that_another_process_wrote_is_on_disk_before_rows_leave(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have been killed before it synced the folder: were the mark lost, no rollback would be noticed."""
+    started(tmp_path / "state")
+    watch = Watch(tmp_path, monkeypatch)
+    with Stream.open(tmp_path / "state") as stream:
+        stream.show()
+        stream.show()
+    assert watch.seen == ["sync folder", "rows", "rows"]
+
+
 # --- One process, and one thread at a time ----------------------------------------------------------------------------
 
 

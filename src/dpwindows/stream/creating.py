@@ -14,9 +14,7 @@ draft that was not paid for is removed, and so is one that a refusal of the ledg
 from __future__ import annotations
 
 import os
-import shutil
 import sqlite3
-import tempfile
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from pathlib import Path
@@ -25,9 +23,10 @@ import numpy as np
 
 from dpwindows.durable import claimed, same_file, sync_folder, write_atomically
 from dpwindows.errors import EngineError, InputError
+from dpwindows.ledger.database import make_tables, opened
 from dpwindows.stream import records
 from dpwindows.stream.records import Creation, pack
-from dpwindows.stream.store import DamagedError, connected, items_folder, journal_of, make_tables, state_error
+from dpwindows.stream.store import KIND, DamagedError, connected, items_folder, journal_of, state_error
 
 
 def create_state(
@@ -137,17 +136,22 @@ def _write_draft(draft: Path, path: Path, creation: Creation, arrays: Mapping[st
     """Fill a state in a private folder, and put it under its draft's name, on disk, with a folder for its items."""
     try:
         items_folder(path).mkdir(mode=0o700, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix="dpwindows-") as private:
-            made = Path(private) / "state"
-            with closing(make_tables(made)) as connection:
-                records.write_creation(connection, creation, arrays)
-                connection.execute("COMMIT")
-            # It syncs the folder that both are in.
-            write_atomically(draft, lambda name: shutil.copyfile(made, name), replace=True, private=True)
+        # It syncs the folder that both are in.
+        write_atomically(draft, lambda name: _fill(Path(name), creation, arrays), replace=True, private=True)
     except sqlite3.Error as error:
         raise state_error(path, error) from None
     except OSError as error:
         raise _unwritten(path, error) from None
+
+
+def _fill(path: Path, creation: Creation, arrays: Mapping[str, np.ndarray]) -> None:
+    """Make an empty file a state before its first step; whoever made it puts it on disk."""
+    with closing(opened(path, patience=0)) as connection:
+        connection.execute("PRAGMA journal_mode = OFF")
+        connection.execute("BEGIN")
+        make_tables(connection, KIND)
+        records.write_creation(connection, creation, arrays)
+        connection.execute("COMMIT")
 
 
 def _name(draft: Path, path: Path) -> None:
@@ -161,7 +165,8 @@ def _name(draft: Path, path: Path) -> None:
         except FileExistsError:
             raise
         except OSError:  # a file system without hard links
-            require_new(path)
+            if os.path.lexists(path):
+                raise FileExistsError from None
             draft.replace(path)
         sync_folder(path.parent)
         draft.unlink(missing_ok=True)

@@ -37,7 +37,6 @@ import pyarrow as pa
 from dpwindows.ask.timeline import Timeline
 from dpwindows.ask.zones import Int64Array
 from dpwindows.count.events import EventColumns
-from dpwindows.stream.given_events import ItemKind
 from dpwindows.stream.recencies import Manifest, Part
 from dpwindows.stream.store import StateFile, damaged, in_use
 
@@ -150,14 +149,13 @@ class Position:
 
     step: int
     token: str
-    kind: ItemKind | None = None
+    kind: str | None = None
     parts: Manifest = ()
     working: Arrays = field(default_factory=dict)
 
     def sealed(self) -> tuple[Any, ...]:
         """The row of the table `position`."""
-        kind = None if self.kind is None else self.kind.name
-        values = (self.step, self.token, kind, json.dumps(self.parts), pack(self.working))
+        values = (self.step, self.token, self.kind, json.dumps(self.parts), pack(self.working))
         return (*values, digest(*values))
 
 
@@ -223,7 +221,7 @@ def read_position(state: StateFile) -> Position:
         raise damaged(state.path)
     step, token, kind, parts, working = rows[0][:5]
     named = tuple(Part(*values) for values in json.loads(parts))
-    return Position(step, token, None if kind is None else ItemKind.named(kind), named, unpack(working))
+    return Position(step, token, kind, named, unpack(working))
 
 
 def read_step(state: StateFile, step: int) -> ClosedStep | None:

@@ -50,7 +50,7 @@ from dpwindows.stream.calls import (
 )
 from dpwindows.stream.closing import close_step
 from dpwindows.stream.engine import Engine
-from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, hand_over, require_kind
+from dpwindows.stream.given_events import EMPTY, NOTHING, Handed, hand_over
 from dpwindows.stream.limits import MOST_STEPS, require_few
 from dpwindows.stream.mechanism import Mechanism
 from dpwindows.stream.publishing import Gate
@@ -362,14 +362,12 @@ class Stream:
 
     def _hand_over(self, events: Any, timeline: Timeline, table: str | None, later: LaterPolicy) -> Handed:
         creation = self._creation
-        handed = hand_over(
-            *(self._engine, events, creation.columns, timeline, creation.secret),
+        return hand_over(
+            *(self._engine, events, creation.columns, timeline, creation.secret, self._position.kind),
             later=later == "refuse",
             table=table,
             settings=self._settings,
         )
-        require_kind(self._position.kind, handed.kind, creation.columns.item)
-        return handed
 
     def _close(self, task: Task, timeline: Timeline, handed: Handed, moved: str) -> None:
         """Close what is left of a call, step by step."""

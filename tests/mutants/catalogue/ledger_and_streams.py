@@ -169,6 +169,14 @@ MUTANTS = [
         f"{GATE}test_what_another_process_committed_is_on_disk_before_anyone_relies_on_it",
     ),
     Mutant(
+        "a mark relied upon that is not on disk",
+        "Rows leave under the mark of a killed process, which a power failure takes away: nothing tells of a rollback.",
+        "stream/publishing.py",
+        "        if leaving or marked != reached:\n",
+        "        if marked != reached:\n",
+        f"{GATE}test_a_mark_that_another_process_wrote_is_on_disk_before_rows_leave",
+    ),
+    Mutant(
         "a copy that records its step over another",
         "Of two copies that closed one step each gets on record, and both publish it.",
         "stream/publishing.py",

@@ -303,14 +303,14 @@ def _release(maker: _Maker) -> _Made:
         output, force = maker.dice.choice(names), maker.chance(0.7)
         return Verb("release", ledger=ledger, output=output, force=force, request=request, log=log)
 
+    for _ in range(maker.dice.choice((1, 2, 3))):
+        events.append(maker.run(*(release() for _ in range(maker.dice.choice((1, 1, 2))))))
+        events += maker.power(0.5)
     if maker.chance(0.15):
         # What one process stored, and did not see on disk, the next one hands out; then the power takes it away.
         one = release()
         again = maker.run(replace(one, force=True), faulty=0.0)
         events += [maker.stopped(one, at=(8, 9, 10, 11)), again, PowerFailure()]
-    for _ in range(maker.dice.choice((1, 2, 3))):
-        events.append(maker.run(*(release() for _ in range(maker.dice.choice((1, 1, 2))))))
-        events += maker.power(0.5)
     last = Verb("release", ledger=ledger, output=maker.dice.choice(names), force=True)
     return before, [*events, *maker.settled(last)]
 

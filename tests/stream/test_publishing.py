@@ -25,13 +25,9 @@ from dpwindows.stream.store import StateFile, journal_of
 from dpwindows.stream.stream import Stream
 from tests.end_to_end.command_line import run
 from tests.patience import PATIENCE
-from tests.stream.streams import STEP, Event, copied, new_stream, plan_of, same, spied, table_of
+from tests.stream.streams import LOG, PLAN, SETTINGS, STEP, copied, new_stream, plan_of, same, spied, started, table_of
 
 pytestmark = pytest.mark.usefixtures("one_engine")
-
-PLAN = ("rolling:2", "cumulative")
-LOG: list[list[Event]] = [[("a", 1, 1), ("b", 1, 3)], [("a", 2, 2)], [("b", 3, 1), ("c", 3, 1)]]
-SETTINGS = dw.EngineSettings(threads=1, progress=False)
 
 
 class Crash(BaseException):
@@ -41,12 +37,6 @@ class Crash(BaseException):
 @pytest.fixture
 def ledger(tmp_path: Path) -> dw.Ledger:
     return dw.Ledger.create(tmp_path / "ledger", "log", budget=dw.ApproxDP(1.0, 1e-6), unit=dw.EventLevel())
-
-
-def started(path: Path, **options: Any) -> dw.Release:
-    """Make a stream with its first step closed."""
-    with new_stream(path, plan_of(*PLAN), **options) as stream:
-        return stream.advance(table_of(LOG[0]), STEP)
 
 
 # --- Under a ledger ---------------------------------------------------------------------------------------------------
@@ -141,7 +131,7 @@ def test_a_stream_that_met_a_failing_disk_may_try_again(
                 with pytest.raises(dw.EngineError, match="disk is full"):
                     stream.show()
         assert list(seen) == [1]
-        stored = stream._state.connection.execute("SELECT estimate FROM released ORDER BY place").fetchall()
+        stored = stream._state._connection.execute("SELECT estimate FROM released ORDER BY place").fetchall()
         with spied(monkeypatch) as again:
             released = stream.advance(table_of(LOG[0]), STEP)
         assert again == {}

@@ -170,7 +170,7 @@ def test_a_state_that_cannot_be_written_is_left_alone(path: Path) -> None:
 
 def test_closing_never_fails_and_is_for_good(path: Path) -> None:
     state = StateFile(path)
-    state.connection.close()  # the database's own failure
+    state._connection.close()  # the database's own failure
     state.close()
     state.close()
     with pytest.raises(EngineError, match="open it again"), state.guarded():

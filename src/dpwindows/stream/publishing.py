@@ -9,7 +9,7 @@ import errno
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -170,7 +170,7 @@ class Gate:
                 raise
 
 
-# --- The budget, once ---------------------------------------------------------------------------------------------
+# --- The budget, once -------------------------------------------------------------------------------------------------
 
 
 def spend(ledger: Ledger, plan: StreamPlan, creation: Creation) -> None:
@@ -181,36 +181,20 @@ def spend(ledger: Ledger, plan: StreamPlan, creation: Creation) -> None:
         InputError: the dataset does not admit the stream.
         EngineError: the ledger cannot be written.
     """
-    ledger.spend(request(plan, creation), state=creation.state_id, token=creation.token)
-
-
-def request(plan: StreamPlan, creation: Creation) -> Any:
-    """The stream as a ledger sees it."""
     from dpwindows.ledger.request import Request
     from dpwindows.plan.description import asked_of
 
     timeline = Timeline.of_length(creation.start, plan.horizon or 1, creation.step, creation.time_zone)
     asked, columns = asked_of(plan), creation.columns
-    return Request("stream", asked, plan.budget, plan.unit, timeline, columns, endless=plan.horizon is None)
-
-
-def is_on_record(ledger: Ledger, state_id: str) -> bool:
-    """Whether a stream was paid for.
-
-    Raises:
-        InputError: the ledger is damaged.
-        EngineError: it cannot be read.
-    """
-    return any(entry.state == state_id for entry in ledger.book().entries)
+    endless = plan.horizon is None
+    request = Request("stream", asked, plan.budget, plan.unit, timeline, columns, endless=endless)
+    ledger.spend(request, state=creation.state_id, token=creation.token)
 
 
 def _ledger_of(creation: Creation, given: Ledger | None, kept: Kept) -> Ledger | None:
     """The ledger of a stream: the one given, or else the one it was created with, at the path it had then.
 
     It is asked on one connection, `kept`, which is the caller's to close.
-
-    Raises:
-        InputError: there is no such ledger, or one was given for a stream that was created without.
     """
     if given is not None:
         if creation.ledger is None:

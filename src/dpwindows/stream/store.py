@@ -91,43 +91,25 @@ class StateFile:
             self._let_go()
             raise
 
-    @property
-    def connection(self) -> sqlite3.Connection:
-        """The database.
-
-        Raises:
-            EngineError: an earlier failure left it unusable, or this process is a copy of the one that opened it.
-        """
-        self._require_original()
-        if self._failed:
-            raise EngineError(f"the state {self.path} was closed after a failure: open it again")
-        return self._connection
-
     def _require_original(self) -> None:
         if os.getpid() != self._process:
             raise in_use(self.path)
 
     @contextmanager
     def turn(self) -> Iterator[None]:
-        """Meanwhile no other thread of this process begins anything that reads the state and acts on it.
-
-        Raises:
-            EngineError: this process is a copy of the one that opened the state.
-        """
+        """Meanwhile no other thread reads the state and acts on it; a copy of the process that opened it never may."""
         self._require_original()
         with self._turn:
             yield
 
     @contextmanager
     def guarded(self) -> Iterator[sqlite3.Connection]:
-        """Use the database; turn its failures into our errors, and leave the state alone after one.
-
-        Raises:
-            EngineError: the database failed, or did before.
-        """
-        connection = self.connection
+        """Use the database; turn its failures into `EngineError`, and leave the state alone after one."""
+        self._require_original()
+        if self._failed:
+            raise EngineError(f"the state {self.path} was closed after a failure: open it again")
         try:
-            yield connection
+            yield self._connection
         except (sqlite3.Error, UnicodeDecodeError) as error:
             self._failed = True
             raise state_error(self.path, error) from None
@@ -151,11 +133,7 @@ class StateFile:
         self._settled = True
 
     def settle(self) -> None:
-        """Return when what other processes committed is on disk, too: the folder knows of no journal, and of the mark.
-
-        Raises:
-            EngineError: the disk failed.
-        """
+        """Return when what other processes committed is on disk, too: the folder knows no journal, and the mark."""
         if self._settled:
             return
         try:

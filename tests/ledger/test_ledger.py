@@ -460,7 +460,7 @@ def foreign_files(folder: Path) -> Iterator[tuple[Path, str]]:
     duckdb.connect(str(folder / "duckdb")).execute("CREATE TABLE t AS SELECT 1").close()
     make(folder / "newer")
     with sqlite3.connect(folder / "newer") as newer:
-        newer.execute(f"PRAGMA user_version = {ledger_store.VERSION + 1}")
+        newer.execute(f"PRAGMA user_version = {ledger_store.KIND.version + 1}")
     newer.close()
     (folder / "folder").mkdir()
     said = {"newer": "newer dpwindows", "folder": "no ledger|not a file", "short": "not a"}

@@ -166,6 +166,9 @@ def test_days_may_end_as_the_rules_of_the_zone_then_were_and_no_other_time(tmp_p
     with closing(sqlite3.connect(other, isolation_level=None)) as connection:
         *values, _ = connection.execute("SELECT * FROM steps WHERE step = 1").fetchone()
         connection.execute("UPDATE steps SET digest = ? WHERE step = 1", [digest(*values)])
+    advanced = run("stream", "advance", other, "--through", "2013-01-02")
+    assert advanced.code == 2, "whose rules they were is not known"
+    assert "install the rules (tzdata) it was closed with" in " ".join(advanced.err.split())
     outcome = run("stream", "show", other)
     assert outcome.code == (0 if "3600" in moved else 1), outcome.err
     assert ("is damaged" in outcome.err.replace("\n", " ")) == (outcome.code == 1)

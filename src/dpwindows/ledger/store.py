@@ -57,7 +57,7 @@ _TABLES = (
         known_step INTEGER NOT NULL, known_token TEXT NOT NULL, seal TEXT NOT NULL)""",
 )
 # "dpwl" in the header's field for the application.
-KIND = Kind("ledger", 0x6470776C, 1, _TABLES)
+KIND = Kind("a ledger", 0x6470776C, 1, _TABLES)
 _LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 

@@ -25,8 +25,8 @@ def progress_at(position: Position, mechanism: Mechanism) -> tuple[StepCounts, M
     """What the next step goes on from: exact counts by recency in every group, and the mechanism's memory."""
     reach = mechanism.reach
     if position.step == 0:
-        fixed = {"totals": mechanism.needs_total, "cells": mechanism.cells}
-        return StepCounts.before_all(mechanism.counted, reach, **fixed), mechanism.fresh_memory()
+        totals, cells = mechanism.needs_total, mechanism.cells
+        return StepCounts.before_all(mechanism.counted, reach, totals=totals, cells=cells), mechanism.fresh_memory()
     counts, memory = (
         {name.removeprefix(prefix): values for name, values in position.working.items() if name.startswith(prefix)}
         for prefix in (_COUNTS, _MEMORY)

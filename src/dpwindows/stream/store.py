@@ -45,7 +45,7 @@ _TABLES = (
         upper REAL NOT NULL, cell INTEGER, PRIMARY KEY (step, place)) WITHOUT ROWID""",
 )
 # "dpws" in the header's field for the application.
-KIND = Kind("state of a stream", 0x64707773, 1, _TABLES)
+KIND = Kind("the state of a stream", 0x64707773, 1, _TABLES)
 BACKUP = "a backup may go on where it is the last step that the ledger has on record; otherwise create a new stream"
 _KEPT = "Nothing that was committed is lost: mend that, and run the same again"
 _DISK = {

@@ -164,8 +164,8 @@ MUTANTS = [
         "a step relied upon that is not on disk",
         "What a killed process committed is put on record, and lost when the power fails.",
         "stream/publishing.py",
-        "not lived to see it on disk.\n            self._state.settle()\n",
-        "not lived to see it on disk.\n            pass\n",
+        "not lived to see it on disk.\n                self._state.settle()\n",
+        "not lived to see it on disk.\n                pass\n",
         f"{GATE}test_what_another_process_committed_is_on_disk_before_anyone_relies_on_it",
     ),
     Mutant(

@@ -58,8 +58,8 @@ def require_kind(
         raise InputError(f"{str(path)!r} is not {kind.name}: it is empty or of another kind, and was not touched")
     if mark == kind.mark and version > kind.version:
         raise InputError(
-            f"{str(path)!r} is {kind.name} of version {version}, and this dpwindows reads version {kind.version}: use a "
-            "newer dpwindows"
+            f"{str(path)!r} is {kind.name} of version {version}, and this dpwindows reads version {kind.version}: "
+            "use a newer dpwindows"
         )
     if (mark, version) != (kind.mark, kind.version) or not whole:
         raise damaged(path, "its tables are not as they were made")

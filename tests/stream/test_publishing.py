@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -223,6 +224,21 @@ def test_a_step_that_nobody_saw_is_published_as_it_was_drawn(tmp_path: Path, mon
             assert same(stream.advance(through=STEP), first)
     assert seen == {}
     assert shown.table.slice(first.table.num_rows).equals(second.table)
+
+
+def test_no_reader_shows_a_step_that_it_cannot_mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a disk that is read-only: were the state put back, the step would be drawn again, and the mark agree."""
+    path = tmp_path / "state"
+    left_by_a_crash(path, monkeypatch)
+
+    def refuse(*arguments: Any) -> None:
+        raise dw.EngineError("the mark cannot be written: Read-only file system") from OSError(errno.EROFS, "")
+
+    monkeypatch.setattr(publishing, "write_mark", refuse)
+    with pytest.raises(dw.EngineError, match="Read-only file system"):
+        Stream.open(path, read_only=True)
+    with Stream.open(copied(path, tmp_path / "moved", mark=False), read_only=True) as stream:
+        assert stream.show().table["last_step"].to_pylist()[-1] == 2, "without a mark nothing can tell"
 
 
 def hot(path: Path) -> None:

@@ -85,7 +85,7 @@ class Gate:
             self._require_no_loss(marked, position)
             self.record(position)
         if marked != reached:
-            self._raise_mark(reached)
+            self._raise_mark(reached, before=marked)
         self._mark = reached
 
     def record(self, position: Position) -> None:
@@ -161,12 +161,14 @@ class Gate:
                 "Put the newest state back; if it is lost, create a new stream, which spends its own budget"
             )
 
-    def _raise_mark(self, mark: Mark) -> None:
+    def _raise_mark(self, mark: Mark, before: Mark | None) -> None:
         try:
             write_mark(self._state.path, mark)
         except EngineError as error:
-            # A reader may lie on a disk that cannot be written. It draws nothing, and what it reads is on disk.
-            if not (self._state.read_only and getattr(error.__cause__, "errno", None) in _UNWRITABLE):
+            # A reader may lie on a disk that cannot be written. It draws nothing, and what it reads is on disk; but a
+            # step that neither the ledger nor the mark knows of must not be seen by anyone.
+            unseen = before is not None and self._ledger is None
+            if unseen or not (self._state.read_only and getattr(error.__cause__, "errno", None) in _UNWRITABLE):
                 raise
 
 

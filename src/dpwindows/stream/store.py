@@ -82,13 +82,13 @@ class StateFile:
         except OSError as error:
             raise EngineError(f"the state {path} cannot be read: {error.strerror or error}") from None
         # Also where nobody closes it.
-        self._let_go = weakref.finalize(self, _let_go, _locked(self.folder, self.path), self._process)
+        self._unlock = weakref.finalize(self, _unlock, _locked(self.folder, self.path), self._process)
         try:
             require_private(self.folder, "folder of a stream's items")
             require_one_name(self.path, "state")
             self._connection = connected(self.path)
         except BaseException:
-            self._let_go()
+            self._unlock()
             raise
 
     def _require_original(self) -> None:
@@ -152,10 +152,10 @@ class StateFile:
         self._failed = True
         with suppress(sqlite3.Error):
             self._connection.close()
-        self._let_go()
+        self._unlock()
 
 
-def _let_go(lock: int, process: int) -> None:
+def _unlock(lock: int, process: int) -> None:
     """Unlock a folder, also for processes that were forked with it; these leave it alone."""
     if os.getpid() == process:
         unlock(lock)

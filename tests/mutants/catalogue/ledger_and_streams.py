@@ -177,6 +177,14 @@ MUTANTS = [
         f"{GATE}test_a_mark_that_another_process_wrote_is_on_disk_before_rows_leave",
     ),
     Mutant(
+        "a step shown that is not marked",
+        "A reader on a disk that cannot be written shows a step that a state put back would draw again, unnoticed.",
+        "stream/publishing.py",
+        "            unseen = before is not None and self._ledger is None\n",
+        "            unseen = False\n",
+        f"{GATE}test_no_reader_shows_a_step_that_it_cannot_mark",
+    ),
+    Mutant(
         "a copy that records its step over another",
         "Of two copies that closed one step each gets on record, and both publish it.",
         "stream/publishing.py",

@@ -156,8 +156,8 @@ MUTANTS = [
         "a mark that is never raised",
         "Nothing tells that a state was put back.",
         "stream/publishing.py",
-        "        if marked != reached:\n            self._raise_mark(reached)",
-        "        if marked is None:\n            self._raise_mark(reached)",
+        "        if marked != reached:\n            self._raise_mark(",
+        "        if marked is None:\n            self._raise_mark(",
         f"{GATE}test_a_state_that_was_rolled_back_where_it_lies_is_refused",
     ),
     Mutant(

@@ -92,29 +92,18 @@ def test_a_trigger_beside_the_tables_is_refused(made: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("edit", [
-    "UPDATE position SET kind = 'integer'",
-    "UPDATE position SET kind = NULL",
-    "UPDATE position SET parts = '[]'",
     "UPDATE position SET parts = 7",
     "UPDATE position SET working = x'00'",
     "UPDATE position SET working = 'text'",
-    "UPDATE position SET token = 'other'",
-    "UPDATE position SET step = 0",
-    "DELETE FROM position",
-    "INSERT INTO position SELECT * FROM position",
     "UPDATE steps SET token = 'other'",
-    "UPDATE steps SET fingerprint = 'other'",
-    "UPDATE steps SET call_first = 0",
     "UPDATE creation SET facts = '{}'",
+    "UPDATE creation SET facts = replace(facts, '0.95', '0.94')",
     "UPDATE released SET complete = 7",
     "UPDATE released SET k = 'many'",
     "UPDATE released SET estimate = estimate + 1 WHERE place = 0",
-    "DELETE FROM released WHERE place = 1",
-    "UPDATE creation SET facts = replace(facts, '0.95', '0.94')",
-    "UPDATE position SET step = 7",
-    "DELETE FROM steps",
 ])  # fmt: skip
 def test_a_changed_value_is_noticed(made: Path, tmp_path: Path, edit: str) -> None:
+    """Of each table; `test_records` has every column."""
     with pytest.raises(dw.EngineError, match="does not agree with its checksums"):
         open_and_show(edited(made, tmp_path / "state", edit))
 

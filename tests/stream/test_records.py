@@ -217,6 +217,7 @@ def test_a_step_is_closed_from_where_the_state_is_and_from_nowhere_else(state: S
         "DELETE FROM steps WHERE step = 2",
         "INSERT INTO position SELECT * FROM position",
         "UPDATE position SET step = 1",
+        "UPDATE position SET token = 'other'",
         "UPDATE position SET working = CAST(working || x'00' AS BLOB)",
         "UPDATE position SET digest = 'x'",
         "UPDATE position SET parts = '[]'",
